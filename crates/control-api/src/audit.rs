@@ -34,14 +34,15 @@ pub(crate) struct AuditEntryView {
     actor_name: Option<String>,
     /// The address of the client; absent for the control plane's own work.
     client_ip: Option<String>,
-    /// Absent for what concerns the organization as a whole.
+    /// Absent for events of the organization as a whole.
     project: Option<ProjectId>,
     /// The action, such as `project.created`.
     action: String,
     /// Identifier of the changed object.
     subject: Uuid,
     correlation_id: String,
-    /// The subject before; absent for new ones. `omitted_bytes` stands for a value above 16 KiB.
+    /// The subject before; absent for a new one. A value above 16 KiB is replaced by
+    /// `omitted_bytes`.
     before: Option<Value>,
     /// The subject after; absent for deleted ones.
     after: Option<Value>,
@@ -53,24 +54,24 @@ pub(crate) struct AuditEntryView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditList {
     items: Vec<AuditEntryView>,
-    /// Where the next page begins; absent on the last one. A page looks at 5 000 entries at most, so
-    /// one with fewer items than asked for may have a next page.
+    /// Cursor of the next page; absent on the last page. A page scans at most 5 000 entries, so one
+    /// with fewer items than requested may have a next page.
     next_cursor: Option<i64>,
 }
 
-/// Which entries.
+/// Filters of entries.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
-    /// Only what this actor did.
+    /// Only actions of this actor.
     actor: Option<Uuid>,
-    /// Only this action, such as `project.created`; `project.` stands for all that begin so.
+    /// Only this action, such as `project.created`; `project.` selects all with that prefix.
     #[param(pattern = "^[a-z._]+$")]
     action: Option<String>,
-    /// Only what was done to this.
+    /// Only actions on this subject.
     subject: Option<Uuid>,
-    /// Only what was done in this project.
+    /// Only actions in this project.
     project: Option<Uuid>,
     /// Only entries of this time and later.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -87,14 +88,14 @@ pub(crate) struct AuditQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditPageQuery {
-    /// Only what this actor did.
+    /// Only actions of this actor.
     actor: Option<Uuid>,
-    /// Only this action, such as `project.created`; `project.` stands for all that begin so.
+    /// Only this action, such as `project.created`; `project.` selects all with that prefix.
     #[param(pattern = "^[a-z._]+$")]
     action: Option<String>,
-    /// Only what was done to this.
+    /// Only actions on this subject.
     subject: Option<Uuid>,
-    /// Only what was done in this project.
+    /// Only actions in this project.
     project: Option<Uuid>,
     /// Only entries of this time and later.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -215,8 +216,8 @@ pub(crate) async fn list(
     }))
 }
 
-/// The audit log of an organization as JSON lines, oldest first, up to the newest entry of now. A
-/// connection that ends without the last chunk was broken off.
+/// The audit log of an organization as JSON lines, oldest first, up to the newest entry at the time
+/// of the request. If the connection ends without the last chunk, the export is incomplete.
 #[utoipa::path(
     get, path = "/orgs/{org}/audit/export", operation_id = "export_audit", tag = "audit",
     params(AuditQuery),

@@ -52,7 +52,7 @@ pub(crate) struct BundleSummary {
     revoked_at: Option<Timestamp>,
 }
 
-/// A bundle with what its check found.
+/// A bundle with the diagnostics of its check.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BundleView {
     #[serde(flatten)]
@@ -93,14 +93,14 @@ pub(crate) struct NewBundleRequest {
     name: String,
     /// Texts by name; the configuration begins in `proxy.kdl`.
     files: Option<BTreeMap<String, String>>,
-    /// Files that are no text, such as images, in Base64; only beside `files`.
+    /// Binary files, such as images, in Base64; only with `files`.
     #[serde(default)]
     assets: BTreeMap<String, String>,
-    /// Where the services of the project shall be served; only without `files`.
+    /// Listeners for the project's services; only without `files`.
     services: Option<ServicesRequest>,
 }
 
-/// Where the services of the project shall be served.
+/// Listeners for the project's services.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServicesRequest {
@@ -131,7 +131,7 @@ pub(crate) struct BundleQuery {
     cursor: Option<Uuid>,
 }
 
-/// Which nodes shall run a bundle.
+/// The nodes to run a bundle.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AssignRequest {
@@ -375,7 +375,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives a bundle another name.
+/// Renames a bundle.
 #[utoipa::path(
     patch, path = "/projects/{project}/bundles/{bundle}", operation_id = "update_bundle",
     tag = "bundles", request_body = RenameRequest, responses((status = 200, body = BundleView))

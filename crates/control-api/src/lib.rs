@@ -1,7 +1,7 @@
 //! The REST interface.
 //!
-//! [`ROUTES`] is the one table of routes with their access rules; `request/admission.rs` is the way in
-//! of every request, `response/problem.rs` the way out of every failure.
+//! [`ROUTES`] is the table of all routes with their access rules; `request/admission.rs` handles
+//! every incoming request, `response/problem.rs` every failure.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod names;

@@ -34,13 +34,13 @@ pub(crate) struct NodeQuery {
     label: Option<String>,
     /// Only nodes in this state.
     state: Option<NodeState>,
-    /// Only nodes with labels that fulfil all of up to 16 conditions with commas between: `name=value`, `name!=value`,
-    /// `name` (it is there) and `!name` (it is not).
+    /// Only nodes with labels that fulfil all of up to 16 conditions, separated by commas:
+    /// `name=value`, `name!=value`, `name` (present) and `!name` (absent).
     #[param(example = "tier=edge,zone!=eu")]
     selector: Option<String>,
     /// Only nodes of this name, or of names that begin so if it ends in `*`.
     name: Option<String>,
-    /// Only nodes that say that they run this bundle.
+    /// Only nodes that report this active bundle.
     bundle: Option<BundleId>,
     /// Only nodes with this version of the proxy, or one that begins so if it ends in `*`.
     version: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) struct NodeQuery {
     cursor: Option<Uuid>,
 }
 
-/// How many nodes a project has.
+/// Numbers of nodes of a project.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeStatsView {
     total: i64,
@@ -62,11 +62,11 @@ pub(crate) struct NodeStatsView {
     enrolled: i64,
     online: i64,
     offline: i64,
-    /// By the bundle that they say is in force: the 50 of most nodes.
+    /// By reported active bundle: the 50 with the most nodes.
     active_bundles: Vec<BundleCountView>,
 }
 
-/// How many nodes run a bundle.
+/// Number of nodes that run a bundle.
 #[derive(Debug, Serialize, ToSchema)]
 struct BundleCountView {
     bundle: BundleId,
@@ -82,16 +82,16 @@ pub(crate) struct NodePatch {
     labels: BTreeMap<String, Option<String>>,
 }
 
-/// How a node that waits is approved.
+/// Approval of a waiting node.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApproveNodeRequest {
-    /// The node gets none of the labels that it asked for, only those of its token.
+    /// The node gets only the labels of its token, none of the requested ones.
     #[serde(default)]
     without_labels: bool,
 }
 
-/// How a node's key is rotated.
+/// Rotation of a node's key.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RotateKeyRequest {
@@ -184,7 +184,7 @@ fn selector(label: Option<&str>, selector: Option<&str>) -> Result<LabelSelector
     Ok(all)
 }
 
-/// How many nodes a project has, by state and by bundle.
+/// Counts a project's nodes by state and by bundle.
 #[utoipa::path(
     get, path = "/projects/{project}/nodes/stats", operation_id = "get_node_stats", tag = "nodes",
     responses((status = 200, body = NodeStatsView))
@@ -245,8 +245,8 @@ pub(crate) async fn update(
     Ok(Resource::found(changed.version, view).with_revision(revision))
 }
 
-/// Ends the wait of a node that asked for labels which its token does not give. Labels that open private keys need
-/// the right to certificates.
+/// Approves a waiting node, which requested labels beyond its token's. Labels that open private
+/// keys need the right to certificates.
 #[utoipa::path(
     post, path = "/projects/{project}/nodes/{node}/approve", operation_id = "approve_node",
     tag = "nodes", request_body = ApproveNodeRequest,
@@ -264,7 +264,7 @@ pub(crate) async fn approve(
     Ok(Resource::found(changed.version, view).with_revision(revision))
 }
 
-/// Gives a node another key. The old one ends when the new one is used first, or now.
+/// Rotates a node's key. The old one expires at the first use of the new one, or now.
 #[utoipa::path(
     post, path = "/projects/{project}/nodes/{node}/rotate-key", operation_id = "rotate_node_key",
     tag = "nodes", request_body = RotateKeyRequest,

@@ -34,15 +34,15 @@ pub(crate) struct ProjectView {
 pub(crate) struct PolicyView {
     #[serde(flatten)]
     rules: RulesView,
-    /// A weaker policy that one administrator asked for; it holds once another one asks for the same.
+    /// A weaker policy requested by one administrator, in force when another one requests the same.
     weaker: Option<WeakerPolicyView>,
 }
 
 /// Rules for all rollouts and assignments of a project.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RulesView {
-    /// When a second person has to approve another bundle: `none`, where a rollout asks for it; `risky`, also where
-    /// more changes than comments, tests and new upstreams; `all`, always.
+    /// Condition for approval of another bundle by a second person: `none`, if the rollout requests
+    /// it; `risky`, also if more than comments, tests and new upstreams changes; `all`, always.
     approve: ApprovalRule,
     /// True if bundles with warnings of the check are refused.
     refuse_warnings: bool,
@@ -56,17 +56,17 @@ pub(crate) struct RulesView {
 pub(crate) struct WeakerPolicyView {
     #[serde(flatten)]
     rules: RulesView,
-    /// The user that asked for it.
+    /// The user that requested it.
     asked_by: UserId,
 }
 
-/// The policy that is asked for; what is absent stays.
+/// The requested policy; absent fields are unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyRequest {
-    /// When a second person has to approve another bundle.
+    /// Condition for approval of another bundle by a second person.
     approve: Option<ApprovalRule>,
-    /// Whether bundles with warnings of the check are refused.
+    /// True if bundles with warnings are refused.
     refuse_warnings: Option<bool>,
     /// Times of the week in UTC without changes, at most 16, each with its end excluded; an empty list ends all.
     #[schema(max_items = 16, example = json!(["Fri 16:00-Mon 08:00"]))]
@@ -204,8 +204,9 @@ pub(crate) async fn rename(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Asks for a policy. A stricter one holds at once; a weaker one, unless `approve` is `none`, when a second administrator
-/// asks for the same. It binds rollouts that start or go on, assignments, and as far as approval goes accepted drift.
+/// Requests a policy. A stricter one is in force at once; a weaker one, unless `approve` is `none`,
+/// when a second administrator requests the same. It applies to rollouts that start or resume, to
+/// assignments and, for approval, to accepted drift.
 #[utoipa::path(
     put, path = "/projects/{project}/policy", operation_id = "set_project_policy",
     tag = "projects",
@@ -222,7 +223,7 @@ pub(crate) async fn set_policy(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Deletes a project that has no nodes, with all that belongs to it.
+/// Deletes a project without nodes, and everything in it.
 #[utoipa::path(
     delete, path = "/projects/{project}", operation_id = "delete_project", tag = "projects",
     responses((status = 204))

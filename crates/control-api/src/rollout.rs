@@ -40,7 +40,7 @@ pub(crate) struct NewRolloutRequest {
     nodes: Option<Vec<NodeId>>,
     /// Labels that a node must have, all of them.
     labels: Option<BTreeMap<String, String>>,
-    /// Nodes of one batch; not beside `batch_percent`.
+    /// Nodes of one batch; excludes `batch_percent`.
     #[schema(minimum = 1)]
     batch_count: Option<i64>,
     /// Nodes of one batch in percent of all, rounded up; 10 unless there is a `batch_count`.
@@ -53,7 +53,7 @@ pub(crate) struct NewRolloutRequest {
     /// Seconds in which a batch must switch and pass; absent: 600.
     #[schema(minimum = 1, maximum = 604_800)]
     deadline_secs: Option<i64>,
-    /// Seconds that a batch runs before it may pass, at most those of the deadline; absent: 60.
+    /// Seconds that a batch runs before it may pass, at most the deadline; absent: 60.
     #[schema(minimum = 0, maximum = 604_800)]
     soak_secs: Option<i64>,
     /// Conditions after each batch; absent: the default gate.
@@ -64,7 +64,7 @@ pub(crate) struct NewRolloutRequest {
     /// A further condition after each batch, on figures of a Prometheus server; also without the gate.
     prometheus: Option<PrometheusCondition>,
     /// True if a person other than the one that starts it must approve; the project's policy may
-    /// want it anyway.
+    /// require it too.
     #[serde(default)]
     needs_approval: bool,
     /// Reaction to a batch that does not pass; absent: `roll_back`.
@@ -200,7 +200,7 @@ pub(crate) async fn create(
     Ok(Resource::created(made.version, view).at(&path))
 }
 
-/// One rollout: its settings, its batches, and how the batch under way stands.
+/// One rollout: its settings, its batches, and the state of the current batch.
 #[utoipa::path(
     get, path = "/projects/{project}/rollouts/{rollout}", operation_id = "get_rollout",
     tag = "rollouts", responses((status = 200, body = RolloutView))
@@ -243,7 +243,7 @@ pub(crate) async fn nodes(
     })))
 }
 
-/// Starts a rollout, or asks for approval where it or the project's policy needs one.
+/// Starts a rollout, or requests approval if it or the project's policy requires one.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts/{rollout}/start", operation_id = "start_rollout",
     tag = "rollouts", responses((status = 200, body = RolloutSummary))
@@ -256,7 +256,7 @@ pub(crate) async fn start(
     command(&app, &call, place, RolloutCommand::Start).await
 }
 
-/// Approves a rollout; another person must have asked for it, by a session or by any API key of that person.
+/// Approves a rollout requested by another person, by a session or any of that person's API keys.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts/{rollout}/approve",
     operation_id = "approve_rollout", tag = "rollouts",
@@ -270,7 +270,7 @@ pub(crate) async fn approve(
     command(&app, &call, place, RolloutCommand::Approve).await
 }
 
-/// Pauses a rollout: no further batch is opened, nodes stay as they are.
+/// Pauses a rollout: no further batch is opened, nodes keep their bundles.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts/{rollout}/pause", operation_id = "pause_rollout",
     tag = "rollouts", responses((status = 200, body = RolloutSummary))
@@ -283,7 +283,7 @@ pub(crate) async fn pause(
     command(&app, &call, place, RolloutCommand::Pause).await
 }
 
-/// Resumes a paused rollout: the batch that was under way begins anew.
+/// Resumes a paused rollout: the interrupted batch restarts.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts/{rollout}/resume", operation_id = "resume_rollout",
     tag = "rollouts", responses((status = 200, body = RolloutSummary))
@@ -296,7 +296,7 @@ pub(crate) async fn resume(
     command(&app, &call, place, RolloutCommand::Resume).await
 }
 
-/// Ends a rollout; nodes stay as they are.
+/// Ends a rollout; nodes keep their bundles.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts/{rollout}/cancel", operation_id = "cancel_rollout",
     tag = "rollouts", responses((status = 200, body = RolloutSummary))
@@ -309,7 +309,7 @@ pub(crate) async fn cancel(
     command(&app, &call, place, RolloutCommand::Cancel).await
 }
 
-/// Ends a rollout, and orders every node that was switched to run what it ran before.
+/// Ends a rollout, and orders every switched node to run its former bundle.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts/{rollout}/rollback",
     operation_id = "rollback_rollout", tag = "rollouts",

@@ -7,7 +7,7 @@ use control_http::RateClass;
 use std::sync::Arc;
 use utoipa_axum::router::UtoipaMethodRouter;
 
-/// Where the interface begins.
+/// Prefix of the interface.
 pub(crate) const PREFIX: &str = "/api/v1";
 const BODY_BYTES: usize = 1024 * 1024;
 
@@ -20,11 +20,11 @@ pub struct Route {
     pub path: &'static str,
     /// The access rule.
     pub access: Access,
-    /// How often.
+    /// Rate limit class.
     pub rate: RateClass,
     /// The largest body, in bytes.
     pub max_body_bytes: usize,
-    /// The path below `/api/v1` of what it creates: the `Location` of its answer.
+    /// The path below `/api/v1` of the created resource, for `Location`.
     pub creates: Option<&'static str>,
     /// True if `If-Match` is compared with the version of the resource. Other writes refuse it.
     pub is_versioned: bool,
@@ -97,7 +97,7 @@ impl Route {
         BODY_BYTES < self.max_body_bytes
     }
 
-    /// With the lower rate, for what is worth guessing at.
+    /// Selects the lower rate, for secrets that can be guessed.
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;
         self

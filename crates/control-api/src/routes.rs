@@ -238,8 +238,8 @@ pub fn description() -> Value {
     openapi::complete(&document, ROUTES)
 }
 
-/// The interface under `/api/v1` with its own description, and routes `beside` it. Answers of both have a
-/// correlation ID, and failures a body.
+/// The interface under `/api/v1` with its own description, and further routes `beside`. All
+/// responses have a correlation ID, and failures a body.
 pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
     for row in ROUTES {

@@ -29,7 +29,7 @@ pub(crate) struct SsoBody {
     saml: Option<SamlBody>,
 }
 
-/// OpenID Connect. URLs that are absent come from the issuer's discovery document.
+/// OpenID Connect. Absent URLs are found in the issuer's discovery document.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OidcBody {
@@ -414,7 +414,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives the organization domains; its provider may make users with addresses in them.
+/// Assigns domains to the organization; its provider may create users with addresses in them.
 #[utoipa::path(
     put, path = "/orgs/{org}/sso/domains", operation_id = "set_sso_domains", tag = "sso",
     request_body = DomainsBody, responses((status = 200, body = DomainsBody))

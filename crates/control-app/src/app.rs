@@ -1,4 +1,4 @@
-//! The application: what every handler needs.
+//! The application: state shared by all handlers.
 
 pub(crate) mod audit_event;
 pub(crate) mod changes;
@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-/// Credentials that were good before: they are looked up even while their address is held off.
+/// Maximum number of recently accepted credentials, which bypass the per-address lockout.
 const KNOWN_CREDENTIALS: usize = 100_000;
 /// Credentials that have ended and were used lately.
 const ENDED_USES: usize = 10_000;
@@ -65,10 +65,10 @@ pub struct App {
     pub(crate) environment: Environment,
     pub(crate) limiter: RateLimiter,
     pub(crate) known_credentials: Cache<String, ()>,
-    /// When the use of an ended credential was noted last.
+    /// Time of the last record for each use of an ended credential.
     pub(crate) ended_uses: Cache<Uuid, Timestamp>,
     pub(crate) audit_key: OnceLock<AuditKey>,
-    /// When a refused certificate was noted last.
+    /// Time of the last record for each refused certificate.
     pub(crate) refused_certificates: Cache<(NodeId, CertificateId), Timestamp>,
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
@@ -82,7 +82,7 @@ pub struct App {
     parsers: HeavyPlaces,
     reports: ReportBudget,
     pub(crate) passwords: PasswordPlaces,
-    /// When a refused sign-in of an account was noted last.
+    /// Time of the last record for each account's refused sign-ins.
     pub(crate) refused_sign_ins: Cache<String, Timestamp>,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
@@ -174,7 +174,8 @@ impl App {
         Secret::new(self.environment.random())
     }
 
-    /// Runs work on a whole configuration beside the threads that serve: few at a time, one of an organization.
+    /// Runs work on a whole configuration outside the serving threads: few tasks at a time, one per
+    /// organization.
     pub(crate) async fn heavy<T: Send + 'static>(
         &self,
         org: OrgId,
@@ -183,8 +184,8 @@ impl App {
         self.heavy_places.run(org.0, task).await
     }
 
-    /// Runs the parser of a large body of `owner`, as [`Actor::share_owner`] names it, beside the threads that serve:
-    /// few at a time, one of an owner.
+    /// Runs the parser of a large body of `owner`, named by [`Actor::share_owner`], outside the
+    /// serving threads: few at a time, one per owner.
     ///
     /// # Errors
     ///
@@ -225,8 +226,8 @@ impl App {
         self.reports.take((*id, tenant.org), bytes, bounds, now)
     }
 
-    /// A place for an upload to `project` among those of its organization and of the user behind `actor`, to be held
-    /// until the bundle is stored.
+    /// Acquires an upload place for `project`, shared with its organization and with the user
+    /// behind `actor`; hold it until the bundle is stored.
     ///
     /// # Errors
     ///
@@ -261,21 +262,22 @@ impl App {
         Ok(())
     }
 
-    /// Returns true if this replica has to leave: its clock is wrong, and what it writes would be,
-    /// too.
+    /// Returns true if this replica must not serve: its clock is wrong, and so are the times that
+    /// it would write.
     pub fn is_clock_wrong(&self) -> bool {
         self.is_clock_wrong.load(Ordering::Relaxed)
     }
 
-    /// Compares the clock with that of a database that replicas share; says so if it is wrong, and when it is right
-    /// again.
+    /// Compares the clock with the clock of a database shared by replicas; logs when it becomes
+    /// wrong and right.
     async fn check_clock(&self, tx: &mut Transaction) -> Result<(), Error> {
         let asked = self.precise_now();
         let Some(shared) = tx.database_time().await? else {
             return Ok(());
         };
         let answered = self.precise_now();
-        // The database's time is of a moment between both: what it lies outside of them is the error.
+        // The database's time is from a moment between the two readings: its distance from that
+        // interval is the error.
         let ahead = asked.duration_since(shared).max(SignedDuration::ZERO);
         let behind = shared.duration_since(answered).max(SignedDuration::ZERO);
         let offset = ahead.max(behind);
@@ -316,7 +318,7 @@ impl App {
         (0..WRITE_FAILURE_MEMORY_MILLIS).contains(&age)
     }
 
-    /// Notes what became of a write, for [`App::ready`].
+    /// Records the result of a write, for [`App::ready`].
     pub(crate) fn note_write<T>(&self, done: &Result<T, StoreError>) {
         if matches!(done, Err(StoreError::Unavailable(_))) {
             let now = self.now().as_millisecond();
@@ -346,7 +348,7 @@ impl App {
 
     /// Writes the audit log, commits, and wakes long polls.
     ///
-    /// `action` is the noun and what was done, such as `project.created`.
+    /// `action` is the noun and the verb, such as `project.created`.
     pub(crate) async fn commit(
         &self,
         mut tx: Transaction,
@@ -371,7 +373,7 @@ impl App {
         Ok(())
     }
 
-    /// Measures what the metrics tell of the database.
+    /// Measures the database for the metrics.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts fit")]
     fn measure(&self, head: Option<i64>) {
         let (idle, used) = self.store.connections();
@@ -445,7 +447,7 @@ pub(crate) async fn tenant(tx: &mut Transaction, project: ProjectId) -> Result<T
     Ok(found.value.tenant())
 }
 
-/// A name that is taken is a wrong field, and says which.
+/// Maps a duplicate name to a fault of the named field.
 pub(crate) fn taken(field: &'static str) -> impl Fn(StoreError) -> Error {
     move |error| {
         if matches!(error, StoreError::Conflict) {

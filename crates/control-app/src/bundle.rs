@@ -46,7 +46,7 @@ pub enum BundleSource {
 
 /// Result of building files.
 struct Built {
-    /// None for a configuration with errors.
+    /// `None` for a configuration with errors.
     archive: Option<Vec<u8>>,
     diagnostics: Vec<Diagnostic>,
 }
@@ -72,7 +72,7 @@ impl App {
         let certificates = certificates(&files);
         self.check_quota(&mut tx, tenant.org, QuotaKind::Bundles, 1)
             .await?;
-        // Neither a connection nor, on SQLite, the writer's place is held while files are checked.
+        // Neither a connection nor SQLite's writer is held while files are checked.
         drop(tx);
         let built = self.heavy(tenant.org, move || build(&files)).await?;
         let Built {
@@ -113,7 +113,7 @@ impl App {
         Ok(built.map_err(Error::Files)?.diagnostics)
     }
 
-    /// The files of a bundle. Secrets are not in them: they are named, and kept apart.
+    /// The files of a bundle. Without secrets: they are referenced by name, and stored separately.
     pub async fn bundle_files(
         &self,
         call: &Call,
@@ -166,12 +166,12 @@ impl App {
         tx.note_change(changed(&before, &value));
         self.commit(tx, call, "bundle.revoked", value.tenant, id.0)
             .await?;
-        // The bundle is revoked, whatever comes of this: background work goes on with it.
+        // The bundle is revoked regardless of this result; background work continues the recall.
         drop(self.recall_bundles(call.now).await);
         Ok(Versioned { value, version })
     }
 
-    /// Gives a bundle another name.
+    /// Renames a bundle.
     pub async fn rename_bundle(
         &self,
         call: &Call,
@@ -225,7 +225,7 @@ impl App {
             object: object.to_owned(),
         };
         let mut tx = self.store.begin().await?;
-        // A sweep of the same bytes is over, or comes behind this.
+        // A sweep of the same bytes has ended, or waits for this lock.
         tx.lock_audit().await?;
         tx.begin_upload(&upload, now).await?;
         Ok(tx.commit().await?)
@@ -268,7 +268,7 @@ impl App {
     }
 }
 
-/// A bundle of another project looks like one that does not exist.
+/// A bundle of another project is indistinguishable from a missing one.
 pub(crate) async fn find(
     tx: &mut Transaction,
     (project, id): (ProjectId, BundleId),
@@ -338,7 +338,7 @@ fn build(files: &Files) -> Result<Built, BundleError> {
         schema_version: SCHEMA_VERSION,
         least_proxy_version: MIN_PROXY_VERSION.to_owned(),
     };
-    // The bounds come first: what is checked behind them is known to be small enough.
+    // The bounds are checked first, so that later checks have bounded cost.
     let archive = pack(files, &requirements)?;
     let Checked { model, diagnostics } = configuration::check(files);
     Ok(Built {

@@ -1,4 +1,4 @@
-//! One request: the actor, the time, and what the request's headers ask for.
+//! One request: the actor, the time, and parameters from the request's headers.
 
 pub(crate) mod visit;
 

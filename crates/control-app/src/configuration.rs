@@ -42,12 +42,13 @@ pub struct Diagnostic {
 /// Result of the check.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    /// None for a configuration with errors.
+    /// `None` for a configuration with errors.
     pub(crate) model: Option<Model>,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the configuration that begins in [`ENTRY_FILE`], and runs its tests. Nothing outside of `files` is looked at.
+/// Reads the configuration that begins in [`ENTRY_FILE`], and runs its tests. Files outside `files`
+/// are not read.
 pub(crate) fn check(files: &Files) -> Checked {
     let loaded = load_bundle(proxy_config::Files::Memory(files), ENTRY_FILE).and_then(|loaded| {
         let failed = failed_tests(&loaded.model);

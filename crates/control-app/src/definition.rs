@@ -1,5 +1,5 @@
-//! Services and upstreams are checked as they are written: one that no proxy reads would spoil every
-//! bundle of its project.
+//! Services and upstreams are checked when written: an invalid one would spoil every bundle of its
+//! project.
 
 pub(crate) mod certificate;
 pub(crate) mod service;

@@ -11,7 +11,7 @@ pub enum Error {
     /// The identity of the actor could not be established.
     #[error("no valid credential")]
     Unauthenticated,
-    /// The address, the password or the code is wrong; which one is not said.
+    /// The address, the password or the code is wrong; the caller is not told which.
     #[error("wrong address, password or code")]
     WrongSignIn,
     /// Too many wrong passwords or codes for this account.
@@ -20,7 +20,7 @@ pub enum Error {
         /// Seconds until the next try.
         retry_after_secs: u64,
     },
-    /// As many passwords are compared as this replica does at once.
+    /// This replica's maximum of concurrent password comparisons is reached.
     #[error("too many sign-ins at once")]
     TooManySignIns,
     /// The domain refused.
@@ -49,7 +49,7 @@ pub enum Error {
         /// Message of the configuration check.
         reason: String,
     },
-    /// A stored archive is not what was stored.
+    /// A stored archive differs from the recorded digest.
     #[error("stored archive: {0}")]
     Archive(BundleError),
     /// A certificate or its key cannot be used.
@@ -58,13 +58,13 @@ pub enum Error {
     /// The object store did not do it.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// As many long polls wait as this replica holds.
+    /// This replica's maximum of long polls is reached.
     #[error("too many requests wait")]
     TooManyWaiters,
-    /// As many bundles are uploaded as this replica takes at once.
+    /// This replica's maximum of concurrent bundle uploads is reached.
     #[error("too many bundles are uploaded at once")]
     TooManyUploads,
-    /// As many large bodies are read as this replica reads at once for one organization.
+    /// This replica's maximum of concurrent large bodies is reached for one organization.
     #[error("too many large bodies are sent at once")]
     TooManyBodies,
     /// A node or its organization sends more bytes of reports than its budget has.

@@ -1,4 +1,4 @@
-//! One command: authorise, load, decide, store, tell.
+//! Commands: authorize, load, decide, store, notify.
 //!
 //! Each handler is a method of [`App`] and reads in that order. The permission is the first line
 //! of the domain's verb, so a handler cannot forget it.

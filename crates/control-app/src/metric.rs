@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 pub enum MetricKind {
     /// It only grows.
     Counter,
-    /// It goes up and down.
+    /// A value that rises and falls.
     Gauge,
     /// Values sorted into buckets.
     Histogram,
@@ -98,7 +98,7 @@ pub const BACKGROUND_TASKS: &[&str] = &[
 /// Values of the label `result`.
 pub const WEBHOOK_RESULTS: &[&str] = &["delivered", "retried", "failed", "dropped"];
 
-/// Gives the recorder what each metric means, and begins those that tell of the program.
+/// Registers the descriptions of metrics, and starts the metrics of the process.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge is a float; seconds fit"

@@ -29,18 +29,19 @@ pub struct RegisteredNode {
     pub signing_keys: Vec<Versioned<SigningKey>>,
 }
 
-/// When the keys before the new one end.
+/// Expiry of the keys before the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyRotation {
-    /// When the new key is used for the first time.
+    /// At the first use of the new key.
     AtFirstUse,
     /// Now, and all tokens with them.
     Immediate,
 }
 
 impl App {
-    /// Registers a node; the token is used up by one in the same transaction. The same token, asked again for a node
-    /// of this name that was not heard from yet, gives that node another key: the first answer was lost.
+    /// Registers a node; the token is used up in the same transaction. A repetition with the same
+    /// token, for a node of this name without a heartbeat, issues another key to that node: the
+    /// first response was lost.
     pub async fn register_node(
         &self,
         call: &Call,
@@ -188,7 +189,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Ends the wait of a node that asked for labels that its token does not give.
+    /// Ends the wait of a node that requested labels beyond its token's.
     pub async fn approve_node(
         &self,
         call: &Call,
@@ -209,7 +210,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Gives a node another key, which is shown once. The key reads the private keys of the node's certificates.
+    /// Rotates a node's key; the new one is shown once. The key reads the private keys of the
+    /// node's certificates.
     pub async fn rotate_node_key(
         &self,
         call: &Call,
@@ -259,7 +261,7 @@ impl App {
     }
 }
 
-/// A node of another project looks like one that does not exist.
+/// A node of another project is indistinguishable from a missing one.
 async fn find(
     tx: &mut Transaction,
     project: ProjectId,

@@ -74,8 +74,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Asks for another policy: a stricter one holds at once, a weaker one where two persons are needed for a rollout
-    /// when a second administrator asks for the same.
+    /// Requests another policy: a stricter one is in force at once; a weaker one, while rollouts
+    /// need two persons, when a second administrator requests the same.
     pub async fn ask_policy(
         &self,
         call: &Call,

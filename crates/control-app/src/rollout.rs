@@ -41,7 +41,7 @@ pub enum NodeSelection {
     Labelled(BTreeMap<String, String>),
 }
 
-/// A rollout with its batches, and how the one under way stands.
+/// A rollout with its batches, and the state of the current one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RolloutProgress {
     /// The rollout.
@@ -148,7 +148,7 @@ impl App {
         })
     }
 
-    /// Carries out what an operator asks for.
+    /// Executes an operator's command.
     pub async fn command_rollout(
         &self,
         call: &Call,
@@ -239,7 +239,7 @@ impl App {
         self.commit(tx, call, "rollout.deleted", tenant, id.0).await
     }
 
-    /// One rollout, with how it stands.
+    /// One rollout with its state.
     pub async fn rollout(
         &self,
         call: &Call,
@@ -272,10 +272,11 @@ impl App {
         Ok((found.value.bundle, nodes))
     }
 
-    /// Stores a step with all that follows from it, in one transaction; gives the next version.
+    /// Stores a step with its consequences in one transaction; returns the next version.
     ///
-    /// The audit log is locked first, as by all that writes to rollouts, orders or bundles: two transactions
-    /// never wait for each other. Of two replicas with the same step, the second finds another version.
+    /// The audit log is locked first, as by every writer of rollouts, orders or bundles, so that
+    /// transactions never deadlock. Of two replicas with the same step, the second finds another
+    /// version.
     pub(crate) async fn store_change(
         &self,
         mut tx: Transaction,
@@ -291,7 +292,8 @@ impl App {
             .await?
             .map(|found| found.value.audited());
         let version = tx.update_rollout(rollout, version).await?;
-        // The samples of the last batch are gone when the rollout completes: its figures are kept already.
+        // The samples of the last batch are deleted when the rollout completes; its figures are
+        // stored already.
         if let Some(seen) = seen
             && *event != RolloutEvent::Complete
         {
@@ -410,7 +412,7 @@ impl App {
     }
 }
 
-/// A rollout of another project looks like one that does not exist.
+/// A rollout of another project is indistinguishable from a missing one.
 async fn find(
     tx: &mut Transaction,
     (project, id): (ProjectId, RolloutId),

@@ -20,7 +20,8 @@ pub enum Access {
     SignedIn,
     /// Any user with a session: consent is a person's, not a program's.
     Session,
-    /// Any user with a session and a fresh sign-in: a stolen session must not change what the user signs in with.
+    /// Any user with a session and a recent sign-in: a stolen session must not change the user's
+    /// credentials.
     FreshSession,
     /// Administrator of the whole installation.
     InstanceAdmin,

@@ -19,7 +19,7 @@ named! {
         Draft = "draft",
         /// Its files are a configuration without errors.
         Validated = "validated",
-        /// Its files are not: the diagnostics say why.
+        /// The files have errors, listed as diagnostics.
         Rejected = "rejected",
         /// Nodes may be ordered to run it.
         Signed = "signed",
@@ -86,13 +86,13 @@ pub struct Bundle {
     pub state: BundleState,
     /// Its bytes; none if it was rejected.
     pub archive: Option<BundleArchive>,
-    /// None unless it was signed.
+    /// `None` unless it was signed.
     pub signature: Option<BundleSignature>,
     /// Errors and warnings of the validator, as JSON.
     pub diagnostics: String,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was revoked.
+    /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -112,7 +112,7 @@ pub struct BundleSignature {
     pub kid: SigningKeyId,
     /// Ed25519 in Base64-URL.
     pub text: String,
-    /// When it was signed.
+    /// Time of signing.
     pub signed_at: Timestamp,
 }
 
@@ -257,7 +257,7 @@ impl Bundle {
         Ok(format!("bundles/{org}/{}.tar.zst", archive.digest))
     }
 
-    /// The refusal of what needs an archive.
+    /// The refusal of an event that requires the archive.
     pub fn without_archive(&self, event: &'static str) -> Refusal {
         Refusal::WrongState {
             noun: "a bundle",

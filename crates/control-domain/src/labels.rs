@@ -1,4 +1,4 @@
-//! Labels: what nodes are chosen by.
+//! Labels, by which nodes are selected.
 
 mod selector;
 
@@ -20,7 +20,7 @@ impl Labels {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] for too many labels, or a name or value out of form.
+    /// [`Refusal::Invalid`] for too many labels, or a malformed name or value.
     pub fn parse(pairs: BTreeMap<String, String>) -> Result<Self, Refusal> {
         if MAX_LABELS < pairs.len() {
             return Err(Refusal::invalid("labels", "are more than 32"));
@@ -42,7 +42,7 @@ impl Labels {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] for too many labels, or a name or value out of form.
+    /// [`Refusal::Invalid`] for too many labels, or a malformed name or value.
     pub fn merge(self, changes: BTreeMap<String, Option<String>>) -> Result<Self, Refusal> {
         let Self(mut pairs) = self;
         if !changes.keys().all(|name| is_name(name)) {
@@ -62,7 +62,7 @@ impl Labels {
         Self(pairs)
     }
 
-    /// Returns true if all of `wanted` are among them.
+    /// Returns true if all `wanted` labels are present.
     #[must_use]
     pub fn contain(&self, wanted: &Self) -> bool {
         let Self(wanted) = wanted;

@@ -1,7 +1,7 @@
-//! The nouns, the permissions on them, and what follows.
+//! Domain types of the control plane, with their permissions and state transitions.
 //!
-//! Every verb is pure: it takes the actor, the time and what was loaded, and gives what is to be
-//! stored, or a [`Refusal`]. Its first line is the permission.
+//! Operations are pure: their arguments are the actor, the time and the loaded values; they return
+//! the values to store, or a [`Refusal`]. The first line of each checks the permission.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod access;

@@ -17,7 +17,7 @@ impl<S, E> Transition<S, E> {
     }
 }
 
-/// The state that `table` gives for `event` in state `from`.
+/// The next state by `table` for `event` in state `from`.
 pub fn next_state<S, E>(table: &[Transition<S, E>], from: S, event: E) -> Option<S>
 where
     S: Copy + PartialEq,

@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatInterval(u16);
 
-/// Two processes with one identity take turns at least every five minutes, the longest interval. When they have
-/// not for this time, one of them is gone.
+/// Two processes with one identity alternate at least every five minutes, the longest heartbeat
+/// interval. After this time without alternation, one of them has ended.
 pub const DUPLICATE_MEMORY: SignedDuration = SignedDuration::from_mins(15);
 
 named! {
-    /// Whether a node is there.
+    /// Presence of a node.
     #[schema(as = NodeStateName)]
     NodeState {
         /// It was registered, and has not sent a heartbeat yet.
@@ -76,10 +76,10 @@ pub struct Node {
     pub name: Name,
     /// Labels for selectors of rollouts and certificates.
     pub labels: Labels,
-    /// Labels that it asked for and its token does not give. While there are any, it waits for an approval and
-    /// gets no orders.
+    /// Requested labels that its token does not grant. If not empty, the node waits for an approval
+    /// and receives no orders.
     pub requested_labels: Option<Labels>,
-    /// When it was registered.
+    /// Time of registration.
     pub created_at: Timestamp,
     /// True if a second key waits for its first use.
     pub rotating: bool,
@@ -94,16 +94,17 @@ pub struct Node {
 pub struct NewNode<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The labels that it asks for.
+    /// The requested labels.
     pub labels: BTreeMap<String, String>,
-    /// The labels of its enrolment token; `None` if an operator registers it: then it has those that it asks for.
+    /// The labels of its enrolment token; `None` if an operator registers the node, which then has
+    /// all requested labels.
     pub given: Option<Labels>,
 }
 
 /// Report of a node as of its last heartbeat; omitted fields keep their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeReport {
-    /// When it came.
+    /// Time of receipt.
     pub seen_at: Timestamp,
     /// 100 for one core.
     pub cpu_percent: f64,
@@ -117,12 +118,12 @@ pub struct NodeReport {
     pub duplicate: Option<DuplicateNode>,
 }
 
-/// Two running processes that say that they are one node.
+/// Two running processes that claim to be one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateNode {
-    /// When they were noticed.
+    /// Time of detection.
     pub since: Timestamp,
-    /// When one of them last took over from the other.
+    /// Time of the last alternation.
     pub seen_at: Timestamp,
 }
 
@@ -133,7 +134,7 @@ pub struct OrderSummary {
     pub counter: i64,
     /// The bundle.
     pub bundle: BundleId,
-    /// When it was made.
+    /// Time of creation.
     pub made_at: Timestamp,
 }
 
@@ -167,8 +168,8 @@ impl Default for HeartbeatInterval {
 }
 
 impl Node {
-    /// A new node of `tenant`. By an enrolment token it has the labels that the token gives; further ones that it asks
-    /// for wait for an approval.
+    /// A new node of `tenant`. An enrolment token grants its own labels; further requested labels
+    /// wait for an approval.
     ///
     /// # Errors
     ///
@@ -214,7 +215,7 @@ impl Node {
         }
     }
 
-    /// Since when two processes take turns as this node; `None` if that is over, or never was.
+    /// Time since which two processes alternate as this node; `None` if they do not.
     pub fn duplicated_since(&self, now: Timestamp) -> Option<Timestamp> {
         let seen = self.report.as_ref().and_then(|report| report.duplicate)?;
         (now - DUPLICATE_MEMORY < seen.seen_at).then_some(seen.since)
@@ -235,7 +236,7 @@ impl Node {
         Ok(Self { labels, ..self })
     }
 
-    /// The node that waited for an approval, with the labels that it asked for if they are granted.
+    /// Approves a waiting node; grants its requested labels if so ordered.
     ///
     /// # Errors
     ///
@@ -292,7 +293,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFound`] for another node, else what the credential lacks.
+    /// [`Refusal::NotFound`] for another node, else the missing permission.
     pub fn own(actor: &Actor, access: Access, id: NodeId) -> Result<Tenant, Refusal> {
         actor.holds(access)?;
         let Actor::Node {

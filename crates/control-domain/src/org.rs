@@ -1,4 +1,4 @@
-//! An organization: what projects, members and keys belong to.
+//! Organizations: owners of projects, members and keys.
 
 pub(crate) mod membership;
 mod quota;
@@ -20,7 +20,7 @@ pub struct Org {
     pub id: OrgId,
     /// Its name, unique in the installation.
     pub name: Name,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -71,7 +71,7 @@ impl Org {
             .ok_or(Refusal::InUse("projects"))
     }
 
-    /// Itself, as the place of what belongs to it.
+    /// The organization, as the tenant of its own resources.
     pub fn tenant(&self) -> Tenant {
         Tenant::org(self.id)
     }

@@ -1,4 +1,4 @@
-//! A project: what nodes, bundles, rollouts and services belong to.
+//! Projects: owners of nodes, bundles, rollouts and services.
 
 pub(crate) mod policy;
 pub(crate) mod role;
@@ -23,7 +23,7 @@ pub struct Project {
     pub name: Name,
     /// Policy of its rollouts and assignments.
     pub policy: ProjectPolicy,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -61,7 +61,8 @@ impl Project {
         Ok(Self { name, ..self })
     }
 
-    /// The project after an administrator asked for another policy; a weaker one may wait for a second person.
+    /// Applies an administrator's request for another policy; a weaker one may need a second
+    /// person.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl Project {
         (!has_nodes).then_some(()).ok_or(Refusal::InUse("nodes"))
     }
 
-    /// Itself, as the place of what belongs to it.
+    /// The project, as the tenant of its own resources.
     pub fn tenant(&self) -> Tenant {
         Tenant::project(self.org, self.id)
     }

@@ -71,7 +71,8 @@ impl Email {
     }
 }
 
-/// Not seen on a page, or changes what is seen beside it, and no part of the spelling of a word.
+/// Returns true for invisible characters and ones that change the display of neighbouring text,
+/// except joiners in the spelling of words.
 fn is_hidden(c: char) -> bool {
     let hidden = matches!(
         c,
@@ -83,7 +84,8 @@ fn is_hidden(c: char) -> bool {
     hidden || c.is_control()
 }
 
-/// Joiners and selectors of variants: not seen alone, but part of the spelling of words and of emoji.
+/// Joiners and variation selectors: invisible alone, but part of the spelling of words and of
+/// emoji.
 fn is_joiner(c: char) -> bool {
     matches!(
         c,

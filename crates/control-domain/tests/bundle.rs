@@ -33,7 +33,7 @@ fn draft() -> Bundle {
     Bundle::create(&user(Role::Operator), tenant, id, "edge", NOW).unwrap()
 }
 
-/// A bundle in `state`, whatever led to it.
+/// A bundle in `state`, by any history.
 fn bundle(state: BundleState) -> Bundle {
     let archive = BundleArchive {
         digest: "digest".to_owned(),

@@ -138,7 +138,7 @@ fn only_what_came_since_the_sample_counts() {
     assert_eq!(figures.weigh(Trim::Lowest).requests, 500);
     let good = node(1.0, &[("api", route(1_000, 0, 2))]);
     assert_eq!(verdict(figures, good), "passed", "1 failure and not 41");
-    // A node that began to count anew counts whole.
+    // A node with restarted counters counts completely.
     let mut figures = Figures::default();
     figures.add(
         1.0,
@@ -246,7 +246,7 @@ fn one_bad_node_of_many_is_found() {
             },
             "cpu",
         ),
-        // A node that was as busy before the bundle came.
+        // A node that was equally busy before the bundle was activated.
         (
             BatchNode {
                 cpu_percent: 51.0,

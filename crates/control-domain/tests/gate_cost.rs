@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 const NODES: u32 = 2_000;
 const ROUTES: u32 = 20;
-/// Bound of a build without optimizations, beside other work.
+/// Bound for a build without optimizations, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Counters of a node with every kind of count.

@@ -1,4 +1,5 @@
-//! One node's lies move the verdict of a gate no more than the node's absence, or the word of another node.
+//! False reports of one node move the verdict of a gate no more than the node's absence, or another
+//! node's report.
 #![expect(clippy::indexing_slicing, reason = "a test may stop")]
 
 use control_domain::{Comparison, Figures, Gate, GateVerdict};
@@ -97,7 +98,8 @@ fn one_node_of_a_batch_cannot_hide_the_others() {
     }
 }
 
-/// Honest nodes serve alike, and differ in one figure: with several, each could be moved by another copy.
+/// Honest nodes are equal except for one figure: with several, another copy could move each of
+/// them.
 fn honest(figure: u8) -> impl Strategy<Value = Word> {
     (0_u64..60, 2_usize..5, 1_u8..90, any::<bool>()).prop_map(
         move |(errors, bucket, cpu, fails)| match figure {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 const BATCHES: u32 = 10;
 /// Simulated rollouts, of which at most one may be stopped.
 const ROLLOUTS: u32 = 200;
-/// Looks at a batch, each with new requests.
+/// Evaluations of a batch, each with new requests.
 const LOOKS: u32 = 4;
 const ROUTES: [&str; 4] = ["api", "web", "login", "stream"];
 
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// Adds what a node serves until the next look.
+    /// Adds a node's traffic until the next evaluation.
     fn serve(&self, random: &mut Random, node: &mut Traffic) {
         let all: f64 = self.routes.iter().map(|route| route.weight).sum();
         for (name, behaviour) in ROUTES.iter().zip(&self.routes) {
@@ -175,7 +175,8 @@ fn bucket(ms: f64) -> usize {
     bounds.take_while(|bound| f64::from(**bound) < ms).count()
 }
 
-/// The look at which the gate stops a batch of `nodes` nodes beside the rest, and its words.
+/// The evaluation at which the gate stops a batch of `nodes` nodes compared with the rest, and its
+/// message.
 fn stopped(
     random: &mut Random,
     (usual, changed): (&World, &World),
@@ -209,7 +210,7 @@ fn stopped(
     None
 }
 
-/// A batch, with what its nodes served before where that is known.
+/// A batch, with its nodes' traffic before the switch where known.
 fn switched(batch: &[Traffic], before: &[Traffic]) -> Figures {
     let mut figures = Figures::default();
     for (number, now) in batch.iter().enumerate() {
@@ -249,7 +250,7 @@ fn at_most_one_harmless_rollout_of_two_hundred_is_stopped() {
     assert!(stops.len() <= 1, "{stops:#?}");
 }
 
-/// Batches of a soak of one look, which a suspicion lengthens.
+/// Batches with a soak time of one evaluation, which a suspicion extends.
 #[test]
 fn few_harmless_batches_wait_for_more_requests() {
     let mut random = Random(35);
@@ -278,7 +279,7 @@ fn few_harmless_batches_wait_for_more_requests() {
     assert!(waits.len() <= 10, "1 % of 1000: {waits:#?}");
 }
 
-/// A change of a bundle that hurts: its name, a word of the verdict, and what it does.
+/// A harmful change of a bundle: its name, a word of the verdict, and its effect.
 type Hurt = (&'static str, &'static str, fn(&mut World));
 
 fn hurts() -> Vec<Hurt> {

@@ -66,7 +66,7 @@ pub(crate) struct NewApiKeyRequest {
     /// Scopes of the key; empty: full access.
     #[serde(default)]
     scopes: Vec<Scope>,
-    /// When the key ends by itself; absent: never.
+    /// Expiry of the key; absent for none.
     #[serde(default, deserialize_with = "rfc3339::optional")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
@@ -155,7 +155,7 @@ pub(crate) async fn list(
     Ok(Json(List::new(page, views, |view: &ApiKeyView| view.id.0)))
 }
 
-/// Creates an API key. A key never makes one with more than it has.
+/// Creates an API key. A key never creates one with more rights than its own.
 #[utoipa::path(
     post, path = "/api-keys", operation_id = "create_api_key", tag = "api-keys",
     request_body = NewApiKeyRequest, responses((status = 201, body = CreatedApiKey))
@@ -228,7 +228,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives an API key another name.
+/// Renames an API key.
 #[utoipa::path(
     patch, path = "/api-keys/{api_key}", operation_id = "update_api_key", tag = "api-keys",
     request_body = RenameRequest, responses((status = 200, body = ApiKeyView))

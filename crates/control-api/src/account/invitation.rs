@@ -221,8 +221,8 @@ pub(crate) async fn accept(
     Ok(response)
 }
 
-/// Makes the signed-in user a member of the organization that issued the invitation, whatever address it was made
-/// for: the secret is the proof.
+/// Makes the signed-in user a member of the organization that issued the invitation, regardless of
+/// the invited address: the secret is the proof.
 #[utoipa::path(
     post, path = "/invitations/join", operation_id = "join_organization", tag = "invitations",
     request_body = JoinRequest, responses((status = 201, body = MemberView))

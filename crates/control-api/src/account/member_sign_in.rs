@@ -1,4 +1,4 @@
-//! How members sign in, as administrators decide it.
+//! Sign-in of members, as managed by administrators.
 
 use crate::account::session::{EndedSessions, SessionList};
 use crate::request::extract::{Body, Caller, Path, Visitor};
@@ -32,7 +32,8 @@ pub(crate) struct PasswordResetView {
 pub(crate) struct UseResetRequest {
     #[schema(max_length = 256)]
     secret: String,
-    /// None of the most common passwords, and not made of the address, the name or the organization.
+    /// Common passwords and passwords derived from the address, the name or the organization are
+    /// refused.
     #[schema(format = "password", min_length = 12, max_length = 256)]
     password: String,
 }
@@ -65,7 +66,8 @@ pub(crate) async fn end_sessions(
     Ok(Json(EndedSessions::new(ended)))
 }
 
-/// Takes a member's second factor away, and ends its sessions. It is said to the member at the next sign-in.
+/// Removes a member's second factor, and ends its sessions. The member is informed at the next
+/// sign-in.
 #[utoipa::path(
     delete, path = "/orgs/{org}/members/{user}/totp", operation_id = "reset_member_second_factor",
     tag = "members", responses((status = 204))

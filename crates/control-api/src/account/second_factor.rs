@@ -20,12 +20,12 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SecondFactorView {
     enabled: bool,
-    /// When it began to count.
+    /// Time of its confirmation.
     #[schema(value_type = Option<String>, format = DateTime)]
     enabled_at: Option<Timestamp>,
     /// Recovery codes that were not used.
     recovery_codes_left: i64,
-    /// When an administrator took the second factor away; absent once there is another one.
+    /// Time when an administrator removed the second factor; absent once there is a new one.
     #[schema(value_type = Option<String>, format = DateTime)]
     reset_at: Option<Timestamp>,
 }

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 pub(crate) struct SessionView {
     id: SessionId,
     method: SignInMethod,
-    /// True if the request itself came by it.
+    /// True for the session of this request.
     is_own: bool,
     /// The browser's name, shortened.
     browser: String,
@@ -33,7 +33,7 @@ pub(crate) struct SessionView {
     /// The last request, up to 5 minutes too early.
     #[schema(value_type = String, format = DateTime)]
     seen_at: Timestamp,
-    /// When it ends unless there is another request.
+    /// Expiry unless the session is used again.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     /// The last proof of identity is fresh until then.
@@ -119,7 +119,7 @@ pub(crate) async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends all sessions of the user but that of the request.
+/// Ends all sessions of the user except the session of the request.
 #[utoipa::path(
     delete, path = "/users/me/sessions", operation_id = "delete_other_sessions", tag = "users",
     responses((status = 200, body = EndedSessions))

@@ -123,7 +123,8 @@ pub(crate) async fn recovery(
     Ok(signed_in(cookie, &new))
 }
 
-/// Proves the user's identity again, for what needs a fresh proof. The session has another cookie from then on.
+/// Verifies the user's identity again, for operations that require a recent proof. The session gets
+/// a new cookie.
 #[utoipa::path(
     post, path = "/users/me/strong", operation_id = "prove_again", tag = "users",
     request_body = StrongRequest, responses((status = 204))

@@ -62,12 +62,13 @@ pub(crate) struct RenameRequest {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PasswordRequest {
-    /// None of the most common passwords, and not made of the address, the name or the organization.
+    /// Common passwords and passwords derived from the address, the name or the organization are
+    /// refused.
     #[schema(format = "password", min_length = 12, max_length = 256)]
     password: String,
 }
 
-/// The identity of the caller, and what it may do.
+/// Returns the identity of the caller, and its rights.
 #[utoipa::path(
     get, path = "/users/me", operation_id = "get_me", tag = "users",
     responses((status = 200, body = IdentityView))
@@ -105,7 +106,7 @@ pub(crate) async fn me(
     Ok(Json(view))
 }
 
-/// Gives the user another name.
+/// Renames the user.
 #[utoipa::path(
     patch, path = "/users/me", operation_id = "update_me", tag = "users",
     request_body = RenameRequest, responses((status = 200, body = IdentityView))
@@ -119,7 +120,7 @@ pub(crate) async fn rename(
     me(State(app), Caller(call)).await
 }
 
-/// Gives the user another password. All other sessions end; this one has another cookie from then on.
+/// Changes the user's password. All other sessions end; this one gets a new cookie.
 #[utoipa::path(
     post, path = "/users/me/password", operation_id = "change_password", tag = "users",
     request_body = PasswordRequest, responses((status = 204))

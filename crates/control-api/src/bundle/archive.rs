@@ -1,4 +1,4 @@
-//! The bytes of bundles: downloaded, verified, looked into, compared.
+//! Archives of bundles: download, verification, inspection, comparison.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Caller, Path, Query};
@@ -50,7 +50,7 @@ pub(crate) struct VerificationView {
     digest_matches: bool,
     /// True if the signature is of the digest, by that key.
     signature_matches: bool,
-    /// Why the archive cannot be unpacked; absent if every file is as its manifest says.
+    /// Reason why the archive cannot be unpacked; absent if every file matches its manifest.
     fault: Option<String>,
 }
 
@@ -63,10 +63,11 @@ pub(crate) struct DiffQuery {
     before: Uuid,
 }
 
-/// How a bundle differs from an older one.
+/// Differences of a bundle from an older one.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DiffView {
-    /// Changes that may hurt, most severe class first. Empty exactly if the policy `risky` asks for no approval.
+    /// Potentially harmful changes, most severe class first. Empty exactly if the policy `risky`
+    /// requires no approval.
     risks: Vec<RiskView>,
     /// Requests that another route or service answers: at most 5 000 regions.
     requests: Vec<RequestsView>,
@@ -129,10 +130,10 @@ pub(crate) struct PartView {
 /// A setting that differs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SettingChangeView {
-    /// Where it stands, such as `routes.route["api"].priority`.
+    /// Path of the setting, such as `routes.route["api"].priority`.
     path: String,
     change: ChangeName,
-    /// The values before; several for a setting that may stand more than once.
+    /// The values before; several for a repeatable setting.
     before: Vec<Value>,
     /// The values after.
     after: Vec<Value>,
@@ -153,7 +154,7 @@ pub(crate) struct FileChangeView {
 pub(crate) enum ChangeName {
     /// It is new.
     Added,
-    /// It is gone.
+    /// The part was removed.
     Removed,
     /// It is another.
     Changed,
@@ -331,8 +332,8 @@ pub(crate) async fn download(
     Ok(stream(app.download_bundle(&call, place).await?))
 }
 
-/// The archive of a signed bundle that the node is ordered to run, was ordered to run before, or goes back
-/// to when its rollout fails. Its `ETag` is the digest.
+/// The archive of a signed bundle that the node is ordered to run, was ordered to run before, or
+/// reverts to if its rollout fails. Its `ETag` is the digest.
 #[utoipa::path(
     get, path = "/nodes/{node}/bundles/{bundle}/archive", operation_id = "get_node_archive",
     tag = "nodes", responses(
@@ -348,7 +349,7 @@ pub(crate) async fn node_archive(
     Ok(stream(app.node_archive(&call, place).await?))
 }
 
-/// Looks at the stored bytes and the signature of a bundle.
+/// Verifies the stored bytes and the signature of a bundle.
 #[utoipa::path(
     get, path = "/projects/{project}/bundles/{bundle}/verify", operation_id = "verify_bundle",
     tag = "bundles", responses(
@@ -385,8 +386,8 @@ pub(crate) async fn sbom(
     Ok(response)
 }
 
-/// How a bundle differs from an older one: by the requests that another route or service answers, by the settings
-/// in force, and by files; and its risks.
+/// Compares a bundle with an older one: requests that another route or service answers, effective
+/// settings, files; and its risks.
 #[utoipa::path(
     get, path = "/projects/{project}/bundles/{bundle}/diff", operation_id = "diff_bundle",
     tag = "bundles", params(DiffQuery), responses(

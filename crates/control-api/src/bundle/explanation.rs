@@ -34,7 +34,7 @@ pub(crate) struct QuestionBody {
     listener: Option<String>,
 }
 
-/// A value, or several for a field that stands more than once.
+/// A value, or several for a repeated field.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum HeaderValues {

@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// The files or services of a bundle that is not made yet, and the nodes that it is for.
+/// The files or services of a bundle before its creation, and its nodes.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PreviewRequest {
     /// Texts by name; the configuration begins in `proxy.kdl`.
     files: Option<BTreeMap<String, String>>,
-    /// Files that are no text, such as images, in Base64; only beside `files`.
+    /// Binary files, such as images, in Base64; only with `files`.
     #[serde(default)]
     assets: BTreeMap<String, String>,
-    /// Where the services of the project shall be served; only without `files`.
+    /// Listeners for the project's services; only without `files`.
     services: Option<ServicesRequest>,
     /// Labels that a node must have, all of them; absent: all nodes.
     #[serde(default)]
@@ -37,13 +37,13 @@ pub(crate) struct PreviewView {
     digest: Option<String>,
     /// Errors and warnings, in the order of the files: at most 100.
     diagnostics: Vec<DiagnosticView>,
-    /// Comparisons with the bundles that nodes are ordered to run, those of most nodes first: at most 4.
+    /// Comparisons with bundles ordered for nodes, at most 4, by descending number of nodes.
     comparisons: Vec<PreviewComparisonView>,
     /// Nodes that are ordered to run another bundle.
     other_nodes: i64,
     /// Nodes without an order.
     unordered_nodes: i64,
-    /// True if the project's policy wants another person's approval.
+    /// True if the project's policy requires another person's approval.
     needs_approval: bool,
     /// True if the project's policy refuses a bundle with these warnings.
     refused: bool,
@@ -110,8 +110,8 @@ impl From<PreviewComparison> for PreviewComparisonView {
     }
 }
 
-/// Previews a bundle: checks files, compares them with the bundles that nodes are ordered to run, and says what the
-/// project's policy makes of it. Nothing is kept.
+/// Previews a bundle: checks files, compares them with the bundles ordered for nodes, and applies
+/// the project's policy. Stores nothing.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/preview", operation_id = "preview_bundle",
     tag = "bundles", request_body = PreviewRequest, responses(

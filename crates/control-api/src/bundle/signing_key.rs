@@ -27,7 +27,7 @@ pub(crate) struct SigningKeyView {
     endorsed_by: Option<SigningKeyId>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// When it was deactivated: what it signed proves nothing from then on.
+    /// Time of deactivation; signatures by the key are invalid since then.
     #[schema(value_type = Option<String>, format = DateTime)]
     deactivated_at: Option<Timestamp>,
 }
@@ -119,7 +119,7 @@ pub(crate) async fn rotate(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Refuses what a retired key signed, from now on.
+/// Rejects signatures of a retired key from now on.
 #[utoipa::path(
     post, path = "/orgs/{org}/signing-keys/{signing_key}/deactivate",
     operation_id = "deactivate_signing_key", tag = "signing-keys",

@@ -54,8 +54,8 @@ pub(crate) struct CertificateRequest {
     chain_pem: String,
     /// The private key of the leaf in PEM, not encrypted.
     private_key_pem: String,
-    /// Labels that a node needs to get the private key. Absent: those of before, and for a new certificate none,
-    /// which is every node of the project.
+    /// Labels that a node needs to get the private key. Absent, they are unchanged; a new
+    /// certificate has none, which permits every node of the project.
     node_labels: Option<BTreeMap<String, String>>,
 }
 

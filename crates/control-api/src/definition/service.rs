@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 const DEFAULT_PRIORITY: i32 = 50;
 
-/// Which requests go to which upstream.
+/// A service: selects requests and the upstream they are sent to.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServiceView {
     id: ServiceId,
@@ -47,13 +47,13 @@ pub(crate) struct ServiceRequest {
     /// The host that it answers for, or `*.` and a domain; absent: every host.
     #[schema(min_length = 1, max_length = 253)]
     host: Option<String>,
-    /// How its paths begin; absent: all paths.
+    /// Prefix of its paths; absent for all paths.
     #[schema(min_length = 1, max_length = 1000)]
     path_prefix: Option<String>,
     /// A higher one is asked first; absent: 50.
     #[serde(default = "default_priority")]
     priority: i32,
-    /// Where its requests go: an upstream of the project.
+    /// Destination of its requests: an upstream of the project.
     upstream: UpstreamId,
     /// The certificate for its host: one of the project.
     certificate: Option<CertificateId>,
@@ -196,7 +196,7 @@ pub(crate) async fn view(
     Ok(Resource::found(found.version, view))
 }
 
-/// Replaces the settings of a service. Bundles that were made before stay as they are.
+/// Replaces the settings of a service. Existing bundles are unchanged.
 #[utoipa::path(
     put, path = "/projects/{project}/services/{service}", operation_id = "update_service",
     tag = "services", request_body = ServiceRequest,

@@ -39,17 +39,18 @@ pub(crate) struct UpstreamRequest {
     /// Unique in the project.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// How the next target is chosen; absent: `round_robin`.
+    /// Selection of the next target; absent: `round_robin`.
     #[serde(default = "round_robin")]
     load_balancing: LoadBalancing,
     /// No address twice.
     #[schema(min_items = 1, max_items = 200)]
     targets: Vec<TargetBody>,
-    /// TLS towards the targets; absent: plaintext, whatever the port.
+    /// TLS to the targets; absent for plaintext, on any port.
     tls: Option<UpstreamTlsBody>,
-    /// Further settings of the block `upstream` of a configuration, with its names and values: `health-check`,
-    /// `timeouts`, `connection-pool`, `protocol` and more. A list has several values, and an object behind them is
-    /// the block; a list of lists is a setting that stands several times. At most 16 KiB.
+    /// Further settings of the block `upstream` of a configuration, with its names and values:
+    /// `health-check`, `timeouts`, `connection-pool`, `protocol` and more. A list is several
+    /// values, followed by an optional object as the block; a list of lists is a repeated setting.
+    /// At most 16 KiB.
     #[serde(default)]
     #[schema(value_type = Object, example = json!({
         "health-check": {"type": ["http", {"path": "/healthz"}]}, "timeouts": {"connect-secs": 2}
@@ -74,7 +75,7 @@ pub(crate) struct TargetBody {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpstreamTlsBody {
-    /// The server name asked for and verified; absent: the target's host.
+    /// The server name to request and verify; absent for the target's host.
     #[schema(min_length = 1, max_length = 253)]
     server_name: Option<String>,
 }
@@ -190,7 +191,7 @@ pub(crate) async fn view(
     Ok(Resource::found(found.version, view))
 }
 
-/// Replaces the settings of an upstream. Bundles that were made before stay as they are.
+/// Replaces the settings of an upstream. Existing bundles are unchanged.
 #[utoipa::path(
     put, path = "/projects/{project}/upstreams/{upstream}", operation_id = "update_upstream",
     tag = "upstreams", request_body = UpstreamRequest,

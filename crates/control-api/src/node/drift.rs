@@ -30,7 +30,7 @@ pub(crate) struct DriftView {
     opened_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
     resolved_at: Option<Timestamp>,
-    /// How it ended.
+    /// Cause of its end.
     resolution: Option<DriftResolution>,
 }
 
@@ -57,13 +57,13 @@ pub(crate) struct DriftQuery {
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Remedy {
-    /// The node is ordered again to run what it should.
+    /// The node is ordered to run its assigned bundle again.
     Reorder,
-    /// The node is ordered to run what it runs.
+    /// The node is ordered to run its current bundle.
     Accept,
 }
 
-/// How a drift is resolved.
+/// Resolution of a drift.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResolveDriftRequest {
@@ -136,7 +136,7 @@ pub(crate) async fn view(
     Ok(Resource::found(found.version, view))
 }
 
-/// Ends a drift with a new order to its node: to run what it should, or what it runs.
+/// Ends a drift with a new order to its node: for its assigned bundle, or for its current one.
 #[utoipa::path(
     post, path = "/projects/{project}/drift/{drift}/resolve", operation_id = "resolve_drift",
     tag = "drift", request_body = ResolveDriftRequest,

@@ -24,11 +24,11 @@ pub(crate) struct EnrolmentTokenView {
     project: Option<ProjectId>,
     name: String,
     state: EnrolmentTokenState,
-    /// How many nodes it admits.
+    /// Maximum number of nodes that it admits.
     max_uses: i64,
-    /// How many it has admitted.
+    /// Number of admitted nodes.
     uses: i64,
-    /// Labels that it gives to its nodes.
+    /// Labels that it grants to its nodes.
     labels: BTreeMap<String, String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -57,13 +57,13 @@ pub(crate) struct NewEnrolmentTokenRequest {
     /// Name for the token's purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// How many nodes it admits; absent: 1.
+    /// Maximum number of nodes that it admits; absent: 1.
     #[schema(minimum = 1, maximum = 100_000)]
     max_uses: Option<i64>,
-    /// Labels that it gives to its nodes. A node that asks for further ones waits for an approval.
+    /// Labels that it grants to its nodes. A node that requests further ones waits for an approval.
     #[serde(default)]
     labels: BTreeMap<String, String>,
-    /// When it ends by itself, within a year; absent: in 24 hours.
+    /// Expiry, within a year; absent: in 24 hours.
     #[serde(default, deserialize_with = "rfc3339::optional")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
@@ -185,7 +185,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives an enrolment token another name.
+/// Renames an enrolment token.
 #[utoipa::path(
     patch, path = "/projects/{project}/enrolment-tokens/{enrolment_token}",
     operation_id = "update_enrolment_token", tag = "enrolment-tokens",

@@ -25,7 +25,7 @@ use utoipa::IntoParams;
 const MAX_WAIT_SECS: u64 = 30;
 const LONG_POLLS: &str = "control_long_polls";
 
-/// How long to wait for a change.
+/// Maximum wait for a change.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -146,7 +146,7 @@ pub(crate) async fn certificate(
     Ok(Resource::issued(app.node_certificate(&call, place).await?))
 }
 
-/// Keeps what happened on the node. Counts as bytes of reports, as heartbeats do.
+/// Stores events of the node. Counts as bytes of reports, like heartbeats.
 #[utoipa::path(
     post, path = "/nodes/{node}/events", operation_id = "send_node_events", tag = "node",
     request_body = EventsRequest, responses((status = 204))

@@ -15,7 +15,7 @@ pub(crate) struct NodeView {
     project: Option<ProjectId>,
     name: String,
     labels: BTreeMap<String, String>,
-    /// Labels that the node asked for and its token does not give. While they are there, the node waits for an
+    /// Requested labels that the node's token does not grant. While present, the node waits for an
     /// approval and gets no orders.
     requested_labels: Option<BTreeMap<String, String>>,
     state: NodeState,
@@ -30,8 +30,8 @@ pub(crate) struct NodeView {
     version: Option<String>,
     /// True if a second key waits for its first use.
     key_rotation_pending: bool,
-    /// Since when two running processes take turns as this node, which refuses neither: a data folder was
-    /// copied. Absent otherwise, and 15 minutes after one of them is gone.
+    /// Time since which two running processes alternate as this node, because a data folder was
+    /// copied; both are accepted. Absent otherwise, and 15 minutes after one of them ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     duplicated_since: Option<Timestamp>,
     /// The order of the node.
@@ -50,7 +50,7 @@ struct DesiredView {
     ordered_at: Timestamp,
 }
 
-/// A node's own word on what it runs.
+/// A node's report of its bundle.
 #[derive(Debug, Serialize, ToSchema)]
 struct StatusView {
     /// The bundle of the newest order that the node believes.
@@ -66,7 +66,7 @@ struct StatusView {
     verdict: Option<VerdictName>,
 }
 
-/// Whether a node could put a bundle in force.
+/// Result of a node's activation of a bundle.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum VerdictName {
@@ -74,14 +74,14 @@ enum VerdictName {
     Rejected,
 }
 
-/// A node with all that it said.
+/// A node with its complete report.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeDetailView {
     #[serde(flatten)]
     node: NodeView,
-    /// Why the bundle of the last order is not in force.
+    /// Reasons why the bundle of the last order is not active.
     diagnostics: Vec<String>,
-    /// Counters of the node since its bundle came into force.
+    /// Counters of the node since the activation of its bundle.
     traffic: Option<Traffic>,
 }
 

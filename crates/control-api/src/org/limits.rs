@@ -18,7 +18,7 @@ pub(crate) struct OrgLimitsView {
     quotas: QuotasView,
     /// The current use.
     used: QuotasView,
-    /// Days that values are kept after their end; 0: for ever.
+    /// Retention in days after the end of a value; 0 is unlimited.
     retention_days: RetentionView,
 }
 
@@ -89,7 +89,7 @@ impl From<Retention> for RetentionView {
     }
 }
 
-/// The quotas of the organization with what it has of them, and the days that values are kept.
+/// The quotas of the organization with their current use, and the retention in days.
 #[utoipa::path(
     get, path = "/orgs/{org}/limits", operation_id = "get_org_limits", tag = "orgs",
     responses((status = 200, body = OrgLimitsView))

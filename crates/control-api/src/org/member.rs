@@ -22,7 +22,7 @@ pub(crate) struct MemberView {
     email: String,
     name: String,
     role: Role,
-    /// When the user joined.
+    /// Time of joining.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
@@ -94,8 +94,8 @@ pub(crate) async fn view(
     ))
 }
 
-/// Gives a member another role; the last administrator keeps it. API keys that the member made may do no more than
-/// the role does; invitations and enrolment tokens that it does not allow end.
+/// Changes a member's role; the last administrator's cannot be changed. API keys created by the
+/// member are limited to the role; invitations and enrolment tokens beyond it end.
 #[utoipa::path(
     patch, path = "/orgs/{org}/members/{user}", operation_id = "update_member", tag = "members",
     request_body = MemberRequest, responses((status = 200, body = MemberView))

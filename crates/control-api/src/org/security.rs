@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecurityView {
     /// True if sessions need a second factor. Sessions of the organization's own identity provider
-    /// need none, for the provider asks for it.
+    /// are exempt, because the provider checks it.
     second_factor: bool,
 }
 
@@ -41,8 +41,8 @@ pub(crate) async fn view(
     Ok(Resource::found(version, value.into()))
 }
 
-/// Changes what an organization demands of its members. A member without a second factor is 403 there,
-/// `SECOND_FACTOR_REQUIRED`, until it has one.
+/// Changes an organization's security requirements for its members. A member without a required
+/// second factor is answered 403 `SECOND_FACTOR_REQUIRED` until it has one.
 #[utoipa::path(
     put, path = "/orgs/{org}/security", operation_id = "set_security", tag = "orgs",
     request_body = SecurityView, responses((status = 200, body = SecurityView))

@@ -21,12 +21,12 @@ pub(crate) struct ProjectRoleView {
     project: ProjectId,
     user: UserId,
     role: Role,
-    /// When it was given.
+    /// Time of granting.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
 }
 
-/// The role to give: `operator` or `admin`, as every member reads.
+/// The role to give: `operator` or `admin`; every member can read.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProjectRoleRequest {

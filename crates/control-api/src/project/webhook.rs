@@ -67,12 +67,12 @@ pub(crate) struct WebhookRequest {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WebhookDeliveryView {
     id: WebhookDeliveryId,
-    /// The event; `webhook.test` for one that was asked for.
+    /// The event; `webhook.test` for a requested test.
     event: String,
     state: WebhookDeliveryState,
-    /// Attempts so far, at most 9 within about 8 hours.
+    /// Number of attempts, at most 9 within about 8 hours.
     attempts: i64,
-    /// When the next attempt is due; absent after the last one.
+    /// Time of the next attempt; absent after the last one.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_at: Option<Timestamp>,
     /// Status of the last answer; absent without one.

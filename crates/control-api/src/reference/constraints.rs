@@ -1,5 +1,5 @@
-//! Bounds of request fields that no attribute of their types says: names, labels, addresses, keys of maps. A fragment is
-//! merged into the schema of its field.
+//! Bounds of request fields that their types' attributes do not express: names, labels, addresses,
+//! keys of maps. A fragment is merged into the schema of its field.
 
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,7 @@ const URLS: &[(&str, &str)] = &[
     ("WebhookRequest", "url"),
 ];
 
-/// Fields that count what a node has seen.
+/// Counters in nodes' reports.
 const COUNTS: &[(&str, &str)] = &[
     ("ConnectionTraffic", "accepted"),
     ("ConnectionTraffic", "handshakes_completed"),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// No script runs, nothing is framed, and styles come from this server alone.
+/// Scripts and framing are forbidden, and styles come only from this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// `/api/v1/openapi.json` and `/api/docs`.

@@ -1,4 +1,4 @@
-//! The description, read into what both pages show.
+//! The OpenAPI document, parsed for both reference pages.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The description: what the handlers say, and what is the same for all of them.
+//! The OpenAPI document: the handlers' annotations, completed with parts common to all.
 
 use crate::reference::constraints;
 use crate::route::{PREFIX, Route};
@@ -57,7 +57,7 @@ pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }
 
-/// Adds to each operation what follows from its row: parameters, failures and credentials.
+/// Completes each operation from its row: parameters, failures and credentials.
 pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) -> Value {
     let mut document = serde_json::to_value(document).unwrap_or_default();
     for route in routes {
@@ -129,7 +129,7 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));
 }
 
-/// Gives a response of a handler the description that `OpenAPI` requires, if it has none.
+/// Adds the description that `OpenAPI` requires to a handler's response without one.
 fn describe(status: &str, response: &mut Value) {
     let Some(response) = response.as_object_mut() else {
         return;

@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use metrics::counter;
 use std::sync::Arc;
 
-/// Stands before every handler, with its row of the table.
+/// Runs before every handler, with its row of the table.
 pub(crate) async fn admit(
     State((app, route)): State<(Arc<App>, &'static Route)>,
     request: Request,
@@ -161,8 +161,8 @@ enum HeldPlace {
     Small,
 }
 
-/// Takes what a body of up to `max_bytes` needs before any of it is read: bytes of a node's budget, a place if it is
-/// large.
+/// Reserves resources for a body of up to `max_bytes` before it is read: bytes of a node's budget,
+/// and a place if it is large.
 async fn body_place(
     app: &App,
     (route, project): (&Route, Option<ProjectId>),
@@ -219,7 +219,7 @@ fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
     }
 }
 
-/// A browser sends its cookie for pages of other sites too, and says that it does.
+/// A browser sends its cookie with cross-site requests too, and marks them as such.
 fn refuse_other_sites(request: &Request) -> Result<(), Problem> {
     let presented = presented(request.headers(), request.extensions());
     if matches!(presented, Some(Presented::Session(_))) && !is_same_origin(request) {

@@ -20,7 +20,7 @@ const INTERFACE: &str = "/api/";
 /// The type of pages, which have their own way out.
 const HTML: &str = "text/html; charset=utf-8";
 
-/// Stands around everything, what the framework refuses included.
+/// Wraps all handlers and the framework's own refusals.
 pub(crate) async fn answer(
     State(app): State<Arc<App>>,
     mut request: Request,
@@ -63,8 +63,7 @@ pub(crate) async fn answer(
     response
 }
 
-/// Answers are for their caller alone, and what they are is not guessed at: a cache may keep one only to ask
-/// whether it is still good.
+/// Sets `Cache-Control: no-cache, private` and `nosniff`.
 fn keep_apart(headers: &mut HeaderMap) {
     let own = HeaderValue::from_static("no-cache, private");
     headers.entry(header::CACHE_CONTROL).or_insert(own);
@@ -82,7 +81,7 @@ fn problem_of(response: &mut Response) -> Option<Problem> {
     known.or_else(|| (failed && !has_body).then(|| Problem::from_status(status)))
 }
 
-/// A request without an answer yet, also if its client goes away.
+/// A request without a response, also after its client disconnects.
 #[derive(Debug)]
 struct InFlight;
 

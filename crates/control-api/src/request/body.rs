@@ -20,9 +20,9 @@ const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
 /// The same of an upload while an organization without a place waits for one.
 const WANTED_GRACE: Duration = Duration::from_secs(5);
 const WANTED_BYTES_A_SECOND: u64 = 512 * 1024;
-/// The longest time until a body that pauses looks for such organizations.
+/// Interval at which the reader of a stalled body checks for such organizations.
 const PRESSURE_INTERVAL: Duration = Duration::from_secs(1);
-/// Larger bodies have a place of their own, and are parsed beside the threads that serve.
+/// Larger bodies need a place, and are parsed outside the serving threads.
 pub(crate) const MAX_SMALL_BYTES: usize = 16 * 1024;
 
 /// The largest body of the route, in bytes.
@@ -34,8 +34,8 @@ impl BodyLimit {
     ///
     /// # Errors
     ///
-    /// 413 if it is larger: at once if the client waits for leave to send it. 408 if it comes too
-    /// slowly. 400 if it is broken off.
+    /// 413 if it is too large: at once if the client waits for `100 Continue`. 408 if it is too
+    /// slow. 400 if it is incomplete.
     pub(crate) async fn read(self, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
         let Self(limit) = self;
         let headers = &parts.headers;
@@ -114,7 +114,7 @@ async fn collect(
     }
 }
 
-/// The value that a JSON text stands for.
+/// Parses the value of a JSON text.
 ///
 /// # Errors
 ///
@@ -128,7 +128,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         (Ok(value), Ok(())) => Ok(value),
         (Ok(_), Err(error)) => Err(not_json(&error)),
         (Err(error), _) => {
-            // The library's classes of errors tell a text that is not JSON only in part.
+            // The library's error classes do not identify all texts that are not JSON.
             let checked = serde_json::from_str::<IgnoredAny>(text);
             checked.map_err(|error| not_json(&error))?;
             Err(Problem::invalid_fields(

@@ -1,4 +1,4 @@
-//! The credential of a request, at its admission and behind a body that came late.
+//! The credential of a request, at its admission and after a slow body.
 
 use crate::response::problem::Problem;
 use axum::http::request::Parts;
@@ -28,8 +28,8 @@ pub(crate) async fn check_again(app: &App, call: &Call, request: &Parts) -> Resu
     Ok(checked.await?)
 }
 
-/// The credential of a request. Two of one kind are none: a program in front of this one may have looked
-/// at the other.
+/// The credential of a request. Two of one kind count as none: a program in front may have used the
+/// other one.
 pub(crate) fn presented<'a>(
     headers: &'a HeaderMap,
     extensions: &Extensions,
@@ -52,7 +52,7 @@ pub(crate) fn presented<'a>(
     cookie(headers, name).map(Presented::Session)
 }
 
-/// The text of the field that stands there once; else empty, which no credential is.
+/// The text of a field that occurs once; else empty, which is no valid credential.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
     let mut values = headers.get_all(name).iter();
     let first = values.next().filter(|_| values.next().is_none());

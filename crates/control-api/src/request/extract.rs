@@ -134,7 +134,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// Other ways to write a UUID would give one resource several addresses.
+/// Other spellings of a UUID would give one resource several addresses.
 fn is_hyphenated(text: &str) -> bool {
     text.len() == Hyphenated::LENGTH && Uuid::try_parse(text).is_ok()
 }
@@ -181,7 +181,7 @@ fn version(tag: &str) -> Option<i64> {
         .split_once('-')
         .map_or(quoted, |(version, _)| version);
     let number: i64 = version.parse().ok()?;
-    // `+1` and `01` are no tags of ours.
+    // `+1` and `01` are not canonical.
     (number.to_string() == version).then_some(number)
 }
 

@@ -14,7 +14,7 @@ use control_auth::sha256;
 use uuid::Uuid;
 
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
-/// Answers are resources, or say so: larger ones are not given to commands.
+/// Responses to commands are single resources; larger ones are not stored.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// A larger answer is not kept for 24 hours: one key could fill the database with them.
 const MAX_KEPT_BYTES: usize = 8 * 1024;
@@ -61,12 +61,12 @@ pub(crate) async fn run(
             let place = (tenant, named);
             app.check_repetition(&call.actor, route.access, place)
                 .await?;
-            // Of a deletion, nothing is left to be seen.
+            // A deleted resource has no path.
             let path = (parts.method != Method::DELETE).then(|| parts.uri.path());
             if let Some(path) = reply.location.as_deref().or(path)
                 && app.is_gone(path).await?
             {
-                // The answer would lead the client to what is not there.
+                // The response would refer to a deleted resource.
                 let gone = "carried out before; the resource was deleted since";
                 return Err(Problem::repeated(gone));
             }

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A deserializer that reads structs from objects only, and refuses a key that stands twice, at every depth.
+/// A deserializer that reads structs from objects only, and refuses duplicate keys at every depth.
 pub(crate) struct Objects<D>(pub(crate) D);
 
 /// The entries of an object.
@@ -20,7 +20,7 @@ struct Entries<A> {
     keys: HashSet<String>,
 }
 
-/// The text of a key, which may stand for an integer.
+/// The text of a key, which may represent an integer.
 struct KeyText<E>(String, PhantomData<E>);
 
 /// The seed of a key.
@@ -168,7 +168,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<V::Value, E> {
-        // JSON gives what is not negative as `u64`.
+        // JSON represents non-negative numbers as `u64`.
         match self.1 {
             Kind::Integer(least, _) if value < least => {
                 Err(E::invalid_value(Unexpected::Signed(value), &self))

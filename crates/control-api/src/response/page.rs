@@ -11,7 +11,7 @@ const POLICY: &str =
 #[derive(Debug)]
 pub(crate) struct FailurePage<'a> {
     pub(crate) status: StatusCode,
-    /// What failed, behind the text of the status in title and heading; may be empty.
+    /// The subject of the failure, after the status text in title and heading; may be empty.
     pub(crate) subject: &'static str,
     /// One sentence.
     pub(crate) message: &'a str,

@@ -14,7 +14,7 @@ const BUSY_RETRY_SECS: u64 = 30;
 /// A database or an object store may be back sooner.
 const UNAVAILABLE_RETRY_SECS: u64 = 5;
 
-/// A failure on its way out; `request/answer.rs` gives it its body.
+/// A failure that becomes a response; `request/answer.rs` adds its body.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -124,7 +124,7 @@ impl Problem {
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 408: the body did not come in `time`.
+    /// 408: the body did not arrive in `time`.
     pub(crate) fn too_slow(time: Duration) -> Self {
         let message = format!("Timeout: request body after {}ms", time.as_millis());
         Self::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::Timeout, message)
@@ -137,7 +137,7 @@ impl Problem {
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 413 for a body of `declared` bytes, if it said so.
+    /// 413 for a body of `declared` bytes, if announced.
     pub(crate) fn too_large(declared: Option<u64>, limit: usize) -> Self {
         let current = declared.map_or_else(|| "more".to_owned(), |bytes| bytes.to_string());
         let message =
@@ -152,12 +152,12 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
-    /// 422 for an `Idempotency-Key` that stands for another body.
+    /// 422 for an `Idempotency-Key` used with another body.
     pub(crate) fn other_request() -> Self {
         Self::invalid("Idempotency-Key", "was used with another body")
     }
 
-    /// 403 for a cookie that a browser sent on behalf of another site.
+    /// 403 for a cookie that a browser sent with a cross-site request.
     pub(crate) fn other_site() -> Self {
         let message = "Authorization failed: sent by another site";
         Self::new(
@@ -167,8 +167,8 @@ impl Problem {
         )
     }
 
-    /// A 404 of `route` says what there is none of. Only the route tells: what belongs to another tenant
-    /// must look like what does not exist.
+    /// Names the missing resource in a 404 of `route`. The name depends on the route only: a
+    /// resource of another tenant must be indistinguishable from a missing one.
     pub(crate) fn name_missing(&mut self, route: &Route) {
         if self.code == ErrorCode::NotFound {
             self.message = route.missing();
@@ -214,7 +214,7 @@ impl Problem {
         Self::new(status, ErrorCode::AuthenticationFailed, message)
     }
 
-    /// Callers learn nothing of what is inside; the log does.
+    /// Internal details are logged and not sent.
     fn internal(error: &Error) -> Self {
         use control_app::StoreError::{Unavailable, Unwritable};
         let no_database = matches!(
@@ -249,7 +249,8 @@ impl Problem {
         &self.message
     }
 
-    /// The answer in JSON, or as a page, with those fields of the response so far that are not of its body.
+    /// Writes the response as JSON or as a page, with the header fields set before that do not
+    /// describe the body.
     pub(crate) fn write(
         self,
         correlation_id: &str,

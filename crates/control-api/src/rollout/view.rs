@@ -20,13 +20,13 @@ pub(crate) struct RolloutSummary {
     project: Option<ProjectId>,
     bundle: BundleId,
     state: RolloutState,
-    /// Why it stopped, and what it leaves behind.
+    /// Reason of its stop, and the nodes left behind.
     reason: Option<String>,
     /// Its nodes when it was planned.
     nodes: i64,
     /// Nodes of one batch.
     batch_size: i64,
-    /// How many batches there are.
+    /// Total number of batches.
     batch_total: i64,
     /// The batch that was opened last, from 1; absent before the first.
     batch: Option<i64>,
@@ -38,14 +38,14 @@ pub(crate) struct RolloutSummary {
     ended_at: Option<Timestamp>,
 }
 
-/// A rollout with its settings, its batches, and how the batch under way stands.
+/// A rollout with its settings, its batches, and the state of the current batch.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RolloutView {
     #[serde(flatten)]
     summary: RolloutSummary,
     /// The labels by which its nodes were chosen.
     labels: BTreeMap<String, String>,
-    /// Nodes of one batch, as they were asked for.
+    /// Nodes of one batch, as requested.
     batch_count: Option<i64>,
     /// The same in percent of the nodes.
     batch_percent: Option<i64>,
@@ -59,8 +59,7 @@ pub(crate) struct RolloutView {
     gate: Option<GateSettings>,
     /// A further condition on figures of a Prometheus server.
     prometheus: Option<PrometheusCondition>,
-    /// True if a second person must approve, as it was planned or as the policy said when it
-    /// started.
+    /// True if a second person must approve, by the plan or by the policy at its start.
     needs_approval: bool,
     /// Reaction to a batch that does not pass.
     on_failure: OnFailure,
@@ -69,13 +68,13 @@ pub(crate) struct RolloutView {
     not_before: Option<Timestamp>,
     /// The user or the API key that made it.
     created_by: Uuid,
-    /// The user or the API key that asked for approval.
+    /// The user or the API key that requested approval.
     submitted_by: Option<Uuid>,
     /// The user behind it: another one approves.
     submitted_person: Option<UserId>,
     /// The batches that were opened.
     batches: Vec<BatchView>,
-    /// How far the nodes of the batch under way are; absent if there is none.
+    /// Progress of the nodes of the current batch; absent if there is none.
     progress: Option<ProgressView>,
     /// The end of the freeze of the project's policy that keeps the next batch from being opened; absent without one.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -86,13 +85,13 @@ pub(crate) struct RolloutView {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct GateSettings {
-    /// Fewer requests than this, on either side, say nothing, and nothing does not pass.
+    /// Minimum number of requests on either side; fewer are no data, which does not pass.
     #[schema(default = 100, minimum = 1)]
     min_requests: i64,
     /// By how much the share of 5xx may grow, in thousandths of all requests.
     #[schema(default = 10, minimum = 0, maximum = 1000)]
     max_error_increase_permille: i64,
-    /// The 99th percentile of latency, in percent of that of the nodes compared with.
+    /// Tolerated 99th percentile of latency, in percent of the compared nodes'.
     #[schema(default = 150, minimum = 100, maximum = 100_000)]
     max_p99_percent: i64,
     /// Growth of that percentile that always passes, in milliseconds.
@@ -107,8 +106,8 @@ pub(crate) struct GateSettings {
     /// Failures of one reason that pass in any case, however few the nodes compared with have.
     #[schema(default = 0, minimum = 0)]
     max_new_failures: i64,
-    /// Change of a route's part of all requests that passes, in thousandths of all requests; 1000 looks at none.
-    /// For a bundle that moves requests to other routes on purpose.
+    /// Tolerated change of a route's part of all requests, in thousandths of all requests; 1000
+    /// disables the check, for a bundle that moves requests to other routes on purpose.
     #[schema(default = 50, minimum = 0, maximum = 1000)]
     max_mix_shift_permille: i64,
 }
@@ -143,7 +142,7 @@ struct BatchView {
     state: BatchState,
     #[schema(value_type = String, format = DateTime)]
     opened_at: Timestamp,
-    /// When its nodes ran the bundle.
+    /// Time when its nodes ran the bundle.
     #[schema(value_type = Option<String>, format = DateTime)]
     switched_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -156,7 +155,7 @@ struct BatchView {
     figures: Option<FiguresView>,
 }
 
-/// How far the nodes of a batch are, by their own word.
+/// Reported progress of a batch's nodes.
 #[derive(Debug, Serialize, ToSchema)]
 struct ProgressView {
     nodes: i64,
@@ -177,7 +176,7 @@ struct FiguresView {
     batch: SideView,
     /// Nodes that were not moved yet, since the batch was opened; for the last batch, itself before.
     rest: SideView,
-    /// The verdict in one sentence, with the routes that it says nothing of.
+    /// The verdict in one sentence, with the routes without a verdict.
     verdict: Option<String>,
 }
 
@@ -194,7 +193,7 @@ struct SideView {
     cpu_percent: Option<f64>,
 }
 
-/// A node of a rollout, as far as it has come by its own word.
+/// A node of a rollout, with its reported progress.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RolloutNodeView {
     pub(crate) id: NodeId,
@@ -210,7 +209,7 @@ pub(crate) struct RolloutNodeView {
     seen_at: Option<Timestamp>,
 }
 
-/// How far a node of a rollout is.
+/// Progress of a node in a rollout.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum RolloutNodeState {
@@ -224,9 +223,9 @@ enum RolloutNodeState {
     Rejected,
     /// It was ordered to go back.
     Reverting,
-    /// It went back.
+    /// It runs its former bundle again.
     Reverted,
-    /// It has nothing to go back to.
+    /// It has no former bundle.
     LeftBehind,
 }
 
@@ -295,8 +294,8 @@ impl From<&RolloutProgress> for RolloutView {
 }
 
 impl RolloutView {
-    /// Heartbeats change the progress of a batch, and freezes its wait, without a new version of the rollout: a hash
-    /// of both, 16 hexadecimal digits. `None` if there is neither.
+    /// Heartbeats change the progress of a batch, and freezes its wait, without a new version of
+    /// the rollout: a hash of both, 16 hexadecimal digits. `None` without both.
     pub(crate) fn revision(&self) -> Option<String> {
         if self.progress.is_none() && self.held_until.is_none() {
             return None;

@@ -1,6 +1,6 @@
 //! Sign-in through an identity provider, as browsers walk through it.
 //!
-//! These routes are not of `/api/v1`: users and identity providers know their addresses.
+//! These routes are outside `/api/v1`: users and identity providers store their addresses.
 
 use crate::request::body::BodyLimit;
 use crate::request::extract;
@@ -127,7 +127,7 @@ impl Browser {
         } else {
             return Problem::from(error).into_response();
         };
-        // The rule that broke is for administrators.
+        // The broken rule is shown to administrators only.
         let page = FailurePage {
             status: StatusCode::FORBIDDEN,
             subject: "Sign-in refused",
@@ -140,8 +140,8 @@ impl Browser {
     }
 }
 
-/// Leads to the identity provider. `return` is a path; `link` is there to link an identity and `try` to try the
-/// connection, by a link of this site.
+/// Redirects to the identity provider. `return` is a path; `link` is set to link an identity and
+/// `try` to try the connection, by a link of this site.
 async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Parts) -> Response {
     let browser = match Browser::read(&app, &parts).await {
         Ok(browser) => browser,
@@ -215,7 +215,8 @@ async fn oidc_callback(
     }
 }
 
-/// Comes from the provider's site, so the browser brings no `Lax` cookie: a GET with the ticket follows, which has it.
+/// Posted from the provider's site, so the browser omits `Lax` cookies: a GET with the ticket
+/// follows, which has them.
 async fn saml_response(
     State(app): State<Arc<App>>,
     Path(org): Path<OrgId>,
@@ -289,7 +290,8 @@ fn is_form(parts: &Parts) -> bool {
     essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-/// 303 to a URL of ours or of the provider. Addresses on the way have secrets, which no other site learns.
+/// 303 to a URL of this server or the provider. The addresses contain secrets, which are hidden
+/// from other sites.
 fn see_other(location: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(location) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

@@ -68,7 +68,7 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
         world.store_enrolment_token(&token).await;
         path = path.replace("{enrolment_token}", &token.id.to_string());
     }
-    // Of no user: the right actor is asked for its own.
+    // A random one: the owner uses its own.
     path = path.replace("{session}", &Uuid::now_v7().to_string());
     path = path.replace("{identity}", &Uuid::now_v7().to_string());
     if route.path == "/orgs/{org}/sso" {
@@ -87,7 +87,7 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
     fleet_target(world, route, path).await
 }
 
-/// A node that waits for approval, because it asked for more labels than its token gives.
+/// A node that waits for approval, because it requested labels beyond its token's.
 async fn waiting_node(world: &World, path: String) -> String {
     if path != "/projects/{project}/nodes/{node}/approve" {
         return path;
@@ -180,7 +180,7 @@ async fn drift(world: &World) -> String {
     drift.id.to_string()
 }
 
-/// The caller that an enrolment token stands in for.
+/// The caller represented by an enrolment token.
 fn member(access: Access) -> Access {
     if access == Access::Enrolment {
         return Access::WRITE_NODES;
@@ -188,7 +188,7 @@ fn member(access: Access) -> Access {
     access
 }
 
-/// A body without fault, which names what exists.
+/// A valid body that refers to existing resources.
 pub(crate) async fn body(world: &World, path: &str) -> Value {
     let mut body = sample(path);
     if path.contains("/services") {
@@ -250,7 +250,7 @@ pub(crate) async fn right(world: &World, access: Access) -> Vec<Credential> {
     right
 }
 
-/// Credentials that must not pass, and what each is answered.
+/// Credentials that must be refused, with the expected responses.
 async fn wrong(world: &World, access: Access) -> Vec<Case> {
     if access == Access::Public {
         return Vec::new();
@@ -468,7 +468,7 @@ pub(crate) async fn fresh_body(world: &World, path: &str) -> Value {
     body(world, path).await
 }
 
-/// The path and the body for what belongs to the user of the credential.
+/// The path and the body for the credential's own user.
 async fn own_target(
     world: &World,
     route: &Route,
@@ -591,7 +591,7 @@ fn ends_the_world(route: &Route) -> bool {
     route.method == Method::DELETE && route.path == "/orgs/{org}"
 }
 
-/// A project to delete, apart from the world's own.
+/// A project to delete, separate from the world's.
 async fn fresh_project(world: &World, route: &Route, path: String) -> String {
     if route.method != Method::DELETE || path != "/projects/{project}" {
         return path;

@@ -1,4 +1,4 @@
-//! Four eyes are two persons, and a project's policy says when they are needed.
+//! Approval by a second person, as required by a project's policy.
 
 use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{Answer, Credential, World, worlds};
@@ -27,7 +27,7 @@ async fn command(world: &World, id: &str, by: &Credential, command: &str) -> Ans
     world.post(&path, by, Value::Null).await
 }
 
-/// A bundle that differs from that of the port by what `more` adds.
+/// A bundle that differs from the port's bundle by `more`.
 async fn variant(fleet: &Fleet<'_>, port: u16, more: &str) -> String {
     let text = format!("listeners {{ listener \"a\" {{ address \"127.0.0.1:{port}\" }} }}\n{more}");
     let body = json!({"name": "variant", "files": {"proxy.kdl": text}});
@@ -57,7 +57,7 @@ async fn a_person_does_not_approve_by_another_key_or_session() {
             assert_eq!(own.status, StatusCode::FORBIDDEN, "{}", own.body);
             assert!(own.text.contains("another person"), "{}", own.text);
         }
-        // A key of before makers were noted may be any person's.
+        // A key older than the record of makers may be any person's.
         let unknown = world
             .store_key(&world.key(Tenant::org(world.org), &[]))
             .await;

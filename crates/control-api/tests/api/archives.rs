@@ -49,7 +49,7 @@ async fn an_archive_without_a_bundle_is_deleted_after_its_time() {
         let made = world.post(&bundles, &full, body).await;
         let now = world.app.now();
         let orphan = upload(&world, 1, "orphan");
-        // The same bytes as those of a bundle: only the note was left behind.
+        // The bytes of an existing bundle, of which only the note remains.
         let shared = upload(&world, 2, &made.text("digest"));
         leave(&world, &orphan, now - OLDER).await;
         leave(&world, &shared, now - OLDER).await;

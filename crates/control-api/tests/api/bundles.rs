@@ -74,7 +74,7 @@ async fn a_bundle_is_signed_downloaded_and_verified() {
             "application/vnd.cyclonedx+json"
         );
         assert_eq!(check_cyclonedx(&sbom.text), Ok(()));
-        // The validator would say so if the document were not of its standard.
+        // Proof that the validator rejects a document that violates its standard.
         let wrong = sbom.text.replace("\"file\"", "\"leaf\"");
         assert!(check_cyclonedx(&wrong).unwrap_err().contains("leaf"));
         let same = create(&world, &operator, &text).await;
@@ -231,7 +231,7 @@ async fn a_revoked_bundle_gives_way_to_the_one_before() {
         assert_eq!(gone.status, StatusCode::NOT_FOUND, "{}", gone.body);
         let refused = assign(two).await;
         assert_eq!(refused.code(), "WRONG_STATE");
-        // Nothing good is left before the first: the node keeps what it runs.
+        // No good bundle precedes the first: the node keeps its bundle.
         world
             .post(&format!("{}/revoke", path(one)), &full, Value::Null)
             .await;
@@ -282,7 +282,7 @@ async fn a_node_gets_the_archives_of_its_orders_alone() {
             .await;
         assert_eq!(heard.status, StatusCode::OK, "{}", heard.body);
         assert_eq!(fetch(own, &bundles[3]).await, StatusCode::NOT_FOUND);
-        // Nor does it choose what the node goes back to.
+        // It is not selected as the node's former bundle either.
         let revoke = format!("{}/revoke", path(&bundles[2]));
         world.post(&revoke, &full, Value::Null).await;
         let desired = world.get("/nodes/{node}/desired", &world.node_key).await;

@@ -41,7 +41,7 @@ enum Action {
     Command(RolloutCommand),
     /// One step of the scheduler.
     Step,
-    /// Each node with an order does as it says, or refuses.
+    /// Each node with an order follows it with this verdict.
     Nodes(Verdict),
     /// A node of the batch is still to be ordered, as in a batch of more than 200.
     Pend,
@@ -114,7 +114,7 @@ struct Copy {
     app: Arc<App>,
     store: Store,
     url: String,
-    /// Of all that happens.
+    /// The time of all events.
     now: Timestamp,
     rollout: RolloutId,
 }
@@ -235,7 +235,7 @@ impl Copy {
         }
     }
 
-    /// An operator's command; its failure is seen in the database.
+    /// An operator's command; a failure shows in the database.
     async fn command(&self, (org, project): (OrgId, ProjectId), command: RolloutCommand) {
         let user = if command == RolloutCommand::Approve {
             2
@@ -271,7 +271,7 @@ impl Copy {
         found.value.state
     }
 
-    /// Each node says this of its newest order.
+    /// Each node reports this verdict on its newest order.
     async fn answer(&self, nodes: &[NodeId], verdict: Verdict) {
         let mut tx = self.store.begin().await.unwrap();
         for node in nodes {

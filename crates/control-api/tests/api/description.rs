@@ -145,7 +145,7 @@ async fn the_page_is_read_by_keyboard_and_by_ear() {
         count("<pre tabindex=\"0\""),
         "it scrolls, so it takes the focus"
     );
-    // A browser opens what a link leads into, not what it leads to.
+    // A browser opens the element that contains the link's target.
     assert_eq!(count("<details id="), 0);
 }
 

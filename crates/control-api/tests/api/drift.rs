@@ -1,4 +1,4 @@
-//! Drift: opened by the nodes' word, resolved by itself, by hand, by a rollout.
+//! Drift: opened by nodes' reports; resolved automatically, by an operator, by a rollout.
 
 use crate::fleet::Fleet;
 use crate::world::{Answer, World, worlds};

@@ -10,14 +10,14 @@ use uuid::Uuid;
 pub(crate) const ROLLOUTS: &str = "/projects/{project}/rollouts";
 const BUNDLES: &str = "/projects/{project}/bundles";
 
-/// A node, and what it says with its next heartbeat.
+/// A node, with the contents of its next heartbeat.
 pub(crate) struct SimulatedNode {
     pub(crate) id: NodeId,
     pub(crate) key: Credential,
     pub(crate) active: Option<String>,
     last_good: Option<String>,
     answered: Option<(u64, bool)>,
-    /// Counted since the active bundle came into force.
+    /// Counted since the activation of the active bundle.
     pub(crate) traffic: Value,
     pub(crate) cpu_percent: f64,
     /// True if the files of its bundle were edited.
@@ -147,7 +147,7 @@ impl<'a> Fleet<'a> {
             .to_owned()
     }
 
-    /// A round of the scheduler so many seconds from now.
+    /// A round of the scheduler `secs` seconds from now.
     pub(crate) async fn tick(&self, secs: i64) -> usize {
         let now = self.now() + SignedDuration::from_secs(secs);
         let app = &self.world.app;
@@ -172,7 +172,7 @@ impl<'a> Fleet<'a> {
         serde_json::from_value(answer.body["order"].clone()).unwrap()
     }
 
-    /// The node puts its newest order in force, counts from zero, and says so.
+    /// The node activates its newest order, counts from zero, and reports it.
     pub(crate) async fn obey(&mut self, index: usize) {
         let Some(order) = self.order(index).await else {
             return;
@@ -185,7 +185,7 @@ impl<'a> Fleet<'a> {
         self.beat(index).await;
     }
 
-    /// The node refuses its newest order, and says so.
+    /// The node rejects its newest order, and reports it.
     pub(crate) async fn refuse(&mut self, index: usize) {
         let order = self.order(index).await.unwrap();
         self.nodes[index].answered = Some((order.counter, false));
@@ -216,7 +216,7 @@ impl<'a> Fleet<'a> {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     }
 
-    /// The trial of a node's newest order; null if the order stands.
+    /// The trial of a node's newest order; null if the order is confirmed.
     pub(crate) async fn trial(&self, index: usize) -> Value {
         let node = &self.nodes[index];
         let path = format!("/nodes/{}/desired", node.id);

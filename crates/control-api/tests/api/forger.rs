@@ -8,7 +8,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 
 type Forged = Vec<(&'static str, String)>;
 
-/// The keys of the world's organization and of another one, with what a token would say.
+/// The keys of the world's organization and of another one, with the claims of a token.
 pub(crate) struct Forger {
     own: (SigningKeyId, SigningPair),
     other: (SigningKeyId, SigningPair),

@@ -1,8 +1,8 @@
 //! Every route against callers that follow no rule: foreign identifiers, malformed ones, deleted projects, bodies and
 //! queries of every wrong kind. `access.rs` walks the same table with wrong credentials.
 //!
-//! Each answer is one of the contract's refusals, never a 5xx, and tells an unknown identifier and one of another tenant
-//! apart by nothing.
+//! Each response is one of the contract's refusals, never a 5xx, and does not distinguish an
+//! unknown identifier from another tenant's.
 
 use crate::access::{body, right, target};
 use crate::world::{Answer, Credential, World, sample, worlds};
@@ -82,13 +82,13 @@ fn refusal(answer: &Answer) -> (StatusCode, Value, Value) {
     )
 }
 
-/// A caller with every right that the route asks for.
+/// A caller with all rights that the route requires.
 async fn caller(world: &World, route: &Route) -> Credential {
     let mut right = right(world, route.access).await;
     right.pop().unwrap_or(Credential::None)
 }
 
-/// Returns true if the description gives the operation a body.
+/// Returns true if the operation has a request body.
 fn takes_body(document: &Value, route: &Route) -> bool {
     let method = route.method.as_str().to_lowercase();
     let path = format!("/api/v1{}", route.path);

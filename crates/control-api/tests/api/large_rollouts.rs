@@ -19,7 +19,7 @@ async fn orders(fleet: &Fleet<'_>) -> Vec<(u64, String)> {
     orders
 }
 
-/// Every node says that it runs the bundle by its order with this counter.
+/// Every node reports the bundle of its order with this counter.
 async fn obey(fleet: &Fleet<'_>, order: u64, bundle: &str) {
     let bundle = BundleId(bundle.parse().unwrap());
     let said = HeartbeatRequest {

@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 /// Longer than a request waits without being authenticated again.
 const LATE: SignedDuration = SignedDuration::from_millis(40);
 
-/// The answer to a request with a body that comes after `meanwhile`, which begins when the body is waited for.
+/// The response to a request whose body arrives after `meanwhile`, which starts when the body is
+/// awaited.
 async fn late(
     world: &World,
     request: (&Method, &str, &str),

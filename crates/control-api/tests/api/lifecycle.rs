@@ -55,7 +55,7 @@ async fn a_setup_link_works_once() {
 async fn a_setup_link_is_refused_once_there_is_a_user() {
     for world in worlds().await {
         world.member(Role::Admin).await;
-        // As of a replica that looked before the user was there.
+        // As by a replica that read before the user was created.
         let link = world.setup_link(SignedDuration::ZERO).await;
         let refused = world.post("/setup", &link, sample("/setup")).await;
         assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{}", refused.body);

@@ -1,4 +1,4 @@
-//! `Location`: where what was created is found.
+//! `Location`: the address of a created resource.
 
 use crate::access::{fresh_body, right, target};
 use crate::world::{Answer, Credential, World, worlds};
@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use control_api::{ROUTES, Route, description};
 use control_domain::Tenant;
 
-/// Returns true if `path` has the form of `template`; its parts in braces stand for identifiers.
+/// Returns true if `path` matches `template`, whose parts in braces are identifiers.
 fn fits(path: &str, template: &str) -> bool {
     let (parts, places): (Vec<_>, Vec<_>) =
         (path.split('/').collect(), template.split('/').collect());
@@ -14,7 +14,7 @@ fn fits(path: &str, template: &str) -> bool {
     parts.len() == places.len() && parts.iter().zip(&places).all(fit)
 }
 
-/// A credential that sees what was created: it may be in an organization of its own.
+/// A credential that can read the created resource, which may be in another organization.
 async fn reader(world: &World, route: &Route, by: &Credential, made: &Answer) -> Credential {
     match route.path {
         "/orgs" => by.clone(),

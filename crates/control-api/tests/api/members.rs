@@ -25,7 +25,7 @@ async fn own_id(world: &World, by: &Credential) -> String {
     world.get("/users/me", by).await.text("id")
 }
 
-/// A person joins with the account of the session; gives the answer.
+/// A person joins with the account of the session; returns the response.
 async fn join(world: &World, by: &Credential, secret: &str) -> Answer {
     let body = json!({"secret": secret});
     world.post("/invitations/join", by, body).await
@@ -73,7 +73,7 @@ async fn no_user_becomes_a_member_without_a_link_of_the_organization() {
         let guest = world.user(world.other.org, Role::Reader).await;
         let email = world.get("/users/me", &guest).await.text("email");
         let body = json!({"email": email, "role": "admin"});
-        // Neither the old way nor the invitation by itself makes a member, or tells of the account.
+        // Neither the old way nor the invitation alone creates a member, or reveals the account.
         let added = world.post(MEMBERS, &admin, body.clone()).await;
         assert_eq!(added.status, StatusCode::METHOD_NOT_ALLOWED);
         let known = world.post(INVITATIONS, &admin, body).await;
@@ -172,7 +172,7 @@ async fn the_last_administrator_cannot_leave() {
         for refused in [
             delete(&world, &path, &admin).await,
             change(&world, &path, &admin, "reader").await,
-            // A key without scopes has no say in this either.
+            // A key without scopes has no permission either.
             delete(&world, &path, &world.full_key().await).await,
         ] {
             assert_eq!(

@@ -31,8 +31,8 @@ fn prometheus(is_bad: Arc<AtomicBool>) -> Receiver {
     })
 }
 
-/// Moves the first batch of two nodes to its switch, and looks until the rollout has gone on or stopped. `step`: the
-/// seconds between two looks, by the clock of the scheduler.
+/// Moves the first batch of two nodes to its switch, and polls until the rollout has continued or
+/// stopped. `step`: seconds between two polls, by the clock of the scheduler.
 async fn until_moved(fleet: &mut Fleet<'_>, id: &str, step: i64) -> Value {
     for index in 0..2 {
         fleet.obey(index).await;

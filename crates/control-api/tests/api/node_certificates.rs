@@ -1,4 +1,4 @@
-//! Certificates for nodes: those of their own bundles alone.
+//! Certificates for nodes: only those in their own bundles.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! The life of nodes: how they come, what they say, how they are found and go.
+//! Nodes: registration, reports, search, deletion.
 
 use crate::world::{Answer, Credential, World, worlds};
 use axum::http::{Method, StatusCode};
@@ -422,7 +422,7 @@ async fn an_enrolment_whose_answer_was_lost_is_finished_by_asking_again() {
         };
         assert_eq!(exchange(&lost).await, StatusCode::UNAUTHORIZED);
         assert_eq!(exchange(&again).await, StatusCode::OK);
-        // The token admits no other node, and gives no key of one that was heard from.
+        // The token admits no other node, and issues no key for a node after its first heartbeat.
         let other = world.post(path, &token, json!({"name": "rack-2"})).await;
         assert_eq!(other.status, StatusCode::UNAUTHORIZED, "{}", other.body);
         let key = Credential::NodeKey(again.text("node_key"));

@@ -1,4 +1,4 @@
-//! Persons that sign in: accounts with a password, authenticators, and what browsers keep.
+//! Users that sign in: accounts with a password, authenticators, and browsers' cookies.
 
 use crate::world::{Answer, Credential, PASSWORD, World, sample, sealer};
 use axum::http::StatusCode;
@@ -73,7 +73,7 @@ impl World {
         cookies(&answer)
     }
 
-    /// The `sign_in` of a person with a second factor, which is still to come.
+    /// The `sign_in` of a person whose second factor must follow.
     pub(crate) async fn pending(&self, person: &Person) -> String {
         let answer = self.try_sign_in(&person.email, PASSWORD).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
@@ -82,8 +82,8 @@ impl World {
         answer.text("sign_in")
     }
 
-    /// Sets a second factor up as the user of the session does; gives the authenticator, the recovery codes and the
-    /// session's next credential.
+    /// Sets up a second factor as the user of the session; returns the authenticator, the recovery
+    /// codes and the session's next credential.
     pub(crate) async fn enable_totp(
         &self,
         by: &Credential,
@@ -153,7 +153,7 @@ impl World {
         secret.code(self.app.now())
     }
 
-    /// The code of the next time step, which is accepted after that of this one.
+    /// The code of the next time step, which is accepted after the current one.
     pub(crate) fn next_code(&self, secret: &TotpSecret) -> String {
         secret.code(self.app.now() + SignedDuration::from_secs(30))
     }
@@ -167,7 +167,8 @@ impl World {
         found.body["items"].as_array().unwrap().clone()
     }
 
-    /// The same, once there is an entry: refused sign-ins are noted beside the answer.
+    /// The same, once there is an entry: refused sign-ins are recorded concurrently with the
+    /// response.
     pub(crate) async fn until_audited(&self, action: &str) -> Vec<Value> {
         let mut changes = self.app.changes.subscribe();
         loop {

@@ -185,7 +185,7 @@ async fn a_second_factor_that_was_reset_ends_sessions_and_is_said() {
         assert!(said.body["reset_at"].is_null(), "{}", said.body);
         let reset = world.audited("totp.reset").await;
         assert_eq!(reset[0]["subject"], person.id.to_string());
-        // Recovery codes of before are void.
+        // Earlier recovery codes are void.
         let sign_in = world.pending(&person).await;
         let body = json!({"sign_in": sign_in, "code": codes[0]});
         let old = world

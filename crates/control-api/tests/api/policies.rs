@@ -102,7 +102,7 @@ async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
         let files = json!({"files": body["files"]});
         let preview = fleet.post(&format!("{BUNDLES}/preview"), files).await;
         assert_eq!(preview.body["refused"], true, "{}", preview.body);
-        // A target on loopback is for the nodes to allow.
+        // Nodes decide whether a target on loopback is allowed.
         let text = "listeners { listener \"a\" { address \"127.0.0.1:8099\" } }\n\
                     routes { route \"all\" { upstream \"u\" } }\n\
                     upstreams { upstream \"u\" { target \"127.0.0.1:9\" } }";

@@ -71,7 +71,7 @@ async fn labels_are_given_by_the_token_and_others_wait_for_an_approval() {
         );
         assert_eq!(node.body["requested_labels"], asked);
 
-        // It waits: neither an assignment nor a rollout reaches it.
+        // It waits, so neither an assignment nor a rollout includes it.
         let bundle = world.post(BUNDLES, &full, sample(BUNDLES)).await.text("id");
         let id: NodeId = node.text("id").parse().unwrap();
         let refused = assign(&world, &full, &bundle, id).await;

@@ -1,4 +1,4 @@
-//! Quotas: an organization that has all that it may have is told so, and takes nothing from another.
+//! Quotas: an organization at its limit is refused, and affects no other organization.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -71,7 +71,7 @@ async fn an_organization_has_no_more_than_its_quotas() {
         );
         // Deletion makes room, and quotas of organizations are separate.
         world.set_quotas(Quotas { nodes: 2, ..NONE });
-        // A group of the tokens of the first key went with the replica of before.
+        // The former replica held a group of tokens of the first key.
         let key = world.full_key().await;
         let path = "/projects/{project}/nodes/register";
         let made = world.post(path, &key, sample(path)).await;

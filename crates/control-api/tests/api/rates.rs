@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 const BURST: i64 = 60;
 
-/// Sends guesses until one is held off; gives their number. A token comes back every 200 ms.
+/// Sends guesses until one is rate-limited; returns their number. A token is added every 200 ms.
 async fn spend_address(world: &World) -> i64 {
     let guess = Credential::Bearer("x".repeat(43));
     let (mut answer, mut sent) = (world.get("/orgs", &guess).await, 1);
@@ -32,7 +32,7 @@ async fn spend_address(world: &World) -> i64 {
     sent
 }
 
-/// The answer to a right key that was never seen, from an address without tokens.
+/// The response to a correct, never used key from an address without tokens.
 async fn guess_right(world: &World) -> StatusCode {
     let unknown = world.full_key().await;
     spend_address(world).await;
@@ -91,7 +91,7 @@ async fn a_flood_from_all_networks_of_a_site_is_held_off() {
     let in_site = |network: u128| Ipv6Addr::from_bits(site | (network << 64) | 1);
     for world in worlds().await {
         let (mut sent, mut network) = (0, 0);
-        // Each guess comes from a network of its own, and none spends the bucket of one.
+        // Each guess is from another network, and uses no address's bucket up.
         while guess_from(&world, in_site(network)).await == StatusCode::UNAUTHORIZED {
             (sent, network) = (sent + 1, network + 1);
             assert!(sent < 20 * BURST, "no guess was held off");

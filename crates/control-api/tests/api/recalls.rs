@@ -1,4 +1,4 @@
-//! A revoked bundle gives way to the newest one that the node ran by its orders and that is signed still.
+//! A revoked bundle is replaced by the newest still signed bundle that the node ran by its orders.
 
 use crate::fleet::Fleet;
 use crate::world::{World, worlds};

@@ -21,7 +21,7 @@ fn largest(count: u64) -> Value {
     json!({"health": {"cpu_percent": 1.0}, "traffic": {"routes": routes}})
 }
 
-/// Sends the largest heartbeats until one is refused; gives their number and the refusal.
+/// Sends the largest heartbeats until one is refused; returns their number and the refusal.
 async fn spend(world: &World, by: &Credential) -> (u64, Answer) {
     for count in 1..100 {
         let answer = world.post(HEARTBEAT, by, largest(count)).await;

@@ -1,4 +1,4 @@
-//! Nothing grows for ever: what has ended is deleted, by hand or after its time, and archives go with it.
+//! Retention: ended values are deleted, by request or after their time, and archives with them.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};

@@ -30,7 +30,8 @@ fn bad_batches() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// The nodes of the first batch say this of the new bundle; gives the bundle before and the rollout.
+/// The nodes of the first batch report `traffic` for the new bundle; returns the former bundle and
+/// the rollout.
 async fn first_batch_says(fleet: &mut Fleet<'_>, traffic: &Value) -> (String, String) {
     let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
     fleet.run(&old).await;
@@ -255,7 +256,7 @@ async fn a_node_that_is_ordered_twice_goes_back_to_what_it_ran_before_both() {
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
         fleet.obey(1).await;
-        // It runs the new bundle, and says of the order that it failed after all.
+        // It runs the new bundle, and reports that its order failed later.
         fleet.refuse(1).await;
         fleet.tick(0).await;
         assert_eq!(fleet.state(&id).await, "paused");
@@ -274,7 +275,7 @@ async fn a_node_that_is_offline_is_skipped_and_joins_later() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;
         let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        // The second one is enrolled, and never came.
+        // The second one is enrolled, and never sent a heartbeat.
         let away = fleet.nodes.pop().unwrap();
         fleet.run(&old).await;
         fleet.nodes.push(away);

@@ -89,7 +89,7 @@ async fn a_node_that_was_offline_goes_back_to_its_order_if_its_bundle_was_revoke
         revoke(&fleet, &old).await;
         recall(&fleet).await;
         assert_eq!(ordered(&fleet, 0).await, oldest);
-        // The node comes back when a rollout has ordered it on.
+        // The node returns after a rollout has ordered it forward.
         let id = fleet
             .start(&new, json!({"skip_gate": true, "soak_secs": 60}))
             .await;

@@ -1,4 +1,4 @@
-//! The ways of rollouts: batch by batch to the end, steered by hand, held apart.
+//! Rollouts: batch by batch to the end, steered by operators, kept apart.
 
 use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{World, app, worlds};
@@ -400,7 +400,7 @@ async fn replicas_take_each_step_once() {
         let id = fleet.start(&new, json!({"skip_gate": true})).await;
         let (other, _) = app(&world.database.url, world.objects.path()).await;
         for round in 0..3 {
-            // Neither waits for the lease: the versions alone must keep them apart.
+            // Neither waits for the lease: versions alone must keep them apart.
             let now = fleet.now();
             let (left, right) = tokio::join!(
                 world.app.advance_rollout(id.parse().unwrap(), now),

@@ -1,4 +1,4 @@
-//! The second factor: authenticators, recovery codes, and what demands them.
+//! The second factor: authenticators, recovery codes, and organizations that require them.
 
 use crate::people::cookies;
 use crate::world::{Answer, Credential, PASSWORD, World, app, worlds};

@@ -1,4 +1,4 @@
-//! Floods of wrong passwords, and what the time of an answer says.
+//! Floods of wrong passwords, and response times that must reveal nothing.
 
 use crate::people::Person;
 use crate::world::{PASSWORD, World, worlds};
@@ -15,7 +15,7 @@ const WRONG: &str = "wrong horse battery";
 const FLOOD: u32 = 10_000;
 /// Accounts compared in one round; a comparison of passwords takes a tenth of a second.
 const ACCOUNTS: u32 = 40;
-/// The machine has other work: a difference that is there is there in every round.
+/// The machine is busy: a real difference shows in every round.
 const ROUNDS: u32 = 5;
 /// Requests of the flood at once.
 const AT_ONCE: usize = 250;

@@ -1,4 +1,4 @@
-//! Sign-in through identity providers, with two replicas: the answer comes to the other one.
+//! Sign-in through identity providers, with two replicas: the response arrives at the other one.
 
 use crate::world::{Credential, World, app_with_sso, worlds};
 use axum::Router;
@@ -623,7 +623,7 @@ async fn saml_responses_of_others_and_to_others_are_refused() {
             let reason = site.last_refusal(&admin).await.to_string();
             assert!(reason.contains(rule), "{rule}: {reason}");
         }
-        // Nothing was begun: refused without a trace.
+        // No sign-in was begun: refused without a record.
         let xml = response(&site, &provider, (None, "u"), &["ops"]);
         for fields in [
             &[("SAMLResponse", xml.as_str())][..],

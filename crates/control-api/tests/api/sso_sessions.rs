@@ -1,4 +1,4 @@
-//! Sessions of identity providers: what they may, how they end, and trials that begin none.
+//! Sessions of identity providers: their rights, their end, and trials that begin none.
 
 use crate::sso::{
     Answer, Browser, PUBLIC_URL, Site, asked, assert_refused, oidc, response, saml, sites,
@@ -84,7 +84,8 @@ async fn a_provider_signs_nobody_in_as_a_member_of_other_organizations() {
         assert_eq!(get(&own, &other_path).await, StatusCode::OK, "by password");
         assert_eq!(get(&vouched, &own_path).await, StatusCode::OK);
         assert_eq!(get(&vouched, &other_path).await, StatusCode::NOT_FOUND);
-        // Nor does it give the user another password or second factor, which would open the other organization.
+        // It cannot change the user's password or second factor either, which would open the other
+        // organization.
         let password = json!({"password": "one more good one"});
         let path = "/users/me/password";
         let changed = status(&vouched, Method::POST, path, &password).await;
@@ -131,7 +132,7 @@ async fn an_administrator_tries_the_connection_and_nothing_else_changes() {
         assert_eq!(tried["subject"], "ann", "{tried}");
         assert_eq!(site.world.audited("sso.tried").await.len(), 1);
         assert_eq!(site.world.audited("user.provisioned").await.len(), 0);
-        // A trial that fails is marked, too, wherever the rule broke.
+        // A failing trial is marked too, wherever the rule is broken.
         let path = format!("/orgs/{}/members", site.org());
         let members = site.call(&admin, Method::GET, &path, &Value::Null).await;
         assert!(!members.text.contains("ann@example.test"));

@@ -1,4 +1,4 @@
-//! Uploads of bundles: few at once, whatever their clients do.
+//! Uploads of bundles: a bounded number at once, regardless of their clients.
 
 use crate::world::{Answer, Credential, World, sample};
 use axum::body::{Body, Bytes};
@@ -14,12 +14,13 @@ use std::pin::pin;
 use tokio::sync::{mpsc, watch};
 
 const BUNDLES: &str = "/projects/{project}/bundles";
-/// As many bundles as are uploaded at once.
+/// Maximum number of concurrent uploads.
 const PLACES: usize = 4;
 /// Places of all organizations.
 const ALL_PLACES: usize = 6;
 
-/// A bundle with a body that ends when `gate` opens. `begun` is told when its first byte is read.
+/// A bundle with a body that ends when `gate` opens. `begun` is notified when its first byte is
+/// read.
 async fn slow_upload(
     world: &World,
     by: &Credential,

@@ -52,7 +52,7 @@ async fn test(world: &World, key: &Credential, webhook: &Made) -> Answer {
     world.post(&path, key, Value::Null).await
 }
 
-/// Queues what has happened, and sends what is due.
+/// Queues new events, and sends due deliveries.
 async fn round(world: &World, silence: bool) {
     let now = world.app.now();
     let replica = Uuid::from_u128(7);

@@ -34,7 +34,7 @@ use uuid::Uuid;
 /// The password of every user.
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// A control plane with two organizations, the second one only to be kept out of.
+/// A control plane with two organizations; the second one must have no access.
 pub(crate) struct World {
     pub(crate) app: Arc<App>,
     pub(crate) store: Store,
@@ -175,7 +175,7 @@ impl World {
         self.router = router(&self.app, Router::new(), SessionCookie::Tls);
     }
 
-    /// The next request comes from another address.
+    /// The next request is from another address.
     pub(crate) fn change_address(&self) {
         self.address.fetch_add(1, Ordering::Relaxed);
     }
@@ -358,7 +358,7 @@ impl World {
         (id, secret.reveal().to_owned())
     }
 
-    /// A set-up link; earlier ones are gone.
+    /// A set-up link; earlier ones are deleted.
     pub(crate) async fn setup_link(&self, age: SignedDuration) -> Credential {
         let link = SetupLink {
             id: Uuid::now_v7(),

@@ -19,7 +19,7 @@ pub struct ApiKeyPlace {
 }
 
 impl App {
-    /// Creates a key; gives its secret, which is shown once.
+    /// Creates a key; returns its secret, which is shown once.
     pub async fn create_api_key(
         &self,
         call: &Call,
@@ -79,7 +79,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Gives a key another name.
+    /// Renames a key.
     pub async fn rename_api_key(
         &self,
         call: &Call,
@@ -115,7 +115,7 @@ async fn find(tx: &mut Transaction, id: ApiKeyId) -> Result<Versioned<ApiKey>, E
     Ok(tx.api_key(id).await?.ok_or(Refusal::NotFound)?)
 }
 
-/// A project that exists elsewhere looks like one that does not exist.
+/// A project of another organization is indistinguishable from a missing one.
 async fn resolve(tx: &mut Transaction, call: &Call, place: ApiKeyPlace) -> Result<Tenant, Error> {
     let ApiKeyPlace { org, project } = place;
     let project = project.or(call.actor.only_project());

@@ -58,7 +58,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::Unauthenticated`] if it is unknown, revoked or expired: all look the same.
+    /// [`Error::Unauthenticated`] if it is unknown, revoked or expired; the three are
+    /// indistinguishable.
     pub async fn authenticate(
         &self,
         presented: Presented<'_>,
@@ -88,7 +89,7 @@ impl App {
         found
     }
 
-    /// Returns true if this replica has seen the credential accepted.
+    /// Returns true if this replica has accepted the credential before.
     pub fn is_known(&self, presented: Presented<'_>) -> bool {
         let hash = presented.secret().hash();
         self.known_credentials.get(&hash).is_some()
@@ -148,7 +149,7 @@ impl App {
         Ok(node(id, tenant, NodeCredential::Key))
     }
 
-    /// Every claim is compared with what the database has of the node.
+    /// Every claim is compared with the node's row in the database.
     async fn node_by_token(&self, text: &str, now: Timestamp) -> Result<Actor, Error> {
         let refused = |_| Error::Unauthenticated;
         let token = UnverifiedToken::parse(text).map_err(refused)?;

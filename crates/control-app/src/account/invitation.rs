@@ -37,8 +37,8 @@ pub struct Joined {
 }
 
 impl App {
-    /// Invites a person; gives the link's secret, which is shown once. The answer is the same whether the address
-    /// has an account or not.
+    /// Invites a person; returns the link's secret, which is shown once. The response does not
+    /// depend on the existence of an account with the address.
     pub async fn create_invitation(
         &self,
         call: &Call,
@@ -124,7 +124,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let invitation = tx.invitation(id).await?;
         let invitation = invitation.ok_or(Error::Unauthenticated)?;
-        // The link is gone with its first use: of two at once, one finds it spent.
+        // The link is deleted at its first use: of two concurrent uses, one fails.
         let spent = tx.delete_invitation(id).await;
         spent.map_err(|_| Error::Unauthenticated)?;
         let user = UserId::new(call.now, self.random_id());
@@ -155,7 +155,8 @@ impl App {
         Ok((found.email, org.value.name.to_string()))
     }
 
-    /// A user that is signed in accepts the invitation with this secret, whatever address it was made for.
+    /// A signed-in user accepts the invitation with this secret, regardless of the address it was
+    /// made for.
     ///
     /// # Errors
     ///
@@ -189,7 +190,7 @@ impl App {
     }
 }
 
-/// Administrators see their members' addresses, so this refusal says nothing new.
+/// Administrators see their members' addresses, so this refusal reveals nothing.
 async fn refuse_member(tx: &mut Transaction, org: OrgId, email: &Email) -> Result<(), Error> {
     let Some(user) = tx.user_by_email(email).await? else {
         return Ok(());
@@ -201,7 +202,7 @@ async fn refuse_member(tx: &mut Transaction, org: OrgId, email: &Email) -> Resul
     }
 }
 
-/// An invitation of another organization looks like one that does not exist.
+/// An invitation of another organization is indistinguishable from a missing one.
 async fn find(tx: &mut Transaction, org: OrgId, id: InvitationId) -> Result<Invitation, Error> {
     let found = tx.invitation(id).await?;
     let found = found.filter(|invitation| invitation.org == org);

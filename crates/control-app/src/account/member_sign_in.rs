@@ -37,7 +37,7 @@ impl App {
         Ok(info.collect())
     }
 
-    /// Ends all sessions of a member; gives their number.
+    /// Ends all sessions of a member; returns their number.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl App {
         Ok(ended)
     }
 
-    /// Takes a member's second factor away and ends its sessions; it is said at the next sign-in.
+    /// Removes a member's second factor and ends its sessions; the next sign-in page reports it.
     ///
     /// # Errors
     ///
@@ -93,8 +93,9 @@ impl App {
         Ok((reset, secret))
     }
 
-    /// Sets the password of the link's user and ends all its sessions; gives the secret by which the browser is known
-    /// from then on. The user signs in next, with the second factor if there is one.
+    /// Sets the password of the link's user and ends all its sessions; returns the secret that
+    /// identifies the browser afterwards. The user signs in next, with the second factor if there
+    /// is one.
     ///
     /// # Errors
     ///
@@ -114,7 +115,7 @@ impl App {
         user.value.check_password(password, &orgs)?;
         let hashed = self.hash_password(password).await?;
         let mut tx = self.store.begin().await?;
-        // The rights of its maker are those of this moment.
+        // The current rights of its maker apply.
         let reset = find(&mut tx, &hash, visit).await?;
         let spent = tx.spend_password_reset(reset.id).await;
         spent.map_err(|_| Error::Unauthenticated)?;

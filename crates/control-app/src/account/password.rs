@@ -1,4 +1,4 @@
-//! Passwords: chosen anew by their user.
+//! Password changes by users.
 
 use crate::account::session::own_session;
 use crate::account::user::own_user;
@@ -12,7 +12,8 @@ use control_domain::{Access, Refusal, User};
 use serde_json::json;
 
 impl App {
-    /// Gives the user another password and ends all its other sessions; gives the secret of this one from now on.
+    /// Changes the user's password and ends all its other sessions; returns the new secret of this
+    /// one.
     ///
     /// # Errors
     ///

@@ -20,8 +20,9 @@ const MAX_DELAY: Duration = Duration::from_secs(2);
 const INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
 impl App {
-    /// Notes a refused sign-in beside the answer, which must take as long for an unknown account. Unknown accounts
-    /// are counted only: names that strangers type do not fill the log.
+    /// Records a refused sign-in concurrently with the response, which must take equally long for
+    /// an unknown account. Unknown accounts are only counted, so that arbitrary names do not fill
+    /// the log.
     pub(crate) fn note_refusal(
         self: &Arc<Self>,
         visit: &Visit,

@@ -12,14 +12,14 @@ use control_store::{StoredTotp, Transaction};
 use control_wire::UserId;
 use jiff::Timestamp;
 
-/// The issuer that authenticator apps show beside the address.
+/// The issuer shown by authenticator apps next to the address.
 const ISSUER: &str = "Control plane";
 const RECOVERY_CODES: usize = 10;
 
 /// The second factor of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecondFactor {
-    /// When it began to count.
+    /// Time of its confirmation.
     pub confirmed_at: Timestamp,
     /// Recovery codes that were not used.
     pub recovery_codes_left: i64,
@@ -41,12 +41,12 @@ pub struct TotpSetup {
 pub struct NewSecondFactor {
     /// Each good once, shown once.
     pub recovery_codes: Vec<RecoveryCode>,
-    /// The secret of the session from now on: it has a second factor.
+    /// The new secret of the session, which now has a second factor.
     pub session: Secret,
 }
 
 impl App {
-    /// The user's second factor; none if it has none that counts.
+    /// The user's confirmed second factor; `None` without one.
     pub async fn second_factor(&self, call: &Call) -> Result<Option<SecondFactor>, Error> {
         let (user, _) = own_session(call)?;
         let mut tx = self.store.read().await?;
@@ -60,7 +60,7 @@ impl App {
         }))
     }
 
-    /// When an administrator took the user's second factor away; none once there is another one.
+    /// Time when an administrator removed the user's second factor; `None` once there is a new one.
     pub async fn second_factor_reset_at(&self, call: &Call) -> Result<Option<Timestamp>, Error> {
         let (user, _) = own_session(call)?;
         Ok(self

@@ -28,7 +28,7 @@ pub struct NewSession {
 pub struct SessionInfo {
     /// The session.
     pub session: Session,
-    /// True if the request itself came by it.
+    /// True for the session of this request.
     pub is_own: bool,
 }
 

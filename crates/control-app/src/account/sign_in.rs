@@ -33,11 +33,11 @@ const TRIES: Rate = Rate {
 pub enum SignedIn {
     /// A session: the user has no second factor.
     Session(Box<NewSession>),
-    /// The user has a second factor, which is still to come.
+    /// The user has a second factor, which must follow.
     NeedsCode {
         /// Names this sign-in to the next step. It is no session.
         secret: Secret,
-        /// When the sign-in has to begin anew.
+        /// Time limit of the sign-in.
         ends_at: Timestamp,
     },
 }
@@ -110,7 +110,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongSignIn`] for a wrong code; [`Error::Unauthenticated`] if the sign-in has to begin anew.
+    /// [`Error::WrongSignIn`] for a wrong code; [`Error::Unauthenticated`] if the sign-in has to
+    /// restart.
     pub async fn sign_in_code(
         self: &Arc<Self>,
         visit: &Visit,
@@ -124,7 +125,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongSignIn`] for a wrong code; [`Error::Unauthenticated`] if the sign-in has to begin anew.
+    /// [`Error::WrongSignIn`] for a wrong code; [`Error::Unauthenticated`] if the sign-in has to
+    /// restart.
     pub async fn sign_in_recovery(
         self: &Arc<Self>,
         visit: &Visit,
@@ -135,8 +137,8 @@ impl App {
         self.complete(visit, pending, factor).await
     }
 
-    /// Takes another proof of identity from a signed-in user, which is fresh for ten minutes; gives the session's
-    /// secret from now on.
+    /// Verifies another proof of identity of a signed-in user, valid for ten minutes; returns the
+    /// session's new secret.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ pub enum Identity {
         tenant: Tenant,
         /// Empty: full access.
         scopes: BTreeSet<Scope>,
-        /// When it ends.
+        /// Expiry.
         expires_at: Option<Timestamp>,
     },
 }
@@ -64,7 +64,7 @@ impl App {
         }
     }
 
-    /// Gives the user of the session another name.
+    /// Renames the user of the session.
     pub async fn rename_user(&self, call: &Call, name: &str) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = own_user(&mut tx, call).await?;

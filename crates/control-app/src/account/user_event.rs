@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// An action on a user, or on an object of a user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserEvent<'a> {
-    /// The noun and what was done, such as `session.started`.
+    /// The noun and the verb, such as `session.started`.
     pub(crate) action: &'a str,
     pub(crate) user: UserId,
     pub(crate) subject: Uuid,
@@ -59,8 +59,8 @@ impl<'a> UserEvent<'a> {
 }
 
 impl App {
-    /// Writes an entry for each organization of the user, or else one of the installation; gives the number of the
-    /// last one.
+    /// Writes an entry for each organization of the user, or one of the installation if there is
+    /// none; returns the number of the last one.
     pub(crate) async fn record_for_user(
         &self,
         tx: &mut Transaction,
@@ -132,7 +132,7 @@ impl App {
     }
 }
 
-/// The organizations that see what concerns the user.
+/// The organizations that see events of the user.
 async fn places(tx: &mut Transaction, user: UserId) -> Result<Vec<Option<Tenant>>, Error> {
     let orgs = tx.roles(user).await?.into_keys();
     let mut places: Vec<Option<Tenant>> = orgs.map(|org| Some(Tenant::org(org))).collect();

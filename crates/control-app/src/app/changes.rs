@@ -4,10 +4,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The number of the newest audit entry that this process knows of.
+/// The number of the newest audit entry known to this process.
 ///
-/// It only says *when* to read. Changes are read from the database, so a message that is lost, or
-/// made on another replica, costs a second and never an answer.
+/// It signals only when to read. Changes are read from the database, so a message that is lost, or
+/// sent by another replica, costs a second of delay and no result.
 #[derive(Debug, Default)]
 pub struct Changes(watch::Sender<Head>);
 
@@ -22,9 +22,9 @@ enum Head {
 /// Reason for the end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Something changed: look again.
+    /// Something changed: read again.
     Changed,
-    /// Nothing changed in time.
+    /// No change within the timeout.
     TimedOut,
     /// The program stops: answer at once.
     Closed,

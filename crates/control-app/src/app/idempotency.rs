@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 impl App {
-    /// Reserves the key `name`, or returns its stored answer; the identifier is for the command.
+    /// Reserves the key `name`, or returns its stored response; the identifier is for the command.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl App {
         Ok(self.store.read().await?.is_gone(location).await?)
     }
 
-    /// Keeps the answer of a command that was carried out; `None` gives the key back.
+    /// Stores the response of an executed command; `None` releases the key.
     ///
     /// # Errors
     ///

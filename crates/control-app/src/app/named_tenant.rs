@@ -5,7 +5,7 @@ use crate::error::Error;
 use control_domain::{Access, Actor, Refusal, Tenant};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 
-/// Identifiers in a path that say where its resource belongs.
+/// Identifiers in a path that determine the tenant of its resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamedTenant {
     /// The organization.
@@ -22,7 +22,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`]: with [`Refusal::NotFound`] if the actor does not see the tenant, else with what it lacks.
+    /// [`Error::Refused`]: with [`Refusal::NotFound`] if the tenant is not visible to the actor,
+    /// else with the missing permission.
     pub async fn check_access(
         &self,
         actor: &Actor,
@@ -49,7 +50,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with what the actor lacks now.
+    /// [`Error::Refused`] with the permission that is missing now.
     pub async fn check_repetition(
         &self,
         actor: &Actor,

@@ -1,8 +1,8 @@
 //! Wakes the long polls of nodes that have a new order.
 //!
-//! A replica reads the orders that are newer than what it knows, once a second and by an index,
-//! however many nodes wait: the same statement on both databases. `LISTEN` of PostgreSQL would need
-//! a connection of its own, and this poll besides it for messages that are lost.
+//! A replica reads new orders once a second by an index, independent of the number of waiting
+//! nodes, with one statement for both databases. `LISTEN` of PostgreSQL would need a separate
+//! connection, and this poll too for lost messages.
 
 use crate::error::Error;
 use control_wire::NodeId;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Waiting nodes share this many signals: one that wakes without an order looks, and waits again.
+/// Number of signals shared by waiting nodes: one woken without an order waits again.
 const SIGNALS: u64 = 1_024;
 /// Long polls of one replica.
 const MAX_WAITERS: usize = 25_000;
-/// No entry of the audit log has been seen yet.
+/// No entry of the audit log has been read.
 const UNKNOWN: i64 = -1;
 
 /// The signals.
@@ -27,7 +27,7 @@ pub(crate) struct OrderSignals {
     seen: AtomicI64,
 }
 
-/// One long poll; gives its place back when dropped.
+/// One long poll; releases its place when dropped.
 #[derive(Debug)]
 pub(crate) struct OrderWaiter<'a> {
     signals: &'a OrderSignals,
@@ -84,7 +84,7 @@ impl OrderSignals {
         self.wake_all();
     }
 
-    /// The audit entry up to which orders were announced; `None` before the first look.
+    /// The audit entry up to which orders were announced; `None` before the first read.
     pub(crate) fn seen(&self) -> Option<i64> {
         let seen = self.seen.load(Ordering::Relaxed);
         (seen != UNKNOWN).then_some(seen)

@@ -1,7 +1,7 @@
 //! Requests to addresses that people enter: of identity providers, webhooks and metrics.
 //!
-//! No redirect is followed, so that a secret goes nowhere else; an answer has a bound of time and size; and a name is
-//! resolved once, its addresses checked, and one of those connected to.
+//! Redirects are not followed, so that a secret reaches no other host; a response is bounded in
+//! time and size; a name is resolved once, and the connection uses one of the checked addresses.
 
 use control_domain::PrivateAddresses;
 use control_sso::WebUrl;
@@ -133,7 +133,7 @@ impl Outbound {
         self.send(form).await
     }
 
-    /// Posts JSON. Gives the status of the answer; its body is not read.
+    /// Posts JSON. Returns the status of the response; its body is not read.
     pub(crate) async fn post_json(
         &self,
         url: &WebUrl,
@@ -265,7 +265,8 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
         || is_benchmark
 }
 
-/// Public addresses are in `2000::/3`; some of its parts stand for IPv4 addresses or for documentation.
+/// Public addresses are in `2000::/3`; some parts of it embed IPv4 addresses or are for
+/// documentation.
 fn is_private_v6(address: Ipv6Addr) -> bool {
     let [first, second, third, ..] = address.segments();
     let embedded = |high: u16, low: u16| {

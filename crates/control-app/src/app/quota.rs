@@ -19,7 +19,7 @@ pub struct OrgLimits {
 }
 
 impl App {
-    /// The limits of an organization, and what it has of them.
+    /// Limits of an organization, and their current use.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl App {
         self.check_quota(tx, org, kind, 0).await
     }
 
-    /// Checks that the organization may have `added` more at this moment: refuses early what would
-    /// be refused after its work.
+    /// Checks that the organization may have `added` more now, to refuse before the work and not
+    /// after it.
     ///
     /// # Errors
     ///

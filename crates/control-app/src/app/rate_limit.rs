@@ -1,9 +1,9 @@
 //! Rate limits: replicas take tokens from shared buckets in groups.
 //!
-//! A request takes a token that its replica holds already, in memory. Only when there is none does
-//! the replica write to the database, for a group of tokens; requests that come meanwhile wait for
-//! that group. An empty bucket is remembered until its next token comes, so a flood of refused
-//! requests costs no statement either. Each replica may hold one group beyond the burst.
+//! A request takes a token from its replica's stock in memory. An empty stock is refilled by one
+//! write to the database for a group of tokens; concurrent requests wait for that group. An empty
+//! bucket is remembered until its next token, so a flood of refused requests costs no statement
+//! either. Each replica may hold one group above the burst.
 
 use crate::app::write_queue::WriteQueue;
 use crate::error::Error;
@@ -22,7 +22,7 @@ const GROUP_LIFETIME_MICROS: i64 = 600 * 1_000_000;
 /// Buckets in memory; beyond that the least used ones go, and lose their group.
 const MAX_BUCKETS: usize = 100_000;
 
-/// Whether a request may pass, and what its bucket holds.
+/// Result of a rate limit for one request, with the state of its bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// True if it may pass.
@@ -31,7 +31,7 @@ pub struct Allowance {
     pub limit: i64,
     /// Tokens that are left.
     pub remaining: i64,
-    /// When the bucket is full again.
+    /// Time when the bucket is full again.
     pub full_at: Timestamp,
     /// Seconds until the next token, at least 1.
     pub retry_after_secs: u64,
@@ -118,8 +118,8 @@ impl Held {
         is_empty.then(|| self.allowance(false, rate, now))
     }
 
-    /// Returns true if the next token is still to come. A longer wait than for one token is of a
-    /// clock that was ahead.
+    /// Returns true if the next token is not available yet. A wait longer than for one token is due
+    /// to a clock that was ahead.
     fn is_empty(&self, rate: Rate, micros: i64) -> bool {
         let wait = self.empty_until.load(Ordering::Relaxed) - micros;
         (1..=rate.max_wait_micros()).contains(&wait)

@@ -1,7 +1,8 @@
 //! Bytes of reports, heartbeats and events, that a node and an organization may send: token buckets of this replica.
 //!
-//! A node has twice what it sends if each of its heartbeats is as large as one may be. An organization has what its
-//! quota of nodes sends in reports of 100 routes each, and never less than 64 nodes with the largest ones need.
+//! A node's budget is twice its traffic if each heartbeat has the maximum size. An organization's
+//! budget covers reports of 100 routes each from its quota of nodes, and at least the largest
+//! reports from 64 nodes.
 
 use crate::error::Error;
 use control_domain::HeartbeatInterval;
@@ -25,7 +26,7 @@ const MIN_REPORT_BYTES: u64 = 4 * 1024;
 const NODE_REPORTS: u64 = 2;
 /// Burst size: a restart and an order are reported at once.
 const NODE_BURST: u64 = 4;
-/// Nodes with the largest reports that an organization may have whatever its quota is.
+/// Number of nodes with the largest reports that every organization's budget covers.
 const LARGE_NODES: u64 = 64;
 /// Buckets in memory. Beyond that the least used ones go, and are full when they are back.
 const MAX_NODES: usize = 100_000;
@@ -80,7 +81,8 @@ impl ReportBudget {
         let bytes = bytes.max(MIN_REPORT_BYTES);
         let new = || Ok::<_, Infallible>(Arc::default());
         let Ok(node_budget) = self.by_node.get_or_insert_with(&node, new);
-        // The node's first: one that is over its own budget takes nothing of its organization's.
+        // The node's budget is charged first: a node over its own budget uses none of its
+        // organization's.
         node_budget.take(ByteRate::for_node(interval), bytes, now, "node")?;
         let Ok(org_budget) = self.by_org.get_or_insert_with(&org, new);
         let rate = ByteRate::for_org(interval, max_nodes);
@@ -107,7 +109,7 @@ impl ByteRate {
         }
     }
 
-    /// Refill time of so many bytes, in microseconds.
+    /// Time to refill this number of bytes, in microseconds.
     fn micros(self, bytes: u64) -> i64 {
         let interval = u128::from(self.interval.secs()) * 1_000_000;
         let micros = u128::from(bytes) * interval / u128::from(self.bytes.max(1));

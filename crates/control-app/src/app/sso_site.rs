@@ -15,7 +15,7 @@ const PROVIDERS: usize = 1_000;
 pub struct SsoSite {
     /// The address under which browsers reach the control plane, without a slash at its end.
     pub public_url: Option<String>,
-    /// Whether identity providers may be in the own network.
+    /// Permission for identity providers in the private network.
     pub private_addresses: PrivateAddresses,
 }
 

@@ -1,10 +1,11 @@
-//! Small writes that come in floods, heartbeats and tokens of rate limits, are written in groups:
-//! those that come while one group is written are the next. Tokens, which every request may wait for, go first; the rest
-//! of a group is of heartbeats, one of each organization in turn.
+//! Frequent small writes, heartbeats and tokens of rate limits, are written in groups: writes that
+//! arrive while one group is written form the next. Tokens go first, since every request may wait
+//! for them; the remainder of a group is heartbeats, one per organization in turn.
 //!
-//! SQLite has one writer: a transaction for each would keep all other writes waiting. A write is answered
-//! when its group is committed. On SQLite the commit does not wait for the disk: a loss of power may
-//! take heartbeats that the nodes tell again, and counts that were over in seconds.
+//! SQLite has one writer: a transaction for each would keep all other writes waiting. A write is
+//! answered when its group is committed. On SQLite the commit does not wait for the disk: a loss of
+//! power may lose heartbeats, which the nodes repeat, and counts that would have expired in
+//! seconds.
 //!
 //! A heartbeat without news is answered without a write. Such signs of life are gathered for an eighth of the heartbeat
 //! interval and written in the order of the nodes, so that neighbours share a page of the database.
@@ -57,7 +58,7 @@ enum Write {
 
 #[derive(Debug)]
 enum Written {
-    /// `None` if the node is gone.
+    /// `None` if the node does not exist.
     Heartbeat(Option<WrittenHeartbeat>),
     Tokens(Group),
 }
@@ -77,7 +78,8 @@ impl WriteQueue {
         }
     }
 
-    /// Writes what a node says; `None` if it is gone. A second process with its identity is noted as `event`.
+    /// Writes a node's heartbeat; `None` if the node does not exist. A second process with its
+    /// identity is recorded as `event`.
     pub(crate) async fn heartbeat(
         &self,
         (node, org, event): (NodeId, OrgId, NodeEventId),
@@ -97,7 +99,7 @@ impl WriteQueue {
         }
     }
 
-    /// Takes up to `wanted` tokens of a bucket that replicas share.
+    /// Takes up to `wanted` tokens of a bucket shared by replicas.
     pub(crate) async fn take_tokens(
         &self,
         bucket: &str,
@@ -130,7 +132,7 @@ impl WriteQueue {
 }
 
 impl Write {
-    /// The organization of the turn it takes; none goes first.
+    /// The organization whose turn it uses; `None` goes first.
     fn org(&self) -> Option<OrgId> {
         match self {
             Self::Heartbeat { org, .. } => Some(*org),
@@ -212,7 +214,8 @@ async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting
                     drop(one.done.send(Ok(written)));
                 }
             }
-            // All callers learn that the store is unavailable: retrying each write alone would take hours.
+            // All callers get the error that the store is unavailable: retrying each write alone
+            // would take hours.
             Err(StoreError::Unavailable(_)) => group.clear(),
             Err(_) => write_each(&store, group.drain(..), &mut signs).await,
         }

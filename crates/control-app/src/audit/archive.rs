@@ -17,9 +17,9 @@ const MAX_ENTRIES: i64 = 10_000;
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 impl App {
-    /// Archives and deletes one part of the audit log that is older than its retention; `replica` names this process.
-    /// Gives the number of entries. A failure between the archive and the deletion leaves an archive that the next
-    /// round replaces.
+    /// Archives and deletes one part of the audit log beyond its retention; `replica` identifies
+    /// this process. Returns the number of entries. A failure between archiving and deletion leaves
+    /// an archive that the next round replaces.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Reads every archive of the audit log; gives the first one with other bytes than were stored.
+    /// Reads every archive of the audit log; returns the first one whose bytes have changed.
     ///
     /// # Errors
     ///

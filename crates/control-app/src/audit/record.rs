@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::net::IpAddr;
 use uuid::Uuid;
 
-/// The row of the chain's key: sealed as all secrets, so that a new master key seals it anew.
+/// The row of the chain's key, sealed like all secrets, so that a new master key re-seals it.
 const AUDIT_KEY: SecretId = SecretId(Uuid::from_u128(1));
 /// A credential that has ended is noted so often, by each replica.
 const REFUSAL_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
@@ -108,7 +108,7 @@ impl App {
         Ok(tx.commit().await?)
     }
 
-    /// Looks at the whole audit log.
+    /// Verifies the whole audit log.
     ///
     /// # Errors
     ///

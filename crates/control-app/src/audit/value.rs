@@ -1,4 +1,4 @@
-//! Values as the audit log has them: what a person would ask about, and no secrets.
+//! Values in the form of the audit log: readable, and without secrets.
 
 use control_domain::{
     ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, LinkedIdentity,

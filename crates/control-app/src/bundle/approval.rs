@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// Different bundles that a new one is compared with; nodes that run more of them make a change risky.
 pub(crate) const MAX_BASES: u8 = 4;
 
-/// Whether a change needs approval, and the rule that decided it.
+/// Need for approval of a change, with the rule that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Approval {
     project: ProjectId,
@@ -97,7 +97,7 @@ impl Approval {
         Ok(self.is_needed)
     }
 
-    /// [`Refusal::NeedsApproval`] if approval is needed, for what cannot be approved.
+    /// [`Refusal::NeedsApproval`] if approval is needed, for changes that cannot be approved.
     pub(crate) async fn refuse_if_needed(self, tx: &mut Transaction) -> Result<(), Error> {
         if self.hold(tx).await? {
             return Err(Refusal::NeedsApproval.into());
@@ -106,7 +106,7 @@ impl Approval {
     }
 }
 
-/// Checks that the project's policy lets nodes be ordered the bundle now; approval apart.
+/// Checks that the project's policy permits ordering the bundle now; approval is not checked.
 ///
 /// # Errors
 ///
@@ -128,7 +128,8 @@ fn warnings(bundle: &Bundle) -> usize {
     count_warnings(&found)
 }
 
-/// Warnings that the policy counts: not those of what nodes must allow, which each node decides for itself.
+/// Number of warnings that the policy counts; warnings about permissions of nodes are excluded,
+/// because each node decides on them.
 pub(crate) fn count_warnings(diagnostics: &[Diagnostic]) -> usize {
     let warnings = diagnostics.iter();
     let warnings = warnings.filter(|found| found.severity == "warning");

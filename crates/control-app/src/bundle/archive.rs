@@ -1,4 +1,4 @@
-//! The bytes of bundles: downloaded, verified, looked into, compared.
+//! Archives of bundles: download, verification, inspection, comparison.
 
 use crate::app::App;
 use crate::bundle::find;
@@ -71,8 +71,8 @@ impl App {
         self.open_archive(&found.value).await
     }
 
-    /// The archive of a signed bundle that a node may need. It gets no other bundle: a node that was
-    /// taken over must not read what it was never to run.
+    /// The archive of a signed bundle that a node may need. Only bundles ordered for it: a
+    /// compromised node must not read others.
     pub async fn node_archive(
         &self,
         call: &Call,
@@ -104,7 +104,7 @@ impl App {
         Ok(self.contents(&found.value).await?.sbom)
     }
 
-    /// Looks at the stored bytes and the signature.
+    /// Verifies the stored bytes and the signature.
     pub async fn verify_bundle(
         &self,
         call: &Call,

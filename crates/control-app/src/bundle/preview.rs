@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bundles in force that are counted; those of most nodes are compared.
+/// Maximum number of bundles in force that are counted; those on most nodes are compared.
 const MAX_ORDERED: i64 = 50;
 
 /// The effect that a bundle of these files would have.
@@ -25,13 +25,13 @@ pub struct Preview {
     pub digest: Option<String>,
     /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// Comparisons with the bundles that nodes are ordered to run, those of most nodes first, at most four.
+    /// Comparisons with bundles ordered for nodes, at most four, by descending number of nodes.
     pub comparisons: Vec<PreviewComparison>,
     /// Nodes that are ordered to run another bundle.
     pub other_nodes: i64,
     /// Nodes without an order.
     pub unordered_nodes: i64,
-    /// True if the project's policy wants another person's approval.
+    /// True if the project's policy requires another person's approval.
     pub needs_approval: bool,
     /// True if the policy refuses a bundle with these warnings.
     pub is_refused: bool,
@@ -55,8 +55,8 @@ pub struct PreviewComparison {
 }
 
 impl App {
-    /// Checks files, and compares them with the bundles that nodes with these labels are ordered to run. Nothing is
-    /// kept.
+    /// Checks files, and compares them with the bundles that nodes with these labels are ordered to
+    /// run. Stores nothing.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl App {
 }
 
 impl Preview {
-    /// Says of the policy what it would say of a rollout to these nodes.
+    /// Adds the policy's judgement of a rollout to these nodes.
     fn judge(&mut self, rules: &PolicyRules, now: Timestamp) {
         let is_risky = |compared: &PreviewComparison| {
             let risks = compared.comparison.as_ref().map(|found| &found.risks);

@@ -89,7 +89,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Refuses what the key signed from now on: tokens are exchanged again, orders signed again.
+    /// Rejects signatures of the key from now on: tokens are exchanged again, orders signed again.
     pub async fn deactivate_signing_key(
         &self,
         call: &Call,
@@ -178,7 +178,7 @@ impl App {
         })
     }
 
-    /// Stores bytes sealed; gives the name under which they are opened again.
+    /// Stores bytes sealed; returns the identifier to open them with.
     pub(crate) async fn seal(
         &self,
         tx: &mut Transaction,

@@ -18,7 +18,8 @@ const REDACTED: &str = "(redacted)";
 /// Difference between a configuration and an older one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
-    /// Changes that may hurt, most severe class first. Empty exactly if the policy `risky` asks for no approval.
+    /// Potentially harmful changes, most severe class first. Empty exactly if the policy `risky`
+    /// requires no approval.
     pub risks: Vec<RiskView>,
     /// Requests that are answered differently.
     pub requests: Vec<RequestsMoved>,
@@ -86,7 +87,7 @@ pub struct SettingChange {
     pub path: String,
     /// The kind of change.
     pub change: Change,
-    /// The values before; several for a setting that may stand more than once.
+    /// The values before; several for a repeatable setting.
     pub before: Vec<Value>,
     /// The values after.
     pub after: Vec<Value>,
@@ -169,7 +170,7 @@ pub(super) fn plan(model: &Model) -> Plan {
     )
 }
 
-/// Certificates that are gone and that a new one of the same listener renews, as the subjects of their risks.
+/// Removed certificates that a new one of the same listener renews, as the subjects of their risks.
 fn renewed_certificates(parts: &[PartChange], [old, new]: [&Files; 2]) -> BTreeSet<String> {
     let certificates = |wanted: Change, files: &Files| -> Vec<ListenerCertificate> {
         let changed = parts.iter().filter(|part| part.change == wanted);
@@ -208,12 +209,12 @@ fn risks(found: &[&Risk], files: &[FileChange], models: [&Model; 2]) -> Vec<Risk
     };
     let sources = models.into_iter().flat_map(|model| model.sources.files());
     let sources: BTreeSet<&str> = sources.map(|source| &*source.name).collect();
-    // Any other file may be served, or be a certificate, whatever its name ends in.
+    // Any other file may be served, or be a certificate, regardless of its extension.
     let other = files
         .iter()
         .filter(|file| !sources.contains(file.name.as_str()));
     let other = other.map(|file| unlisted(format!("file {}", file.name), "its contents differ"));
-    // Another secret looks the same.
+    // A changed secret is displayed equally.
     let hides = |model: &Model| {
         let mut settings = effective(model).into_iter();
         settings.any(|setting| setting.value.to_string().contains(REDACTED))

@@ -1,4 +1,4 @@
-//! Certificates: the private key goes in, and never comes out by the interface.
+//! Certificates: the private key is write-only in the API.
 
 use crate::app::{App, taken, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A certificate as an operator gives it.
+/// A certificate as submitted by an operator.
 pub struct NewCertificate {
     /// Its name, unique in the project.
     pub name: String,
@@ -72,8 +72,8 @@ impl App {
         Ok(found)
     }
 
-    /// A certificate with its private key, for a node with a bundle that names it. It gets no other: a node
-    /// that was taken over must not have the keys of what it was never to serve.
+    /// A certificate with its private key, for a node with a bundle that names it. Only
+    /// certificates of its bundles: a compromised node must not get other keys.
     ///
     /// Each delivery is in the audit log, and the first refusal of an hour.
     pub async fn node_certificate(
@@ -167,8 +167,8 @@ impl App {
         Ok(found)
     }
 
-    /// Checks that a bundle of the node names the certificate. Bundles without such a note are
-    /// looked into first.
+    /// Checks that a bundle of the node names the certificate. Bundles without a list of
+    /// certificates are inspected first.
     async fn require_named(&self, node: NodeId, id: CertificateId) -> Result<(), Error> {
         let mut tx = self.store.read().await?;
         if tx.may_have_certificate(node, id).await? {

@@ -56,7 +56,7 @@ impl App {
         Ok(found)
     }
 
-    /// Gives a service other settings.
+    /// Changes a service's settings.
     pub async fn update_service(
         &self,
         call: &Call,

@@ -54,7 +54,7 @@ impl App {
         Ok(found)
     }
 
-    /// Gives an upstream other settings.
+    /// Changes an upstream's settings.
     pub async fn update_upstream(
         &self,
         call: &Call,
@@ -94,7 +94,7 @@ impl App {
     }
 }
 
-/// An upstream of another project looks like one that does not exist.
+/// An upstream of another project is indistinguishable from a missing one.
 async fn find(
     tx: &mut Transaction,
     project: ProjectId,

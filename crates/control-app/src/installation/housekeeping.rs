@@ -1,4 +1,4 @@
-//! Housekeeping: what has ended is deleted, in small pieces, by one replica at a time.
+//! Housekeeping: deletion of ended values, in small pieces, by one replica at a time.
 
 use crate::app::App;
 use crate::error::Error;
@@ -24,7 +24,7 @@ const ROLLOUTS: usize = 10;
 const BUNDLES: i64 = 100;
 
 impl App {
-    /// One round; `replica` names this process. Gives the number of rows deleted.
+    /// One round; `replica` identifies this process. Returns the number of deleted rows.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Deletes what has ended and was kept as long as the settings say; a piece of each kind.
+    /// Deletes ended values beyond their retention; one piece of each kind.
     async fn clean_up_ended(&self, now: Timestamp) -> Result<u64, Error> {
         let Retention {
             rollouts,
@@ -98,7 +98,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Measures what is stored; to be called every few minutes, for it reads indexes whole.
+    /// Measures the stored data; call it every few minutes, because it reads whole indexes.
     ///
     /// # Errors
     ///
@@ -115,13 +115,13 @@ impl App {
         Ok(())
     }
 
-    /// Deletes archives in the object store without a bundle in the database: those of a
-    /// program that died between the two. Gives the number of archives that were given up.
+    /// Deletes archives in the object store without a bundle in the database, left by a crash
+    /// between the two writes. Returns the number of deleted archives.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] or [`Error::Object`] if one of the stores does not answer; the next round goes
-    /// on.
+    /// [`Error::Store`] or [`Error::Object`] if one of the stores does not answer; the next round
+    /// continues.
     pub async fn sweep_archives(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
         if self.is_clock_wrong() {
             return Ok(0);

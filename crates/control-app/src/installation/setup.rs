@@ -54,7 +54,7 @@ impl App {
     /// [`Error::Store`] if the database does not answer.
     pub async fn bootstrap(&self, now: Timestamp) -> Result<Option<Secret>, Error> {
         let mut tx = self.store.begin().await?;
-        // A user of another replica is either seen here, or ends this link.
+        // A user created on another replica is either visible here, or ends this link.
         tx.lock_audit().await?;
         if !tx.has_no_users().await? {
             return Ok(None);
@@ -81,12 +81,12 @@ impl App {
         new.admin.check(&new.org_name)?;
         let hash = self.hash_password(&new.admin.password).await?;
         let mut tx = self.store.begin().await?;
-        // A user that is made at the same time is either seen here, or made after this.
+        // A concurrently created user is either visible here, or created after this.
         tx.lock_audit().await?;
         if !tx.has_no_users().await? {
             return Err(Error::Unauthenticated);
         }
-        // The link is gone with the first set-up: of two at once, one finds it spent.
+        // The link is deleted at its first use: of two concurrent uses, one fails.
         tx.spend_setup_link(call.actor.id())
             .await
             .map_err(|_| Error::Unauthenticated)?;
@@ -187,7 +187,7 @@ impl App {
         })
     }
 
-    /// An entry for each value that was made beside the administrator.
+    /// An entry for each value created with the administrator.
     async fn record_installation(
         &self,
         tx: &mut Transaction,

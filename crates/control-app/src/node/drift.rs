@@ -23,9 +23,9 @@ const CHUNK: i64 = 100;
 /// An operator's remedy for a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriftRemedy {
-    /// The node is ordered again to run what it should.
+    /// The node is ordered to run its assigned bundle again.
     Reorder,
-    /// The node is ordered to run what it runs.
+    /// The node is ordered to run its current bundle.
     Accept,
 }
 
@@ -75,7 +75,7 @@ impl App {
         }
         let target = order_target(&mut tx, &call.actor, &value, remedy).await?;
         if let Some((bundle, approval)) = approval {
-            // The node may say something else by now.
+            // The node may report another bundle by now.
             if bundle != target.bundle {
                 return Err(StoreError::Stale.into());
             }
@@ -113,8 +113,8 @@ impl App {
         Ok(Some((target.bundle, approval)))
     }
 
-    /// One round: opens drifts of nodes that differ for longer than the grace, and resolves those of
-    /// nodes that follow their orders again. Gives the number of changes.
+    /// One round: opens drifts of nodes that differ for longer than the grace period, and resolves
+    /// drifts of nodes that follow their orders again. Returns the number of changes.
     pub async fn watch_drift(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
         if !self.has_lease("drift", replica, now).await? {
             return Ok(0);
@@ -217,8 +217,8 @@ impl Changes {
     }
 }
 
-/// The order that ends a drift. A node that was taken over may say that it runs anything, so only a bundle that
-/// it was ordered to run before can be accepted.
+/// The order that ends a drift. A compromised node may report any bundle, so only a bundle ordered
+/// for it before can be accepted.
 async fn order_target(
     tx: &mut Transaction,
     actor: &Actor,
@@ -264,7 +264,7 @@ async fn order_target(
     })
 }
 
-/// A drift of another project looks like one that does not exist.
+/// A drift of another project is indistinguishable from a missing one.
 async fn find(
     tx: &mut Transaction,
     (project, id): (ProjectId, DriftId),

@@ -11,7 +11,7 @@ use control_store::{Page, Versioned};
 use control_wire::{EnrolmentTokenId, ProjectId};
 
 impl App {
-    /// Creates a token; gives its secret, which is shown once.
+    /// Creates a token; returns its secret, which is shown once.
     pub async fn create_enrolment_token(
         &self,
         call: &Call,
@@ -67,7 +67,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Gives a token another name.
+    /// Renames a token.
     pub async fn rename_enrolment_token(
         &self,
         call: &Call,

@@ -1,4 +1,4 @@
-//! Orders: what each node shall run.
+//! Orders: the bundle assigned to each node.
 
 use crate::app::App;
 use crate::call::Call;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Beyond so many orders at once every long poll looks for itself.
+/// Maximum number of announced orders; above it every long poll reads the database.
 const MAX_ANNOUNCED: i64 = 4_096;
 
 /// A node reports so often at least between the end of a trial and its confirmation.
@@ -30,9 +30,9 @@ pub struct OrderTarget {
 }
 
 impl App {
-    /// Orders `nodes` to run a bundle, in the caller's transaction; the caller has compared the
-    /// permission and the nodes' organization. After the commit [`App::announce_orders`] wakes
-    /// them at once; without it they learn of it within a second.
+    /// Orders `nodes` to run a bundle, in the caller's transaction; the caller has checked the
+    /// permission and the nodes' organization. After the commit [`App::announce_orders`] wakes them
+    /// at once; without it they notice within a second.
     pub async fn write_orders(
         &self,
         tx: &mut Transaction,
@@ -55,8 +55,9 @@ impl App {
         self.write_each(tx, (*org, *rollout), wanted, now).await
     }
 
-    /// Orders each node to run a bundle of its own, as [`App::write_orders`] does one bundle for all. They come in
-    /// the order of their identifiers, as heartbeats do: two transactions never wait for each other.
+    /// Orders each node to run its own bundle, like [`App::write_orders`] for one bundle. Rows are
+    /// locked in the order of node identifiers, as by heartbeats, so that transactions never
+    /// deadlock.
     pub(crate) async fn write_each(
         &self,
         tx: &mut Transaction,
@@ -68,7 +69,8 @@ impl App {
             return Ok(Vec::new());
         }
         wanted.sort_by_key(|wanted| wanted.node);
-        // Before any counter is read: of two transactions the second sees what the first wrote.
+        // Taken before any counter is read, so that the second of two transactions sees the writes
+        // of the first.
         let seq = tx.lock_audit().await?;
         let (key, pair) = self.signer(tx, org).await?;
         let mut orders = Vec::with_capacity(wanted.len());
@@ -129,8 +131,7 @@ impl App {
         timeout(wait, newer).await.unwrap_or(Ok(found))
     }
 
-    /// An order with a key that was deactivated meanwhile is signed again, when its node asks for
-    /// it.
+    /// An order signed by a deactivated key is signed again when its node requests it.
     async fn desired_state(&self, tenant: Tenant, id: NodeId) -> Result<DesiredState, Error> {
         let Tenant { org, project } = tenant;
         let project = project.ok_or(Refusal::NotFound)?;

@@ -1,4 +1,5 @@
-//! The right to private keys of certificates: what lets a node get one needs more than the right to nodes or bundles.
+//! The right to private keys of certificates: enabling a node to get one requires more than the
+//! right to nodes or bundles.
 
 use crate::app::App;
 use crate::call::Call;

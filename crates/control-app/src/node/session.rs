@@ -27,7 +27,7 @@ impl App {
         let mut tx = self.store.read().await?;
         let since = tx.tokens_since(id).await?.ok_or(Refusal::NotFound)?;
         if call.now < since {
-            // The key was good when the request came, and was replaced meanwhile.
+            // The key was replaced after the request arrived.
             return Err(Error::Unauthenticated);
         }
         let (key, pair) = self.signer(&mut tx, tenant.org).await?;
@@ -82,7 +82,7 @@ impl App {
         })
     }
 
-    /// Checks and packs a heartbeat, a large one beside the threads that serve.
+    /// Checks and packs a heartbeat, a large one outside the serving threads.
     async fn pack(&self, org: OrgId, said: HeartbeatRequest) -> Result<PackedHeartbeat, Error> {
         let is_large =
             { said.traffic.as_ref() }.is_some_and(|it| MAX_SMALL_ROUTES < it.routes.len());
@@ -97,7 +97,7 @@ impl App {
         }
     }
 
-    /// Keeps what happened on a node.
+    /// Stores events of a node.
     pub async fn add_node_events(
         &self,
         call: &Call,
@@ -136,8 +136,8 @@ pub(crate) async fn end_of_tokens(
     ))
 }
 
-/// A time at or after `now` with a [`first_second`] later than that of every token issued so far. Tokens since
-/// a replacement at `before` may be dated into the second after it.
+/// A time at or after `now` with a [`first_second`] later than that of every token issued so far.
+/// Tokens issued since a replacement at `before` may be dated into the following second.
 fn after_tokens(before: Timestamp, now: Timestamp) -> Timestamp {
     let latest = now.as_second().max(first_second(before));
     if latest < first_second(now) {

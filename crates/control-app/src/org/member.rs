@@ -32,8 +32,8 @@ impl App {
         find(&mut self.store.read().await?, org, user).await
     }
 
-    /// Gives a member another role, at once for the sessions that the user has and for the API keys that the user
-    /// made. Invitations and enrolment tokens that the role does not allow end.
+    /// Changes a member's role, effective at once for its sessions and API keys. Invitations and
+    /// enrolment tokens that the role does not permit end.
     pub async fn change_role(
         &self,
         call: &Call,
@@ -84,7 +84,7 @@ impl App {
             .await
     }
 
-    /// Ends what the user made and may not make any more, each with an entry of the audit log.
+    /// Ends credentials that the user created and may no longer create, each with an audit entry.
     pub(crate) async fn end_credentials(
         &self,
         tx: &mut Transaction,

@@ -19,7 +19,7 @@ impl App {
         find(&mut self.store.read().await?, org).await
     }
 
-    /// Changes what the organization demands of its members, at once for the sessions that are open.
+    /// Changes the organization's security requirements, effective at once for open sessions.
     pub async fn set_org_security(
         &self,
         call: &Call,

@@ -26,7 +26,8 @@ pub(crate) const TEST_EVENT: &str = "webhook.test";
 const KEPT: i64 = 100;
 /// Entries of the audit log of one round.
 const ACTIONS: i64 = 500;
-/// Webhooks of one round: of each organization those that are due, of all those that silent nodes are told to.
+/// Maximum number of webhooks in one round, separately for due ones per organization and for events
+/// of silent nodes.
 const CHUNK: i64 = 500;
 /// Nodes that one event names.
 const NAMED_NODES: i64 = 50;
@@ -36,8 +37,8 @@ const IN_A_ROW: usize = 50;
 const ROW_TIME: SignedDuration = SignedDuration::from_secs(2);
 
 impl App {
-    /// Queues new events for the webhooks that receive them. `silence`: whether silent nodes are among them, which
-    /// a control plane that has just started cannot tell.
+    /// Queues new events for the webhooks that receive them. `silence` includes events of silent
+    /// nodes; a control plane that has just started cannot determine them.
     ///
     /// # Errors
     ///
@@ -196,12 +197,13 @@ impl App {
         Ok(self.store.read().await?.due_webhooks(now, CHUNK).await?)
     }
 
-    /// Sends the due deliveries of a webhook one after the other, until one fails or two seconds are over. Replicas may
-    /// do so at the same time: an attempt belongs to the one that has begun it.
+    /// Sends the due deliveries of a webhook in order, until one fails or two seconds have passed.
+    /// Safe on several replicas: an attempt belongs to the one that began it.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the database does not answer; what was begun is due again a minute later.
+    /// [`Error::Store`] if the database does not answer; begun attempts are due again after a
+    /// minute.
     pub async fn send_webhook(&self, id: WebhookId) -> Result<(), Error> {
         let begun = self.now();
         for _ in 0..IN_A_ROW {
@@ -230,7 +232,7 @@ impl App {
         Ok(())
     }
 
-    /// Notes the result of an attempt. Gives `true` if it was delivered.
+    /// Records the result of an attempt. Returns true if it was delivered.
     async fn end_attempt(
         &self,
         delivery: WebhookDelivery,

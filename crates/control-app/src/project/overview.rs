@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_LABELS: i64 = 20;
 
 impl App {
-    /// The nodes of a project, counted by how they stand to their orders.
+    /// The numbers of a project's nodes by standing.
     pub async fn count_standings(
         &self,
         call: &Call,
@@ -48,7 +48,7 @@ impl App {
         Ok(tx.label_names(project, MAX_LABELS).await?)
     }
 
-    /// The nodes of a project that stand to their orders in this way.
+    /// The nodes of a project with this standing.
     pub async fn nodes_standing(
         &self,
         call: &Call,

@@ -34,7 +34,8 @@ impl App {
         find(&mut tx, place).await
     }
 
-    /// Gives a member of the organization a role in the project, at once for the sessions that are open.
+    /// Gives a member of the organization a role in the project, effective at once for open
+    /// sessions.
     ///
     /// # Errors
     ///

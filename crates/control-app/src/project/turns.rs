@@ -1,7 +1,8 @@
 //! Turns of organizations and of their webhooks at the places for deliveries.
 //!
-//! A receiver that does not answer holds its place for ten seconds, again and again. So an organization has some of the
-//! places at most, and a free one goes to the organization that holds fewest.
+//! A receiver that does not answer occupies its place for ten seconds, repeatedly. An organization
+//! is therefore limited to some of the places, and a free one is granted to the organization that
+//! holds the fewest.
 
 use control_store::DueWebhook;
 use control_wire::{OrgId, WebhookId};
@@ -27,8 +28,8 @@ pub struct DeliveryTurns {
 }
 
 impl DeliveryTurns {
-    /// Gives places to webhooks of `due` that hold none: to the organization that holds fewest, among those to the one
-    /// that was served longest ago, and to its webhook that was served longest ago.
+    /// Grants places to webhooks of `due` that hold none: to the organization that holds the
+    /// fewest, among equals to the one served longest ago, and to its webhook served longest ago.
     pub fn take(&mut self, due: &[DueWebhook]) -> Vec<WebhookId> {
         self.forget_all_but(due);
         let mut free: Vec<&DueWebhook> =
@@ -54,12 +55,12 @@ impl DeliveryTurns {
         taken
     }
 
-    /// Gives the place of a webhook back.
+    /// Releases the place of a webhook.
     pub fn leave(&mut self, webhook: WebhookId) {
         self.held.retain(|held| held.webhook != webhook);
     }
 
-    /// The organization that the next place is for.
+    /// The organization for the next place.
     fn next<'a>(&self, waiting: impl Iterator<Item = &'a OrgId>) -> Option<OrgId> {
         if MAX_PLACES <= self.held.len() {
             return None;
@@ -111,7 +112,7 @@ mod tests {
             turns.take(&all).is_empty(),
             "each of them holds what it may"
         );
-        // Two more take what is free for further places, and there is one for each newcomer.
+        // Two more take the free further places, and one remains for each newcomer.
         all.extend((200..240).map(|number| due(3, number)));
         all.extend((300..340).map(|number| due(4, number)));
         let taken = turns.take(&all).len();

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 const MAX_WEBHOOKS: i64 = 100;
 
 impl App {
-    /// Creates a webhook; gives its secret, which is shown this once.
+    /// Creates a webhook; returns its secret, which is shown once.
     pub async fn create_webhook(
         &self,
         call: &Call,
@@ -76,7 +76,7 @@ impl App {
         Ok(found)
     }
 
-    /// Gives a webhook other settings; its secret stays.
+    /// Changes a webhook's settings; its secret is kept.
     pub async fn update_webhook(
         &self,
         call: &Call,
@@ -105,7 +105,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Gives a webhook another secret, which holds for all later attempts, and is shown this once.
+    /// Rotates a webhook's secret, which applies to all later attempts and is shown once.
     pub async fn rotate_webhook_secret(
         &self,
         call: &Call,

@@ -32,7 +32,8 @@ impl App {
     ) -> Result<Vec<Order>, Error> {
         let approval = self.judge_assignment(call, project, id, nodes).await?;
         let mut tx = self.store.begin().await?;
-        // Before the bundle is read: a revocation is either seen here, or sees these orders.
+        // Taken before the bundle is read: a revocation is either visible here, or sees these
+        // orders.
         tx.lock_audit().await?;
         let found = find(&mut tx, (project, id)).await?;
         let digest = found.value.assign(&call.actor)?.to_owned();
@@ -88,12 +89,13 @@ impl App {
         self.judge(project, id, &bases).await
     }
 
-    /// One round of giving nodes with a revoked bundle their last good one; gives their number.
+    /// One round of reassigning nodes with a revoked bundle to their last good one; returns their
+    /// number.
     pub async fn recall_bundles(&self, now: Timestamp) -> Result<usize, Error> {
         let waiting = self.store.read().await?.recalling_bundle().await?;
         let Some(id) = waiting else { return Ok(0) };
         let mut tx = self.store.begin().await?;
-        // Of two replicas the second finds what the first has left.
+        // Of two replicas the second finds the rows that the first left.
         tx.lock_audit().await?;
         let bundle = tx.bundle(id).await?.ok_or(Refusal::NotFound)?.value;
         let recalls = tx.recalls(id, RECALL_CHUNK).await?;

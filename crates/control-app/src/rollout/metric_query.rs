@@ -15,7 +15,7 @@ use serde_json::{Value, from_value};
 
 /// Between two queries of one rollout.
 const QUERY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
-/// An older answer says nothing of now.
+/// Maximum age of an answer.
 const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_secs(45);
 /// Samples of one answer that are compared.
 const MAX_SAMPLES: usize = 10_000;

@@ -17,7 +17,7 @@ const LEASE: SignedDuration = SignedDuration::from_secs(5);
 const MAX_STEPS: usize = 20;
 
 impl App {
-    /// One round over all rollouts that move; gives the number of steps. `replica` names this
+    /// One round over all active rollouts; returns the number of steps. `replica` identifies this
     /// process.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl App {
         }
     }
 
-    /// Takes the lease, or extends it. It saves work; the versions of rows keep replicas apart.
+    /// Takes the lease, or extends it. The lease saves work; correctness relies on row versions.
     pub(crate) async fn has_lease(
         &self,
         name: &str,
@@ -61,8 +61,8 @@ impl App {
         Ok(taken?)
     }
 
-    /// The steps that a rollout can take now; gives their number. One that cannot be taken must not stop
-    /// other rollouts.
+    /// Takes the rollout's possible steps; returns their number. A failing one must not stop other
+    /// rollouts.
     ///
     /// # Errors
     ///

@@ -189,7 +189,7 @@ impl App {
         Ok(user)
     }
 
-    /// Gives the user the role of its groups, at once for sessions and keys that exist.
+    /// Gives the user the role of its groups, effective at once for its sessions and keys.
     async fn map_membership(
         &self,
         tx: &mut Transaction,
@@ -227,8 +227,8 @@ impl App {
         Ok(())
     }
 
-    /// No group gives a role any more: the sessions that the provider vouched for end, and the membership, unless
-    /// the organization would have no administrator.
+    /// No group grants a role: the sessions from the provider end, and so does the membership,
+    /// unless the organization would be without an administrator.
     async fn end_mapped_membership(
         &self,
         mut tx: Transaction,

@@ -53,8 +53,8 @@ impl App {
         Ok(found)
     }
 
-    /// Makes or changes the connection. `client_secret`: of OpenID Connect; absent, the one before is kept if it goes
-    /// to the same endpoint. Sessions that another provider vouched for end.
+    /// Creates or changes the connection. `client_secret` is for OpenID Connect; if absent, the
+    /// stored one is kept for an unchanged endpoint. Sessions from a replaced provider end.
     pub async fn set_sso(
         &self,
         call: &Call,
@@ -127,7 +127,8 @@ impl App {
         let Versioned { value, version } = found;
         let (org, old) = (value.org, value.secret);
         let keeps = settings.keeps_secret_of(&value.settings);
-        // A SAML key is published in metadata: it stays, so that the identity provider need not learn another.
+        // A SAML key is published in metadata: it is kept, so that the identity provider need not
+        // be updated.
         let keeps_key = keeps && matches!(settings, SsoSettings::Saml(_));
         let replaced = match secret {
             Some(secret) if !keeps_key => Some(secret),
@@ -183,7 +184,7 @@ impl App {
             .await
     }
 
-    /// Gives the organization domains; its provider may make users with addresses in them.
+    /// Assigns domains to the organization; its provider may create users with addresses in them.
     ///
     /// # Errors
     ///

@@ -7,7 +7,8 @@ use control_sso::oidc::OidcError;
 use control_sso::saml::SamlError;
 use control_store::StoreError;
 
-/// Error of a sign-in through an identity provider. Browsers get one sentence for all but [`SsoFailure::Internal`].
+/// Error of a sign-in through an identity provider. Browsers show one sentence for all but
+/// [`SsoFailure::Internal`].
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SsoFailure {
     /// An answer of OpenID Connect breaks a rule.

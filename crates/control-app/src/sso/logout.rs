@@ -13,8 +13,9 @@ use tokio::time::timeout;
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 impl App {
-    /// The URL that ends the session at the provider that vouched for the request's session. None for sessions
-    /// without a provider, for SAML, and while the provider publishes no such endpoint or does not answer.
+    /// The URL that ends the session at the provider of the request's session. `None` for sessions
+    /// without a provider, for SAML, and while the provider publishes no such endpoint or does not
+    /// answer.
     pub async fn provider_logout(&self, call: &Call) -> Result<Option<String>, Error> {
         let (_, session) = own_session(call)?;
         let mut tx = self.store.read().await?;

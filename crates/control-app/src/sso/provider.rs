@@ -30,7 +30,7 @@ pub(crate) struct SamlIdp {
     pub(crate) sso_url: WebUrl,
     pub(crate) keys: Vec<IdpKey>,
     pub(crate) wants_signed_requests: bool,
-    /// When the metadata was read; none without metadata.
+    /// Time of reading the metadata; `None` without metadata.
     pub(crate) read_at: Option<Timestamp>,
 }
 
@@ -175,7 +175,7 @@ impl App {
         Ok(Tokens::parse(answer.is_success, &answer.body)?)
     }
 
-    /// A key that is unknown is looked for in a newer key set, every half minute at most.
+    /// An unknown key is looked up in a refreshed key set, at most every half minute.
     async fn verify_token(
         &self,
         exchange: OidcExchange<'_>,

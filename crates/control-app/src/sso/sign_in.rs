@@ -1,6 +1,6 @@
 //! Sign-in through an organization's identity provider.
 //!
-//! Nothing of it lies in a process: the answer may come to another replica than the one that began.
+//! No state is kept in the process: the response may arrive at another replica.
 
 use crate::account::session::{NewSession, own_session};
 use crate::app::App;
@@ -26,7 +26,7 @@ use control_store::{SsoPending, StoreError, Versioned};
 use control_wire::OrgId;
 use jiff::Timestamp;
 
-/// The beginning of a sign-in, as a browser asks for it.
+/// Parameters of a new sign-in.
 #[derive(Clone, Copy, Debug)]
 pub struct SsoRequest<'a> {
     /// The path to go to in the end.
@@ -51,7 +51,7 @@ pub enum SsoIntent<'a> {
 /// A sign-in that began.
 #[derive(Debug)]
 pub struct SsoStart {
-    /// The URL that the browser goes to.
+    /// The URL to redirect the browser to.
     pub location: String,
     /// The secret for the browser's cookie.
     pub browser: Secret,
@@ -62,7 +62,7 @@ pub struct SsoStart {
 pub struct SsoBrowser<'a> {
     /// The cookie of the beginning.
     pub browser: Option<&'a Secret>,
-    /// The actor of its session, if it has one.
+    /// The actor of the browser's session, if any.
     pub actor: Option<&'a Actor>,
 }
 
@@ -78,9 +78,9 @@ pub struct SsoOutcome {
 /// A SAML response that was verified.
 #[derive(Debug)]
 pub enum SamlArrival {
-    /// The browser that began has to come with this ticket.
+    /// Ticket that the browser of the sign-in must present.
     Ticket(Secret),
-    /// Nothing was begun here, and the connection allows that.
+    /// An unsolicited response, permitted by the connection.
     Unsolicited(Box<SsoOutcome>),
 }
 
@@ -103,7 +103,7 @@ struct BegunByOidc {
 struct BegunBySaml {
     xml: Vec<u8>,
     connection: Versioned<SsoConnection>,
-    /// None for an unsolicited response.
+    /// `None` for an unsolicited response.
     pending: Option<SsoPending<SsoAttemptContents>>,
 }
 
@@ -408,7 +408,7 @@ impl App {
         Ok((arrival, browser_hash))
     }
 
-    /// A certificate that is unknown is looked for in newer metadata.
+    /// An unknown certificate is looked up in refreshed metadata.
     async fn verified_claims(
         &self,
         place: (&Versioned<SsoConnection>, &SamlSettings),
@@ -445,7 +445,7 @@ impl App {
         }
     }
 
-    /// Ends a sign-in by SAML: the browser that began comes with the ticket of its response.
+    /// Completes a SAML sign-in: the browser that began it presents the ticket of its response.
     ///
     /// # Errors
     ///
@@ -569,7 +569,7 @@ fn purpose(org: OrgId, intent: SsoIntent<'_>) -> Result<SsoPurpose, Error> {
     }
 }
 
-/// The answer has to come by the browser that began.
+/// Checks that the response arrives from the browser that began the sign-in.
 fn check_browser<T>(pending: &SsoPending<T>, browser: SsoBrowser<'_>) -> Result<(), SsoRefusal> {
     let own = browser.browser.map(Secret::hash);
     let is_it = own.as_ref() == Some(&pending.browser_hash);

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// An actor, with what its credential gives.
+/// An authenticated caller, with the rights of its credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// The control plane itself.
@@ -54,7 +54,7 @@ pub enum Actor {
         tenant: Tenant,
         /// Empty: full access.
         scopes: BTreeSet<Scope>,
-        /// When it ends.
+        /// Expiry.
         expires_at: Option<Timestamp>,
         /// The user that made it, if that is known: it may do no more than this one.
         made_by: Option<Maker>,
@@ -141,7 +141,7 @@ impl Actor {
         }
     }
 
-    /// The maker of what this actor makes for `tenant`; none if no user is known behind it.
+    /// The user behind the values that this actor creates for `tenant`; `None` if no user is known.
     pub fn maker(&self, tenant: Tenant) -> Option<Maker> {
         match self {
             Self::User { id, .. } => Some(Maker {
@@ -157,8 +157,8 @@ impl Actor {
         }
     }
 
-    /// The user's role: the higher of those in the organization and in the project. None for strangers, and for
-    /// actors that have no roles.
+    /// The user's role: the higher one of organization and project. `None` for non-members, and for
+    /// actors without roles.
     pub fn role(&self, tenant: Tenant) -> Option<Role> {
         let Self::User {
             roles,
@@ -194,13 +194,14 @@ impl Actor {
         }
     }
 
-    /// Checks that the actor may do `access` to what belongs to `tenant`.
+    /// Checks that the actor has the permission `access` on resources of `tenant`.
     ///
-    /// The tenant is compared first: to another tenant, what exists looks like what does not.
+    /// The tenant is compared first, so that resources of another tenant are indistinguishable from
+    /// missing ones.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFound`] for another tenant, else what the actor lacks.
+    /// [`Refusal::NotFound`] for another tenant, else the missing permission.
     pub fn require(&self, access: Access, tenant: Tenant) -> Result<(), Refusal> {
         if !self.reaches(tenant) {
             return Err(Refusal::NotFound);
@@ -333,7 +334,7 @@ impl Actor {
         }
     }
 
-    /// Returns true if what belongs to `tenant` exists for the actor.
+    /// Returns true if resources of `tenant` are visible to the actor.
     pub fn reaches(&self, tenant: Tenant) -> bool {
         let own_project = self.only_project();
         match self {

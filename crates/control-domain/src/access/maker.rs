@@ -3,7 +3,8 @@
 use crate::access::Role;
 use control_wire::UserId;
 
-/// The user that made a credential, by another key or not, with the rights of this moment. A credential has no more.
+/// The user that created a credential, directly or through a key, with its current rights. They
+/// limit the credential's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Maker {
     /// The user.
@@ -13,8 +14,8 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Returns true if a credential of this maker may do what needs `role`. One of before makers
-    /// were noted may.
+    /// Returns true if a credential of this maker may use a permission that requires `role`. Always
+    /// true for credentials older than the record of makers.
     pub(crate) fn allows(maker: Option<Self>, role: Role) -> bool {
         maker.is_none_or(|maker| maker.role.is_some_and(|own| role <= own))
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 /// Reason to refuse a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The value does not exist, or belongs to another tenant: the two must look the same.
+    /// The value does not exist or belongs to another tenant; the two must be indistinguishable.
     #[error("not found")]
     NotFound,
     /// The API key lacks the needed scope.
@@ -40,7 +40,7 @@ pub enum Refusal {
     /// The kind of credential is never accepted here.
     #[error("this kind of credential is not accepted here")]
     WrongCredential,
-    /// An API key would make one with more than it has.
+    /// An API key would create one with more rights than its own.
     #[error("an API key makes no key with more {0} than it has")]
     MoreThanOwn(&'static str),
     /// The credential has ended or was revoked.
@@ -56,16 +56,17 @@ pub enum Refusal {
         /// The requested event.
         event: &'static str,
     },
-    /// The person that asked for approval cannot give it, by whatever credential.
+    /// The person that requested approval cannot give it, with any credential.
     #[error("another person must approve")]
     OwnApproval,
     /// Two persons are needed, and the person behind the API key was not noted when it was made.
     #[error("the user that made this API key is not known: make a new one")]
     UnknownPerson,
-    /// The project's policy wants a second person to approve, and only rollouts can be approved.
+    /// The project's policy requires approval by a second person, and only rollouts can be
+    /// approved.
     #[error("the project's policy wants another person's approval: make a rollout")]
     NeedsApproval,
-    /// The project's policy refuses bundles with warnings, and this one has so many.
+    /// The project's policy refuses bundles with warnings; this one has the given number.
     #[error("the project's policy refuses bundles with warnings, and this one has {0}")]
     Warnings(usize),
     /// The project's policy allows no change at this time.
@@ -86,7 +87,7 @@ pub enum Refusal {
     /// Another value has this field's value, which must be unique.
     #[error("{0} is taken")]
     Taken(&'static str),
-    /// The owner has all that it may have.
+    /// The owner's quota is used up.
     #[error("Quota exceeded: {kind} - {owner} may have {limit}")]
     Quota {
         /// The kind of value.

@@ -1,4 +1,4 @@
-//! API keys: what operators and pipelines prove themselves with.
+//! API keys: credentials of operators and pipelines.
 
 use crate::access::actor::Actor;
 use crate::access::maker::Maker;
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use std::collections::BTreeSet;
 
 named! {
-    /// Whether an API key is accepted.
+    /// Validity of an API key.
     #[schema(as = ApiKeyStateName)]
     ApiKeyState {
         /// It is accepted.
@@ -74,13 +74,14 @@ pub struct ApiKey {
     pub name: Name,
     /// Its scopes; empty: full access.
     pub scopes: BTreeSet<Scope>,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// Expiry.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
-    /// The user that made it, by another key or not; none for keys of before this was noted.
+    /// The user that created it, directly or through an API key; `None` for keys older than this
+    /// record.
     pub made_by: Option<Maker>,
 }
 
@@ -91,7 +92,7 @@ pub struct NewApiKey {
     pub name: String,
     /// Its scopes; empty: full access.
     pub scopes: BTreeSet<Scope>,
-    /// When it ends by itself.
+    /// Expiry.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -132,7 +133,8 @@ impl ApiKey {
         Ok(key)
     }
 
-    /// A key never makes a key with more than it has. Its project was compared already.
+    /// Checks that the new key has no more rights than the actor's own key. The project has been
+    /// compared already.
     fn within(&self, actor: &Actor) -> Result<(), Refusal> {
         let Actor::ApiKey {
             scopes, expires_at, ..
@@ -197,7 +199,7 @@ impl ApiKey {
         Ok(())
     }
 
-    /// The actor that the key stands for.
+    /// The actor authenticated by the key.
     ///
     /// # Errors
     ///

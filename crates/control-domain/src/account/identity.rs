@@ -3,7 +3,7 @@
 use control_wire::{IdentityId, OrgId, UserId};
 use jiff::Timestamp;
 
-/// The name of a user at an organization's identity provider. An address never stands in for it.
+/// The name of a user at an organization's identity provider. Never replaced by an e-mail address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedIdentity {
     /// The identifier.
@@ -16,7 +16,7 @@ pub struct LinkedIdentity {
     pub subject: String,
     /// The user here.
     pub user: UserId,
-    /// When it was linked.
+    /// Time of linking.
     pub created_at: Timestamp,
     /// The last sign-in by it.
     pub seen_at: Timestamp,

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 /// An invitation works this long.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// An invitation, without its secret. It is gone once it was accepted.
+/// An invitation, without its secret. Deleted when accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
     /// The identifier.
@@ -23,11 +23,12 @@ pub struct Invitation {
     pub email: Email,
     /// The role of the new member.
     pub role: Role,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// Expiry.
     pub expires_at: Timestamp,
-    /// The user that made it, by an API key or not; none for invitations of before this was noted.
+    /// The user that created it, directly or through an API key; `None` for invitations older than
+    /// this record.
     pub made_by: Option<Maker>,
 }
 
@@ -65,11 +66,11 @@ impl Invitation {
         actor.require(Access::CONTROL, self.tenant())
     }
 
-    /// The actor that the link stands for.
+    /// The actor authenticated by the link.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Ended`] after seven days, or once its maker administers the organization no more.
+    /// [`Refusal::Ended`] after seven days, or if its maker no longer administers the organization.
     pub fn accept(&self, now: Timestamp) -> Result<Actor, Refusal> {
         if self.expires_at <= now || !Maker::allows(self.made_by, Role::Admin) {
             return Err(Refusal::Ended);
@@ -90,7 +91,7 @@ impl Invitation {
         }
     }
 
-    /// Itself, as the place of what belongs to it.
+    /// The organization, as the tenant of its own resources.
     pub fn tenant(&self) -> Tenant {
         Tenant::org(self.org)
     }

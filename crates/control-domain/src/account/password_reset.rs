@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// A link works this long.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
-/// A link, without its secret. It is gone once it was used.
+/// A link, without its secret. Deleted when used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordReset {
     /// The identifier.
@@ -25,7 +25,7 @@ pub struct PasswordReset {
     pub org: OrgId,
     /// The administrator that made it, by an API key or not.
     pub made_by: Option<Maker>,
-    /// When it ends.
+    /// Expiry.
     pub ends_at: Timestamp,
 }
 
@@ -45,7 +45,7 @@ impl PasswordReset {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Ended`] after 24 hours, or once its maker administers the organization no more.
+    /// [`Refusal::Ended`] after 24 hours, or if its maker no longer administers the organization.
     pub fn check(&self, now: Timestamp) -> Result<(), Refusal> {
         let stands = now < self.ends_at && Maker::allows(self.made_by, Role::Admin);
         stands.then_some(()).ok_or(Refusal::Ended)
@@ -53,9 +53,9 @@ impl PasswordReset {
 }
 
 impl Membership {
-    /// Checks that the actor may decide how the member signs in. Users are shared by organizations:
-    /// it must control all of the member's, else an administrator of one would sign in as that of
-    /// another.
+    /// Checks that the actor may change the member's credentials. Organizations share users: the
+    /// actor must control all organizations of the member, or an administrator of one could sign in
+    /// to another as that user.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A session: what a browser proves a user with.
+//! Sessions: credentials of browsers.
 
 use crate::access::actor::{Actor, higher_role};
 use crate::access::refusal::Refusal;
@@ -29,9 +29,9 @@ named! {
         PasswordTotp = "password+totp",
         /// The password and a recovery code.
         PasswordRecovery = "password+recovery_code",
-        /// An identity provider that speaks `OpenID Connect`.
+        /// An identity provider with `OpenID Connect`.
         Oidc = "oidc",
-        /// An identity provider that speaks SAML.
+        /// An identity provider with SAML.
         Saml = "saml",
         /// `OpenID Connect`, and a code of an authenticator app in the same session.
         OidcTotp = "oidc+totp",
@@ -49,7 +49,7 @@ pub struct SessionOrigin {
     pub provider: Option<OrgId>,
     /// The address of the browser.
     pub address: Option<IpAddr>,
-    /// The browser's name, shortened; empty if it has none.
+    /// The browser's name, shortened; empty if unknown.
     pub browser: String,
 }
 
@@ -62,15 +62,15 @@ pub struct Session {
     pub user: UserId,
     /// Method and place of the sign-in.
     pub origin: SessionOrigin,
-    /// When it began.
+    /// Time of its start.
     pub created_at: Timestamp,
     /// The last request, up to 5 minutes too early. Requests that only keep a page live do not count.
     pub seen_at: Timestamp,
     /// The user's last proof of identity is fresh until then.
     pub strong_until: Timestamp,
-    /// When it ends however often it is used.
+    /// Expiry that use does not extend.
     pub ends_at: Timestamp,
-    /// When it was ended.
+    /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -166,8 +166,9 @@ impl Session {
         }
     }
 
-    /// The actor that the session stands for. An organization chooses its provider, and so who its users are to it:
-    /// until the user gives a proof of its own, a session of a provider acts in the provider's organization only.
+    /// The actor authenticated by the session. An organization chooses its provider, which
+    /// therefore can claim any user: until the user proves its identity otherwise, a session of a
+    /// provider is valid in the provider's organization only.
     ///
     /// # Errors
     ///
@@ -205,12 +206,12 @@ impl Session {
         })
     }
 
-    /// Returns true if it is neither revoked nor past its time.
+    /// Returns true if it is neither revoked nor expired.
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && now < self.expires_at()
     }
 
-    /// When it ends unless there is another request.
+    /// Expiry unless the session is used again.
     pub fn expires_at(&self) -> Timestamp {
         (self.seen_at + IDLE).min(self.ends_at)
     }
@@ -240,7 +241,7 @@ pub fn shortened_browser(user_agent: &str) -> String {
         ("Version/", "Safari"),
         ("curl/", "curl"),
     ];
-    // Android's names have `Linux` in them, those of iPhones `Mac OS X`.
+    // User agents on Android contain `Linux`, those on iPhones `Mac OS X`.
     const SYSTEMS: [(&str, &str); 6] = [
         ("Android", "Android"),
         ("iPhone", "iPhone"),

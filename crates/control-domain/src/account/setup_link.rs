@@ -13,12 +13,12 @@ const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 pub struct SetupLink {
     /// The identifier.
     pub id: Uuid,
-    /// When it was printed.
+    /// Time of printing.
     pub created_at: Timestamp,
 }
 
 impl SetupLink {
-    /// The actor that the link stands for.
+    /// The actor authenticated by the link.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub struct PendingSignIn {
     pub user: UserId,
     /// Address of its start.
     pub origin: SessionOrigin,
-    /// When it ends.
+    /// Expiry.
     pub ends_at: Timestamp,
 }
 

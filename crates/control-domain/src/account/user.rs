@@ -9,7 +9,7 @@ use control_auth::{Password, PasswordHash};
 use control_wire::UserId;
 use jiff::Timestamp;
 
-/// A user of the installation; memberships say in which organizations.
+/// A user of the installation; memberships connect it to organizations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The identifier.
@@ -22,7 +22,7 @@ pub struct User {
     pub password: Option<PasswordHash>,
     /// True if the user administers the whole installation.
     pub instance_admin: bool,
-    /// When the user was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 

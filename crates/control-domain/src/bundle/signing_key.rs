@@ -16,13 +16,13 @@ named! {
     /// Uses of a signing key.
     #[schema(as = SigningKeyStateName)]
     SigningKeyState {
-        /// Published, so that nodes learn of it before it signs.
+        /// Published, so that nodes receive it before it signs.
         Standby = "standby",
         /// Signs and verifies; an organization has one.
         Active = "active",
-        /// Verifies what it signed before.
+        /// Verifies its earlier signatures; does not sign.
         Retired = "retired",
-        /// Neither.
+        /// Neither signs nor verifies.
         Deactivated = "deactivated",
     }
 }
@@ -42,7 +42,7 @@ named! {
 use SigningKeyEvent::{Activate, Deactivate, Retire};
 use SigningKeyState::{Active, Deactivated, Retired, Standby};
 
-/// Every way of a signing key. The active key is not deactivated: a rotation comes first, so an
+/// All transitions of a signing key. The active key cannot be deactivated before a rotation, so an
 /// organization can always sign.
 pub const SIGNING_KEY_TRANSITIONS: &[Transition<SigningKeyState, SigningKeyEvent>] = &[
     Transition::new(Standby, Activate, Active),
@@ -66,9 +66,9 @@ pub struct SigningKey {
     pub secret: SecretId,
     /// The key that signed for this one, and its signature; `None` for a first key.
     pub endorsement: Option<(SigningKeyId, String)>,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was deactivated: what it signed is not proven since.
+    /// Time of deactivation; signatures by the key are invalid since then.
     pub deactivated_at: Option<Timestamp>,
 }
 
@@ -108,7 +108,7 @@ impl SigningKey {
         })
     }
 
-    /// Returns true if what it signed is accepted.
+    /// Returns true if signatures by it are accepted.
     pub fn verifies(&self) -> bool {
         self.state != Deactivated
     }

@@ -10,7 +10,7 @@ use control_wire::{CertificateId, SecretId};
 use jiff::Timestamp;
 
 named! {
-    /// Whether clients accept a certificate.
+    /// Validity of a certificate.
     #[schema(as = CertificateStateName)]
     CertificateState {
         /// Its time has not begun.
@@ -39,7 +39,7 @@ pub struct Certificate {
     pub secret: SecretId,
     /// Labels that a node needs to get the private key; none: every node of the project.
     pub node_labels: Labels,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -57,7 +57,7 @@ pub struct CertificateFacts {
 }
 
 impl Certificate {
-    /// Whether the actor may create one; checked before the key is parsed.
+    /// Checks that the actor may create a certificate, before the key is parsed.
     ///
     /// # Errors
     ///

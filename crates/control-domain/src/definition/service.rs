@@ -32,7 +32,7 @@ pub struct Service {
     pub certificate: Option<CertificateId>,
     /// JSON of further settings of its route, such as `policies`, with the names of the configuration.
     pub settings: String,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 

@@ -47,7 +47,7 @@ pub struct Upstream {
     pub tls: Option<UpstreamTls>,
     /// JSON of further settings, such as `health-check`, with the names of the configuration.
     pub settings: String,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -63,7 +63,7 @@ pub struct Target {
 /// TLS towards targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamTls {
-    /// The server name asked for and verified; none: the target's host.
+    /// The server name to request and verify; `None` for the target's host.
     pub server_name: Option<String>,
 }
 
@@ -141,7 +141,7 @@ impl Upstream {
 }
 
 impl UpstreamSettings {
-    /// Each field is told once, by its first fault.
+    /// One fault per field: the first.
     fn check(&self, faults: &mut Faults) {
         let targets = &self.targets;
         let is_count = (1..=MAX_TARGETS).contains(&targets.len());
@@ -173,7 +173,7 @@ impl UpstreamSettings {
     }
 }
 
-/// A first look; the compiler of bundles has the last word.
+/// A preliminary check; the compiler of bundles decides.
 fn is_address(address: &str) -> bool {
     let Some((host, port)) = address.rsplit_once(':') else {
         return false;

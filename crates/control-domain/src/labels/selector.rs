@@ -15,7 +15,7 @@ pub enum LabelCondition {
     Equals(String, String),
     /// `name!=value`: another value, or no such label.
     Differs(String, String),
-    /// `name`: the label is there, whatever its value.
+    /// `name`: the label exists with any value.
     Exists(String),
     /// `!name`: there is no such label.
     Absent(String),

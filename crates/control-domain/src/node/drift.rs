@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 pub const DRIFT_GRACE: SignedDuration = SignedDuration::from_secs(120);
 
 named! {
-    /// Whether a drift goes on.
+    /// State of a drift.
     #[schema(as = DriftStateName)]
     DriftState {
         /// The node differs still.
@@ -25,9 +25,9 @@ named! {
 named! {
     /// Resolution of a drift.
     DriftEvent {
-        /// The node runs what it was ordered to run.
+        /// The node runs the ordered bundle again.
         Follow = "follow",
-        /// The node runs what a rollout has ordered since.
+        /// The node runs the bundle of a later rollout order.
         FollowRollout = "follow_rollout",
         /// An operator makes a new order.
         Resolve = "resolve",
@@ -67,15 +67,15 @@ pub struct Drift {
     pub tenant: Tenant,
     /// The node.
     pub node: NodeId,
-    /// Whether it goes on.
+    /// State of the drift.
     pub state: DriftState,
     /// The ordered bundle.
     pub desired: BundleId,
     /// The bundle that the node reports.
     pub active: Option<BundleId>,
-    /// When it was noticed.
+    /// Time of detection.
     pub opened_at: Timestamp,
-    /// When it ended.
+    /// Time of its end.
     pub resolved_at: Option<Timestamp>,
     /// Its resolution.
     pub resolution: Option<DriftResolution>,
@@ -86,7 +86,7 @@ impl Drift {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or if it has ended before.
+    /// [`Refusal`] without the permission, or if the drift has ended.
     pub fn resolve(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)?;
         self.step(DriftEvent::Resolve, now)
@@ -96,7 +96,7 @@ impl Drift {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] unless the actor is the control plane itself, or if it has ended before.
+    /// [`Refusal`] unless the actor is the control plane itself, or if the drift has ended.
     pub fn follow(self, actor: &Actor, by_rollout: bool, now: Timestamp) -> Result<Self, Refusal> {
         actor.require(Access::System, self.tenant)?;
         let event = if by_rollout {

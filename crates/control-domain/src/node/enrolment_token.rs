@@ -1,4 +1,4 @@
-//! Enrolment tokens: how nodes come to a project.
+//! Enrolment tokens: credentials with which nodes join a project.
 
 use crate::access::actor::Actor;
 use crate::access::maker::Maker;
@@ -20,12 +20,12 @@ const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 const MAX_USES: std::ops::RangeInclusive<i64> = 1..=100_000;
 
 named! {
-    /// Whether an enrolment token admits nodes.
+    /// Validity of an enrolment token.
     #[schema(as = EnrolmentTokenStateName)]
     EnrolmentTokenState {
         /// It admits nodes.
         Active = "active",
-        /// It has admitted as many as it may.
+        /// Its maximum number of nodes is reached.
         UsedUp = "used_up",
         /// Its time has passed.
         Expired = "expired",
@@ -70,17 +70,18 @@ pub struct EnrolmentToken {
     pub name: Name,
     /// Maximum number of nodes that it admits.
     pub max_uses: i64,
-    /// Number of nodes that it has admitted.
+    /// Number of admitted nodes.
     pub uses: i64,
-    /// Labels that it gives to its nodes.
+    /// Labels that it grants to its nodes.
     pub labels: Labels,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// Expiry.
     pub expires_at: Timestamp,
-    /// When it was revoked.
+    /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
-    /// The user that made it, by an API key or not; none for tokens of before this was noted.
+    /// The user that created it, directly or through an API key; `None` for tokens older than this
+    /// record.
     pub made_by: Option<Maker>,
 }
 
@@ -91,7 +92,7 @@ pub struct NewEnrolmentToken {
     pub name: String,
     /// Maximum number of nodes that it admits, 1 to 100 000; absent: 1.
     pub max_uses: Option<i64>,
-    /// Labels that it gives to its nodes.
+    /// Labels that it grants to its nodes.
     pub labels: BTreeMap<String, String>,
     /// When it ends, at most a year from now; absent: in 24 hours.
     pub expires_at: Option<Timestamp>,
@@ -197,7 +198,7 @@ impl EnrolmentToken {
         })
     }
 
-    /// The actor that the token stands for.
+    /// The actor authenticated by the token.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ pub fn check_heartbeat(request: &HeartbeatRequest) -> Result<(), Refusal> {
 ///
 /// # Errors
 ///
-/// [`Refusal::Invalid`] for no events or more than 100, or an event out of form.
+/// [`Refusal::Invalid`] for no events or more than 100, or a malformed event.
 pub fn check_events(request: &EventsRequest) -> Result<(), Refusal> {
     let EventsRequest { events } = request;
     if !(1..=MAX_EVENTS).contains(&events.len()) {

@@ -10,23 +10,23 @@ named! {
     NodeStanding {
         /// It runs the bundle that it was ordered to run.
         AsOrdered = "as_ordered",
-        /// It has a newer order, and has not answered it yet.
+        /// It has a newer order without an answer.
         Moving = "moving",
         /// It runs another bundle than the ordered one, or that one was edited on its disk, and a drift is open.
         Drifted = "drifted",
-        /// It refused its order, and runs what it ran before.
+        /// It rejected its order, and runs its former bundle.
         Refused = "refused",
         /// It is online and has no order.
         Unordered = "unordered",
         /// It missed three heartbeats.
         Silent = "silent",
-        /// It has not sent a heartbeat yet.
+        /// Registered, without a heartbeat yet.
         Enrolled = "enrolled",
     }
 }
 
 impl Node {
-    /// Standing of the node; `has_drift` says whether a drift of it is open.
+    /// Standing of the node; `has_drift` is true while a drift of it is open.
     pub fn standing(
         &self,
         has_drift: bool,

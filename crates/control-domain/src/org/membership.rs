@@ -15,7 +15,7 @@ pub struct Membership {
     pub user: UserId,
     /// The user's role there.
     pub role: Role,
-    /// When the user joined.
+    /// Time of joining.
     pub created_at: Timestamp,
 }
 
@@ -48,8 +48,8 @@ impl Membership {
         self.leave_admin(other_admin)
     }
 
-    /// The member with the role that its groups at the identity provider give, given whether the organization has
-    /// another administrator.
+    /// The member with the role granted by its groups at the identity provider; `other_admin` is
+    /// true if the organization has another administrator.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Membership {
         Ok(Self { role, ..self })
     }
 
-    /// Checks that the membership may end because no group gives a role any more.
+    /// Checks that the membership may end because no group grants a role.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Membership {
         self.leave_admin(other_admin)
     }
 
-    /// Itself, as the place of what belongs to it.
+    /// The organization, as the tenant of its own resources.
     pub fn tenant(&self) -> Tenant {
         Tenant::org(self.org)
     }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 const DAY_HOURS: i64 = 24;
 
-/// Days that values are kept after their end; 0: for ever. Replicas have the same.
+/// Retention in days after the end of a value; 0 is unlimited. Equal on all replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Rollouts, after their end.
@@ -15,7 +15,7 @@ pub struct Retention {
     pub drift: u32,
     /// Enrolment tokens and API keys, after they expired or were revoked.
     pub tokens: u32,
-    /// Entries of the audit log; archives of them are kept for ever.
+    /// Entries of the audit log; archives of them are never deleted.
     pub audit: u32,
 }
 
@@ -32,7 +32,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// The time before which something has ended long enough ago; `None` if it is kept for ever.
+    /// The time before which ended values are deleted; `None` for unlimited retention.
     pub fn cutoff(days: u32, now: Timestamp) -> Option<Timestamp> {
         let kept = SignedDuration::from_hours(i64::from(days) * DAY_HOURS);
         (0 < days).then(|| now.checked_sub(kept).ok()).flatten()

@@ -10,10 +10,11 @@ use control_wire::UserId;
 use jiff::Timestamp;
 
 named! {
-    /// When a second person has to approve another bundle; each rule is stricter than those before it.
+    /// Condition for approval of another bundle by a second person; each rule is stricter than the
+    /// ones before it.
     #[schema(as = ApprovalRuleName)]
     ApprovalRule {
-        /// Only where a rollout asks for it.
+        /// Only for rollouts that request it.
         None = "none",
         /// Also where the change is risky.
         Risky = "risky",
@@ -25,7 +26,7 @@ named! {
 /// The rules for all rollouts and assignments of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRules {
-    /// When a second person has to approve.
+    /// Condition for approval by a second person.
     pub approve: ApprovalRule,
     /// True if bundles with warnings of the check are refused.
     pub refuse_warnings: bool,
@@ -33,7 +34,7 @@ pub struct PolicyRules {
     pub freezes: Freezes,
 }
 
-/// The rules in force, and the weaker ones that were asked for.
+/// The rules in force, and requested weaker rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectPolicy {
     /// The rules in force.
@@ -42,10 +43,10 @@ pub struct ProjectPolicy {
     pub weaker: Option<WeakerRules>,
 }
 
-/// Weaker rules that one administrator asked for.
+/// Weaker rules requested by one administrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakerRules {
-    /// The rules, in force once another administrator asks for the same.
+    /// The rules, in force when another administrator requests the same.
     pub rules: PolicyRules,
     /// The administrator.
     pub asked_by: UserId,
@@ -54,9 +55,9 @@ pub struct WeakerRules {
 /// Changes of rules; absent ones stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyChange {
-    /// When a second person has to approve.
+    /// Condition for approval by a second person.
     pub approve: Option<ApprovalRule>,
-    /// Whether bundles with warnings are refused.
+    /// True if bundles with warnings are refused.
     pub refuse_warnings: Option<bool>,
     /// Times of the week without changes.
     pub freezes: Option<Freezes>,
@@ -73,7 +74,7 @@ impl Default for PolicyRules {
 }
 
 impl PolicyRules {
-    /// Checks that nodes may be ordered a bundle with so many warnings now.
+    /// Checks that nodes may be ordered a bundle with this number of warnings now.
     ///
     /// # Errors
     ///
@@ -111,8 +112,9 @@ impl PolicyRules {
 }
 
 impl ProjectPolicy {
-    /// The policy after `person` asked for other rules. Stricter ones hold at once. Weaker ones need two persons while
-    /// two are needed for a rollout, or one could lift the rules for a moment.
+    /// The policy after `person` requested other rules. Stricter ones are in force at once. Weaker
+    /// ones need two persons while rollouts need two, or one person could lift the rules for a
+    /// moment.
     pub(crate) fn ask(self, change: PolicyChange, person: UserId) -> Self {
         let rules = self.rules.changed(change);
         let is_asked_before = self

@@ -17,12 +17,12 @@ pub struct ProjectRole {
     pub user: UserId,
     /// Operator or administrator: every member reads.
     pub role: Role,
-    /// When it was given.
+    /// Time of granting.
     pub created_at: Timestamp,
 }
 
 impl ProjectRole {
-    /// A role that an administrator of the project or of the organization gives.
+    /// Grants a role; for administrators of the project or the organization.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl ProjectRole {
         actor.require(Access::CONTROL, self.tenant())
     }
 
-    /// Itself, as the place of what belongs to it.
+    /// The project, as the tenant of its own resources.
     pub fn tenant(&self) -> Tenant {
         Tenant::project(self.org, self.project)
     }

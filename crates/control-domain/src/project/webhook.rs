@@ -33,7 +33,7 @@ named! {
         RolloutAwaitingApproval = "rollout.awaiting_approval",
         /// A rollout was paused or has failed, by its gate or by hand.
         RolloutStopped = "rollout.stopped",
-        /// The nodes of a rollout run the bundle of before again.
+        /// The nodes of a rollout run their former bundle again.
         RolloutRolledBack = "rollout.rolled_back",
         /// A rollout has moved all its nodes.
         RolloutCompleted = "rollout.completed",
@@ -74,7 +74,7 @@ pub struct Webhook {
     pub enabled: bool,
     /// The key of its signatures.
     pub secret: SecretId,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -98,7 +98,7 @@ pub struct WebhookDelivery {
     pub id: WebhookDeliveryId,
     /// The receiver.
     pub webhook: WebhookId,
-    /// Name of the event; `webhook.test` for one that was asked for.
+    /// Name of the event; `webhook.test` for a requested test.
     pub event: String,
     /// The body, as JSON.
     pub payload: String,
@@ -112,7 +112,7 @@ pub struct WebhookDelivery {
     pub last_status: Option<u16>,
     /// Reason for the failure of the last attempt.
     pub last_error: Option<String>,
-    /// When the event was queued.
+    /// Time of queueing.
     pub created_at: Timestamp,
     /// When it was delivered, or had failed for good.
     pub ended_at: Option<Timestamp>,

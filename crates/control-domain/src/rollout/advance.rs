@@ -34,9 +34,9 @@ pub struct Observation {
 /// Progress of the nodes of a batch, by their reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchCounts {
-    /// All that exist.
+    /// All nodes in existence.
     pub nodes: i64,
-    /// Nodes without an order so far.
+    /// Nodes without an order.
     pub unordered: i64,
     /// Online nodes that run the bundle by the newest order.
     pub ready: i64,
@@ -64,7 +64,7 @@ pub enum RevertProgress {
     Rest(RevertCounts),
 }
 
-/// Number of nodes that have not gone back.
+/// Number of nodes that have not reverted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RevertCounts {
     /// Online nodes that do not run the ordered bundle.

@@ -1,4 +1,4 @@
-//! A rollout, and what operators do with it.
+//! Rollouts, with the commands of operators.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -30,7 +30,7 @@ pub struct Rollout {
     pub strategy: Strategy,
     /// A condition on figures from outside, for each batch.
     pub condition: Option<MetricCondition>,
-    /// The labels that its nodes had when it was planned; none: they were named, or all were meant.
+    /// The label selector at planning; empty if nodes were named, or all were selected.
     pub labels: BTreeMap<String, String>,
     /// Its nodes when it was planned.
     pub nodes: i64,
@@ -44,17 +44,17 @@ pub struct Rollout {
     pub not_before: Option<Timestamp>,
     /// The actor that made it.
     pub created_by: Uuid,
-    /// The actor that asked for approval.
+    /// The actor that requested approval.
     pub submitted_by: Option<Uuid>,
     /// The user that this actor is, or acts for: another one approves.
     pub submitted_person: Option<UserId>,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it started.
+    /// Time of start.
     pub started_at: Option<Timestamp>,
-    /// When the way back began.
+    /// Start of the rollback.
     pub reverting_since: Option<Timestamp>,
-    /// When nothing happened to it any more.
+    /// Time of its end.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -80,11 +80,11 @@ pub struct Batch {
     pub number: i64,
     /// Its state.
     pub state: BatchState,
-    /// When its nodes were ordered first; a resumed rollout begins anew.
+    /// Time of the first orders to its nodes; reset by a resumed rollout.
     pub opened_at: Timestamp,
-    /// When its nodes ran the bundle.
+    /// Time when its nodes ran the bundle.
     pub switched_at: Option<Timestamp>,
-    /// When it passed or failed.
+    /// Time of passing or failing.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -106,22 +106,22 @@ pub struct NewRollout {
 named! {
     /// Commands of an operator to a rollout.
     RolloutCommand {
-        /// Begins it, or asks for approval.
+        /// Starts it, or requests approval.
         Start = "start",
         /// Agrees to it.
         Approve = "approve",
         /// Stops it for a while.
         Pause = "pause",
-        /// Goes on.
+        /// Continues it.
         Resume = "resume",
-        /// Ends it, and leaves nodes as they are.
+        /// Ends it; nodes keep their bundles.
         Cancel = "cancel",
         /// Brings its nodes back.
         RollBack = "rollback",
     }
 }
 
-/// A step of a rollout: stored together with what follows from the event, or not at all.
+/// A step of a rollout, stored in one transaction with the consequences of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutChange {
     /// The rollout behind the step.
@@ -196,7 +196,7 @@ impl Rollout {
         })
     }
 
-    /// The rollout with its nodes, which are so many.
+    /// The rollout with this number of nodes.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Rollout {
         })
     }
 
-    /// Carries out what an operator asks for.
+    /// Executes an operator's command.
     ///
     /// # Errors
     ///
@@ -275,7 +275,7 @@ impl Rollout {
             .ok_or(Refusal::OwnApproval)
     }
 
-    /// The batch that was under way begins anew.
+    /// The interrupted batch restarts.
     fn resume(&self, now: Timestamp) -> Result<RolloutChange, Refusal> {
         let mut change = self.after(RolloutEvent::Resume, now)?;
         change.rollout.reason = None;

@@ -32,7 +32,7 @@ pub enum MetricAnswer {
 impl Eq for MetricCondition {}
 
 impl MetricCondition {
-    /// Notes fields that are wrong, apart from the address.
+    /// Notes faulty fields, except the address.
     pub(super) fn check(&self, faults: &mut Faults) {
         let Self {
             url,
@@ -58,7 +58,7 @@ impl MetricCondition {
         faults.check(is_finite && is_range, "prometheus.max", reason);
     }
 
-    /// Whether the values pass. No answer and no sample are no data, which does not pass.
+    /// Judges the values. No answer and no sample mean no data, which does not pass.
     pub fn judge(&self, answer: Option<&MetricAnswer>) -> GateVerdict {
         let values = match answer {
             None => {

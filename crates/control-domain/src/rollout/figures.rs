@@ -74,7 +74,7 @@ pub struct BatchNode {
     pub node: NodeId,
     /// Its CPU; 100 is one core.
     pub cpu_percent: f64,
-    /// Its counters since its active bundle came into force.
+    /// Its counters since its active bundle was activated.
     pub traffic: Option<Traffic>,
     /// The same when the batch was opened.
     pub sample: Option<(f64, Option<Traffic>)>,
@@ -94,15 +94,16 @@ impl Figures {
         }
     }
 
-    /// Adds a node with what it served since `before`, where that was counted in the same run.
+    /// Adds a node's traffic since `before`, if both were counted in one run.
     pub fn add(&mut self, cpu_percent: f64, now: Option<Traffic>, before: Option<&Traffic>) {
         let served = self.served(now, before);
         self.add_served(cpu_percent, served);
     }
 
-    /// Adds a node with all that it counted under an earlier bundle, however long that was. Beside nodes that
-    /// serve now, one with fewer than `min_requests` is left out: no node weighs more than the median one, and a
-    /// bundle that had just been activated would leave too little data for the whole rollout.
+    /// Adds a node's complete counters under an earlier bundle, of any duration. Compared with
+    /// serving nodes, one with fewer than `min_requests` is excluded: no node weighs more than the
+    /// median, and a bundle activated just before would leave too little data for the whole
+    /// rollout.
     pub fn add_earlier(&mut self, cpu_percent: f64, counted: Option<Traffic>, min_requests: i64) {
         let requests = counted
             .as_ref()
@@ -161,7 +162,7 @@ impl Figures {
         self.all.len()
     }
 
-    /// CPU of a node; 100 is one core. None without nodes.
+    /// CPU of a node; 100 is one core. `None` without nodes.
     pub fn mean_cpu_percent(&self, trim: Trim) -> Option<f64> {
         mean(self.cpus.clone(), trim)
     }
@@ -212,7 +213,7 @@ pub(crate) fn total(traffic: &Traffic) -> RouteTraffic {
     total
 }
 
-/// `None` if a counter is less than it was: the counts began anew meanwhile.
+/// `None` if a counter decreased, because counting restarted in between.
 fn difference(now: &Traffic, before: &Traffic) -> Option<Traffic> {
     let mut routes = now.routes.clone();
     for (name, old) in &before.routes {
@@ -300,7 +301,7 @@ fn counts_since<K: Ord + Clone>(
     Some(counts)
 }
 
-/// Counters come from nodes, which may say anything: sums stay at their limit.
+/// Nodes may report any value, so sums saturate.
 fn add_route(sum: &mut RouteTraffic, route: &RouteTraffic) {
     sum.requests = sum.requests.saturating_add(route.requests);
     sum.errors = sum.errors.saturating_add(route.errors);

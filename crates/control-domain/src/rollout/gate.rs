@@ -23,7 +23,7 @@ pub use verdict::{GateFailure, GateVerdict};
 const MAX_NAMED_ROUTES: usize = 5;
 
 impl Gate {
-    /// Compares the batch with the rest: all requests together, each route by itself, and each node.
+    /// Compares the batch with the rest: all requests together, each route, and each node.
     pub fn judge(&self, compared: &Comparison) -> GateVerdict {
         let Comparison { batch, rest } = compared;
         let (own, others) = (batch.weigh(Trim::Lowest), rest.weigh(Trim::BothEnds));
@@ -65,7 +65,7 @@ impl Gate {
             .or_else(|| nodes::worse(self, compared, sides.needed))
     }
 
-    /// The verdict in one sentence, with the number of requests and the routes that it says nothing of.
+    /// The verdict in one sentence, with the number of requests and the routes without a verdict.
     pub fn explain(&self, compared: &Comparison) -> String {
         let own = compared.batch.weigh(Trim::Lowest).requests;
         let others = compared.rest.weigh(Trim::BothEnds).requests;

@@ -20,7 +20,7 @@ impl From<&RouteTraffic> for Served {
     }
 }
 
-/// 5xx in thousandths of all requests. A node may say anything: it is at most 1 000.
+/// 5xx in thousandths of all requests. Nodes may report any value, so it is at most 1 000.
 pub(crate) fn error_permille(served: impl Into<Served>) -> i64 {
     count(error_ppm(served) / 1_000)
 }

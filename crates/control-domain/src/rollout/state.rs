@@ -19,11 +19,11 @@ named! {
         Completed = "completed",
         /// A batch did not pass; the way back begins at once.
         Failed = "failed",
-        /// Nodes are ordered to run what they ran before.
+        /// Nodes are ordered to run their former bundles.
         RollingBack = "rolling_back",
-        /// The nodes run what they ran before.
+        /// Nodes run their former bundles.
         RolledBack = "rolled_back",
-        /// It was ended by hand; nodes stay as they are.
+        /// It was ended by an operator; nodes keep their bundles.
         Cancelled = "cancelled",
     }
 }
@@ -41,13 +41,13 @@ named! {
         OpenBatch = "open_batch",
         /// More nodes of a large batch are ordered.
         OrderNodes = "order_nodes",
-        /// All nodes of the batch that are there run the bundle.
+        /// All present nodes of the batch run the bundle.
         SwitchBatch = "switch_batch",
         /// The batch has passed its gate.
         PassBatch = "pass_batch",
         /// It is paused, by hand or because a batch did not pass.
         Pause = "pause",
-        /// It goes on with the batch that was under way.
+        /// It continues with the interrupted batch.
         Resume = "resume",
         /// No batch is left.
         Complete = "complete",
@@ -55,7 +55,7 @@ named! {
         Fail = "fail",
         /// The way back begins.
         RollBack = "roll_back",
-        /// Nodes are ordered to run what they ran before.
+        /// Nodes are ordered to run their former bundles.
         RevertNodes = "revert_nodes",
         /// The way back has ended.
         FinishRollback = "finish_rollback",

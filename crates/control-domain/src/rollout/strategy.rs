@@ -14,7 +14,7 @@ named! {
     OnFailure {
         /// The rollout waits for an operator.
         Pause = "pause",
-        /// The nodes go back to what they ran.
+        /// The nodes return to their former bundles.
         RollBack = "roll_back",
     }
 }
@@ -22,7 +22,7 @@ named! {
 /// Size of a batch; at least one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSize {
-    /// So many.
+    /// This number of nodes.
     Count(i64),
     /// Of the rollout's nodes, rounded up.
     Percent(i64),

@@ -76,7 +76,7 @@ impl NodeCounts {
     }
 }
 
-/// The requests above which a node has no more weight: the median, and never the busiest node's own.
+/// Maximum weight of a node, in requests: the median, and never the busiest node's own count.
 pub(crate) fn weight_cap(requests: impl Iterator<Item = u64>) -> u64 {
     let mut sorted: Vec<u64> = requests.collect();
     sorted.sort_unstable();

@@ -4,9 +4,9 @@ use control_wire::UserId;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// The time in which the answer to an attempt must come.
+/// Time limit for the response to an attempt.
 pub const SSO_ATTEMPT_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
-/// The time in which the browser must come after its SAML response was verified.
+/// Time limit for the browser to return after its SAML response was verified.
 pub const SSO_TICKET_LIFETIME: SignedDuration = SignedDuration::from_secs(60);
 
 const MAX_PATH_BYTES: usize = 500;
@@ -55,7 +55,7 @@ impl SsoPurpose {
     }
 }
 
-/// The path that a browser goes to in the end: `text` if it is a path of this server, or else `/`.
+/// The path to redirect the browser to: `text` if it is a path of this server, else `/`.
 pub fn return_path(text: &str) -> &str {
     let is_path = text.starts_with('/') && !text.starts_with("//") && !text.starts_with("/\\");
     let is_plain = text.bytes().all(|byte| (0x21..=0x7e).contains(&byte));

@@ -24,7 +24,7 @@ pub struct SsoConnection {
     pub settings: SsoSettings,
     /// The client's secret with OpenID Connect, the key that signs requests with SAML.
     pub secret: SecretId,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -38,7 +38,7 @@ pub enum SsoSettings {
     Saml(SamlSettings),
 }
 
-/// Settings of OpenID Connect, without the client's secret. URLs that are absent come from discovery.
+/// Settings of OpenID Connect, without the client's secret. Absent URLs are found by discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OidcSettings {
     /// The client identifier.
@@ -78,7 +78,7 @@ pub struct SamlSettings {
     pub allow_unsolicited: bool,
 }
 
-/// Whether connections to loopback, private and link-local addresses, and such without TLS, are made.
+/// Permission for connections to loopback, private and link-local addresses, and without TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrivateAddresses {
     /// Identity providers are on the Internet.
@@ -143,7 +143,7 @@ impl SsoConnection {
             .or_else(|_| actor.require(Access::CONTROL, self.tenant()))
     }
 
-    /// The organization, as the place of what belongs to it.
+    /// The organization, as the tenant of its own resources.
     pub fn tenant(&self) -> Tenant {
         Tenant::org(self.org)
     }

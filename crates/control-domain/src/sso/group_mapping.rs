@@ -38,7 +38,7 @@ impl GroupMapping {
         Ok(Self(mapping))
     }
 
-    /// The highest role of the groups, or else of `default`; `None` if there is neither.
+    /// The highest role of the groups, else `default`; `None` without either.
     pub fn role(&self, groups: &[String]) -> Option<Role> {
         let mapped = groups.iter().filter_map(|group| self.role_of(group)).max();
         mapped.or_else(|| self.role_of(DEFAULT))

@@ -50,7 +50,7 @@ pub enum SsoRefusal {
     Replay,
 }
 
-/// The role that the provider's groups give.
+/// The role granted by the provider's groups.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub fn mapped_role(settings: &SsoSettings, user: &AssertedUser) -> Result<Role, 
     role.ok_or(SsoRefusal::NoRole)
 }
 
-/// The address of a user that is to be made. `domains`: those of the organization; `None` if it is the only
+/// The address of a new user. `domains` are the organization's; `None` if it is the only
 /// organization, which may have users of any domain.
 ///
 /// # Errors

@@ -117,7 +117,7 @@ fn a_batch_passes_by_its_nodes_its_time_and_its_gate() {
 
 #[test]
 fn a_difference_that_is_not_sure_yet_lengthens_the_soak_up_to_the_deadline() {
-    // Of 150 requests beside 1000: 5xx above 1 %, which 9 are evidence of, and 6 a suspicion.
+    // Of 150 requests compared with 1000: 5xx above 1 %; 9 are evidence, 6 a suspicion.
     let (pass, fail) = (RolloutEvent::PassBatch, RolloutEvent::Fail);
     for (errors, secs, expected) in [
         (2, 10, Some(pass)),

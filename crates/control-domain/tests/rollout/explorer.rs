@@ -117,8 +117,8 @@ impl World {
         next
     }
 
-    /// All that can happen next. A crash before the write is no change, and one behind it is the same
-    /// as none: whatever is to follow is read from here.
+    /// All possible next events. A crash before the write changes nothing, and one after it equals
+    /// no crash: the next step is read from here.
     fn next(&self) -> Vec<Self> {
         let mut next = Vec::new();
         for &command in RolloutCommand::ALL {
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// Time goes on the same from every state.
+    /// Time advances equally in every state.
     fn forget_times(&mut self) {
         let rollout = &mut self.rollout;
         let some = |time: Option<Timestamp>| time.map(|_| NOW);

@@ -65,8 +65,8 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
     found
 }
 
-/// Puts something in the place that is right for it, and gives the next wrong field; `None` if there is none, or
-/// nothing is right.
+/// Replaces a faulty field by a valid value, and returns the next fault; `None` if there is none,
+/// or no valid value is known.
 fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongField> {
     let before = body.clone();
     let (last, outer) = steps.split_last()?;
@@ -93,7 +93,7 @@ fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongFi
     None
 }
 
-/// Sets the member of what `outer` leads to, or removes it.
+/// Sets or removes a member of the value at `outer`.
 fn put(body: &mut Value, outer: &[Step], last: &Step, value: Option<Value>) -> Option<()> {
     let mut place = body;
     for step in outer {

@@ -38,7 +38,7 @@ impl Default for BodyPlaces {
 }
 
 impl BodyPlaces {
-    /// A place for a large body of `actor`, among those of its organization.
+    /// A place for a large body of `actor`, shared with its organization.
     ///
     /// # Errors
     ///

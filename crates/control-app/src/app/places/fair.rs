@@ -22,8 +22,8 @@ pub(crate) struct PlaceLimits {
     pub(crate) further: usize,
 }
 
-/// Places. One that becomes free goes to the owner that holds fewest and, among those, to the one that was served
-/// longest ago, however many of its requests wait.
+/// A pool of places. A free place is granted to the owner that holds the fewest and, among equals,
+/// to the one served longest ago, regardless of the number of its waiting requests.
 #[derive(Clone, Debug)]
 pub(crate) struct FairPlaces(Arc<Lock>);
 
@@ -41,7 +41,7 @@ struct Turns {
 struct Owner {
     held: usize,
     waiting: usize,
-    /// Number of its last grant; 0 if it had none since it came.
+    /// Number of its last grant; 0 before its first.
     served: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct FairPlace {
     owner: Uuid,
 }
 
-/// A wait for a place; dropped, it waits no more.
+/// A wait for a place, cancelled when dropped.
 struct Wait<'a> {
     places: &'a FairPlaces,
     owner: Uuid,
@@ -89,7 +89,7 @@ impl FairPlaces {
             owner,
             granted: sender,
         });
-        // The sender is dropped unused only if its receiver is gone.
+        // The sender is dropped unused only if its receiver is dropped too.
         (&mut wait.granted).await.unwrap_or_default();
         wait.is_over = true;
         FairPlace {
@@ -123,7 +123,7 @@ impl Turns {
         self.grant();
     }
 
-    /// Gives free places to waiters.
+    /// Grants free places to waiters.
     fn grant(&mut self) {
         while let Some(waiter) = self.next() {
             let owner = self.owners.entry(waiter.owner).or_default();
@@ -137,7 +137,7 @@ impl Turns {
         }
     }
 
-    /// The waiter that the next free place is for.
+    /// The waiter for the next free place.
     fn next(&mut self) -> Option<Waiter> {
         let held: usize = self.owners.values().map(|owner| owner.held).sum();
         let further = |owner: &Owner| owner.held.saturating_sub(1);
@@ -280,7 +280,7 @@ mod tests {
         drop((begun(&places, A).await, begun(&places, B).await));
         let next = begun(&places, B).await;
         drop(held);
-        // The place was granted, and the grant was not looked at.
+        // The place was granted, and the grant not yet received.
         drop(next);
         drop(places.take(A).await);
         let turns = places.turns();

@@ -28,7 +28,7 @@ impl HeavyPlaces {
         self.0.take(org).await
     }
 
-    /// Runs a task of `org` beside the threads that serve.
+    /// Runs a task of `org` outside the serving threads.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl HeavyPlaces {
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let place = self.take(org).await;
-        // The work goes on when its caller is gone, and so does its hold on the place.
+        // The work continues when its caller is cancelled, and keeps its place.
         let task = spawn_blocking(move || {
             let done = task();
             drop(place);

@@ -1,8 +1,8 @@
 //! Places for the uploads of bundles: few at once, and only some of them for one organization and for one user.
 //!
-//! Each organization has one place, if any is free; the places for further uploads are few, and all share them. Two
-//! organizations that hold all they can leave two of six places, three leave one. While an organization without a place
-//! waits, the next one is for it, and uploads that are slow are cut.
+//! Each organization has one place, if any is free; the places for further uploads are few, and all
+//! share them. Two organizations that hold all they can leave two of six places, three leave one.
+//! While an organization without a place waits, it gets the next one, and slow uploads are aborted.
 
 use super::fair::{FairPlace, FairPlaces, PlaceLimits};
 use super::owner::OwnerPlaces;
@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// Bundles that are uploaded at once: each holds 32 MiB while it comes.
+/// Maximum number of concurrent bundle uploads: each holds 32 MiB.
 const MAX_UPLOADS: usize = 6;
 /// Permits beyond the first of each organization, of all organizations together.
 const MAX_FURTHER_UPLOADS: usize = 2;
@@ -39,7 +39,7 @@ pub struct UploadPlace {
     pressure: UploadPressure,
 }
 
-/// Whether uploads hold up an organization without a place.
+/// Signals that uploads keep an organization without a place waiting.
 #[derive(Clone, Debug)]
 pub struct UploadPressure(FairPlaces);
 
@@ -179,7 +179,7 @@ mod tests {
         let pressure = held[0].pressure();
         assert!(!pressure.is_high());
         let next = async {
-            // Those that hold one wait for further ones, and came first.
+            // Owners that hold a place wait for further ones, and were first.
             tokio::task::yield_now().await;
             let victim = OrgId(Uuid::from_u128(100));
             places.take(victim, user(100)).await

@@ -31,7 +31,7 @@ impl SignsOfLife {
         self.due.get_or_insert_with(|| Box::pin(sleep(delay)));
     }
 
-    /// Waits until they are to be written; for ever without any.
+    /// Waits until a write is due; forever if there is none.
     pub(super) async fn due(&mut self) {
         match &mut self.due {
             Some(due) => due.await,
@@ -39,7 +39,8 @@ impl SignsOfLife {
         }
     }
 
-    /// Writes those of the first nodes. Heartbeats that cannot be written are dropped: the nodes repeat them.
+    /// Writes the heartbeats of the first nodes. Heartbeats that cannot be written are dropped: the
+    /// nodes repeat them.
     pub(super) async fn write_part(&mut self, store: &Store) {
         let mut part = Vec::with_capacity(MAX_PART.min(self.signs.len()));
         while let Some(sign) = self.signs.pop_first() {

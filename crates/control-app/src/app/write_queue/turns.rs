@@ -39,7 +39,7 @@ impl<W> Turns<W> {
         own.push_back(write);
     }
 
-    /// The next writes, `max` at most. A quarter is for organizations, however many go first.
+    /// The next writes, `max` at most. A quarter is reserved for organizations.
     pub(super) fn take(&mut self, max: usize) -> Vec<W> {
         let share = if self.order.is_empty() {
             max

@@ -1,7 +1,7 @@
-//! Settings of upstreams and services beyond their own fields: what the block has in a configuration, as JSON.
+//! Settings of upstreams and services beyond their own fields: the configuration block, as JSON.
 //!
-//! There is one model of settings, the proxy's: names and values are those of the configuration, and its check says
-//! what is wrong with them.
+//! The proxy's model is the only one: names and values are the configuration's, and its check
+//! reports faults.
 
 use kdl::{KdlNode, KdlValue};
 use serde_json::{Map, Value};
@@ -14,8 +14,9 @@ pub(crate) const UPSTREAM_FIELDS: &[&str] = &["load-balancing", "target", "targe
 /// Settings of a route that are fields of a service.
 pub(crate) const SERVICE_FIELDS: &[&str] = &["matches", "priority", "upstream"];
 
-/// The nodes that stand in the block. A value is the argument of its node, an object its block; a list has several
-/// arguments, and an object behind them is the block; a list of lists is a node for each.
+/// The nodes of the block. A value is the argument of its node, an object its block; a list is
+/// several arguments, followed by an optional object as the block; a list of lists is one node
+/// each.
 ///
 /// # Errors
 ///

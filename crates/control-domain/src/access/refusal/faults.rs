@@ -14,7 +14,7 @@ impl Faults {
         }
     }
 
-    /// The value, or a note of its field. Refusals that are not about fields do not come from parsing.
+    /// The value, or `None` and a note of the fault at its field. Parsers return no other refusals.
     pub(crate) fn keep<T>(&mut self, parsed: Result<T, Refusal>) -> Option<T> {
         match parsed {
             Ok(value) => return Some(value),

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 /// Processes before the reporting one that are remembered.
 const MAX_EARLIER_INSTANCES: usize = 8;
-/// A process that comes back this often after another one took over runs beside them. Once, it may be a last heartbeat that
-/// was late.
+/// Returns of a process after another took over, above which both are running. A single return may
+/// be a late last heartbeat.
 const MAX_RETURNS: usize = 2;
 
 /// The stored report of a node, without its traffic, which decides nothing.
@@ -51,7 +51,8 @@ pub struct OrderedBundles {
 pub enum TrafficChange {
     /// The stored counters stay.
     Kept,
-    /// The counters of the heartbeat replace them; none if it has none: they were those of another bundle.
+    /// The counters of the heartbeat replace the stored ones, which belonged to another bundle;
+    /// without counters, none remain.
     Replaced,
 }
 

@@ -24,7 +24,7 @@ pub struct Freeze {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Freezes(Vec<Freeze>);
 
-/// Minutes since Monday 00:00 UTC, below those of a week.
+/// Minutes since Monday 00:00 UTC, less than a week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct WeekMinute(u16);
 
@@ -33,7 +33,7 @@ impl Freezes {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] for a text out of form, or too many of them.
+    /// [`Refusal::Invalid`] for a malformed text, or too many.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, Refusal> {
         let freezes: Vec<Freeze> = texts
             .into_iter()
@@ -50,8 +50,8 @@ impl Freezes {
         self.0.iter().map(ToString::to_string).collect()
     }
 
-    /// The end of the freeze at `now`, over all that overlap or follow without a gap; `None` if there is none. Freezes
-    /// that fill the week end a week later.
+    /// The end of the freeze at `now`, across freezes that overlap or follow without a gap; `None`
+    /// outside a freeze. Freezes that cover the week end a week later.
     pub fn end(&self, now: Timestamp) -> Option<Timestamp> {
         let mut minute = WeekMinute::from(now);
         let mut minutes: u16 = 0;
@@ -72,7 +72,7 @@ impl Freezes {
         Some(started.checked_add(length).unwrap_or(Timestamp::MAX))
     }
 
-    /// Returns true if each frozen minute of `others` is frozen here, too.
+    /// Returns true if every minute frozen by `others` is frozen by `self`.
     pub(super) fn cover(&self, others: &Self) -> bool {
         let has = |freezes: &Self, minute| freezes.0.iter().any(|one| one.contains(minute));
         let mut week = (0..WEEK_MINUTES).map(WeekMinute);

@@ -1,4 +1,4 @@
-//! Answers that are worse: 5xx, 4xx, reasons of failure, and refusals that are gone.
+//! Worse responses: more 5xx, 4xx or reasons of failure, and missing refusals.
 
 use crate::rollout::gate::settings::Gate;
 use crate::rollout::gate::sides::{Direction, Scope, Sides, counts_of, permille};
@@ -7,17 +7,17 @@ use control_wire::{RouteTraffic, Traffic};
 use proxy_errors::Reason;
 use std::collections::BTreeSet;
 
-/// A share of 4xx may grow by so many times what 5xx may: clients bring them about too.
+/// Factor of the tolerated growth of 4xx relative to 5xx: clients cause them too.
 const CLIENT_FAULT_FACTOR: f64 = 3.0;
-/// A share that clients bring about has to be at least so many times the rest's.
+/// Minimum growth of a share caused by clients, as a multiple of the rest's share.
 const CLIENT_FAULT_GROWTH: f64 = 2.0;
-/// A reason of failure may grow by this part of what all 5xx may.
+/// Divisor of the tolerated growth of 5xx for one reason of failure.
 const REASON_PART: f64 = 10.0;
 /// Growth of redirects, as a share of the route's requests.
 const MAX_REDIRECT_GROWTH: f64 = 0.2;
 /// Refusals of the rest that are compared: at least this share.
 const MIN_REFUSALS: f64 = 0.01;
-/// Refusals below this part of the rest's are gone.
+/// Refusals below this fraction of the rest's are missing.
 const LOST_PART: f64 = 0.1;
 
 /// The first scope with too much growth of 5xx.
@@ -69,7 +69,7 @@ pub(super) fn reasons(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     })
 }
 
-/// The first status of a route that is more frequent than on the rest, or refusal that is gone.
+/// The first status of a route that is more frequent than on the rest, or missing refusal.
 pub(super) fn statuses(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille) * CLIENT_FAULT_FACTOR;
     sides.scopes().into_iter().find_map(|scope| {
@@ -93,7 +93,7 @@ pub(super) fn statuses(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     })
 }
 
-/// A route that has lost its agent or its credentials answers what it refused before.
+/// A route that has lost its agent or its credentials serves requests that it refused before.
 fn lost_refusals(sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     if scope.route != scope.standard {
         return None;
@@ -123,14 +123,14 @@ fn lost_refusals(sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
 fn client_faults(nodes: &[Traffic], route: Option<&str>) -> BTreeSet<u16> {
     let own = nodes.iter().flat_map(|node| counts_of(node, route));
     let statuses = own.flat_map(|route| route.statuses.keys().copied());
-    // The client has gone before there was an answer.
+    // The client disconnected before a response.
     let closed = 499;
     statuses
         .filter(|status| (400..500).contains(status) && *status != closed)
         .collect()
 }
 
-/// None where the node does not count statuses.
+/// `None` if the node does not count statuses.
 fn answered(route: &RouteTraffic, range: &std::ops::Range<u16>) -> Option<u64> {
     if route.statuses.is_empty() {
         return None;

@@ -11,7 +11,7 @@ use control_wire::{LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
 
 /// The mean may grow by this part of the slack of the 99th percentile in any case.
 const MEAN_SLACK_PART: f64 = 5.0;
-/// The mean time to the first byte of a stream may grow by so many times.
+/// Tolerated growth factor of the mean time to the first byte of a stream.
 const FIRST_BYTE_FACTOR: f64 = 2.0;
 /// Durations above the last bound count as twice that bound.
 const LONGEST_FACTOR: f64 = 2.0;
@@ -113,8 +113,8 @@ fn surely_slower(
     (is_slower && is_sure).then_some((own.mean, others.mean, requests))
 }
 
-/// Mean and variance of a node's durations, in milliseconds: by its sum if it has one, and by the middle of each
-/// bucket otherwise.
+/// Mean and variance of a node's durations, in milliseconds: from their sum if reported, else from
+/// the middles of the buckets.
 fn spread(
     node: &Traffic,
     route: Option<&str>,

@@ -1,4 +1,4 @@
-//! The mix of requests: which routes serve them, and over which connections they come.
+//! The mix of requests: their distribution over routes and connections.
 
 use crate::rollout::gate::pool::Hits;
 use crate::rollout::gate::settings::Gate;
@@ -8,7 +8,7 @@ use control_wire::{ConnectionTraffic, Traffic};
 
 /// A route's part has to double, or to halve.
 const SHIFT_FACTOR: f64 = 2.0;
-/// The shift may be so many times larger where the batch is compared with itself at another time of the day.
+/// Factor of the tolerated shift for a batch compared with itself at another time of day.
 const EARLIER_FACTOR: f64 = 4.0;
 /// A shift that always passes.
 const ANY_SHIFT: i64 = 1_000;
@@ -57,7 +57,7 @@ pub(super) fn routes(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     })
 }
 
-/// Handshakes that fail, and connections with TLS that do not come any more.
+/// Failing handshakes, and missing TLS connections.
 pub(super) fn handshakes(sides: &Sides<'_>) -> Option<GateFailure> {
     let failed = |node: &Traffic| {
         connections(node, |counts| Hits {
@@ -98,7 +98,7 @@ pub(super) fn handshakes(sides: &Sides<'_>) -> Option<GateFailure> {
     })
 }
 
-/// Nothing where the node does not count connections.
+/// No hits if the node does not count connections.
 fn connections(node: &Traffic, hits: impl Fn(ConnectionTraffic) -> Hits) -> Hits {
     node.connections.map(hits).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! One node beside the rest: its faults are lost in the figures of a large batch.
+//! Comparison of single nodes with the rest: one node's faults disappear in the figures of a large
+//! batch.
 
 use crate::rollout::figures::{Comparison, Figures, NodeFigures};
 use crate::rollout::gate::latency::p99_limit;
@@ -9,16 +10,16 @@ use crate::rollout::gate::verdict::GateFailure;
 use crate::rollout::served::{count, error_permille};
 use crate::rollout::weighing::{Trim, Weighed};
 
-/// A single node may be so many times worse than the whole batch: it serves fewer requests, and clients that are
-/// few.
+/// Tolerance for one node, as a multiple of the batch's: fewer requests and fewer clients mean more
+/// noise.
 const NODE_ERROR_FACTOR: i64 = 10;
 /// A node above this growth of its 5xx is worse in any case.
 const MAX_NODE_ERROR_INCREASE_PERMILLE: i64 = 500;
-/// A single node may use so many times more CPU than the mean of a batch may grow.
+/// Tolerated growth of one node's CPU, as a multiple of a batch's tolerated growth of the mean.
 const NODE_CPU_FACTOR: i64 = 2;
 /// A node that serves less than this part of the batch's mean does not serve.
 const IDLE_SHARE: u64 = 20;
-/// Unless it served less than this part of the mean before as well.
+/// Divisor of the mean traffic: nodes that served less before the switch are not judged as idle.
 const BUSY_SHARE: u64 = 4;
 
 /// The first node of the batch that is worse than the rest.
@@ -89,7 +90,8 @@ fn cpu(gate: &Gate, node: &NodeFigures, rest: &Figures) -> Option<GateFailure> {
     })
 }
 
-/// A node that served as the rest do, and next to nothing since its switch, says nothing of the bundle.
+/// A node that served its share before, and almost nothing since its switch, provides no evidence
+/// for the bundle.
 pub(super) fn idle(gate: &Gate, batch: &Figures) -> Option<String> {
     let nodes = u64::try_from(batch.nodes).ok().filter(|nodes| *nodes > 0)?;
     let mean = batch.weigh(Trim::Lowest).requests / nodes;

@@ -21,8 +21,8 @@ pub struct Gate {
     pub max_cpu_increase_percent: i64,
     /// Failures of one reason that pass in any case, however few the rest has.
     pub max_new_failures: i64,
-    /// Change of a route's part of all requests, in thousandths of all requests. 1000 does not look at it: for a
-    /// bundle that moves requests to other routes on purpose.
+    /// Tolerated change of a route's part of all requests, in thousandths of all requests. 1000
+    /// disables the check, for a bundle that moves requests to other routes on purpose.
     pub max_mix_shift_permille: i64,
 }
 
@@ -39,7 +39,7 @@ impl Gate {
         max_mix_shift_permille: 50,
     };
 
-    /// Notes the limits that are out of their ranges.
+    /// Notes limits outside their ranges.
     pub(crate) fn check(&self, faults: &mut Faults) {
         let Self {
             min_requests,

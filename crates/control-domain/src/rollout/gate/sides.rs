@@ -119,7 +119,8 @@ impl<'a> Sides<'a> {
         )
     }
 
-    /// Compares what the two closures take out of the reports; none with too few requests on either side.
+    /// Compares the values that two closures extract from the reports; `None` with too few requests
+    /// on either side.
     pub(super) fn compare(
         &self,
         direction: Direction,
@@ -148,7 +149,7 @@ impl<'a> Sides<'a> {
         })
     }
 
-    /// Returns true if at least so many requests are meant.
+    /// Returns true if `requests` reaches the minimum of a comparison.
     pub(super) fn is_enough(&self, requests: f64) -> bool {
         self.min_requests <= requests
     }

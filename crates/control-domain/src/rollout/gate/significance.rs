@@ -1,18 +1,19 @@
-//! Whether a difference between two sides is larger than chance explains. See decision record 0032.
+//! Statistical significance: tests if a difference between two sides is larger than chance
+//! explains. See decision record 0032.
 //!
-//! Evidence is in nats: the negative natural logarithm of a bound on the probability of a difference at least as
-//! large between two sides that are alike.
+//! Evidence is in nats: the negative natural logarithm of an upper bound on the probability of a
+//! difference at least as large between two equal sides.
 
 /// Harmless rollouts of which at most one is stopped.
 const HARMLESS_ROLLOUTS: f64 = 200.0;
 /// Batches of a rollout for which that holds.
 const BATCHES: f64 = 100.0;
-/// Looks at one batch with new reports, between its switch and its end.
+/// Number of evaluations of one batch with new reports, between its switch and its end.
 const LOOKS: f64 = 20.0;
 /// Comparisons of one route: 59 of sizes; statuses, reasons, its part of the mix, and latency.
 const COMPARISONS_OF_A_ROUTE: f64 = 96.0;
 
-/// Hits among requests, such as answers with one status among those of a route.
+/// Hits among requests, such as responses with one status among all responses of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counted {
     /// At most `of`.
@@ -39,8 +40,8 @@ impl Counted {
     }
 }
 
-/// Evidence above which one comparison among those of `routes` routes is no chance: together, the comparisons of
-/// all looks at all batches stop one harmless rollout of 200.
+/// Evidence above which one comparison, of all comparisons for `routes` routes, is significant:
+/// together, the comparisons in all evaluations of all batches stop one harmless rollout in 200.
 pub(super) fn needed(routes: usize) -> f64 {
     let routes = f64::from(u32::try_from(routes).unwrap_or(u32::MAX)) + 1.0;
     (HARMLESS_ROLLOUTS * BATCHES * LOOKS * COMPARISONS_OF_A_ROUTE * routes).ln()
@@ -48,9 +49,9 @@ pub(super) fn needed(routes: usize) -> f64 {
 
 /// Evidence that hits are more frequent in `own` than on the other side; 0 if they are not.
 ///
-/// Of all hits of both sides, each is one of `own` with the probability of its part of the requests, if they are
-/// alike. The tail of that binomial distribution has the bound of Chernoff and Hoeffding, which holds for drawing
-/// without replacement too.
+/// If the sides are equal, each hit of both belongs to `own` with the probability of its part of
+/// the requests. The tail of that binomial distribution has the bound of Chernoff and Hoeffding,
+/// which is valid for drawing without replacement too.
 pub(super) fn growth(own: Counted, others: Counted) -> f64 {
     let (hits, of) = (own.hits + others.hits, own.of + others.of);
     if hits <= 0.0 || of <= 0.0 {

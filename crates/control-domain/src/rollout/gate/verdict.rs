@@ -9,7 +9,7 @@ pub enum GateVerdict {
     Passed,
     /// It is not.
     Failed(GateFailure),
-    /// There is too little to say so.
+    /// There is too little data for a verdict.
     NoData(String),
 }
 
@@ -37,8 +37,8 @@ pub enum GateFailure {
 }
 
 impl GateFailure {
-    /// Returns true if time would not change it: what happens while caches are cold, and while
-    /// clients connect anew, is not.
+    /// Returns true if waiting would not change it. Differences that cold caches and reconnecting
+    /// clients cause are not certain.
     pub fn is_certain(&self) -> bool {
         match self {
             Self::Errors(_) | Self::NewReason(_) | Self::Statuses(_) => true,
