@@ -4,7 +4,7 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::fmt;
 
-/// The key of the audit log's chain: without it, no entry can be written anew.
+/// The key of the audit log's chain, without which no entry can be forged.
 #[derive(Clone)]
 pub struct AuditKey(Key);
 

@@ -1,4 +1,4 @@
-//! Certificates as an operator gives them: a chain and its private key in PEM.
+//! Certificates submitted by operators: a chain and its private key in PEM.
 
 use crate::secret::sha256_hex;
 use jiff::Timestamp;
@@ -58,7 +58,7 @@ pub enum CertificateError {
     /// Not one unencrypted private key.
     #[error("is not one unencrypted private key in PEM")]
     NotAKey,
-    /// A private key of a kind that TLS does not know.
+    /// The private key's type is unsupported by TLS.
     #[error("is a key of a kind that TLS does not know")]
     UnknownKey,
     /// The key of another certificate.
@@ -67,7 +67,7 @@ pub enum CertificateError {
 }
 
 impl CertificateError {
-    /// Returns true if the private key is what is wrong, and not the chain.
+    /// Returns true if the fault is in the private key, and not in the chain.
     pub fn is_about_key(self) -> bool {
         matches!(self, Self::NotAKey | Self::UnknownKey | Self::KeyMismatch)
     }

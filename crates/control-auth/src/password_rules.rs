@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 const LENGTH_CHARS: RangeInclusive<usize> = 12..=256;
 /// Sorted by bytes, one in a line, in lower case.
 const COMMON: &str = include_str!("../assets/common-passwords.txt");
-/// Shorter words of the user are not looked for: `an` is in many good passwords.
+/// Minimum length of a user's word to search for: `an` is in many good passwords.
 const MIN_WORD_CHARS: usize = 3;
 /// Letters and digits that must be left of a password without the user's own words.
 const MIN_OTHER_CHARS: usize = 6;

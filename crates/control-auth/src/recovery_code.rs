@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 /// Random bytes of a code: 80 bits need no slow hash.
 const CODE_BYTES: usize = 10;
-/// Without letters that look like digits, and without vowels that make words (Crockford's Base32).
+/// Without letters that resemble digits, and without vowels that form words (Crockford's Base32).
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const GROUP_CHARS: usize = 4;
 
@@ -33,8 +33,8 @@ impl RecoveryCode {
         Self(text)
     }
 
-    /// A code as a person types it: case, spaces and hyphens do not matter, and letters that look like digits are
-    /// these digits.
+    /// A code typed by a person: case, spaces and hyphens are ignored, and letters that resemble
+    /// digits are read as these digits.
     pub fn presented(text: &str) -> Self {
         let typed = text.chars().filter(char::is_ascii_alphanumeric);
         let mut code = Zeroizing::new(String::with_capacity(19));

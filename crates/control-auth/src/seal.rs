@@ -61,7 +61,7 @@ impl MasterKey {
         })
     }
 
-    /// A name of 12 characters that says nothing of the key.
+    /// An ID of 12 characters that reveals nothing about the key.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -88,7 +88,7 @@ impl Sealer {
         keys.first().map_or("", MasterKey::id).to_owned()
     }
 
-    /// Returns true if it opens what the key of this id sealed.
+    /// Returns true if it can open secrets sealed by the key with this ID.
     pub fn holds(&self, id: &str) -> bool {
         self.keys.load().iter().any(|key| key.id == id)
     }
@@ -98,7 +98,7 @@ impl Sealer {
         self.keys.store(other.keys.into_inner());
     }
 
-    /// Seals `secret` for `place`, the name of the row it lies in; `nonce` must be random.
+    /// Seals `secret` for `place`, the name of its row; `nonce` must be random.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Sealer {
         })
     }
 
-    /// Opens what [`Sealer::seal`] gave for the same `place`.
+    /// Opens the output of [`Sealer::seal`] for the same `place`.
     ///
     /// # Errors
     ///

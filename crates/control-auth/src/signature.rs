@@ -40,7 +40,7 @@ impl SigningPair {
 }
 
 impl PublicKey {
-    /// A key as the database or a peer has it; [`PublicKey::verify`] finds out what it is worth.
+    /// A key from the database or a peer, not validated; [`PublicKey::verify`] does so.
     pub fn from_text(text: String) -> Self {
         Self(text)
     }

@@ -1,7 +1,7 @@
 //! A node's token: a JWT signed with Ed25519.
 //!
-//! The library verifies the signature. This module refuses what the library accepts: unknown or
-//! repeated fields, other algorithms, bytes that are not canonical, times that were never issued.
+//! The library verifies the signature. This module refuses inputs that the library accepts: unknown
+//! or repeated fields, other algorithms, non-canonical bytes, impossible times.
 
 use crate::error::AuthError;
 use crate::signature::{PublicKey, SigningPair};
@@ -64,7 +64,7 @@ impl Claims {
         encode(&header, self, &encoding).map_err(|_| AuthError::Malformed)
     }
 
-    /// When the token was issued.
+    /// Time of issue, in seconds since 1970.
     pub fn issued_at(&self) -> i64 {
         self.exp.saturating_sub(TOKEN_LIFETIME.as_secs())
     }
@@ -77,7 +77,7 @@ impl std::fmt::Debug for UnverifiedToken<'_> {
 }
 
 impl<'a> UnverifiedToken<'a> {
-    /// Returns true if a bearer's text is meant as a token: no other credential has a dot.
+    /// Returns true if a bearer's text has the form of a token: no other credential contains a dot.
     pub fn has_token_shape(text: &str) -> bool {
         text.contains('.')
     }

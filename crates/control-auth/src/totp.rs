@@ -75,8 +75,7 @@ impl TotpSecret {
             .collect()
     }
 
-    /// The content of the QR code. The issuer stands in it twice, as apps expect.
-    /// <https://github.com/google/google-authenticator/wiki/Key-Uri-Format>
+    /// The content of the QR code. It contains the issuer twice, as apps expect.
     pub fn uri(&self, issuer: &str, account: &str) -> String {
         let (issuer, account) = (percent_encoded(issuer), percent_encoded(account));
         let secret = self.base32();

@@ -13,7 +13,7 @@ use zstd::stream::read::Decoder;
 const LEVEL: i32 = 9;
 /// A decoder reserves two to this power: 8 MiB.
 const WINDOW_LOG: u32 = 23;
-/// The manifest and the bill of materials stand beside the files.
+/// The manifest and the bill of materials are stored in addition to the files.
 const MAX_ENTRIES: usize = MAX_FILES + 2;
 const MODE: u32 = 0o644;
 

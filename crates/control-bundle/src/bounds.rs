@@ -6,7 +6,7 @@ pub const MAX_ARCHIVE_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_UNPACKED_BYTES: usize = 64 * 1024 * 1024;
 /// Bytes of one file.
 pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes that an archive may unpack to, whatever its own size.
+/// Unpacked size that is always permitted, regardless of the archive's size.
 pub const FREE_BYTES: usize = 1024 * 1024;
 /// Bytes beyond [`FREE_BYTES`] that each byte of an archive may unpack to.
 pub const MAX_RATIO: usize = 250;

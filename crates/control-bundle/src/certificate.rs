@@ -13,8 +13,8 @@ pub fn chain_file(id: CertificateId) -> String {
     format!("{FOLDER}{id}{CHAIN}")
 }
 
-/// The name that a configuration has for a certificate's private key. No bundle has such a file: a node gets
-/// the key apart.
+/// The file name of a certificate's private key in a configuration. No bundle contains such a file:
+/// keys are delivered separately.
 pub fn key_file(id: CertificateId) -> String {
     format!("{FOLDER}{id}{KEY}")
 }

@@ -27,7 +27,7 @@ pub struct Contents {
     pub manifest: Manifest,
     /// The bill of materials.
     pub sbom: Value,
-    /// The configuration, and what it refers to.
+    /// The configuration, with the files it refers to.
     pub files: Files,
 }
 

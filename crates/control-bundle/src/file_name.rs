@@ -29,7 +29,7 @@ pub(crate) fn shown(name: &str) -> String {
     chars.take(SHOWN_CHARS).collect()
 }
 
-/// [`BundleError::Duplicate`] if a file stands where another one needs a folder.
+/// [`BundleError::Duplicate`] if a file has the path of another one's folder.
 pub(crate) fn check_folders<T>(files: &BTreeMap<String, T>) -> Result<(), BundleError> {
     for name in files.keys() {
         let ends = name.match_indices('/').map(|(end, _)| end);

@@ -1,4 +1,4 @@
-//! The manifest: what an archive holds, and what it needs.
+//! The manifest: contents and requirements of an archive.
 
 use crate::error::BundleError;
 use crate::version::Version;
@@ -82,7 +82,7 @@ impl Manifest {
         sorted.then_some(manifest).ok_or(BundleError::BadManifest)
     }
 
-    /// Checks that `entries` are what it lists: no more, no less, no other bytes.
+    /// Checks that `entries` are exactly the listed ones, with the same bytes.
     pub(crate) fn check(&self, entries: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
         for ListedFile {
             name,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// `major.minor.patch`; what follows a `-` or `+` is left out of the comparison.
+/// `major.minor.patch`; a suffix after `-` or `+` is ignored by comparisons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u32; 3]);
 

@@ -36,7 +36,7 @@ fn the_same_files_give_the_same_bytes() {
     ]);
     let archive = pack(&one, &requirements()).unwrap();
     assert_eq!(archive, pack(&other, &requirements()).unwrap());
-    // The digest is what a node pins: another library or level is another bundle, and shows here.
+    // Nodes pin the digest: another library or compression level changes it, and fails here.
     assert_eq!(
         digest(&archive),
         "zWHwpPVzSgrK_ZS9KWFkdKlCOSriZQZY2SGnebogrCw"

@@ -269,7 +269,7 @@ fn an_invalid_archive_is_refused() {
     ] {
         assert!(unpack(&archive).is_err(), "{case}");
     }
-    // 128 MiB of window are for the decoder to reserve, before any byte comes out.
+    // The decoder must reserve 128 MiB of window before the first byte.
     let mut wide = zstd::Encoder::new(Vec::new(), 3).unwrap();
     wide.window_log(27).unwrap();
     std::io::copy(&mut tar.as_slice(), &mut wide).unwrap();

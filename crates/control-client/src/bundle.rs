@@ -80,15 +80,15 @@ impl Bundle {
         }
     }
 
-    /// The certificates that are delivered apart from it.
+    /// IDs of the certificates delivered separately.
     pub fn certificates(&self) -> Vec<CertificateId> {
         certificates(&self.files)
     }
 }
 
 impl UnpackedFiles {
-    /// Compares the folder with the signed files: it has them and no further ones, for an `include` of several files would
-    /// take in one that was added.
+    /// Compares the folder with the signed files: it must have exactly these, because an `include`
+    /// with a pattern would match an added file.
     ///
     /// # Errors
     ///

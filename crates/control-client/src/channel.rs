@@ -20,7 +20,7 @@ use std::time::Duration;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 const ARCHIVE_TIME: Duration = Duration::from_mins(5);
-/// A long poll is answered so much later than it asks for at most.
+/// Maximum delay of a long poll's response beyond the requested time.
 const POLL_GRACE: Duration = Duration::from_secs(15);
 const MAX_JSON_BYTES: usize = 1024 * 1024;
 const MAX_REASON_CHARS: usize = 200;
@@ -226,7 +226,7 @@ async fn send(request: RequestBuilder) -> Result<Response, ChannelError> {
     })
 }
 
-/// The `ETag` as it came, to be sent back so; empty without one.
+/// The `ETag` unchanged, to be returned to the server; empty without one.
 fn tag(response: &Response) -> String {
     let value = response.headers().get(ETAG);
     let text = value.and_then(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! Carries out what the machine asks for: one action, one outcome, and again.
+//! Executes the machine's actions: one action, one outcome, in a loop.
 
 mod altered_files;
 mod certificates;
@@ -30,7 +30,7 @@ use zeroize::Zeroizing;
 
 /// Diagnostics of a heartbeat.
 const MAX_DIAGNOSTICS: usize = 100;
-/// A client that is given up at once would miss what it said before.
+/// Maximum length of a node's name in a registration; longer names are truncated.
 const MAX_NAME_CHARS: usize = 100;
 
 /// A node's client of the control plane.
@@ -46,19 +46,19 @@ pub struct Client {
     in_use: Vec<PathBuf>,
     /// The bundle in force.
     current: Option<Started>,
-    /// The bundle before, to which the node goes back from a trial.
+    /// The previous bundle, to which the node reverts from a trial.
     good: Option<Started>,
     /// True if the bundle in force was tried out and not confirmed yet.
     is_on_trial: bool,
     /// The files of the bundle in force; none for a node without a disk.
     active_files: Option<UnpackedFiles>,
-    /// The edit of them that the last report told of.
+    /// The version of them in the last report.
     last_alteration: Option<String>,
     /// Certificates that were fetched last.
     certificates: Certificates,
     /// Certificates of the active bundle.
     served: Certificates,
-    /// None for a node without a disk.
+    /// `None` for a node without a disk.
     sealed: Option<SealedCertificates>,
     saved_identity: bool,
     saved: Option<PersistedState>,
@@ -67,16 +67,16 @@ pub struct Client {
     connected: bool,
     last_contact: Option<Timestamp>,
     refusals: Vec<RefusalReason>,
-    /// Told with each heartbeat, so that a copy of the node's folder is noticed. None: the control plane does
-    /// not know the field.
+    /// Sent with each heartbeat, so that a copy of the node's folder is detected. `None` if the
+    /// control plane does not support the field.
     instance: Option<InstanceId>,
-    /// A simulated node may report more often than the control plane asks for.
+    /// Upper bound of the heartbeat interval, for simulated nodes.
     max_interval: Duration,
 }
 
 impl Client {
-    /// Opens the node's folder. The bundle to start with comes with it, if there is one that can be
-    /// used; its private keys are those on the disk, or are waited for, for ten seconds.
+    /// Opens the node's folder. Returns the bundle to start with, if there is a usable one; its
+    /// private keys are read from the disk, or awaited for ten seconds.
     ///
     /// # Errors
     ///
@@ -97,8 +97,8 @@ impl Client {
         Ok((client, started))
     }
 
-    /// A node without a disk, with an HTTP client from outside. It reports as often as the control
-    /// plane asks for, and at least every `max_interval`, so that a simulation takes seconds.
+    /// A node without a disk, with the given HTTP client. It reports at the interval of the control
+    /// plane, and at least every `max_interval`, so that a simulation takes seconds.
     pub fn simulated(settings: Settings, http: reqwest::Client, max_interval: Duration) -> Self {
         let nothing = (None, PersistedState::default());
         Self {
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// Notes how the start with the bundle of [`Client::open`] went.
+    /// Records the result of starting with the bundle of [`Client::open`].
     pub fn started(&mut self, started: &Started, outcome: Result<(), Vec<String>>) {
         if outcome.is_ok() {
             self.in_use.push(started.folder.clone());
@@ -223,8 +223,8 @@ impl Client {
         })
     }
 
-    /// Writes what has changed. A disk that is full keeps nothing from running: the node says so, and
-    /// tries again after the next action.
+    /// Writes changed state. A full disk does not stop the node: it reports the fault, and retries
+    /// after the next action.
     fn keep(&mut self) {
         let mut fault = None;
         if let Some(identity) = self.machine.identity()
@@ -548,7 +548,7 @@ impl Client {
         activated.map_or_else(Outcome::Rejected, |()| Outcome::Activated)
     }
 
-    /// Says each fault once, until the next report arrives.
+    /// Reports each fault once, until the next report arrives.
     fn report_fault(&mut self, fault: &str) {
         if self.last_fault.as_deref() != Some(fault) {
             tracing::warn!(fault, "control plane");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Error of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
-    /// It is for another node.
+    /// The order's node ID differs.
     #[error("the order is for another node")]
     OtherNode,
     /// An order with this counter or a later one was carried out already.

@@ -14,11 +14,11 @@ pub struct Event {
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A bundle came into force.
+    /// A bundle was activated.
     BundleActivated,
     /// The files of the bundle in force were edited on the disk; they are not loaded.
     BundleAltered,
-    /// A bundle did not come into force; what ran before still does.
+    /// A bundle was rejected; the former one stays active.
     BundleRejected(RefusalReason),
     /// An order was not believed.
     OrderRefused(RefusalReason),
@@ -60,7 +60,7 @@ impl EventKind {
 /// Reason to refuse an order or its bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// The order is for another node.
+    /// The order's node ID differs.
     OtherNode,
     /// The order has a counter that was answered before.
     OldCounter,

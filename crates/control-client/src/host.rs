@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 /// Abilities of the node itself.
 pub trait Host: Send {
-    /// Puts the bundle in force, or says why not and changes nothing.
+    /// Activates the bundle, or returns the faults and changes nothing.
     fn activate(
         &mut self,
         started: Started,
     ) -> impl Future<Output = Result<(), Vec<String>>> + Send;
 
-    /// Puts the bundle in force and sends its live tests. If one fails, puts the configuration before in force again,
-    /// and says which.
+    /// Activates the bundle and sends its live tests. If one fails, reactivates the previous
+    /// configuration, and returns the failure.
     ///
     /// A host that serves nothing has nothing to send.
     fn try_out(
@@ -26,7 +26,8 @@ pub trait Host: Send {
         self.activate(started)
     }
 
-    /// Serves renewed certificates with the bundle in force, or says why not and changes nothing.
+    /// Activates renewed certificates of the active bundle, or returns the faults and changes
+    /// nothing.
     ///
     /// A host that serves no TLS has nothing to do.
     fn renew(&mut self, renewed: Renewed) -> impl Future<Output = Result<(), Vec<String>>> + Send {
@@ -34,7 +35,7 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Notes how the client stands with its control plane, after each of its actions.
+    /// Receives the state of the client's connection to its control plane, after each action.
     ///
     /// A host without metrics has nothing to do.
     fn observe(&mut self, seen: Observation) {
@@ -50,7 +51,7 @@ pub trait Host: Send {
 pub struct Measured {
     /// 100 for one core.
     pub cpu_percent: f64,
-    /// Counters since the bundle came into force.
+    /// Counters since the bundle's activation.
     pub traffic: Option<Traffic>,
 }
 
@@ -65,7 +66,7 @@ pub struct Started {
     pub certificates: Certificates,
 }
 
-/// Certificates that were renewed since their bundle came into force.
+/// Certificates renewed since their bundle's activation.
 #[derive(Clone, Debug)]
 pub struct Renewed {
     /// The folder with the bundle's files; empty without a disk.
@@ -79,7 +80,7 @@ pub struct Renewed {
 pub struct Observation {
     /// True if the last request was answered, and the credential accepted.
     pub connected: bool,
-    /// The last answer, whatever it said; `None` before the first.
+    /// Time of the last answer of any kind; `None` before the first.
     pub last_contact: Option<Timestamp>,
     /// The counter of the order of the bundle in force; 0 without one.
     pub order: u64,

@@ -1,7 +1,7 @@
 //! The node's side of the control plane.
 //!
-//! [`Machine`] decides and knows nothing of networks, disks and clocks. [`Client`] carries out what it
-//! asks for, one action after the other, on a thread of its own: no worker waits for it.
+//! [`Machine`] decides without network, disk or clock. [`Client`] executes its actions in order, on
+//! a separate thread, so that no worker waits for it.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod bundle;

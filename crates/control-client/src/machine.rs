@@ -1,7 +1,7 @@
 //! The node's loop: enrol, token, keys, report, poll, fetch, verify, stage, activate, report.
 //!
-//! One action follows from one outcome. The driver carries it out, whatever that takes; the machine
-//! has neither network nor disk nor clock.
+//! One action follows from one outcome. The driver executes it; the machine has neither network nor
+//! disk nor clock.
 
 mod action;
 mod bounds;
@@ -31,7 +31,7 @@ const MAX_WAIT: Duration = Duration::from_mins(1);
 /// Half of a token's life. Measured since the answer, so that a wrong clock does no harm.
 const TOKEN_RENEWAL: Duration = Duration::from_hours(6);
 const FIRST_INTERVAL: Duration = Duration::from_secs(30);
-/// A long poll may take so long; the control plane allows no more.
+/// Maximum time of a long poll; the control plane permits no more.
 const MAX_POLL: Duration = Duration::from_secs(30);
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_EVENTS: usize = 100;
@@ -45,9 +45,10 @@ pub enum Outcome {
     TokenIssued,
     /// The keys that are published.
     Keys(JsonWebKeySet),
-    /// The heartbeat was taken; the next one is wanted after this time. The order on trial has not passed yet.
+    /// The heartbeat was accepted; the next one is due after this time. The order on trial is not
+    /// confirmed yet.
     Reported(Duration),
-    /// The heartbeat was taken, and the order on trial stands.
+    /// The heartbeat was accepted, and the order on trial is confirmed.
     Confirmed(Duration),
     /// The heartbeat was taken, and the rollout of the order on trial is paused.
     Held(Duration),
@@ -59,7 +60,7 @@ pub enum Outcome {
     Unassigned(String),
     /// The archive.
     Fetched(Arc<[u8]>),
-    /// The control plane will not give what was asked for: asking again is of no use.
+    /// The control plane refused the request permanently: a retry is useless.
     Refused(String),
     /// The bundle is on the disk.
     Staged,
@@ -69,7 +70,7 @@ pub enum Outcome {
     Activated,
     /// The certificates are served; whether they differ from those before.
     Renewed(bool),
-    /// The bundle or the certificates cannot be used; what ran before still does.
+    /// The bundle or the certificates are unusable; the former ones stay active.
     Rejected(Vec<String>),
     /// The time has passed.
     Waited,
@@ -86,9 +87,9 @@ pub struct Assignment {
     pub order: Order,
     /// Number of renewals of certificates of the project.
     pub renewals: u64,
-    /// Time for the confirmation of an order on trial; `None` for an order that stands.
+    /// Time limit for the confirmation of an order on trial; `None` without a trial.
     pub trial: Option<Duration>,
-    /// The `ETag` of the answer as it came, with its quotes; empty without one.
+    /// The `ETag` of the answer, unchanged and with its quotes; empty without one.
     pub tag: String,
 }
 
@@ -105,7 +106,7 @@ pub struct Machine {
     known: String,
     /// The tag of the answer with the order under way; empty when there is none.
     assigned_tag: String,
-    /// When the token was issued.
+    /// Time when the token was issued.
     token_since: Option<Duration>,
     now: Duration,
     wait: Duration,
@@ -117,13 +118,13 @@ pub struct Machine {
     /// Of the last answer with an order.
     assigned_trial: Option<Duration>,
     trial: Option<Trial>,
-    /// As of the last report.
+    /// State at the last report.
     served: Served,
 }
 
 impl Machine {
-    /// A node as its disk knows it. `versions` are those of the configuration's language and of the
-    /// proxy.
+    /// A node with its persisted state. `versions` are the versions of the configuration's language
+    /// and of the proxy.
     pub fn new(
         identity: Option<Identity>,
         mut state: PersistedState,
@@ -304,8 +305,8 @@ impl Machine {
         }
     }
 
-    /// A wait that the control plane asked for is doubled: the driver may halve it, and a node that comes
-    /// earlier than it was told is refused again.
+    /// Doubles a wait requested by the control plane: the driver's jitter may halve it, and a node
+    /// that returns too early is refused again.
     fn back_off(&mut self, wanted: Option<Duration>) -> Action {
         let wanted = wanted.unwrap_or_default().min(MAX_WAIT) * 2;
         let wait = self.wait.max(wanted);
@@ -324,7 +325,7 @@ impl Machine {
         self.resume()
     }
 
-    /// Goes on with what is needed first.
+    /// Continues with the most urgent action.
     fn resume(&mut self) -> Action {
         if self.identity.is_none() {
             self.phase = Phase::Enrolling;
@@ -349,7 +350,7 @@ impl Machine {
         self.resume()
     }
 
-    /// With each token the node learns of new keys, and of those that are no longer good.
+    /// With each token the node fetches the published keys, to add new and remove retired ones.
     fn fetch_keys(&mut self, order: Option<Order>) -> Action {
         let Some(identity) = &self.identity else {
             return self.resume();
@@ -383,7 +384,7 @@ impl Machine {
         }
     }
 
-    /// An answer that comes early does not make the node ask faster.
+    /// Limits the rate of requests after early answers.
     fn pace(&mut self, took: Duration) -> Action {
         self.last_refusal = None;
         let rest = self.interval.saturating_sub(took);

@@ -1,4 +1,4 @@
-//! The page about what a node does in each phase: made by asking the machine.
+//! Generates the reference page of a node's actions in each phase by running the machine.
 
 use crate::machine::{Action, Assignment, Machine, Outcome, Phase};
 use crate::state::PersistedState;
@@ -131,7 +131,7 @@ impl Sample {
         phases
     }
 
-    /// A node that serves the bundle and asks for orders, and the answer after a renewal.
+    /// A node that serves the bundle and polls for orders, and the answer after a renewal.
     fn renewal(&self) -> (Machine, Outcome) {
         let mut serving = start();
         let further = [
@@ -183,7 +183,7 @@ impl Sample {
     }
 }
 
-/// An answer with this order after so many renewals.
+/// An answer with this order and this number of renewals.
 fn assigned(order: Order, renewals: u64) -> Outcome {
     Outcome::Assigned(Assignment {
         tag: format!("\"{}-{renewals}\"", order.counter),

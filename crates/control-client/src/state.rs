@@ -43,14 +43,14 @@ pub struct Answer {
     pub bundle: BundleId,
     /// The digest of the order.
     pub digest: String,
-    /// Whether the bundle came into force.
+    /// Result of the activation.
     pub verdict: Verdict,
     /// Reason of the failure.
     pub diagnostics: Vec<String>,
 }
 
 impl Identity {
-    /// The identity that a registration gives.
+    /// The identity from a registration's response.
     pub fn new(response: RegisterResponse) -> Self {
         let RegisterResponse {
             node_id,

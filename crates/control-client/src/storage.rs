@@ -1,7 +1,7 @@
 //! The node's folder: identity, state, archives, and the files of bundles in force.
 //!
-//! Every file is written beside its place, synced, and renamed: a reader finds the old or the new one
-//! whole. A file that cannot be read is put aside, and the node goes on without it.
+//! Every file is written under a temporary name, synced, and renamed: a reader finds the complete
+//! old or new one. An unreadable file is renamed, and the node continues without it.
 
 use crate::bundle::Bundle;
 use crate::error::ClientError;
@@ -30,7 +30,7 @@ pub enum Storage {
         /// Number of bundles that this process has unpacked.
         unpacked: u32,
     },
-    /// Nothing is kept, for simulated nodes.
+    /// Stores nothing, for simulated nodes.
     Memory,
 }
 
@@ -46,7 +46,8 @@ pub struct Kept {
 }
 
 impl Storage {
-    /// Makes the folder, readable by its owner only, and removes what an earlier process unpacked.
+    /// Creates the folder, readable by its owner only, and removes files unpacked by an earlier
+    /// process.
     ///
     /// # Errors
     ///
@@ -141,8 +142,8 @@ impl Storage {
         unpacking.map(|()| folder)
     }
 
-    /// Removes archives other than those of `states`, and folders of this process other than
-    /// `in_use`. Requests under way may still read the folder of the bundle before.
+    /// Removes archives other than the ones of `states`, and folders of this process other than
+    /// `in_use`. Requests in flight may still read the folder of the previous bundle.
     pub fn clean(&self, states: &[Option<&PersistedState>], in_use: &[PathBuf]) {
         let Self::Folder { path, .. } = self else {
             return;

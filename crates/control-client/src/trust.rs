@@ -54,9 +54,9 @@ impl Trust {
         Some(PublicKey::from_text(found.x.clone()))
     }
 
-    /// Takes what the organization publishes: a key that a pinned key endorses is pinned, and a
-    /// pinned key that is missing is retired. A set without any key that could be believed changes
-    /// nothing, so an impostor of the control plane cannot take the last key away.
+    /// Applies the organization's published keys: a key endorsed by a pinned key is pinned, and a
+    /// pinned key that is missing is retired. A set without any trusted key changes nothing, so an
+    /// impostor of the control plane cannot remove the last key.
     ///
     /// Keys that have `ended` meanwhile are never pinned, but endorse: a node that was away while several keys followed
     /// each other finds the newest one by them. Returns whether something changed.
@@ -191,7 +191,7 @@ mod tests {
         let ended = [endorsed(3, 2), endorsed(2, 1), key(1)];
         assert!(trust.update(&[endorsed(4, 3)], &ended));
         assert_eq!(believed(&trust), [kid(4)]);
-        // Expired ones are not accepted, nor one behind a gap.
+        // Expired keys are refused, and so is a key after a gap in the chain.
         let mut trust = Trust::pin(ORG, &[key(1)]);
         assert!(!trust.update(&[endorsed(4, 3)], &[endorsed(3, 2), key(1)]));
         assert!(!trust.update(&[key(4)], &ended));

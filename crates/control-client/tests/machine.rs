@@ -23,7 +23,7 @@ const NOW: Duration = Duration::ZERO;
 /// More than are reached; a machine that never repeats itself would not end.
 const MAX_STATES: usize = 200_000;
 
-/// A node on its way: the machine, what its disk holds, and what it is about to do.
+/// A node: the machine, the contents of its disk, and its next action.
 #[derive(Clone)]
 struct Node {
     machine: Machine,
@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// Two nodes with one key go on alike, but for the length of their waits.
+    /// Two nodes with an equal key behave equally, except for the length of their waits.
     fn key(&self) -> u64 {
         let text = format!("{:?}", self.machine);
         let (before, rest) = text.split_once(", wait: ").expect("a field");
@@ -377,7 +377,7 @@ fn a_wait_that_the_control_plane_asks_for_is_kept_when_the_driver_halves_it() {
     }
 }
 
-/// A node that serves a bundle and rejected a newer one, as its disk knows it.
+/// The persisted state of a node that serves a bundle and rejected a newer one.
 fn rejecting(sample: &Sample) -> (Option<Identity>, PersistedState) {
     let mut machine = polling(sample);
     run(&mut machine, &sample.order(1, &sample.good), &sample.good);
@@ -471,7 +471,7 @@ fn a_node_whose_bundle_did_not_start_tries_it_again() {
     assert_eq!(status.verdict, Some(Verdict::Accepted));
 }
 
-/// A node that runs a bundle with a certificate, and asks for orders.
+/// A node that runs a bundle with a certificate, and polls for orders.
 fn serving_tls(sample: &Sample) -> (Machine, Order) {
     let mut machine = polling(sample);
     let order = sample.order(1, &sample.tls);

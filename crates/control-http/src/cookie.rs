@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use control_app::NewSession;
 use control_auth::Secret;
 
-/// A browser is known this long, in seconds: 90 days, as long as the database knows it.
+/// Lifetime of a known browser's cookie, in seconds: 90 days, equal to the database's retention.
 const KNOWN_SECS: u32 = 90 * 24 * 60 * 60;
 /// A sign-in through an identity provider takes this long at most, in seconds.
 const ATTEMPT_SECS: u32 = 600;
@@ -13,7 +13,8 @@ const ATTEMPT_SECS: u32 = 600;
 /// Scheme by which browsers reach the interface; it decides on the name and the flags of the cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionCookie {
-    /// By TLS, also where a balancer speaks it: no other host and no page in clear can set the cookie.
+    /// By TLS, also if a balancer terminates it: no other host and no plaintext page can set the
+    /// cookie.
     #[default]
     Tls,
     /// In clear, on the machine itself.
@@ -54,7 +55,7 @@ impl SessionCookie {
         }
     }
 
-    /// The field that gives a browser its session.
+    /// The `Set-Cookie` field of a session.
     ///
     /// # Errors
     ///
@@ -63,11 +64,11 @@ impl SessionCookie {
         self.field("session", secret.reveal(), None)
     }
 
-    /// The fields that give a browser its new session, and a name to be known by.
+    /// The `Set-Cookie` fields of a new session, and of the known browser.
     pub fn set_all(self, new: &NewSession) -> Vec<HeaderValue> {
         let browser = new.browser.as_ref();
         let browser = browser.map(|browser| self.set_browser(browser));
-        // Secrets of ours are Base64-URL, which every field takes.
+        // These secrets are Base64-URL, which is valid in every field.
         [Some(self.set(&new.secret)), browser]
             .into_iter()
             .flatten()
@@ -75,7 +76,7 @@ impl SessionCookie {
             .collect()
     }
 
-    /// The field that gives a browser a name to be known by.
+    /// The `Set-Cookie` field of a known browser.
     ///
     /// # Errors
     ///
@@ -107,7 +108,8 @@ impl SessionCookie {
         self.field("sign-in", "", Some(0)).ok()
     }
 
-    /// The field that gives a browser another cookie, for `max_age` seconds or until it is closed; 0 deletes it.
+    /// A `Set-Cookie` field, for `max_age` seconds or until the browser is closed; 0 deletes the
+    /// cookie.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ impl CorrelationId {
     /// The field of requests and responses that carries it.
     pub const HEADER: HeaderName = HeaderName::from_static("x-correlation-id");
 
-    /// The caller's, if it has 1 to 128 characters `[A-Za-z0-9._-]`; else a new one.
+    /// The caller's ID, if it has 1 to 128 characters `[A-Za-z0-9._-]`; else a new one.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let known = headers.get(Self::HEADER);

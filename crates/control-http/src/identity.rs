@@ -11,9 +11,10 @@ const MAX_WAIT_UNCHECKED: SignedDuration = SignedDuration::from_millis(20);
 
 /// The actor, after a token was taken from the bucket of the actor, or else of the address.
 ///
-/// `accepts` says whether the credential proves anything at this path; if not, the request counts as one without a
-/// credential. An address that used its bucket up on wrong credentials is not even compared any more, unless its
-/// credential was accepted before: a node with a wrong key must not stop those beside it.
+/// `accepts` returns true if the credential is valid evidence at this path; if not, the request
+/// counts as one without a credential. For an address whose bucket is empty after wrong
+/// credentials, nothing is compared any more, except previously accepted credentials: a node with a
+/// wrong key must not block its neighbours.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use axum::http::{HeaderName, header};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Returns true if a browser sent the request for a page of this origin, or by the address bar.
+/// Returns true if a browser sent the request from a page of this origin, or from the address bar.
 /// Browsers that send no `Sec-Fetch-Site` send `Origin` with unsafe methods; other programs send
 /// neither.
 pub fn is_same_origin(request: &Request) -> bool {

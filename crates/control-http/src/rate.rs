@@ -21,7 +21,7 @@ const STRICT: Rate = Rate {
     burst: 10,
 };
 
-/// Networks of 64 bits that a site of IPv6, a /48, may use at once: it has 65 536 of them.
+/// Number of /64 networks that an IPv6 site, a /48, may use concurrently: it has 65 536 of them.
 const SITE_SHARES: i64 = 8;
 
 /// Class of a route's rate.
@@ -29,9 +29,9 @@ const SITE_SHARES: i64 = 8;
 pub enum RateClass {
     /// 300 a minute, 60 at once.
     General,
-    /// 30 a minute, 10 at once, counted apart: what is worth guessing at.
+    /// 30 a minute, 10 at once, counted separately: for secrets that can be guessed.
     Strict,
-    /// 1 200 a minute, 200 at once, counted apart: pages for browsers.
+    /// 1 200 a minute, 200 at once, counted separately: pages for browsers.
     Pages,
 }
 
@@ -52,7 +52,7 @@ impl RateClass {
         (!is_shared).then(|| format!("{} {} {}", self.name(), actor.kind(), actor.id()))
     }
 
-    /// The buckets of the address that a request comes from.
+    /// The buckets of the request's client address.
     pub fn address(self, extensions: &Extensions) -> AddressBuckets {
         let name = self.name();
         let (own, site) = match client_ip(extensions) {
@@ -139,7 +139,7 @@ impl AddressBuckets {
     }
 }
 
-/// The address that a request comes from.
+/// The client address of a request.
 pub fn client_ip(extensions: &Extensions) -> Option<IpAddr> {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>();
     peer.map(|ConnectInfo(peer)| peer.ip().to_canonical())

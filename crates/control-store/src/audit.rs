@@ -1,4 +1,4 @@
-//! The audit log: what was done, each entry with an HMAC over itself and the one before.
+//! The audit log: each entry has an HMAC over itself and the previous one.
 //!
 //! It is also the outbox. The head's number grows with every change, in the same transaction, so
 //! each replica watches that one row and wakes its long polls.
@@ -42,12 +42,12 @@ impl AuditVerification {
 }
 
 impl Transaction {
-    /// Says what the command changes; the next entry of this transaction has it.
+    /// Records a change of the command, for the next entry of this transaction.
     pub fn note_change(&mut self, change: AuditChange) {
         self.change = change;
     }
 
-    /// Adds an entry; gives its number. Writers wait here for each other until they commit.
+    /// Appends an entry; returns its number. Writers wait here for each other until they commit.
     pub async fn append_audit(
         &mut self,
         entry: &AuditEntry<'_>,
@@ -137,7 +137,7 @@ impl Transaction {
         mut chain: Chain,
         key: Option<&AuditKey>,
     ) -> Result<AuditVerification, StoreError> {
-        // One statement sees one state of both tables, also beside writers.
+        // One statement reads a consistent state of both tables, also with concurrent writers.
         let head = "SELECT seq, hash, (SELECT COALESCE(MAX(seq), 0) FROM audit) AS newest
                     FROM audit_head WHERE id = 1";
         let head = query(head).fetch_one(self.connection()).await?;

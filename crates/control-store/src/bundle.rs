@@ -104,7 +104,7 @@ impl Transaction {
         list.page(self, "id", page).await
     }
 
-    /// Updates name and state of the bundle that had `version`; gives the next one.
+    /// Updates name and state of the bundle with `version`; returns the next one.
     ///
     /// # Errors
     ///

@@ -18,8 +18,8 @@ const SQLITE_CORRUPT: u32 = 11;
 /// Error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The row has a newer version than the one that was read, or is gone; or two transactions
-    /// waited for each other, and this one gave way.
+    /// The row has a newer version than the one read, or was deleted; or this transaction was
+    /// rolled back to resolve a deadlock.
     #[error("changed meanwhile")]
     Stale,
     /// A unique value exists already.
@@ -28,7 +28,7 @@ pub enum StoreError {
     /// A row refers to one that does not exist, or is referred to.
     #[error("refers to what does not exist, or is referred to")]
     Reference,
-    /// A column holds what no writer put there.
+    /// A column has a value that no writer produces.
     #[error("column {0} cannot be read")]
     Corrupt(&'static str),
     /// A newer program wrote the database.

@@ -102,7 +102,7 @@ impl Transaction {
         sql(by_id).bind(node).one(self).await
     }
 
-    /// Updates the labels of the node that had `version`; gives the next one.
+    /// Updates the labels of the node with `version`; returns the next one.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Transaction {
         Ok(version)
     }
 
-    /// Deletes the node that had `version`, with all that belongs to it.
+    /// Deletes the node with `version`, and everything that belongs to it.
     ///
     /// # Errors
     ///

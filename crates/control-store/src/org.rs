@@ -57,7 +57,7 @@ impl Transaction {
         by_id.bind(org).one(self).await
     }
 
-    /// Updates the demands of the organization that had `version`; gives the next one.
+    /// Updates the security requirements of the organization with `version`; returns the next one.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Transaction {
         sql(list).bind(user).page(self, page).await
     }
 
-    /// Updates the organization that had `version`; gives the next one.
+    /// Updates the organization with `version`; returns the next one.
     ///
     /// # Errors
     ///

@@ -69,7 +69,7 @@ impl Transaction {
         sql(list).bind(org).bind(only).page(self, page).await
     }
 
-    /// Updates the project that had `version`; gives the next one.
+    /// Updates the project with `version`; returns the next one.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Transaction {
         update.bind(*id).write(self, version).await
     }
 
-    /// Deletes the project that had `version`, with all that belongs to it, sealed secrets too.
+    /// Deletes the project with `version`, and everything in it, including sealed secrets.
     ///
     /// # Errors
     ///

@@ -71,7 +71,7 @@ pub struct StoredBatch {
     pub nodes: Option<i64>,
     /// Nodes that ran the bundle.
     pub ready: Option<i64>,
-    /// JSON of what the gate saw.
+    /// JSON of the gate's figures.
     pub figures: Option<String>,
 }
 
@@ -169,8 +169,8 @@ impl Transaction {
         list.page(self, "r.id", page).await
     }
 
-    /// Up to 1 000 rollouts behind `after` that the scheduler has to look at. A paused one is among them if
-    /// its bundle was revoked.
+    /// Up to 1 000 rollouts behind `after` for the scheduler. Includes a paused one if its bundle
+    /// was revoked.
     pub async fn moving_rollouts(
         &mut self,
         after: Option<RolloutId>,
@@ -186,7 +186,7 @@ impl Transaction {
         rows.iter().map(|row| id(row, "id")).collect()
     }
 
-    /// Updates the rollout that had `version`, with the batch under way; gives the next version.
+    /// Updates the rollout with `version`, including the current batch; returns the next version.
     ///
     /// # Errors
     ///
@@ -221,7 +221,7 @@ impl Transaction {
         Ok(version)
     }
 
-    /// Keeps what was seen of a batch when it ended.
+    /// Stores the figures of a batch at its end.
     pub async fn keep_figures(
         &mut self,
         (rollout, batch): (RolloutId, i64),

@@ -131,7 +131,7 @@ pub(crate) fn versioned<T>(value: T, row: &AnyRow) -> Result<Versioned<T>, Store
     Ok(Versioned { value, version })
 }
 
-/// [`StoreError::Stale`] unless a row of this version was there.
+/// [`StoreError::Stale`] unless a row of this version existed.
 pub(crate) fn written(done: &AnyQueryResult) -> Result<(), StoreError> {
     written_rows(done.rows_affected())
 }

@@ -68,12 +68,12 @@ impl Statement {
         }
     }
 
-    /// Runs it; gives the number of rows written.
+    /// Executes it; returns the number of rows written.
     pub(crate) async fn run(self, tx: &mut Transaction) -> Result<u64, StoreError> {
         Ok(self.query.write_in(tx).await?.rows_affected())
     }
 
-    /// Updates or deletes the row that had `version`, bound last; gives the next version.
+    /// Updates or deletes the row with `version`, bound last; returns the next version.
     pub(crate) async fn write(self, tx: &mut Transaction, version: i64) -> Result<i64, StoreError> {
         let done = self.query.bind(version).write_in(tx).await?;
         written(&done)?;
@@ -133,7 +133,7 @@ where
     }
 }
 
-/// Declares what a value is in its column.
+/// Declares the column type of a value.
 macro_rules! arguments {
     ($($type:ty => $column:ty: |$value:ident| $into:expr;)*) => {$(
         impl Argument for $type {

@@ -33,7 +33,7 @@ const PERISHABLE: [(&str, &str); 5] = [
     ("sign_in_attempts", "DELETE FROM copy.sign_in_attempts"),
     ("sign_in_tickets", "DELETE FROM copy.sign_in_tickets"),
 ];
-/// The longest wait for the answer to a ping: a load balancer asks often, and gives up soon.
+/// Time limit of a ping: load balancers poll often, with short timeouts.
 const MAX_PING: Duration = Duration::from_secs(2);
 
 /// The database. Clones share its connections.
@@ -60,7 +60,7 @@ enum Inner {
         transaction: sqlx::Transaction<'static, Any>,
         _writer: Option<OwnedSemaphorePermit>,
     },
-    /// Statements that each see what is committed, without two more on either side.
+    /// Statements that each read the committed state, without a transaction's two extra statements.
     Read(PoolConnection<Any>),
 }
 
@@ -76,8 +76,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Connects to a database that is there, and leaves its schema as it is. On SQLite, every page is read once: a
-    /// damaged one is told of now, and not to the first request that needs it.
+    /// Connects to an existing database without changing its schema. On SQLite, every page is read
+    /// once: damage is reported now, and not by the first request that needs the page.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Store {
         }
         let options = pool_options(MAX_CONNECTIONS, if is_sqlite { sqlite::SETUP } else { "" });
         let pool = match options.connect(url).await {
-            // The pool tries again until its time is over, and forgets why: one more try tells.
+            // The pool retries until its timeout and drops the cause: another attempt returns it.
             Err(sqlx::Error::PoolTimedOut) => {
                 let tried = AnyConnection::connect(url).await;
                 return Err(tried.err().unwrap_or(sqlx::Error::PoolTimedOut).into());
@@ -178,7 +178,7 @@ impl Store {
         Ok(self.transaction(inner))
     }
 
-    /// For reading only: each statement sees what is committed at its time.
+    /// Read-only: each statement reads the state committed at its time.
     ///
     /// # Errors
     ///
@@ -196,14 +196,14 @@ impl Store {
         }
     }
 
-    /// Rows that statements of this process have inserted, updated or deleted, those of transactions
-    /// that were rolled back among them.
+    /// Number of rows inserted, updated or deleted by this process, including by rolled-back
+    /// transactions.
     pub fn rows_written(&self) -> u64 {
         self.rows_written.load(Ordering::Relaxed)
     }
 
-    /// Copies a SQLite database into a new file, as it is at one moment, without sessions and what leads to
-    /// one.
+    /// Copies a SQLite database into a new file, as a consistent snapshot, without sessions and
+    /// credentials for them.
     ///
     /// # Errors
     ///

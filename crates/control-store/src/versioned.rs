@@ -23,7 +23,7 @@ impl<T> Versioned<T> {
 pub struct Page {
     /// The last identifier of the page before.
     pub after: Option<Uuid>,
-    /// At most so many, 1 or more.
+    /// Maximum number, at least 1.
     pub limit: i64,
     /// Order of the list.
     pub order: PageOrder,

@@ -1,4 +1,4 @@
-//! Pages of the person: set-up, invitation, sign-in, profile, and the look of pages.
+//! Pages of the user: set-up, invitation, sign-in, profile, and appearance.
 
 pub(crate) mod appearance;
 pub(crate) mod identities;

@@ -29,7 +29,8 @@ use uuid::Uuid;
 /// The field of requests that keep a page live. They are no use of the session, and are not led to sign in.
 pub(crate) const LIVE: HeaderName = HeaderName::from_static("x-live");
 
-/// The cookie that stands for a session before there is one, so that the form to sign in has a token as well.
+/// The cookie that identifies a browser before it has a session, so that the sign-in form has a
+/// CSRF token too.
 const BEFORE: &str = "before";
 
 /// The secret of a request, which proves an identity or at least that forms are of the same browser.
@@ -44,7 +45,7 @@ enum Credential {
     None,
 }
 
-/// Stands before every page, with its row of the table.
+/// Runs before every page, with its row of the table.
 pub(crate) async fn admit(
     State((ui, page)): State<(Arc<Ui>, &'static Page)>,
     request: Request,
@@ -143,7 +144,8 @@ async fn enter(
     if is_form && !is_same_origin(request) {
         return Err(Failure::other_site());
     }
-    // The secret of a link comes with its form, which is small; other forms are read once their sender is known.
+    // A link's secret is sent with its form, which is small; other forms are read after their
+    // sender is authenticated.
     if is_form && page.is_linked() {
         read_form(page, request).await?;
     }
@@ -182,7 +184,7 @@ async fn enter(
     Ok(call.map(|call| Caller { call, visit }))
 }
 
-/// The identifiers in the path that say where the page belongs.
+/// The identifiers in the path that determine the page's tenant.
 async fn tenant_of_path(request: &mut Request) -> NamedTenant {
     let (mut parts, body) = std::mem::take(request).into_parts();
     let named = named_tenant(&mut parts).await;

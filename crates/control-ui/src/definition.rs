@@ -1,4 +1,4 @@
-//! Services, upstreams and certificates: what bundles are compiled from.
+//! Services, upstreams and certificates: the inputs of compiled bundles.
 
 pub(crate) mod certificates;
 pub(crate) mod services;

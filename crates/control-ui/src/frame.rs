@@ -78,13 +78,13 @@ pub(crate) struct Frame {
     pub(crate) switcher: Option<Switcher>,
     /// The navigation.
     pub(crate) groups: Vec<Group>,
-    /// The page that the field of the search leads to, and what it holds.
+    /// Target and contents of the search field.
     pub(crate) search: Option<(String, String)>,
     /// The events that the page follows, if it is live.
     pub(crate) events: Option<&'static str>,
 }
 
-/// The project of the page, and those beside it.
+/// The project of the page, and its siblings.
 #[derive(Clone, Debug)]
 pub(crate) struct Switcher {
     pub(crate) own: String,
@@ -106,7 +106,7 @@ pub(crate) struct Entry {
     pub(crate) href: String,
     pub(crate) icon: Icon,
     pub(crate) label: &'static str,
-    /// Their number; empty where a number says nothing.
+    /// Their number; empty if it is meaningless.
     pub(crate) count: String,
     pub(crate) is_current: bool,
 }
@@ -263,7 +263,7 @@ async fn person(ui: &Ui, caller: &Caller) -> Result<Option<String>, Failure> {
     })
 }
 
-/// Counts beside the navigation.
+/// Counts in the navigation.
 struct Counts {
     nodes: String,
     /// Empty if no node drifted.

@@ -1,8 +1,9 @@
 //! The web interface: pages for people with a browser.
 //!
-//! [`PAGES`] is the one table of pages with their access rules; `admission.rs` is the way in of every request,
-//! `frame/failure_page.rs` the way out of every failure. `request` is what a browser sent, `view` what pages are made
-//! of, `frame` what surrounds them; each noun has a room of its own.
+//! [`PAGES`] is the table of all pages with their access rules; `admission.rs` handles every
+//! incoming request, `frame/failure_page.rs` every failure. `request` parses browsers' input,
+//! `view` has the components of pages, `frame` the layout around them; each noun has its own
+//! module.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod admission;

@@ -1,4 +1,5 @@
-//! Events for pages that are kept live. They only say "look again": the page loads itself, past the same admission.
+//! Events for pages that are kept live. They only signal a change: the page reloads itself, with
+//! full admission.
 
 use crate::request::failure::Failure;
 use crate::request::visit::Visit;
@@ -17,11 +18,12 @@ use tokio::time::sleep;
 
 /// Changes of this time are one event: a page loads itself at most so often.
 const QUIET: Duration = Duration::from_secs(2);
-/// A rollout moves by what nodes report, which no change in the audit log says.
+/// Interval for rollouts, which change by nodes' reports without audit entries.
 const PULSE: Duration = Duration::from_secs(5);
-/// Without a pulse, a page looks again this often.
+/// Interval of refreshes without a pulse.
 const IDLE: Duration = Duration::from_secs(30);
-/// Events of one stream, at least two seconds apart: then the browser asks anew, and its session is looked at.
+/// Events of one stream, at least two seconds apart: then the browser reconnects, which checks its
+/// session.
 const MAX_EVENTS: u32 = 150;
 /// Keeps proxies from closing a stream without events.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -34,7 +36,7 @@ struct Stream {
     _permit: OwnedSemaphorePermit,
 }
 
-/// The events of one page; `?pulse` for pages that show what nodes report.
+/// The events of one page; `?pulse` for pages with nodes' reports.
 pub(crate) async fn events(State(ui): State<Arc<Ui>>, visit: Visit) -> Result<Response, Failure> {
     let permit = Arc::clone(&ui.streams).try_acquire_owned();
     let permit = permit.map_err(|_| Failure::from(Error::TooManyWaiters))?;

@@ -1,4 +1,4 @@
-//! Nodes, and how they stand to their orders.
+//! Nodes, and their standing.
 
 pub(crate) mod command;
 pub(crate) mod detail;

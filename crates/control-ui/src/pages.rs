@@ -24,7 +24,7 @@ use control_domain::Access;
 use control_http::SessionCookie;
 use std::sync::Arc;
 
-/// Every page, by noun. The path is that of the resource in the interface, without `/api/v1`.
+/// Every page, by noun. The path is the resource's in the interface, without `/api/v1`.
 #[rustfmt::skip]
 pub static PAGES: &[Page] = &[
     page("/set-up", Access::SetUp, || get(set_up::show)).strict(),
@@ -186,8 +186,8 @@ pub fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
         .with_state(ui)
 }
 
-/// Scripts, styles, pictures and fonts come from this server alone, no text becomes markup or a script, and no other
-/// site shows a page in a frame.
+/// Scripts, styles, pictures and fonts are loaded from this server only, inline code is refused,
+/// and so is framing by other sites.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";

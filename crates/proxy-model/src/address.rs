@@ -25,7 +25,7 @@ pub struct TargetAddress {
 }
 
 impl TargetAddress {
-    /// Returns true if its addresses come from DNS.
+    /// Returns true for a DNS name.
     #[must_use]
     pub const fn is_name(&self) -> bool {
         match self.host {

@@ -18,9 +18,9 @@ pub struct Agent {
     pub address: AgentAddress,
     /// Treatment of requests while the agent is unavailable.
     pub failure_mode: Setting<FailureMode>,
-    /// The protocol that it speaks.
+    /// The agent's protocol.
     pub protocol: Setting<AgentProtocol>,
-    /// The events that it may get beside the heads of requests.
+    /// Events that the agent may receive in addition to the heads of requests.
     pub events: Vec<Setting<AgentEventKind>>,
     /// Treatment of bodies that are larger than it may see.
     pub on_oversize: Setting<OversizeMode>,

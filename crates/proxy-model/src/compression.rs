@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub struct Compression {
     /// Place of the block.
     pub place: Place,
-    /// Codings in order of preference, for clients that accept several alike.
+    /// Codings in order of preference, for clients that accept several equally.
     pub codings: Setting<Vec<Coding>>,
     /// Types of the bodies that are compressed.
     pub types: Setting<Vec<MediaRange>>,

@@ -8,7 +8,7 @@ use proxy_routing::{HostPattern, PathPattern};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// A test of the configuration that it stands in.
+/// A test in a configuration.
 #[derive(Clone, Debug)]
 pub struct ConfigTest {
     /// Name, unique among tests.
@@ -38,7 +38,8 @@ pub struct TestRequest {
     pub listener: Option<String>,
     /// The client's address; `None` for a client of this host.
     pub client_ip: Option<IpAddr>,
-    /// Claims of its token, by name; those of one name are a list. Empty without a token that is taken for valid.
+    /// Claims of its token, by name; a repeated name is a list. Empty without a token that is
+    /// assumed to be valid.
     pub claims: Vec<(String, String)>,
 }
 
@@ -106,9 +107,10 @@ pub enum Expectation {
     RequestHeader(HeaderName, HeaderValue),
     /// The name of a field that the upstream does not get, after all edits.
     NoRequestHeader(HeaderName),
-    /// A field that the client gets whatever the upstream answers.
+    /// A field that the client receives independent of the upstream's response.
     ResponseHeader(HeaderName, HeaderValue),
-    /// The name of a field that the client does not get whatever the upstream answers.
+    /// The name of a field that the client does not receive, independent of the upstream's
+    /// response.
     NoResponseHeader(HeaderName),
     /// The status of the answer to a live test.
     AnswerStatus(u16),

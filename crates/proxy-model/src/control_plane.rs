@@ -23,7 +23,7 @@ pub struct ControlPlane {
     pub data_dir: Setting<PathBuf>,
     /// The key that seals private keys in the folder; `None` for one in the folder.
     pub machine_key_file: Option<Setting<PathBuf>>,
-    /// Roots for the control plane's certificate; `None` for those of the system.
+    /// Root certificates for the control plane's certificate; `None` for the system's.
     pub ca_file: Option<Setting<PathBuf>>,
     /// The node's name; `None` for the host's.
     pub node_name: Option<Setting<String>>,
@@ -62,7 +62,7 @@ pub struct NamedPath {
 }
 
 impl ControlPlane {
-    /// Returns true if both say the same, wherever they stand.
+    /// Returns true if both have equal settings, regardless of their places.
     #[must_use]
     pub fn says_the_same(&self, other: &Self) -> bool {
         let Self {
@@ -94,7 +94,7 @@ impl ControlPlane {
 }
 
 /// Returns true if requests to the base URL cross a network without TLS: it is `http`, and its host
-/// neither `localhost` nor an address of loopback.
+/// neither `localhost` nor a loopback address.
 #[must_use]
 pub fn is_plain_off_loopback(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else {

@@ -25,7 +25,7 @@ pub struct HealthCheck {
     pub unhealthy_threshold: Setting<u32>,
 }
 
-/// When failed requests eject a target for a time.
+/// Outlier detection: temporary ejection of targets by failed requests.
 #[derive(Clone, Debug)]
 pub struct OutlierDetection {
     /// Place of the block.
@@ -34,7 +34,7 @@ pub struct OutlierDetection {
     pub consecutive_failures: Setting<u32>,
     /// Share of an interval's requests, in percent; `None` counts none.
     pub failure_percent: Option<Setting<u32>>,
-    /// Requests of an interval below which the share says nothing.
+    /// Minimum number of requests in an interval to judge their share.
     pub min_requests: Setting<u32>,
     /// Interval over which the share is counted.
     pub interval: Setting<Duration>,

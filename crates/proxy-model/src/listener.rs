@@ -115,7 +115,7 @@ pub struct ListenerTls {
     pub place: Place,
     /// Certificates; the first is the default for server names that no certificate covers.
     pub certificates: Vec<Certificate>,
-    /// Certificates obtained by ACME, after those of files.
+    /// Certificates obtained by ACME, after the ones from files.
     pub acme: Vec<Acme>,
     /// Lowest accepted version.
     pub min_version: Setting<TlsVersion>,
@@ -145,11 +145,11 @@ pub struct Certificate {
 pub struct ClientAuth {
     /// Path of the accepted certificate authorities, PEM.
     pub ca_file: Setting<PathBuf>,
-    /// Whether a client certificate is mandatory.
+    /// Mandatory or optional client certificates.
     pub mode: Setting<ClientAuthMode>,
 }
 
-/// Whether a client certificate is mandatory.
+/// Mandatory or optional client certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClientAuthMode {
     /// Requests without a valid certificate are answered 495.

@@ -57,8 +57,9 @@ impl Model {
         self.upstreams.get(index.position())
     }
 
-    /// The rules of all routes, in their order. Where a listener relays connections, routes that name no
-    /// listener are bound to the listeners of requests: relayed connections take only routes that name their listener.
+    /// The rules of all routes, in order. If a listener relays connections, routes without a list
+    /// of listeners are bound to the request listeners, because relayed connections match only
+    /// routes that name their listener.
     pub fn rules(&self) -> Vec<Rule> {
         let mut rules: Vec<Rule> = self.routes.iter().map(Route::rule).collect();
         let is_relayed = |listener: &&Listener| listener.protocol.is_relayed();
@@ -68,7 +69,7 @@ impl Model {
         let others = self.listeners.iter().filter(|one| !is_relayed(one));
         let mut others: Vec<String> = others.map(|one| one.name.clone()).collect();
         if others.is_empty() {
-            // No listener has this name, and no list stands for all listeners.
+            // An unused listener name: an empty list would mean all listeners.
             others.push(String::new());
         }
         for rule in rules.iter_mut().filter(|rule| rule.listeners.is_empty()) {

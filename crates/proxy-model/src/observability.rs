@@ -27,7 +27,7 @@ pub struct Recording {
     pub sample_percent: Setting<f64>,
     /// Bytes of the newest records that are kept.
     pub keep_bytes: Setting<u64>,
-    /// Fields with values recorded as digests, besides those of credentials.
+    /// Fields recorded as digests, in addition to credentials.
     pub redact: Vec<Setting<HeaderName>>,
 }
 

@@ -17,10 +17,10 @@ pub enum PeerFault {
     /// It leads to this machine.
     #[error("it is a loopback address")]
     Loopback,
-    /// It is for one link only, where clouds have their metadata services.
+    /// It is valid on one link only, where clouds have their metadata services.
     #[error("it is a link-local address")]
     LinkLocal,
-    /// It is that of a cloud's metadata service.
+    /// It is the address of a cloud's metadata service.
     #[error("it is the address of a cloud's metadata service")]
     Metadata,
     /// It is the node's admin interface.
@@ -38,8 +38,8 @@ const METADATA: [IpAddr; 5] = [
 ];
 
 impl PeerRule {
-    /// Checks an address. `is_own` says whether this machine has an address; it is called only for the
-    /// port of the admin interface.
+    /// Checks an address. `is_own` returns true for an address of this machine; it is called only
+    /// for the port of the admin interface.
     ///
     /// # Errors
     ///

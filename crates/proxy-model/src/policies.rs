@@ -44,9 +44,9 @@ pub struct Policies {
     pub max_body_size: Option<Setting<u64>>,
     /// Networks of clients.
     pub access: Access,
-    /// Users and passwords; `None` asks for none.
+    /// Users and passwords; `None` if not required.
     pub basic_auth: Option<BasicAuth>,
-    /// Tokens; `None` asks for none.
+    /// Tokens; `None` if not required.
     pub jwt: Option<JwtAuth>,
     /// Requests of pages of other origins; `None` leaves them to the upstream.
     pub cors: Option<Cors>,
@@ -64,7 +64,7 @@ pub struct Policies {
     pub buffer_responses: Setting<bool>,
     /// Retry policy; `None` retries once, and only if repeating is safe.
     pub retry: Option<Retry>,
-    /// Compression of responses; `None` leaves them as they are.
+    /// Compression of responses; `None` if disabled.
     pub compression: Option<Compression>,
     /// The path that the upstream gets; `None` is the client's.
     pub rewrite: Option<Rewrite>,
@@ -136,7 +136,7 @@ pub struct HeaderEdits {
     pub remove: Vec<Setting<HeaderName>>,
     /// Fields that replace all fields of the same name.
     pub set: Vec<Setting<HeaderField>>,
-    /// Fields appended to those of the same name.
+    /// Fields appended to existing fields of the same name.
     pub add: Vec<Setting<HeaderField>>,
 }
 
@@ -243,7 +243,7 @@ impl HeaderEdits {
         filled
     }
 
-    /// These edits, and then `later`: what it sets or removes replaces what these set.
+    /// These edits followed by `later`, whose edits replace the ones they conflict with.
     #[must_use]
     pub fn followed_by(mut self, later: Self) -> Self {
         let Self { remove, set, add } = later;

@@ -60,7 +60,7 @@ pub enum Service {
 pub enum BuiltinHandler {
     /// `{"status":"healthy"}`.
     Health,
-    /// Whether the process takes traffic: 200 or 503.
+    /// Readiness of the process: 200 or 503.
     Ready,
     /// Version, uptime and reloads.
     Status,
@@ -68,7 +68,7 @@ pub enum BuiltinHandler {
     Metrics,
     /// 404 in the route's error format.
     NotFound,
-    /// A page that says that the proxy runs without a configuration.
+    /// A page that states that the proxy runs without a configuration.
     Welcome,
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct System {
     /// Number of worker threads; 0 starts one for each core.
     pub worker_threads: Setting<u32>,
-    /// Time that requests in flight have to finish after the process is told to stop.
+    /// Grace period for requests in flight at shutdown.
     pub graceful_shutdown_timeout: Setting<Duration>,
     /// Resolution of targets by name.
     pub dns: Dns,
@@ -18,12 +18,12 @@ pub struct System {
 /// Resolution of targets that are written by name.
 #[derive(Clone, Debug)]
 pub struct Dns {
-    /// Name servers; those of the system if there are none.
+    /// Name servers; empty for the system's.
     pub name_servers: Vec<Setting<SocketAddr>>,
     /// Maximum time of a look-up.
     pub timeout: Setting<Duration>,
-    /// Least time from one look-up of a name to the next.
+    /// Minimum time between two look-ups of a name.
     pub min_ttl: Setting<Duration>,
-    /// Greatest time from one look-up of a name to the next.
+    /// Maximum time between two look-ups of a name.
     pub max_ttl: Setting<Duration>,
 }

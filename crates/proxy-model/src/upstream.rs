@@ -18,15 +18,16 @@ pub struct Upstream {
     pub targets: Vec<Target>,
     /// Load-balancing policy.
     pub load_balancing: Setting<LoadBalancing>,
-    /// Time in which the share of a target that comes back grows to the whole; `None` gives it at once.
+    /// Time in which the share of a recovered target grows to its full value; `None` restores it at
+    /// once.
     pub slow_start: Option<Setting<Duration>>,
     /// Cookie of the `sticky` policy.
     pub sticky: Sticky,
     /// Active health check; `None` treats every target as healthy.
     pub health_check: Option<HealthCheck>,
-    /// When failed requests eject a target; `None` never does.
+    /// Outlier detection; `None` if disabled.
     pub outlier_detection: Option<OutlierDetection>,
-    /// TLS to the targets; `None` connects in plaintext, whatever the port.
+    /// TLS to the targets; `None` for plaintext on any port.
     pub tls: Option<UpstreamTls>,
     /// Protocol of connections to the targets.
     pub protocol: Setting<UpstreamProtocol>,
@@ -54,7 +55,7 @@ pub enum LoadBalancing {
     RoundRobin,
     /// In proportion to the weights, evenly spread over time.
     Weighted,
-    /// The target with the fewest requests in hand for its weight.
+    /// The target with the fewest active requests relative to its weight.
     LeastConnections,
     /// By the client's address.
     IpHash,

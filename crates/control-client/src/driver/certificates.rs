@@ -15,8 +15,8 @@ use zeroize::Zeroizing;
 const KEYS_AT_START: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// Takes the certificates from the disk; whether all are there. They may have been renewed since: that is asked with
-    /// the first answer of the control plane.
+    /// Loads the certificates from the disk; returns true if all are present. They may have been
+    /// renewed since; the control plane's first answer shows that.
     pub(super) fn open_sealed(&mut self, needed: &[CertificateId]) -> bool {
         let (Some(sealed), Some(own)) = (&self.sealed, self.machine.identity()) else {
             return false;
@@ -28,8 +28,8 @@ impl Client {
         true
     }
 
-    /// Keeps the certificates that are served for the next start, and in a trial those of the bundle before, with
-    /// which a process that dies starts. Without them it waits for the control plane.
+    /// Stores the served certificates for the next start; in a trial, the previous bundle's, with
+    /// which a crashed process starts. Without them it waits for the control plane.
     pub(super) fn keep_served(&mut self) {
         let (Some(sealed), Some(own)) = (&self.sealed, self.machine.identity()) else {
             return;

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-/// Shorter intervals stay as they are: a long poll counts whole seconds.
+/// Shorter intervals are not randomized: a long poll counts whole seconds.
 const MIN_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Between a half and the whole of `wait`.

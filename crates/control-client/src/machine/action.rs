@@ -18,7 +18,7 @@ pub enum Action {
     Report(NodeStatus),
     /// Ask for an answer with another tag than `known`, and wait up to `wait` for it.
     Poll {
-        /// The `ETag` of the last answer that was dealt with, as it came; empty for none.
+        /// The `ETag` of the last processed answer, unchanged; empty for none.
         known: String,
         /// Maximum time that the control plane may hold the request.
         wait: Duration,

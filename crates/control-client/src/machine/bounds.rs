@@ -4,7 +4,7 @@
 const MAX_DIAGNOSTICS: usize = 100;
 const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
 
-/// Keeps to what a heartbeat may hold.
+/// Truncates to the limits of a heartbeat.
 pub(super) fn bound(diagnostics: &mut Vec<String>) {
     diagnostics.truncate(MAX_DIAGNOSTICS);
     for text in diagnostics {

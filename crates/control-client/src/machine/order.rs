@@ -43,8 +43,7 @@ impl Machine {
         Some(Action::Fetch(good))
     }
 
-    /// Returns true if the order was answered already, and what it orders is in force if it was
-    /// accepted.
+    /// Returns true if the order was answered already, and its bundle is active if it was accepted.
     fn is_done(&self, order: &Order) -> bool {
         let Some(answer) = &self.state.answer else {
             return false;
@@ -73,8 +72,8 @@ impl Machine {
         verify_order(order, &key).map_err(|_| OrderError::Signature)
     }
 
-    /// The order will come again, so the node waits before it asks. A verdict is given only for an
-    /// order that claims to be newer: an old one must not take the place of the answer.
+    /// The order will be sent again, so the node waits before the next request. A verdict is
+    /// recorded only for an order that claims to be newer: an old one must not replace the answer.
     fn refuse(&mut self, order: &Order, error: &OrderError) -> Action {
         let reason = error.to_string();
         if self.last_refusal.as_ref() != Some(&reason) {
@@ -91,7 +90,7 @@ impl Machine {
     }
 }
 
-/// A key that signs again changes neither bundle nor digest.
+/// A new signature changes neither bundle nor digest.
 fn is_answered(answer: &Answer, order: &Order) -> bool {
     answer.bundle == order.bundle && answer.digest == order.digest
 }

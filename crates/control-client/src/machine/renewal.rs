@@ -22,8 +22,8 @@ impl Machine {
         }
     }
 
-    /// The wait keeps a control plane that tells of a renewal with every answer from making the node
-    /// ask without a pause.
+    /// The wait bounds the rate of requests if a control plane announces a renewal with every
+    /// answer.
     fn renewed(&mut self, is_other: bool) -> Action {
         if is_other {
             let count = self.renewal.needed.len();

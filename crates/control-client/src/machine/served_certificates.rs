@@ -23,7 +23,7 @@ impl ServedCertificates {
         self.fault = None;
     }
 
-    /// A bundle came into force, with the certificates of now.
+    /// A bundle was activated, with the current certificates.
     pub(super) fn activated(&mut self, needed: Vec<CertificateId>) {
         self.begin(needed);
         self.served = Some(self.count);

@@ -4,11 +4,11 @@ use super::served_certificates::ServedCertificates;
 use control_wire::Order;
 use std::time::Duration;
 
-/// Requests below which their failures say nothing.
+/// Minimum number of requests to judge their failures.
 const MIN_REQUESTS: u64 = 100;
 /// Failures end a trial only above this share, in percent, …
 const MIN_FAILED_PERCENT: u64 = 20;
-/// … and above so many times the share before.
+/// … and above this multiple of the share before.
 const MIN_FAILED_FACTOR: u64 = 10;
 
 /// Requests of clients under the bundle in force.
@@ -27,7 +27,7 @@ pub(super) struct Trial {
     pub(super) order: Order,
     /// From the switch, or from the last word that its rollout is paused.
     pub(super) confirm_within: Duration,
-    /// When the node goes back.
+    /// Time at which the node reverts.
     pub(super) until: Duration,
     /// Requests under the bundle before.
     pub(super) before: Served,

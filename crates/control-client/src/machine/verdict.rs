@@ -1,4 +1,4 @@
-//! Verdicts: what became of an order.
+//! Verdicts: results of orders.
 
 use super::bounds::bound;
 use super::served_certificates::ServedCertificates;
@@ -40,8 +40,8 @@ impl Machine {
         reason: RefusalReason,
         mut diagnostics: Vec<String>,
     ) -> Action {
-        // An order that was carried out before the process ended stays carried out; one with a trial that the process did not
-        // survive is judged anew.
+        // An order executed before the process ended stays executed; one with an interrupted trial
+        // is judged again.
         let last_good = self.state.last_good.as_ref();
         let is_on_trial = last_good.is_none_or(|good| good.counter < order.counter);
         if order.counter < self.state.counter

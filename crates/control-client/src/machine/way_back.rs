@@ -1,8 +1,8 @@
 //! The trial of an order: its bundle is in force, and not yet confirmed by the control plane.
 //!
-//! The bundle before stays the last good one until the control plane confirms the order: a process that dies in
-//! the trial starts with it. Without a confirmation in time, or if far more requests fail than before, the node goes
-//! back to it by itself.
+//! The previous bundle stays the last good one until the control plane confirms the order: a
+//! process that crashes in the trial starts with it. Without a confirmation in time, or if far more
+//! requests fail than before, the node reverts to it.
 
 use super::served_certificates::ServedCertificates;
 use super::trial::{Served, Trial};
@@ -12,12 +12,12 @@ use control_wire::{Order, Verdict};
 use std::time::Duration;
 
 impl Machine {
-    /// Notes what the node served since the bundle in force was activated, as the next report has it.
+    /// Records the traffic since the activation of the active bundle, for the next report.
     pub fn note_served(&mut self, served: Served) {
         self.served = served;
     }
 
-    /// Time until the node goes back by itself; `None` without a trial. `now` is as in [`Machine::next`].
+    /// Time until the node reverts; `None` without a trial. `now` is as in [`Machine::next`].
     pub fn trial_left(&self, now: Duration) -> Option<Duration> {
         let trial = self.trial.as_ref()?;
         Some(trial.until.saturating_sub(now))
@@ -33,7 +33,7 @@ impl Machine {
         self.assigned_trial.is_some() && self.state.last_good.as_ref() != Some(order)
     }
 
-    /// A trial of the order that came into force; `None` if there is nothing to go back to.
+    /// A trial of the activated order; `None` without a bundle to revert to.
     pub(super) fn begin_trial(
         &self,
         order: &Order,
@@ -72,7 +72,7 @@ impl Machine {
         })
     }
 
-    /// The control plane has said that the order stands.
+    /// The control plane has confirmed the order.
     fn confirm(&mut self) {
         if let Some(trial) = self.trial.take() {
             self.state.trial = None;
@@ -81,7 +81,7 @@ impl Machine {
         }
     }
 
-    /// The control plane is there, and its operator has paused the rollout.
+    /// The control plane is reachable, and its operator has paused the rollout.
     fn hold(&mut self) {
         if let Some(trial) = &mut self.trial {
             trial.until = self.now + trial.confirm_within;

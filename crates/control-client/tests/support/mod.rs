@@ -19,7 +19,7 @@ pub(crate) fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 
-/// An answer with this order after so many renewals.
+/// An answer with this order and this number of renewals.
 pub(crate) fn assigned(order: Order, renewals: u64) -> Outcome {
     let tag = format!("W/\"{}-{renewals}\"", order.counter);
     tagged(order, renewals, &tag)
@@ -128,7 +128,7 @@ impl Sample {
         order.node == self.registered.node_id && (by(&self.pair) || by(&self.next_pair))
     }
 
-    /// Everything that a driver may say, and more than a control plane should.
+    /// All outcomes of a driver, including ones that a correct control plane never causes.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         let newer = self.order(2, &self.good);
         let mut forged = self.order(3, &self.good);

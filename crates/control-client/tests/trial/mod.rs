@@ -94,7 +94,7 @@ fn an_order_that_is_not_confirmed_in_time_takes_the_node_back() {
     let report = node.machine.next(Outcome::Activated, late);
     assert!(matches!(report, Action::Report(_)), "{report:?}");
     node.assert_went_back("no confirmation by the control plane within 300 s");
-    // The order comes again when the control plane does, and is done.
+    // When the control plane returns, the order is sent again and completed.
     node.machine.next(Outcome::Reported(INTERVAL), late);
     let again = node
         .machine

@@ -90,7 +90,8 @@ impl Transaction {
         sql(list).bind(org).bind(only).page(self, page).await
     }
 
-    /// Updates the key that had `version`; gives the next one. Only its name and its revocation ever change.
+    /// Updates the key with `version`; returns the next one. Only its name and its revocation ever
+    /// change.
     ///
     /// # Errors
     ///

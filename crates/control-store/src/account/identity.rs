@@ -74,7 +74,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it is gone.
+    /// [`StoreError::Stale`] if it does not exist.
     pub async fn delete_identity(
         &mut self,
         identity: &LinkedIdentity,

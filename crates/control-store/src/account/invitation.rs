@@ -57,7 +57,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The invitation, if it was neither accepted nor withdrawn.
+    /// The invitation, unless it was accepted or withdrawn.
     pub async fn invitation(
         &mut self,
         invitation: InvitationId,
@@ -101,7 +101,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it is gone.
+    /// [`StoreError::Stale`] if it does not exist.
     pub async fn delete_invitation(&mut self, invitation: InvitationId) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM invitations WHERE id = $1");
         match delete.bind(invitation).run(self).await? {

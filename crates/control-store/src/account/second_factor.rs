@@ -13,7 +13,7 @@ use jiff::Timestamp;
 pub struct StoredTotp {
     /// The sealed secret.
     pub sealed: Sealed,
-    /// When a code proved that the app has it; it does not count before.
+    /// Time when a code proved that the app has the secret; `None` for an unconfirmed one.
     pub confirmed_at: Option<Timestamp>,
     /// The time step of the last code that was accepted.
     pub last_step: i64,
@@ -85,7 +85,8 @@ impl Transaction {
         Ok(0 < sql(used).bind(step).bind(user).run(self).await?)
     }
 
-    /// Deletes the user's second factor: the secret, and the recovery codes. Whether there was a confirmed one.
+    /// Deletes the user's second factor: the secret, and the recovery codes. Returns true if there
+    /// was a confirmed one.
     pub async fn delete_second_factor(&mut self, user: UserId) -> Result<bool, StoreError> {
         let codes = sql("DELETE FROM recovery_codes WHERE user_id = $1");
         codes.bind(user).run(self).await?;
@@ -176,7 +177,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it is gone or another one.
+    /// [`StoreError::Stale`] if it does not exist or was replaced.
     pub async fn reseal_totp(
         &mut self,
         user: UserId,

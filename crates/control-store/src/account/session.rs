@@ -137,7 +137,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends the sessions of a user but `kept`, and its sign-ins that wait for a second factor; gives the number of
+    /// Ends the sessions of a user except `kept`, and its pending sign-ins; returns the number of
     /// sessions.
     pub async fn revoke_sessions(
         &mut self,
@@ -154,7 +154,7 @@ impl Transaction {
         revoke.run(self).await
     }
 
-    /// Ends every session, and every sign-in that waits for a second factor; gives the number of sessions.
+    /// Ends every session and every pending sign-in; returns the number of sessions.
     pub async fn revoke_every_session(&mut self, now: Timestamp) -> Result<u64, StoreError> {
         sql("DELETE FROM pending_sign_ins").run(self).await?;
         let revoke =

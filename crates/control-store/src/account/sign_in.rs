@@ -9,7 +9,7 @@ use control_wire::UserId;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// Browsers that are known of one user; the one without a sign-in for the longest time goes.
+/// Maximum number of known browsers per user; the one with the oldest sign-in is dropped.
 const MAX_BROWSERS: i64 = 20;
 
 impl Transaction {
@@ -110,7 +110,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Knows none of the user's browsers any more.
+    /// Deletes the user's known browsers.
     pub async fn forget_browsers(&mut self, user: UserId) -> Result<(), StoreError> {
         let forget = sql("DELETE FROM known_browsers WHERE user_id = $1");
         forget.bind(user).run(self).await?;

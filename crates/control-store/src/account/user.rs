@@ -40,7 +40,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Updates the name and the password of the user that had `version`; gives the next one.
+    /// Updates the name and the password of the user with `version`; returns the next one.
     ///
     /// # Errors
     ///

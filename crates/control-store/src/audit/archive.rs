@@ -1,7 +1,7 @@
 //! The beginning of the audit log, once it is old: an archive in the object store, and a row that continues the chain.
 //!
-//! The row has the link of the last archived entry and the digest of the archive, under an HMAC by the audit key. Without
-//! the key, neither the log can be cut further nor an archive exchanged.
+//! The row has the last archived entry's link and the archive's digest, under an HMAC by the audit
+//! key. Without the key, neither can the log be cut further nor an archive be replaced.
 
 use crate::audit::chain::{CHUNK, Chain, Keyed};
 use crate::audit::entry::AuditColumns;

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 /// Entries read at once when the chain is verified.
 pub(super) const CHUNK: i64 = 500;
-/// Replicas of a version that had no key may write so long beside newer ones.
+/// Time during which replicas of a version without a key may write concurrently with newer ones.
 const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
 
 /// The chain up to an entry.
@@ -31,7 +31,7 @@ pub(super) struct Keyed {
 }
 
 impl Chain {
-    /// Goes on to the next entry; whether it fits.
+    /// Advances to the next entry; returns true if it matches.
     pub(super) fn follow(
         &mut self,
         (seq, hash): (i64, String),

@@ -26,7 +26,7 @@ pub struct AuditRecord {
     pub actor_kind: String,
     /// The actor.
     pub actor: Uuid,
-    /// The actor as it was called then; none in entries of before this was noted.
+    /// The actor's name at that time; `None` in entries older than this column.
     pub actor_name: Option<String>,
     /// The address of its client.
     pub client_ip: Option<String>,
@@ -47,13 +47,13 @@ pub struct AuditRecord {
 /// Filter of entries; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Only what this actor did.
+    /// Only actions of this actor.
     pub actor: Option<Uuid>,
-    /// Only this action; one that ends in `.` stands for all that begin so.
+    /// Only this action; one that ends in `.` is a prefix.
     pub action: Option<String>,
-    /// Only what was done to this.
+    /// Only actions on this subject.
     pub subject: Option<Uuid>,
-    /// Only what was done in this project.
+    /// Only actions in this project.
     pub project: Option<ProjectId>,
     /// Only entries of this time and later.
     pub since: Option<Timestamp>,
@@ -64,7 +64,7 @@ pub struct AuditFilter {
 /// Some entries, and where the next ones are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditPage {
-    /// The entries, fewer than asked for where a filter leaves many out.
+    /// The entries; fewer than the limit if a filter excludes many.
     pub records: Vec<AuditRecord>,
     /// The entry where the next page begins; `None` after the last page.
     pub next: Option<i64>,

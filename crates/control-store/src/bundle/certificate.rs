@@ -6,8 +6,8 @@ use crate::statement::sql;
 use crate::store::Transaction;
 use control_wire::{BundleId, CertificateId, NodeId};
 
-/// The bundles that give the node `$1` their certificates: those of its orders, the one that a rollout would
-/// lead it back to, and the last one that it confirmed.
+/// The bundles that entitle the node `$1` to their certificates: the bundles of its orders, its
+/// former bundle in a rollout, and the last one that it confirmed.
 macro_rules! node_bundles {
     ($head:literal) => {
         concat!(
@@ -28,7 +28,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Reference`] if the bundle is gone.
+    /// [`StoreError::Reference`] if the bundle does not exist.
     pub async fn list_certificates(
         &mut self,
         bundle: BundleId,
@@ -45,8 +45,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns true if a node may have a certificate: a bundle that it was ordered to run and may
-    /// be serving names it. Bundles that [`Transaction::unlisted_bundles`] gives are not counted.
+    /// Returns true if a node may have a certificate: it is named by a bundle that the node was
+    /// ordered to run and may be serving. Bundles in [`Transaction::unlisted_bundles`] are not
+    /// counted.
     pub async fn may_have_certificate(
         &mut self,
         node: NodeId,

@@ -68,8 +68,8 @@ impl Objects {
 
     /// Objects behind `s3://BUCKET/PREFIX`; `endpoint` and `region` may follow as parameters.
     ///
-    /// `variables` are those of the environment: credentials come from them alone, under the names
-    /// that the tools of AWS read.
+    /// `variables` is the environment: the only source of credentials, under the names used by the
+    /// tools of AWS.
     ///
     /// # Errors
     ///

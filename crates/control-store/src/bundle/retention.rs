@@ -60,7 +60,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns true if a node says that it runs the bundle, or an order or a rollout names it.
+    /// Returns true if a node reports the bundle as active, or an order or a rollout refers to it.
     pub async fn is_bundle_used(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let used = "SELECT id FROM bundles b WHERE id = $1 AND (
               EXISTS (SELECT 1 FROM node_orders o WHERE o.bundle_id = b.id)

@@ -121,7 +121,7 @@ impl Transaction {
         sql(list).bind(org).page(self, page).await
     }
 
-    /// Updates the state of the key that had `version`; gives the next one.
+    /// Updates the state of the key with `version`; returns the next one.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ pub struct AbandonedUpload {
     pub bundle: BundleId,
     /// The name in the object store.
     pub object: String,
-    /// True if neither a bundle nor another upload needs the object.
+    /// True if neither a bundle nor another upload refers to the object.
     pub is_orphan: bool,
 }
 
@@ -67,8 +67,8 @@ impl Transaction {
         (deleted == 1).then_some(()).ok_or(StoreError::Stale)
     }
 
-    /// Gives up to `limit` archives that were begun before `before`, the oldest first; from now on
-    /// none of them can be finished.
+    /// Abandons up to `limit` archives that were begun before `before`, the oldest first; returns
+    /// them. None of them can be completed afterwards.
     pub async fn abandon_uploads(
         &mut self,
         before: Timestamp,
@@ -96,7 +96,8 @@ impl Transaction {
         uploads.collect()
     }
 
-    /// Forgets an archive that was given up, when its object is gone or belongs to another bundle.
+    /// Deletes the row of an abandoned archive, after its object was deleted or belongs to another
+    /// bundle.
     pub async fn forget_upload(&mut self, bundle: BundleId) -> Result<(), StoreError> {
         let delete = "DELETE FROM uploads WHERE bundle_id = $1 AND sweeping = 1";
         sql(delete).bind(bundle).run(self).await?;

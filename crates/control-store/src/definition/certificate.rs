@@ -87,8 +87,8 @@ impl Transaction {
         list.page(self, "id", page).await
     }
 
-    /// Updates the certificate that had `version`, and counts the renewal for its project's nodes; gives
-    /// the next version.
+    /// Updates the certificate with `version`, and counts the renewal for its project's nodes;
+    /// returns the next version.
     ///
     /// # Errors
     ///

@@ -82,7 +82,7 @@ impl Transaction {
         list.page(self, "id", page).await
     }
 
-    /// Updates the service that had `version`; gives the next one.
+    /// Updates the service with `version`; returns the next one.
     ///
     /// # Errors
     ///

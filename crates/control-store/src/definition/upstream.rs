@@ -94,7 +94,7 @@ impl Transaction {
         Ok(found)
     }
 
-    /// Updates the upstream that had `version`; gives the next one.
+    /// Updates the upstream with `version`; returns the next one.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Leases: work that must run once, whatever the number of replicas.
+//! Leases: work that must run once among any number of replicas.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};

@@ -21,7 +21,7 @@ pub struct Rate {
     pub burst: i64,
 }
 
-/// Tokens taken from a bucket, and what is left in it.
+/// Tokens taken from a bucket, and its remaining ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     /// 0 if the bucket is empty.
@@ -51,8 +51,9 @@ impl Rate {
 }
 
 impl Transaction {
-    /// Takes up to `wanted` tokens of bucket `name`, in one statement. A bucket of a clock that was ahead counts as
-    /// one with a single token: it must lock no client out until that time.
+    /// Takes up to `wanted` tokens of bucket `name`, in one statement. A bucket with a time in the
+    /// future, written with a fast clock, counts as one with a single token, so that it locks no
+    /// client out until that time.
     pub async fn take_tokens(
         &mut self,
         name: &str,

@@ -1,7 +1,7 @@
 //! Answers kept for repeated requests (`Idempotency-Key`).
 //!
-//! A key is reserved before the command, marked in the command's own transaction, and holds the
-//! answer after it. A program that dies between two of these leaves a row that says how far it came.
+//! A key is reserved before the command, marked in the command's own transaction, and stores the
+//! response after it. A crash between two of these leaves a row with the last completed step.
 
 use crate::error::StoreError;
 use crate::row::{optional_id, optional_text, text, truth};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 /// Lifetime of an answer.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// A command that is not committed by then never will be.
+/// Time after which an uncommitted command can no longer be committed.
 const UNCOMMITTED: SignedDuration = SignedDuration::from_mins(2);
 
 /// An answer that was given.
@@ -33,7 +33,7 @@ pub struct Reply {
 /// State of an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reservation {
-    /// Nothing yet: go on.
+    /// The key is reserved by this request, which executes the command.
     Taken,
     /// A request that has not been answered yet.
     Pending,
@@ -45,7 +45,7 @@ pub enum Reservation {
     Replied {
         /// The answer.
         reply: Reply,
-        /// Where its change belongs; none if it changed nothing of one organization.
+        /// Tenant of its change; `None` if it changed nothing of one organization.
         tenant: Option<Tenant>,
     },
 }
@@ -174,7 +174,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives the key back after a command that changed nothing.
+    /// Releases the key after a command without a change.
     pub async fn release_reply(&mut self, reservation: Uuid) -> Result<(), StoreError> {
         query("DELETE FROM replies WHERE reservation = $1 AND committed = 0")
             .bind(reservation.to_string())

@@ -20,7 +20,7 @@ pub struct StoredSecret {
     pub org: Option<OrgId>,
     /// The sealed bytes.
     pub sealed: Sealed,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -84,7 +84,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Reference`] while it is referred to, or [`StoreError::Stale`] if it is gone.
+    /// [`StoreError::Reference`] while it is referred to, or [`StoreError::Stale`] if it does not
+    /// exist.
     pub async fn delete_secret(&mut self, secret: SecretId) -> Result<(), StoreError> {
         let done = query("DELETE FROM secrets WHERE id = $1")
             .bind(secret.to_string())
@@ -97,7 +98,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it is gone.
+    /// [`StoreError::Stale`] if it does not exist.
     pub async fn reseal_secret(
         &mut self,
         secret: SecretId,

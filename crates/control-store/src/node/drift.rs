@@ -125,7 +125,7 @@ impl Transaction {
         self.mark_drifting(*node, true).await
     }
 
-    /// Updates the drift that had `version`; gives the next one.
+    /// Updates the drift with `version`; returns the next one.
     ///
     /// # Errors
     ///

@@ -104,7 +104,8 @@ impl Transaction {
         Ok(sql(update).bind(token).bind(now).run(self).await? == 1)
     }
 
-    /// Updates the token that had `version`; gives the next one. Only its name and its revocation change here.
+    /// Updates the token with `version`; returns the next one. Only its name and its revocation
+    /// change here.
     ///
     /// # Errors
     ///

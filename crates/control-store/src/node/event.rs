@@ -11,11 +11,11 @@ use control_wire::{NodeEvent, NodeEventId, NodeId};
 const KEPT: i64 = 1_000;
 
 impl Transaction {
-    /// Adds events, and removes all but the newest 1 000 of the node.
+    /// Adds events, and deletes all but the newest 1 000 of the node.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Reference`] if the node is gone.
+    /// [`StoreError::Reference`] if the node does not exist.
     pub async fn insert_node_events(
         &mut self,
         node: NodeId,
@@ -35,7 +35,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The events of a node, in the order in which they came.
+    /// The events of a node, in order of arrival.
     pub async fn node_events(
         &mut self,
         node: NodeId,

@@ -1,7 +1,7 @@
 //! Heartbeats: the stored report is read, the domain decides, and changes are written.
 //!
-//! A heartbeat that only says that the node is there need not be written on its own: the caller gathers such signs of
-//! life and writes them together, for SQLite writes whole pages.
+//! A heartbeat that only proves presence need not be written alone: the caller collects such signs
+//! of life and writes them together, because SQLite writes whole pages.
 
 use crate::error::StoreError;
 use crate::node::order::{confirmation, read_confirmation};
@@ -79,10 +79,10 @@ impl PackedHeartbeat {
 pub struct WrittenHeartbeat {
     /// The counter of the node's newest order; 0 without one.
     pub order: i64,
-    /// Whether that order stands.
+    /// Confirmation of that order.
     pub confirmation: Confirmation,
-    /// True if a second process with the node's identity was noticed just now, and no event
-    /// `node.duplicated` tells of it yet.
+    /// True if a second process with the node's identity was just detected, and no event
+    /// `node.duplicated` reports it yet.
     pub has_found_duplicate: bool,
     /// True if nothing was written, for only the time has changed: the sign of life is the caller's
     /// to write.
@@ -92,14 +92,14 @@ pub struct WrittenHeartbeat {
 /// A heartbeat without news.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignOfLife {
-    /// When it came.
+    /// Time of receipt.
     pub seen_at: Timestamp,
     /// 100 for one core.
     pub cpu_percent: f64,
 }
 
 impl Transaction {
-    /// Writes a heartbeat; `None` if the node is gone.
+    /// Writes a heartbeat; `None` if the node does not exist.
     pub async fn write_heartbeat(
         &mut self,
         node: NodeId,
@@ -111,8 +111,8 @@ impl Transaction {
             .await
     }
 
-    /// Writes what a heartbeat changes; `None` if the node is gone. If it changes nothing and the stored one is newer
-    /// than `fresh_since`, nothing is written.
+    /// Writes the changes by a heartbeat; `None` if the node does not exist. If it changes nothing
+    /// and the stored one is newer than `fresh_since`, nothing is written.
     pub async fn receive_heartbeat(
         &mut self,
         node: NodeId,

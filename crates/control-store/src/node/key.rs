@@ -15,14 +15,14 @@ use std::net::IpAddr;
 pub struct TokenIssuer {
     /// The node's project.
     pub tenant: Tenant,
-    /// The key that is said to have signed; it is not deactivated.
+    /// The key named by the signature; not deactivated.
     pub public_key: PublicKey,
     /// Tokens that were issued before are refused.
     pub tokens_since: Timestamp,
 }
 
 impl Transaction {
-    /// Notes the enrolment token of a registration, and the address that it came from.
+    /// Records the enrolment token of a registration, and its client address.
     pub async fn note_enrolment(
         &mut self,
         node: NodeId,
@@ -35,7 +35,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The node of this name that the token registered from this address, if it has not sent a heartbeat.
+    /// The node of this name that the token registered from this address, if it has not sent a
+    /// heartbeat.
     pub async fn node_without_heartbeat(
         &mut self,
         project: ProjectId,
@@ -76,7 +77,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives the node that had `version` a second key, which ends the first at its first use.
+    /// Issues a second key to the node with `version`; its first use ends the first key.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// Gives the node that had `version` another key; the old ones and all tokens end at `now`.
+    /// Replaces the key of the node with `version`; the old ones and all tokens end at `now`.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ pub struct NodeFilter {
     pub state: Option<NodeState>,
     /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
-    /// Only those that say that they run this bundle.
+    /// Only nodes that report this bundle as active.
     pub bundle: Option<BundleId>,
     /// Only those with this version of the proxy, or one that begins so if it ends in `*`.
     pub version: Option<String>,
@@ -48,7 +48,7 @@ pub struct NodeCounts {
     pub active: Vec<(BundleId, i64)>,
 }
 
-/// Lists begin with the table that has the fewest rows of what is looked for.
+/// Lists select from the table with the fewest matching rows.
 const BY_NODE: &str = select_nodes!(
     listed "nodes n JOIN node_heartbeats h ON h.node_id = n.id
      LEFT JOIN node_orders o ON o.node_id = n.id WHERE n.project_id = ?"
@@ -88,7 +88,7 @@ fn labelled(list: ListQuery, condition: &LabelCondition) -> ListQuery {
 }
 
 impl Transaction {
-    /// The nodes of a project. A node is online if its last heartbeat came after `online_since`.
+    /// The nodes of a project. A node is online if its last heartbeat is later than `online_since`.
     ///
     /// Nodes in rare states are found by the time of their heartbeat, the rest by their order.
     pub async fn nodes(

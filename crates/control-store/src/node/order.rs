@@ -1,4 +1,4 @@
-//! Orders to nodes: what each node shall run.
+//! Orders: the bundle assigned to each node.
 
 use crate::error::StoreError;
 use crate::row::{id, named, number, optional_number, text, written_rows};
@@ -19,11 +19,11 @@ pub struct StoredOrder {
     pub order: Order,
     /// Of the key that signed.
     pub key_state: SigningKeyState,
-    /// Soak and deadline of the rollout that tries the order out; `None` once it stands.
+    /// Soak time and deadline of the rollout that tries the order; `None` once it is confirmed.
     pub trial_secs: Option<u64>,
 }
 
-/// Whether the order `o` of a node stands: only an order that leads forward in a rollout has to.
+/// Confirmation of the order `o` of a node: required only for forward orders of a rollout.
 macro_rules! confirmation {
     () => {
         "COALESCE((SELECT CASE
@@ -118,13 +118,13 @@ impl Transaction {
         u64::try_from(counter).map_err(|_| StoreError::Corrupt("counter"))
     }
 
-    /// Writes an order with a counter above that of the one before. `seq` is the audit entry of the
-    /// change, `rollout` the rollout that made it.
+    /// Writes an order with a counter above the previous one's. `seq` is the audit entry of the
+    /// change, `rollout` its rollout.
     ///
     /// # Errors
     ///
     /// [`StoreError::Stale`] if there is a newer one; [`StoreError::Reference`] if the node or the
-    /// bundle is gone.
+    /// bundle does not exist.
     pub async fn write_order(
         &mut self,
         order: &Order,
@@ -204,8 +204,8 @@ impl Transaction {
         rows.iter().map(|row| id(row, "node_id")).collect()
     }
 
-    /// The number that the next audit entry will have. Other writers wait until this transaction
-    /// ends, so what carries this number becomes visible in its order.
+    /// The number of the next audit entry. Other writers wait until this transaction ends, so rows
+    /// with this number become visible in its order.
     pub async fn lock_audit(&mut self) -> Result<i64, StoreError> {
         let lock = sql("UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq");
         let row = lock.row(self).await?.ok_or(StoreError::Corrupt("seq"))?;

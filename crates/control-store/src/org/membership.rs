@@ -114,7 +114,7 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Updates the role of the membership that had `version`; gives the next one.
+    /// Updates the role of the membership with `version`; returns the next one.
     ///
     /// # Errors
     ///

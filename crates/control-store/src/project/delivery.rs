@@ -125,8 +125,8 @@ impl Transaction {
         Ok(one.one(self).await?.map(|found| found.value))
     }
 
-    /// Stores a step of a delivery that was pending with the attempts before. Gives `false` if another replica was
-    /// faster, or the webhook is gone.
+    /// Stores a step of a delivery that was pending with the attempts before. Returns false if
+    /// another replica was faster, or the webhook was deleted.
     pub async fn update_delivery(
         &mut self,
         delivery: &WebhookDelivery,

@@ -21,7 +21,7 @@ macro_rules! select {
 }
 
 impl Transaction {
-    /// Gives the member the role in the place of an earlier one; gives the version.
+    /// Sets the member's role, replacing an earlier one; returns the version.
     pub async fn put_project_role(&mut self, given: &ProjectRole) -> Result<i64, StoreError> {
         let put = "INSERT INTO project_roles (project_id, user_id, role, created_at, version)
                    VALUES ($1, $2, $3, $4, 1)
@@ -34,7 +34,7 @@ impl Transaction {
         number(&row, "version")
     }
 
-    /// The member's role in the project, if it has one of its own.
+    /// The member's role granted for this project, if any.
     pub async fn project_role(
         &mut self,
         project: ProjectId,

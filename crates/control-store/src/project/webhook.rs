@@ -90,8 +90,9 @@ impl Transaction {
         sql(list).bind(project).page(self, page).await
     }
 
-    /// The enabled webhooks of all projects that receive the silence of nodes and have nodes to name: those with their
-    /// last heartbeat up to `online_since`, and later than what the webhook's last event named. At most `limit`.
+    /// The enabled webhooks of all projects that receive silent nodes and have new ones to report:
+    /// nodes with their last heartbeat up to `online_since`, and later than the webhook's last
+    /// event covered. At most `limit`.
     pub async fn webhooks_of_silence(
         &mut self,
         online_since: Timestamp,
@@ -133,7 +134,8 @@ impl Transaction {
         row.map_or(Ok(0), |row| number(&row, "found"))
     }
 
-    /// Updates the webhook that had `version`; gives the next one. `silent_up_to`: of one that is enabled again.
+    /// Updates the webhook with `version`; returns the next one. `silent_up_to` is set when it is
+    /// enabled again.
     ///
     /// # Errors
     ///
@@ -181,8 +183,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Nodes that have become silent since the last call: their last heartbeat came up to `online_since`, and later
-    /// than the time of the call before. At most `limit` identifiers and names, and the number of all.
+    /// Nodes that have become silent since the last call: their last heartbeat is at most
+    /// `online_since`, and later than the last call's time. At most `limit` identifiers and names,
+    /// and the total number.
     pub async fn newly_silent_nodes(
         &mut self,
         webhook: &Webhook,
@@ -218,7 +221,7 @@ impl Transaction {
         Ok((nodes.collect::<Result<_, StoreError>>()?, found))
     }
 
-    /// Notes that events of nodes that were silent by then are queued.
+    /// Records that events of nodes silent by then are queued.
     pub async fn note_silent_nodes(
         &mut self,
         webhook: WebhookId,
@@ -262,7 +265,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Moves the cursor to the entry with the number `seq`, unless it is there or further.
+    /// Advances the cursor to the entry with the number `seq`; never moves it back.
     pub async fn skip_webhook_cursor(&mut self, seq: i64) -> Result<(), StoreError> {
         match self.move_webhook_cursor(seq).await {
             Err(StoreError::Stale) => Ok(()),

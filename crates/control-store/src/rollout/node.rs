@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
 
-/// Whether the node `h` runs the bundle `$3` by the newest order of its rollout `r`, and is online:
-/// its heartbeat came after `$4`.
+/// True if the node `h` runs the bundle `$3` by the newest order of its rollout `r`, and is online:
+/// its last heartbeat is later than `$4`.
 macro_rules! ready {
     () => {
         "h.active_bundle_id = $3 AND h.verdict = 'accepted'
@@ -23,7 +23,7 @@ macro_rules! ready {
 }
 pub(crate) use ready;
 
-/// A node of a rollout, as far as it has come by its own word.
+/// A node of a rollout, with its reported progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutNode {
     /// The node.
@@ -42,7 +42,7 @@ pub struct RolloutNode {
     pub active: Option<BundleId>,
     /// The order that its verdict answers.
     pub verdict_order: Option<i64>,
-    /// Whether it accepted that order.
+    /// True if it accepted that order, false if it rejected it.
     pub accepted: Option<bool>,
     /// Its last heartbeat; 1970 before the first.
     pub seen_at: Timestamp,
@@ -88,7 +88,8 @@ impl Transaction {
             .collect()
     }
 
-    /// Chooses the nodes of a project with all these labels; no labels: all. Gives their number.
+    /// Selects the nodes of a project with all these labels; no labels select all. Returns their
+    /// number.
     pub async fn choose_nodes(
         &mut self,
         rollout: RolloutId,
@@ -182,7 +183,8 @@ impl Transaction {
         Ok(held.bind(node).row(self).await?.is_some())
     }
 
-    /// Orders the nodes of a batch anew that do not run the bundle: the rollout goes on.
+    /// Marks the batch's nodes without the bundle as pending, so that a resumed rollout orders them
+    /// again.
     pub async fn reopen_batch(
         &mut self,
         rollout: &Rollout,
@@ -221,8 +223,8 @@ impl Transaction {
         rows.iter().map(|row| id(row, "node_id")).collect()
     }
 
-    /// Notes at the first order to a node what it goes back to: the last bundle that it confirmed, if it is
-    /// signed still, or else the one that it was ordered to run. To be called before the order is written.
+    /// Records a node's former bundle at its first order: the last bundle that it confirmed, if
+    /// still signed, else its ordered one. Call it before the order is written.
     pub async fn note_previous(
         &mut self,
         rollout: RolloutId,

@@ -26,7 +26,7 @@ macro_rules! confirmed_way_back {
 }
 pub(crate) use confirmed_way_back;
 
-/// Whether the node `h` has rejected the bundle that the argument names, and not run it since.
+/// True if the node `h` has rejected the bundle `$bundle`, and not run it since.
 macro_rules! rejected {
     ($bundle:literal) => {
         concat!(
@@ -39,8 +39,8 @@ macro_rules! rejected {
 }
 pub(crate) use rejected;
 
-/// The bundle that the node `h` of the order `o` goes back to: one that it ran, or else the one that it was ordered
-/// before and has not answered.
+/// The bundle to which the node `h` of the order `o` reverts: one that it ran, else its previous
+/// order's if unanswered.
 macro_rules! way_back {
     () => {
         concat!(
@@ -90,7 +90,7 @@ pub struct NodeTarget {
 }
 
 impl Transaction {
-    /// Says whether nodes are still to be given what they ran before a bundle.
+    /// Sets whether nodes remain to be reverted from a bundle.
     pub async fn set_recalling(
         &mut self,
         bundle: BundleId,
@@ -101,7 +101,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Begins anew to give nodes what they ran before a bundle, if it was revoked.
+    /// Restarts reverting nodes from a bundle, if it was revoked.
     pub async fn recall_if_revoked(&mut self, bundle: BundleId) -> Result<(), StoreError> {
         let update = "UPDATE bundles SET recalling = 1
                       WHERE id = $1 AND state = 'revoked' AND recalling = 0";

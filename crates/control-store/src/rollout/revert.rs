@@ -10,7 +10,7 @@ use control_wire::{BundleId, NodeId, RolloutId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
-/// Nodes that were switched and are not ordered back yet, with what they go back to.
+/// Nodes that were switched and are not ordered back yet, with their former bundles.
 const UNORDERED: &str = concat!(
     "SELECT r.node_id AS node_id, t.id AS bundle_id, t.digest AS digest
      FROM rollout_nodes r JOIN rollouts a ON a.id = r.rollout_id
@@ -30,7 +30,7 @@ const ANY_UNORDERED: &str = "SELECT node_id FROM rollout_nodes
                              WHERE rollout_id = $1 AND order_counter IS NOT NULL
                                AND back_counter IS NULL LIMIT 1";
 
-/// Whether the node `h` has accepted the order to go back of its row `r`.
+/// True if the node `h` has accepted the order to revert of its row `r`.
 macro_rules! is_back {
     () => {
         "COALESCE(r.back_counter > 0 AND h.verdict = 'accepted'
@@ -48,7 +48,7 @@ const ANY_WAITING: &str = concat!(
     is_back!(),
     " LIMIT 1"
 );
-/// All that have not.
+/// Number of nodes that have not.
 const COUNT: &str = concat!(
     "SELECT COUNT(CASE WHEN r.back_counter = 0 THEN 1 END) AS without_way,
        COUNT(CASE WHEN r.back_counter > 0 AND h.seen_at > $3 THEN 1 END) AS waiting,
@@ -63,13 +63,13 @@ const COUNT: &str = concat!(
 pub struct Revert {
     /// The node.
     pub node: NodeId,
-    /// The bundle that it goes back to, with its digest; `None` if there is none.
+    /// The former bundle, with its digest; `None` if there is none.
     pub to: Option<(BundleId, String)>,
 }
 
 impl Transaction {
-    /// Up to `limit` nodes that were switched and not ordered back yet, with what they go back to:
-    /// what they ran before, or else the newest bundle that they confirmed and that is signed still.
+    /// Up to `limit` nodes that were switched and not ordered back yet, with the bundle to revert
+    /// to: the former one, else the newest bundle that they confirmed and that is still signed.
     pub async fn reverts(
         &mut self,
         rollout: RolloutId,
@@ -102,8 +102,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Progress of the nodes in a rollback; a node is online if its last heartbeat came after
-    /// `online_since`. They are counted once, at the end: when no node is waited for, or it `is_late`.
+    /// Progress of the nodes in a rollback; a node is online if its last heartbeat is later than
+    /// `online_since`. They are counted once, at the end: when no node is awaited, or `is_late` is
+    /// true.
     pub async fn revert_progress(
         &mut self,
         rollout: &Rollout,

@@ -21,7 +21,7 @@ const MAX_REPORT_AGE: SignedDuration = SignedDuration::from_mins(15);
 const CHUNK: i64 = 100;
 
 impl Transaction {
-    /// Keeps what the nodes of the batch under way, and up to 50 later ones, have counted so far.
+    /// Stores the current counters of the current batch's nodes, and of up to 50 later ones.
     pub async fn take_samples(
         &mut self,
         rollout: &Rollout,
@@ -30,7 +30,8 @@ impl Transaction {
         let Some(batch) = &rollout.batch else {
             return self.drop_samples(rollout.id).await;
         };
-        // Of nodes that run the bundle already, what they did before stays: nothing else tells it.
+        // For nodes that run the bundle already, earlier samples are kept: there is no other
+        // source.
         let delete = "DELETE FROM rollout_samples WHERE rollout_id = $1 AND NOT (
                         active_bundle_id IS DISTINCT FROM $2 AND node_id IN (
                           SELECT r.node_id FROM rollout_nodes r
@@ -75,7 +76,7 @@ impl Transaction {
         rollout: &Rollout,
         online_since: Timestamp,
     ) -> Result<Comparison, StoreError> {
-        // Counters since a sample or since a switch: both came after the start.
+        // Counters since a sample or since a switch, both later than the start.
         let started_at = rollout.started_at.unwrap_or(online_since);
         let elapsed = online_since.duration_since(started_at) + MAX_REPORT_AGE * 2;
         let mut rest = Figures::covering(elapsed);
@@ -171,7 +172,7 @@ impl Transaction {
     }
 }
 
-/// The newest report of a node that switched; one from before the batch switched says little.
+/// The newest report of a switched node; one from before the batch switched is weak evidence.
 fn batch_node(row: &AnyRow, switched_at: Option<Timestamp>) -> Result<BatchNode, StoreError> {
     let sampled: Option<NodeId> = optional_id(row, "sampled")?;
     let sample = match sampled {

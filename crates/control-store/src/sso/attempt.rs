@@ -22,11 +22,11 @@ pub struct SsoPending<T> {
     pub org: OrgId,
     /// The rest of it.
     pub contents: T,
-    /// The path that the browser goes to in the end.
+    /// The path to redirect the browser to at the end.
     pub return_to: String,
     /// The purpose, with the user that began if it was signed in.
     pub purpose: SsoPurpose,
-    /// When it ends.
+    /// Expiry.
     pub ends_at: Timestamp,
 }
 
@@ -126,7 +126,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most three times `limit` rows that have ended; gives their number.
+    /// Deletes at most three times `limit` expired rows; returns their number.
     pub async fn purge_sso(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for purge in [

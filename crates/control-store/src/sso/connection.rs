@@ -36,7 +36,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The organization's connection, if it has one.
+    /// The organization's connection, if any.
     pub async fn sso_connection(
         &mut self,
         org: OrgId,
@@ -46,7 +46,7 @@ impl Transaction {
         sql(by_org).bind(org).one(self).await
     }
 
-    /// Updates the connection that had `version`, and forgets the metadata; gives the next version.
+    /// Updates the connection with `version`, and deletes its metadata; returns the next version.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Transaction {
         rows.iter().map(|row| text(row, "domain")).collect()
     }
 
-    /// Gives the organization these domains in the place of those that it has.
+    /// Replaces the organization's domains.
     ///
     /// # Errors
     ///

@@ -8,14 +8,14 @@ use control_wire::OrgId;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// Sign-ins that a connection remembers: so many that the provider vouched for, and so many further ones, which need no
-/// provider and could push the first ones out.
+/// Number of sign-ins stored per connection, separately for ones confirmed by the provider and
+/// further ones, which need no provider and could otherwise displace the first.
 const KEPT: i64 = 10;
 
 /// A sign-in through an identity provider, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsoSignIn {
-    /// When it ended.
+    /// Time of its end.
     pub at: Timestamp,
     /// The rule that broke; none if the user was signed in.
     pub refusal: Option<String>,

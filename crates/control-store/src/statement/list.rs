@@ -8,7 +8,7 @@ use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::{Arguments, AssertSqlSafe, query_with};
 use std::fmt::Write;
 
-/// A list: the columns and tables, and the conditions so far. Values are arguments, never text.
+/// A list query: columns, tables, and conditions. Values are arguments, never text.
 pub(crate) struct ListQuery {
     text: String,
     arguments: AnyArguments,
@@ -17,7 +17,8 @@ pub(crate) struct ListQuery {
 }
 
 impl ListQuery {
-    /// `select` ends with `WHERE` and a first condition with one `?`, which stands for `argument`.
+    /// `select` ends with `WHERE` and a first condition with one `?`, the placeholder of
+    /// `argument`.
     pub(crate) fn new(select: &str, argument: impl Argument) -> Self {
         let empty = Self {
             text: String::new(),
@@ -28,7 +29,7 @@ impl ListQuery {
         empty.push(select, argument)
     }
 
-    /// Adds a condition in which each `?` stands for `argument`, if there is one.
+    /// Adds a condition in which each `?` is a placeholder of `argument`, if present.
     pub(crate) fn and<A: Argument>(self, condition: &'static str, argument: Option<A>) -> Self {
         match argument {
             None => self,
@@ -40,7 +41,7 @@ impl ListQuery {
         }
     }
 
-    /// Adds a condition on a name: exactly `name`, or all that begin so if it ends in `*`.
+    /// Adds a condition on a name: exactly `name`, or a prefix if it ends in `*`.
     pub(crate) fn named(self, column: &'static str, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };
         let Self { mut text, .. } = self;
@@ -102,12 +103,12 @@ impl ListQuery {
         if fault {
             return Err(StoreError::Corrupt("argument"));
         }
-        // Nothing in the text comes from outside of this crate.
+        // No part of the text comes from outside this crate.
         let query = query_with(AssertSqlSafe(text), arguments);
         Ok(query.fetch_all(tx.connection()).await?)
     }
 
-    /// Adds text in which each `?` stands for `argument`.
+    /// Adds text in which each `?` is a placeholder of `argument`.
     fn push(mut self, text: &str, argument: impl Argument) -> Self {
         self.count += 1;
         let mut parts = text.split('?');

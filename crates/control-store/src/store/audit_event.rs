@@ -31,8 +31,8 @@ pub struct AuditEntry<'a> {
 /// Change of a command, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditChange {
-    /// The value before; none for what is new.
+    /// The value before; `None` for a new one.
     pub before: Option<String>,
-    /// The value after; none for what is gone.
+    /// The value after; `None` for a deleted one.
     pub after: Option<String>,
 }

@@ -12,7 +12,7 @@ pub(crate) fn pool_options(max_connections: u32, setup: &'static str) -> AnyPool
     AnyPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(MAX_WAIT)
-        // SQLite ends a transaction by itself when the disk is full; the library does not
+        // SQLite rolls a transaction back itself when the disk is full; the library does not
         // notice, and the connection would refuse every later one.
         .before_acquire(|connection, _| {
             Box::pin(async move { Ok(!connection.is_in_transaction()) })

@@ -1,8 +1,8 @@
-//! SQLite besides its connections: the permit of the one writer, a connection whose commits do not
-//! wait for the disk, and checkpoints of the write-ahead log.
+//! SQLite beyond its connections: the permit of the single writer, a connection whose commits do
+//! not wait for the disk, and checkpoints of the write-ahead log.
 //!
-//! SQLite by itself copies in the commit that fills the log: that one, and all that wait behind it,
-//! would wait for the disk, on a slow one for half a second.
+//! SQLite's automatic checkpoint runs in the commit that fills the log: that commit and all waiting
+//! ones would wait for the disk, on a slow one for half a second.
 
 use crate::error::StoreError;
 use crate::store::pool::pool_options;
@@ -19,11 +19,11 @@ pub(crate) const SETUP: &str = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckp
 /// First statements of the connection with commits that do not wait for the disk.
 const UNSYNCED_SETUP: &str =
     "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL";
-/// The pause between two copies. It bounds what a loss of power takes of transactions that did not
-/// wait for the disk.
+/// The pause between two checkpoints. It bounds the loss at a power failure of transactions that
+/// did not wait for the disk.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The size of the log from which writers wait until it is copied whole, in pages of 4 KiB: 64 MiB.
-/// The next writer then begins it anew.
+/// The size of the log from which writers wait until it is checkpointed completely, in pages of 4
+/// KiB: 64 MiB. The next writer then restarts it.
 const MAX_LOG_PAGES: i64 = 16_384;
 
 /// State that the connections share.
@@ -84,8 +84,8 @@ async fn copy_in_turns(pool: AnyPool, writer: Arc<Semaphore>, rows_written: Arc<
     }
 }
 
-/// Copies the log, and with the writer's place if it has more than `max_pages`; gives whether all
-/// of it is copied.
+/// Checkpoints the log, holding the writer's permit if it has more than `max_pages`; returns true
+/// if it is complete.
 async fn copy_log(pool: &AnyPool, writer: &Semaphore, max_pages: i64) -> Result<bool, Error> {
     let (pages, copied) = copy_pages(pool).await?;
     if pages <= max_pages {
@@ -96,8 +96,8 @@ async fn copy_log(pool: &AnyPool, writer: &Semaphore, max_pages: i64) -> Result<
     Ok(pages == copied)
 }
 
-/// Copies the pages that no reader and no writer is at. Gives the number of pages in the log, and
-/// of those that are copied.
+/// Checkpoints the pages that no reader or writer uses. Returns the number of pages in the log, and
+/// of checkpointed ones.
 async fn copy_pages(pool: &AnyPool) -> Result<(i64, i64), Error> {
     let row = query("PRAGMA wal_checkpoint(PASSIVE)").fetch_one(pool);
     let row = row.await?;

@@ -110,7 +110,7 @@ async fn a_process_that_replaces_another_is_no_duplicate() {
     for processes in [
         // Restarts.
         vec![1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
-        // The last heartbeat of the old process comes late.
+        // The old process's last heartbeat is late.
         vec![1, 2, 1, 2, 2, 2, 3, 4],
     ] {
         for store in stores().await {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 const LIMIT: usize = 1024 * 1024;
 
-/// Each kind of store, and what it lies in for as long.
+/// Each kind of store, with the resources it needs.
 struct Stores {
     folder: TempDir,
     _server: ObjectServer,
@@ -95,7 +95,7 @@ async fn names_stay_below_their_folder() {
 
 #[tokio::test]
 async fn an_unreachable_store_is_reported_in_time() {
-    // Nothing listens on the port of a server that has ended.
+    // A stopped server's port has no listener.
     let server = ObjectServer::start();
     let url = format!("s3://archives?endpoint={}", server.url());
     let objects = Objects::by_url(&url, ObjectServer::variables().into_iter()).unwrap();

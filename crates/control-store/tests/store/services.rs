@@ -1,4 +1,4 @@
-//! Bundles, and what they are compiled from, as rows on both databases.
+//! Bundles and their inputs, as rows on both databases.
 
 use crate::stores::{NOW, TestStore, org, project, signing_key, stores};
 use control_auth::Sealed;

@@ -225,7 +225,7 @@ async fn the_audit_chain_shows_every_change() {
     }
 }
 
-/// The first three of five entries, a day apart, are archived.
+/// Archives the first three of five entries, which are a day apart.
 async fn cut(store: &TestStore) -> (AuditArchive, Vec<u8>) {
     let day = |days: i64| NOW + SignedDuration::from_hours(24 * days);
     for days in 0..5 {
@@ -323,7 +323,8 @@ async fn a_log_that_was_changed_is_not_archived() {
     }
 }
 
-/// Entries after `previous` written anew by plain hashes, which need no key; each with the number of its subject.
+/// Rewrites entries after `previous` with plain hashes, which need no key; each with the number of
+/// its subject.
 async fn forge(store: &TestStore, mut previous: String, entries: &[(i64, u128)]) {
     for (seq, number) in entries {
         let id = Uuid::from_u128(*number).to_string();
@@ -353,7 +354,8 @@ async fn a_log_that_is_written_anew_without_the_key_is_not_whole() {
         let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
         assert!(!found.is_whole(), "{found:?}");
         assert_eq!((found.fault, found.keyed_from), (None, None));
-        // Keyed entries after it begin a chain that covers what was there; another key does not fit.
+        // Keyed entries after it begin a chain that covers the existing entries; another key does
+        // not match.
         drop(tx);
         audited(&store, 1).await;
         let mut tx = store.read().await.unwrap();

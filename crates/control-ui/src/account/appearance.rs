@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A year.
 const COOKIE_SECONDS: u32 = 365 * 24 * 3_600;
 
-/// Keeps the choice in a cookie, and goes back to the page.
+/// Stores the choice in a cookie, and redirects back to the page.
 pub(crate) async fn choose(State(ui): State<Arc<Ui>>, fields: Fields) -> Response {
     let theme = Theme::from_name(fields.get("theme"));
     let (value, seconds, text) = match theme {

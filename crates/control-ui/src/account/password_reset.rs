@@ -23,7 +23,7 @@ struct ResetPage {
     secret: String,
 }
 
-/// The form. Whether the link still works is said once it is sent.
+/// The form. The link is checked when the form is sent.
 pub(crate) async fn show(visit: Visit) -> Response {
     let fields = Fields::filled(&[("secret", visit.query.get("secret"))]);
     respond(&visit, Form::new(&visit.csrf, fields))

@@ -178,7 +178,7 @@ pub(crate) async fn change_password(
     }
 }
 
-/// The session that the request came by.
+/// The session of the request.
 pub(super) async fn own_session(ui: &Ui, call: &Call) -> Result<Option<Session>, Failure> {
     let found = ui.app.sessions(call).await?;
     let own = found.into_iter().find(|found| found.is_own);

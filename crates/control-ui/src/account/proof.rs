@@ -1,4 +1,4 @@
-//! Another proof of identity, before what a stolen session must not be enough for.
+//! Another proof of identity, before operations that a stolen session must not permit.
 
 use crate::account::profile::{own_session, with_session};
 use crate::account::sign_in::refused;
@@ -28,7 +28,7 @@ struct ProofPage {
     kind: ProofKind,
 }
 
-/// The proof that the user can give.
+/// A kind of proof available to the user.
 enum ProofKind {
     Code,
     Password,
@@ -43,7 +43,7 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
     respond(&ui, &caller, (form, &back)).await
 }
 
-/// Compares the password or the code, and goes back.
+/// Compares the password or the code, and redirects back.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

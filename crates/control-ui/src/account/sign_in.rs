@@ -114,8 +114,8 @@ pub(crate) async fn show_recovery(visit: Visit) -> Result<Response, Failure> {
     Ok(code_page(&visit, form, true))
 }
 
-/// The page that leads to the identity provider of an organization. It is reached by a link: browsers hold a form, and
-/// all that it is redirected to, to the policy of this server.
+/// The page that redirects to the identity provider of an organization. It is reached by a link,
+/// because browsers apply this server's `form-action` policy to redirects of a form.
 pub(crate) async fn show_sso(visit: Visit) -> Response {
     let back = visit.query.get("return").to_owned();
     let org = visit.query.given("org").unwrap_or_default().to_owned();
@@ -160,7 +160,7 @@ pub(crate) async fn send_recovery(
     finish(&ui, &visit, fields, (signed_in, true))
 }
 
-/// The sign-in that the password began; without one it begins anew.
+/// The sign-in begun with the password; without one it restarts.
 fn pending(visit: &Visit) -> Result<Secret, Failure> {
     let pending = visit.pending.clone();
     pending.ok_or_else(|| Failure::See("/sign-in".to_owned()))
@@ -193,7 +193,7 @@ fn finish(
     Ok(response)
 }
 
-/// The page that was asked for, with a session.
+/// Redirects to the requested page, with a session.
 fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
     let mut response = see(own_or_root(back));
     for field in ui.cookie.set_all(new) {
@@ -202,7 +202,7 @@ fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
     response
 }
 
-/// The status and the words for a wrong proof of identity; which part of it is wrong is not said.
+/// The status and the message for a wrong proof of identity; it does not name the wrong part.
 pub(super) fn refused(error: Error) -> Result<(StatusCode, Faults), Failure> {
     if let Error::TooManyTries { retry_after_secs } = error {
         let reason = format!("too many tries: wait {retry_after_secs} seconds");
@@ -268,7 +268,8 @@ pub(crate) async fn sign_out(
     Ok(response)
 }
 
-/// A page that goes on to the provider by itself: browsers hold the redirect of a form to the policy of this server.
+/// A page that redirects to the provider itself: browsers apply this server's `form-action` policy
+/// to redirects of a form.
 fn leave(caller: &Caller, provider: String) -> Response {
     let refresh = HeaderValue::try_from(format!("0; url={provider}"));
     let mut response = shown(&SignedOutPage {

@@ -63,7 +63,7 @@ impl Choices {
         all.collect()
     }
 
-    /// The name of a bundle without the words beside it in the form.
+    /// The name of a bundle without the form's annotations.
     pub(super) async fn name(
         &self,
         ui: &Ui,

@@ -1,4 +1,4 @@
-//! The way of a request through the bundle in force and another one. Nothing is sent.
+//! Explanation of a request by the active bundle and another one. No request is sent.
 
 mod comparison;
 mod document;
@@ -28,7 +28,7 @@ const MAX_ROUTES: usize = 60;
 const MAX_SETTINGS: usize = 200;
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-/// Fields that stand behind a summary until one of them is given.
+/// Fields in a collapsed section until one of them is set.
 const FURTHER_FIELDS: [&str; 3] = ["headers", "client_ip", "listener"];
 
 #[derive(Template)]
@@ -155,7 +155,7 @@ fn filled(fields: &Fields, choices: &Choices) -> Fields {
     Fields::filled(&all)
 }
 
-/// The decision, its heading beside it; `Err`: the fields that are wrong.
+/// The decision with its heading; `Err` for faulty fields.
 async fn answer(
     ui: &Ui,
     caller: &Caller,

@@ -84,7 +84,8 @@ pub(crate) async fn list(
     }))
 }
 
-/// Bundles in force, by the nodes' reports; `active` has those of most nodes first.
+/// Heading of the active bundles, by the nodes' reports; `active` is sorted by descending number of
+/// nodes.
 fn heading(bundles: &[&Bundle], active: &[(BundleId, i64)]) -> String {
     if bundles.is_empty() {
         return "There is no bundle yet.".to_owned();

@@ -45,7 +45,7 @@ struct Answer {
     kinds: Vec<KindRow>,
     /// Kinds that are not shown; empty if all are.
     more: String,
-    /// Sentences on what limits the answer.
+    /// Sentences on limitations of the result.
     limits: Vec<String>,
 }
 

@@ -22,7 +22,7 @@ struct ConfirmPage {
     confirm: Confirm,
 }
 
-/// The page that says what will happen, with numbers.
+/// The page that announces the effects, with numbers.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Forms on their pages: controls, filled with what was sent, and faults beside them.
+//! Forms on their pages: controls with the sent values, and faults at their fields.
 
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
@@ -93,7 +93,7 @@ impl Faults {
         Self(faults.collect())
     }
 
-    /// The same with a field under the name that it has in the form.
+    /// Maps a field's fault to its name in the form.
     pub(crate) fn renamed(self, field: &str, name: &'static str) -> Self {
         let faults = self.0.into_iter();
         let faults = faults.map(|(own, reason)| (if own == field { name } else { own }, reason));
@@ -138,7 +138,7 @@ pub(crate) fn labels(fields: &Fields) -> Result<BTreeMap<String, String>, Faults
     })
 }
 
-/// A form on its page, filled with what was sent.
+/// A form on its page, with the sent values.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     csrf: String,
@@ -219,7 +219,7 @@ impl Form {
         }
     }
 
-    /// To stand first in every form.
+    /// The first element of every form.
     pub(crate) fn head(&self) -> FormHead<'_> {
         FormHead {
             csrf: &self.csrf,
@@ -310,7 +310,7 @@ impl Input<'_> {
         Self { kind, ..self }
     }
 
-    /// With what browsers and password managers may fill in.
+    /// Sets the `autocomplete` hint for browsers and password managers.
     pub(crate) fn autocomplete(self, autocomplete: &'static str) -> Self {
         Self {
             autocomplete,

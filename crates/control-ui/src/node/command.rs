@@ -61,7 +61,7 @@ async fn set_labels(
     )
 }
 
-/// Ends the wait of a node that asked for labels that its token does not give.
+/// Approves a node that requested labels beyond its token's.
 pub(crate) async fn approve(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! One node: what it should run, what it runs, what it served, what happened to it.
+//! One node: its ordered and active bundle, traffic, and events.
 
 use crate::frame::show as shown;
 use crate::frame::{Frame, Place, foot};

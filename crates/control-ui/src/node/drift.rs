@@ -138,7 +138,7 @@ fn heading(open: i64) -> String {
     }
 }
 
-/// Orders the node again, or keeps what it runs.
+/// Orders the node's assigned bundle again, or accepts its current one.
 pub(crate) async fn resolve(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Enrolment tokens: how nodes come to a project.
+//! Enrolment tokens: credentials with which nodes join a project.
 
 pub(crate) mod list;
 pub(crate) mod new;

@@ -215,7 +215,7 @@ async fn rows(
     Ok(rows.collect())
 }
 
-/// `shown` nodes of the page, and whether there are others before or behind it.
+/// Heading for `shown` nodes of the page; `is_part` if there are further pages.
 fn heading(asked: &Asked, standings: &Standings, (shown, is_part): (usize, bool)) -> String {
     let shown = i64::try_from(shown).unwrap_or(i64::MAX);
     let nodes = if is_part {

@@ -1,4 +1,4 @@
-//! API keys: what programs act with.
+//! API keys: credentials of programs.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, Place, show as shown};

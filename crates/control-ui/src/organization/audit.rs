@@ -125,7 +125,7 @@ fn row(record: &AuditRecord, now: Timestamp) -> Row {
     }
 }
 
-/// The fields that differ; all of a value that is new or gone.
+/// The fields that differ; all fields of a new or deleted value.
 fn changes(change: &AuditChange) -> Vec<FieldChange> {
     let object = |text: &Option<String>| -> Map<String, Value> {
         let value = text

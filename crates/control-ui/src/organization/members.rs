@@ -201,7 +201,7 @@ pub(crate) async fn withdraw(
     Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
 }
 
-/// Gives a member another role.
+/// Changes a member's role.
 pub(crate) async fn change_role(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

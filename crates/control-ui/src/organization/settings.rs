@@ -30,13 +30,13 @@ struct OrgPage {
     form: Form,
     quotas: Vec<QuotaRow>,
     retention: Vec<(&'static str, String)>,
-    /// Whether sessions need a second factor; `None` for actors that may not know.
+    /// True if sessions need a second factor; `None` for actors without permission to read it.
     demanded: Option<bool>,
     csrf: String,
     foot: Option<String>,
 }
 
-/// A quota, and what is used of it.
+/// A quota with its current use.
 struct QuotaRow {
     noun: &'static str,
     used: String,
@@ -160,7 +160,7 @@ fn retention_rows(retention: &Retention) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Gives the organization another name.
+/// Renames the organization.
 pub(crate) async fn rename(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -182,7 +182,7 @@ pub(crate) async fn rename(
     }
 }
 
-/// Demands a second factor of the members, or no more.
+/// Requires a second factor of the members, or stops requiring it.
 pub(crate) async fn secure(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

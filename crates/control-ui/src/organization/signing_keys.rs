@@ -1,4 +1,4 @@
-//! The signing keys of an organization: which signs, which stands by, which only verifies.
+//! The signing keys of an organization: active, standby and retired ones.
 
 use crate::frame::form::Faults;
 use crate::frame::{Frame, Place, foot, show as shown};

@@ -27,7 +27,7 @@ struct SsoPage {
     frame: Frame,
     org: OrgId,
     heading: String,
-    /// The protocol in use, as it stands in the path of its form; `None` without a connection.
+    /// The protocol in use, as in the path of its form; `None` without a connection.
     protocol: Option<&'static str>,
     facts: Vec<(&'static str, String)>,
     addresses: Vec<(&'static str, String)>,
@@ -177,7 +177,7 @@ fn facts(settings: &SsoSettings) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Addresses that a provider asks for. Without the setting `public-url`, they are paths.
+/// Addresses to configure at a provider. Without the setting `public-url`, they are paths.
 fn addresses(ui: &Ui, org: OrgId) -> Vec<(&'static str, String)> {
     let base = ui.app.sso_site.public_url.as_deref().unwrap_or_default();
     vec![

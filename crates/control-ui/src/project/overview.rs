@@ -1,4 +1,4 @@
-//! A project at a glance: what its nodes serve, what needs a person, what happened lately.
+//! Overview of a project: nodes' standings, required actions, recent events.
 
 use crate::frame::show as shown;
 use crate::frame::{Frame, Place, foot};
@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Rollouts and bundles that are looked at, each, and things that are shown of them.
+/// Maximum number of scanned rollouts and bundles each, and of shown events.
 const RECENT: i64 = 8;
 const MAX_LATELY: usize = 8;
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Things of one kind that the page shows.
 const MAX_SHOWN: usize = 20;
-/// Bundles and services that are looked through, each.
+/// Maximum number of searched bundles and services each.
 const SEARCHED: i64 = 500;
 
 #[derive(Template)]

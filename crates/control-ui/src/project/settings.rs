@@ -137,7 +137,7 @@ fn read(fields: &Fields) -> Result<PolicyChange, Faults> {
     })
 }
 
-/// Asks for a policy.
+/// Requests a policy.
 pub(crate) async fn set_policy(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -165,7 +165,7 @@ pub(crate) async fn set_policy(
     Ok(response)
 }
 
-/// Gives the project another name.
+/// Renames the project.
 pub(crate) async fn rename(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

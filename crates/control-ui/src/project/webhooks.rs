@@ -1,4 +1,4 @@
-//! The webhooks of a project: which events are sent where, and what became of the last ones.
+//! The webhooks of a project: events, addresses, and results of the last deliveries.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, Place, show as shown};

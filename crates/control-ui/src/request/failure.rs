@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     See(String),
     /// The page at this path takes a proof of identity, and leads back.
     Proof(&'static str),
-    /// A page says what happened.
+    /// A page with the failure.
     Told(Box<Told>),
 }
 
@@ -101,7 +101,7 @@ impl Failure {
         )
     }
 
-    /// 415 for a body that no form of ours sends.
+    /// 415 for a body that this site's forms never send.
     pub(crate) fn no_form() -> Self {
         Self::told(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -279,7 +279,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Admission gives it its page, which needs to know the actor.
+/// Admission adds the page, which depends on the actor.
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();

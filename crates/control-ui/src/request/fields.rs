@@ -73,7 +73,7 @@ impl Fields {
         Some(self.get(name).trim()).filter(|value| !value.is_empty())
     }
 
-    /// All values of a field, as several boxes of one name give.
+    /// All values of a field, such as several checkboxes of one name.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let own = self.0.iter().filter(move |(own, _)| own == name);
         own.map(|(_, value)| value.as_str())
@@ -88,13 +88,13 @@ impl Fields {
     /// Refuses a form that another page than ours made.
     pub(crate) fn check_csrf(&self, expected: &str) -> Result<(), Failure> {
         let token = self.get(CSRF);
-        // Hashes of both are compared: where they begin to differ says nothing of the token.
+        // Hashes are compared, so that the time of the comparison reveals nothing about the token.
         let is_equal = sha256(token.as_bytes()) == sha256(expected.as_bytes());
         is_equal.then_some(()).ok_or_else(Failure::stale_form)
     }
 }
 
-/// The token that forms carry, which only pages of the same session know.
+/// The CSRF token in forms, known only to pages of the same session.
 pub(crate) fn csrf_token(secret: &str) -> String {
     sha256(format!("csrf {secret}").as_bytes())
 }

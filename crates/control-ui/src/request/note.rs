@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use control_http::{SessionCookie, cookie};
 
 const NAME: &str = "note";
-/// A note is for the page that follows at once.
+/// Lifetime of a note, which the next page shows.
 const SECONDS: u32 = 60;
 /// The longest note, so that the cookie stays within the 4 KiB that browsers keep.
 const MAX_CHARS: usize = 600;

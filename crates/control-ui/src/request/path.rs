@@ -28,7 +28,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// Other ways to write a UUID would give one page several addresses.
+/// Other spellings of a UUID would give one page several addresses.
 fn is_hyphenated(text: &str) -> bool {
     text.len() == Hyphenated::LENGTH && Uuid::try_parse(text).is_ok()
 }

@@ -13,7 +13,7 @@ use control_wire::OrgId;
 use jiff::Timestamp;
 use std::net::IpAddr;
 
-/// The request beside its actor.
+/// A request with its actor.
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
     /// The one time of the request.
@@ -67,8 +67,8 @@ impl Visit {
 }
 
 impl Caller {
-    /// Returns true if the actor may do `access` to what belongs to `tenant`: other controls are
-    /// absent.
+    /// Returns true if the actor has the permission `access` for `tenant`; controls without
+    /// permission are omitted.
     pub(crate) fn may(&self, access: Access, tenant: Tenant) -> bool {
         self.call.actor.require(access, tenant).is_ok()
     }

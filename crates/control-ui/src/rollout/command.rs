@@ -89,7 +89,7 @@ fn label(command: RolloutCommand, rollout: &Rollout, moved: i64) -> String {
     }
 }
 
-/// The page that says what the command will do, with numbers.
+/// The page that announces the effects of the command, with numbers.
 pub(crate) async fn confirm(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -183,7 +183,7 @@ fn effects(
     }
 }
 
-/// Carries the command out, and goes back to the rollout with the outcome.
+/// Executes the command, and redirects to the rollout with the result.
 pub(crate) async fn carry_out(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! The course of a rollout: what happened when, the newest first.
+//! History of a rollout, newest first.
 
 use crate::rollout::words::is_by_hand;
 use crate::view::component::{Icon, Moment, icon, moment};

@@ -1,4 +1,4 @@
-//! One rollout: how far it is, what its gate saw, why it stopped, what may be done with it.
+//! One rollout: progress, gate figures, reason of a stop, available commands.
 
 use crate::frame::show as shown;
 use crate::frame::{Frame, Place, foot};

@@ -1,4 +1,4 @@
-//! Figures of a gate: each figure of the batch beside the rest and the limit.
+//! Figures of a gate: each figure of the batch, of the rest, and the limit.
 
 use crate::view::component::{Status, Tone};
 use crate::view::phrase::number;

@@ -57,7 +57,7 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
     }
 }
 
-/// Nodes that run the bundle by this rollout, as far as is known: those of ended batches as they were at their end.
+/// Number of nodes known to run the bundle by this rollout; ended batches count as at their end.
 pub(crate) fn moved(progress: &RolloutProgress) -> i64 {
     let ended = progress.batches.iter().filter_map(|batch| batch.ready);
     let now = progress.counts.map_or(0, |counts| counts.ready);
@@ -97,12 +97,12 @@ fn reason(rollout: &Rollout) -> String {
         ("did not switch in time", "its batch did not pass in time"),
     ];
     let found = short.iter().find(|(part, _)| reason.contains(part));
-    // Every other one stands for itself.
+    // Any other reason is shown unchanged.
     let text = found.map_or(reason, |(_, text)| text);
     format!("{}.", text.trim_end_matches('.'))
 }
 
-/// The whole reason as a sentence; `None` if there is none, or it only says that a person did it.
+/// The whole reason as a sentence; `None` without one, or if it only states an operator's action.
 pub(crate) fn full_reason(rollout: &Rollout) -> Option<String> {
     let reason = rollout.reason.as_deref()?;
     (!BY_HAND.contains(&reason)).then(|| sentence(reason))

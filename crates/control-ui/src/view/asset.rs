@@ -1,4 +1,5 @@
-//! Files in the program. Their names have a hash of their contents, so browsers keep them for ever.
+//! Files embedded in the program. Their names contain a hash of their contents, so browsers cache
+//! them without expiry.
 
 use axum::body::Bytes;
 use axum::extract::Path;

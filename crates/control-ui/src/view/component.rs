@@ -29,7 +29,7 @@ impl Tone {
     }
 }
 
-/// A sign of the sprite, for eyes alone: a word stands beside it.
+/// A decorative icon of the sprite; a word is always next to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
 #[template(
     ext = "html",
@@ -68,7 +68,7 @@ impl Status {
         }
     }
 
-    /// The shape alone, where the word stands beside it.
+    /// The icon without its word.
     pub(crate) fn sign(&self) -> Icon {
         self.icon
     }
@@ -94,7 +94,7 @@ pub(crate) struct When {
     exact: String,
 }
 
-/// A time beside the present one.
+/// A time relative to the present.
 pub(crate) fn when(at: Timestamp, now: Timestamp) -> When {
     When {
         iso: at.to_string(),
@@ -124,7 +124,7 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Moment {
     }
 }
 
-/// Shares of a whole, as a bar; the figures stand beside it.
+/// Shares of a whole, as a bar with its figures as text.
 #[derive(Clone, Debug, Template)]
 #[template(
     ext = "html",
@@ -142,11 +142,11 @@ struct Part {
     width: String,
 }
 
-/// The least width of a share that is there, in hundredths.
+/// Minimum width of a non-zero share, in hundredths.
 const MIN_SHARE: f64 = 0.6;
 const GAP: f64 = 0.3;
 
-/// A bar of `shares`, which `label` says in words.
+/// A bar of `shares`; `label` is its text alternative.
 #[expect(clippy::cast_precision_loss, reason = "counts of nodes fit")]
 pub(crate) fn bar(label: String, shares: &[(Tone, i64)]) -> Bar {
     let shares: Vec<(Tone, f64)> = shares
@@ -159,7 +159,7 @@ pub(crate) fn bar(label: String, shares: &[(Tone, i64)]) -> Bar {
         .iter()
         .map(|(tone, count)| (*tone, (count / total * 100.0).max(MIN_SHARE)));
     let widths: Vec<(Tone, f64)> = widths.collect();
-    // Small shares are widened, and gaps stand between all: the sum is brought back to 100.
+    // Small shares are widened, and gaps are inserted: the sum is scaled back to 100.
     let sum: f64 = widths.iter().map(|(_, width)| width + GAP).sum::<f64>() - GAP;
     let scale = 100.0 / sum.max(1.0);
     let mut x = 0.0;

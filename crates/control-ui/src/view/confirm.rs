@@ -1,4 +1,4 @@
-//! A page that says what will happen, and asks once more.
+//! A page that announces effects, and requires a confirmation.
 
 /// Texts and form of the page.
 #[derive(Clone, Debug)]

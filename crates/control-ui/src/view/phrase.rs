@@ -129,7 +129,7 @@ pub(crate) fn minute(at: Timestamp, now: Timestamp) -> String {
     at.strftime(format).to_string()
 }
 
-/// The first letters of an identifier, to tell two of one name apart.
+/// The first characters of an identifier, to distinguish values of one name.
 pub(crate) fn short(id: impl Display) -> String {
     let text = id.to_string();
     let end = text.len().saturating_sub(6);

@@ -71,7 +71,7 @@ async fn every_form_and_link_of_a_page_leads_to_a_row_that_the_actor_may_use() {
     }
 }
 
-/// Forms and links of a page, also of one that says that it is not for the role.
+/// Checks the forms and links of a page, also of one that is refused for the role.
 fn check_ways_on(path: &str, shown: &Shown, role: Role) {
     for action in attributes(shown, "action=\"") {
         let is_search = !action.starts_with("/profile/") && row(&action, &Method::GET).is_some();

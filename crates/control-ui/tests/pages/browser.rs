@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// All looks together take at most this long, on a machine with other work; the script bounds each page.
+/// Time limit of all page loads, on a busy machine; the script bounds each page.
 const LIMIT: Duration = Duration::from_mins(15);
 
 /// The script that drives the browser.

@@ -51,7 +51,7 @@ pub(crate) async fn moved_bundle(world: &World) -> BundleId {
     bundle(world, "second-version", &text).await
 }
 
-/// Lines of a recording: two requests below `/api/v2`, one beside it.
+/// Lines of a recording: two requests below `/api/v2`, one elsewhere.
 pub(crate) const RECORDING: &str = r#"{"method":"GET","host":"shop.example.com","path":"/api/v2/cart?id=7"}
 {"method":"GET","host":"shop.example.com","path":"/api/v2/cart"}
 {"method":"POST","host":"shop.example.com","path":"/api/cart"}

@@ -228,7 +228,7 @@ async fn a_request_is_explained_in_the_bundle_in_force_and_in_another() {
         "{}",
         wrong.text
     );
-    // A link may hold the question, as that of a comparison does.
+    // A link may contain the question, such as a comparison's.
     let question = format!("bundle={spring}&with={cart}&url=http%3A%2F%2Fshop.example.com%2Fapi");
     let linked = format!("{page}?{question}");
     let linked = world.get(&linked, &reader).await;

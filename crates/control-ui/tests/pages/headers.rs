@@ -9,7 +9,7 @@ use control_http::SessionCookie;
 use control_testkit::Database;
 use control_ui::{PAGES, Page};
 
-/// The pages that a session is shown: not those of links, the public ones, and the stream of events.
+/// The pages for a session: without pages for links, public pages, and the stream of events.
 pub(crate) fn shown_rows() -> impl Iterator<Item = &'static Page> {
     let pages = PAGES.iter().filter(|page| page.method == Method::GET);
     pages.filter(|page| {

@@ -1,4 +1,5 @@
-//! A project of 2 000 nodes, 500 bundles and a long audit log: pages stay small, and what they cost is measured.
+//! A project of 2 000 nodes, 500 bundles and a long audit log: pages stay small, and their cost is
+//! bounded.
 
 use crate::fleet::Fleet;
 use crate::headers::shown_pages;

@@ -40,7 +40,7 @@ async fn an_organization_is_renamed_and_demands_a_second_factor() {
         let stored = tx.org_security(world.org).await.unwrap().unwrap();
         assert!(stored.value.second_factor);
         drop(tx);
-        // The administrator has none either, and is asked for it.
+        // The administrator has none either, and must set one up.
         let next = world.get("/orgs/{org}/members", &world.admin).await;
         assert_eq!(next.status, StatusCode::SEE_OTHER, "{}", next.text);
         assert!(next.header("location").starts_with("/profile/totp"));

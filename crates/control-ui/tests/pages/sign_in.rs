@@ -96,7 +96,7 @@ impl<'a> Browser<'a> {
         self.post("/sign-in", &fields).await
     }
 
-    /// Sets up an authenticator app; gives it with the recovery codes.
+    /// Sets up an authenticator app; returns it with the recovery codes.
     async fn set_up_totp(&mut self) -> (TotpSecret, Vec<String>) {
         self.open("/profile").await;
         let started = self.post("/profile/totp", &[]).await;

@@ -1,4 +1,4 @@
-//! Webhooks, and the fields of the policy beside approval.
+//! Webhooks, and the fields of the policy apart from approval.
 
 use crate::world::{between, worlds};
 use axum::http::StatusCode;

@@ -93,7 +93,7 @@ impl World {
             fill,
         };
         let mut app = App::new(store.clone(), folder, sealer(), environment);
-        // A browser looks at the fleet for minutes, and its nodes stay online.
+        // A browser polls the fleet for minutes, and its nodes stay online.
         app.heartbeat_interval = HeartbeatInterval::from_secs(300);
         let app = Arc::new(app);
         let link = app.bootstrap(app.now()).await.unwrap().unwrap();
@@ -210,7 +210,8 @@ impl World {
         self.session_since(id, since).await
     }
 
-    /// Gives the organization single sign-on, and links an identity of the administrator to it.
+    /// Configures single sign-on for the organization, and links an identity of the administrator
+    /// to it.
     pub(crate) async fn link_admin(&self) {
         let settings = serde_json::json!({"oidc": {
             "client_id": "controld",

@@ -1,4 +1,4 @@
-//! Credentials that a route asks for.
+//! Credentials required by a route.
 
 use crate::effective::list::{List, path, plain, text};
 use crate::model::Model;

@@ -1,4 +1,4 @@
-//! The settings listed so far.
+//! The list of effective settings.
 
 use crate::listener::{Access, NetworkFile};
 use crate::place::{Origin, Setting};
@@ -38,7 +38,7 @@ impl EffectiveSetting {
     }
 }
 
-/// The settings listed so far, and the path of the current block.
+/// The list of effective settings, and the path of the current block.
 #[derive(Debug, Default)]
 pub(super) struct List {
     pub(super) settings: Vec<EffectiveSetting>,

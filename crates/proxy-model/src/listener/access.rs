@@ -11,7 +11,7 @@ pub struct Access {
     pub allow: Vec<Setting<IpNet>>,
     /// Files with such networks.
     pub allow_files: Vec<Setting<NetworkFile>>,
-    /// Networks that are refused, whatever is admitted.
+    /// Refused networks, with precedence over admitted ones.
     pub deny: Vec<Setting<IpNet>>,
     /// Files with such networks.
     pub deny_files: Vec<Setting<NetworkFile>>,

@@ -14,7 +14,7 @@ pub struct Acme {
     pub hosts: Vec<Setting<String>>,
     /// URL of the authority's directory.
     pub directory: Setting<String>,
-    /// Roots for the certificate of the authority's own server; `None` for those of the system.
+    /// Root certificates for the authority's own server; `None` for the system's.
     pub directory_ca_file: Option<Setting<PathBuf>>,
     /// Address for the authority's notices.
     pub email: Setting<String>,

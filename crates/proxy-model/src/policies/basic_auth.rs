@@ -17,7 +17,7 @@ pub struct BasicAuth {
     pub users: Vec<Setting<BasicUser>>,
     /// Users in files; with those in the configuration at least one.
     pub users_files: Vec<Setting<UsersFile>>,
-    /// Wrong passwords of one client in a period, before it has to wait.
+    /// Number of wrong passwords per client and period, before further ones are delayed.
     pub attempts: Setting<RequestRate>,
     /// The upstream gets the credentials.
     pub forward_credentials: Setting<bool>,

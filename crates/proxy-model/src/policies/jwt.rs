@@ -18,11 +18,11 @@ pub struct JwtAuth {
     pub place: Place,
     /// `iss` of the tokens.
     pub issuer: Setting<String>,
-    /// A token is for one of them; at least one.
+    /// Accepted audiences, at least one; a token must have one of them.
     pub audiences: Vec<Setting<String>>,
     /// The keys that verify signatures.
     pub keys: JwtKeySource,
-    /// Allowed algorithms; empty allows those of the keys.
+    /// Allowed algorithms; empty for the algorithms of the keys.
     pub algorithms: Vec<Setting<JwtAlgorithm>>,
     /// The part of a request that has the token.
     pub carrier: TokenCarrier,
@@ -77,7 +77,7 @@ pub struct RemoteKeySet {
     pub max_age: Setting<Duration>,
 }
 
-/// The URL of a key set: its host is the `Host` of requests, their address is that of the upstream.
+/// The URL of a key set: its host is the `Host` of requests; their address is the upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeySetUrl {
     /// True if the scheme is `https`.

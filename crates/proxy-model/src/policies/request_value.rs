@@ -10,9 +10,9 @@ use std::time::Duration;
 pub enum RequestValue {
     /// The client's address, as limits and logs use it.
     ClientIp,
-    /// `Host` or `:authority`, with its port if it has one.
+    /// `Host` or `:authority`, including a port.
     Host,
-    /// `http` or `https`: of the connection, or as a trusted proxy says.
+    /// `http` or `https`: the connection's, or as reported by a trusted proxy.
     Scheme,
     /// The method.
     Method,
@@ -28,7 +28,7 @@ pub enum RequestValue {
     Listener,
     /// The correlation ID.
     CorrelationId,
-    /// The version of HTTP that the client speaks: `HTTP/1.1`.
+    /// The client's version of HTTP: `HTTP/1.1`.
     Protocol,
     /// The version of TLS: `1.2` or `1.3`; empty without TLS.
     TlsVersion,
@@ -311,7 +311,7 @@ fn write_time(since_1970: Duration, text: &mut String) {
 /// day is their last.
 fn date_of_day(days: u64) -> (u64, u64, u64) {
     const DAYS_OF_400_YEARS: u64 = 146_097;
-    // Since 1 March of the year 0.
+    // Days since 1 March of the year 0.
     let days = days + 719_468;
     let (era, of_era) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;

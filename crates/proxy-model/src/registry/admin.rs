@@ -27,8 +27,8 @@ settings! {
     TOKEN_FILE: Text<PathBuf>, Unset = file("admin.token-file", "a file", "admin.token")
         .optional("no token is asked for")
         .enforced("proxy-admin", "the_admin_interface_asks_for_the_token_in_its_file");
-    /// A Unix socket of the admin interface, beside its address. Access to the socket's file is the
-    /// only authorization.
+    /// A Unix socket of the admin interface, in addition to its address. Access to the socket's
+    /// file is the only authorization.
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("admin.unix-socket", "a socket", "/run/proxy-admin.sock")
             .optional("there is none")

@@ -133,15 +133,16 @@ settings! {
     /// safe default.
     FAILURE_MODE: Choice<FailureMode>, Required =
         choice("agents.agent.failure-mode", MODES).enforced("proxy-pipeline", "a_failing_agent_that_is_open_lets_requests_pass");
-    /// The protocol that the agent speaks. `ext-authz` and `forward-auth` decide about the heads of
-    /// requests alone.
+    /// The agent's protocol. `ext-authz` and `forward-auth` decide only about the heads of
+    /// requests.
     PROTOCOL: Choice<AgentProtocol>, Given<AgentProtocol> =
         choice("agents.agent.protocol", PROTOCOLS)
             .or(AgentProtocol::Native)
             .enforced("proxy-agent", "an_allowing_call_edits_the_request_and_the_response");
-    /// The events that the agent may get beside `request-headers`, which it always gets. An agent that
-    /// asks for further events is not used, and one gets only those that it asks for. A body that an agent gets
-    /// is decompressed for it, and no byte is passed on before the agent has decided about it.
+    /// Events that the agent may receive in addition to `request-headers`, which it always
+    /// receives. An agent that requests further events is not used; it receives only events that it
+    /// requests. A body for an agent is decompressed, and no byte is forwarded before the agent has
+    /// decided about it.
     EVENTS: Choice<AgentEventKind>, Many = choice("agents.agent.events", EVENT_KINDS)
         .many()
         .enforced("proxy-pipeline", "an_agent_that_asks_for_events_it_may_not_have_is_not_used");
@@ -160,8 +161,8 @@ settings! {
         text("agents.agent.request-host", "a host", "auth.example.com", host)
             .optional("the client's `Host`")
             .enforced("proxy-agent", "an_agent_gets_the_host_that_is_written");
-    /// The headers of a `forward-auth` agent's 2xx answer that replace those of the request. A client's
-    /// own are removed, whether the agent sends them or not.
+    /// Headers of a `forward-auth` agent's 2xx response that replace the request's. The client's
+    /// own are always removed.
     COPY_HEADERS: Text<HeaderName>, Many =
         text("agents.agent.copy-headers", "a header name", "x-user", header_name)
             .many()

@@ -60,10 +60,11 @@ settings! {
     CLAIM: Pair, Many = pair("tests.test.claim", "a claim and its value", "\"sub\" \"ann\"")
         .many()
         .enforced(BY, "a_test_states_the_claims_of_a_token");
-    /// Sends the request as well, when a rollout switches a node to the bundle: from the node to its own
-    /// listener, before the switch counts. If the answer is not as expected, the node serves its configuration of
-    /// before again, and rejects the bundle. Without `answer-status`, the status must be below 400, or the expected
-    /// `status` of a refusal. At most 32 tests of a configuration are live.
+    /// Sends the request as well, when a rollout switches a node to the bundle: from the node to
+    /// its own listener, before the switch counts. If the response is not as expected, the node
+    /// restores its previous configuration and rejects the bundle. Without `answer-status`, the
+    /// status must be below 400, or the expected `status` of a refusal. At most 32 tests of a
+    /// configuration are live.
     LIVE: Flag, Given<bool> = flag("tests.test.live")
         .or(false)
         .enforced("proxyd", "a_live_test_is_sent_after_a_switch_and_takes_the_node_back");
@@ -162,7 +163,7 @@ settings! {
         words("tests.test.expect.no-request-header", "a header name", "X-Debug")
             .many()
             .enforced(BY, "a_test_expects_headers_after_all_edits");
-    /// A field that the client gets, whatever the upstream answers.
+    /// A field that the client must receive, independent of the upstream's response.
     EXPECT_RESPONSE_HEADER: Pair, Many = pair(
         "tests.test.expect.response-header",
         "a name and a value",
@@ -170,7 +171,7 @@ settings! {
     )
     .many()
     .enforced(BY, "a_test_expects_headers_after_all_edits");
-    /// A field that the client does not get, whatever the upstream answers.
+    /// A field that the client must not receive, independent of the upstream's response.
     EXPECT_NO_RESPONSE_HEADER: Text<String>, Many =
         words("tests.test.expect.no-response-header", "a header name", "X-Powered-By")
             .many()

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 const MAX_NAME_CHARS: usize = 100;
 
-/// Parses a base URL: what follows the host is the prefix of every path.
+/// Parses a base URL, whose path is the prefix of every request's path.
 fn url(text: &str) -> Result<String, String> {
     let rest = text
         .strip_prefix("https://")
@@ -84,8 +84,8 @@ settings! {
         text("control-plane.url", "a URL", "https://control.example.com", url)
             .names(MachinePart::PeerAddress)
             .enforced("control-client", "a_node_enrols_and_runs_the_bundle_of_its_order");
-    /// Whether `url` may be `http` off loopback, where the network itself is encrypted and trusted. Every host on
-    /// the path can read node keys and private keys of certificates.
+    /// Permits `http` in `url` off loopback, for networks that are themselves encrypted and
+    /// trusted. Every host on the path can read node keys and private keys of certificates.
     ALLOW_PLAIN_HTTP: Flag, Given<bool> = flag("control-plane.allow-plain-http")
         .or(false)
         .enforced("proxy-config", "a_control_plane_without_tls_off_loopback_is_allowed_by_name_only");
@@ -130,8 +130,8 @@ settings! {
     ALLOW: Block, Unset = block("control-plane.allow")
         .optional("nothing but ports above 1023 and targets off loopback")
         .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
-    /// Folders with static files, as `name=/path` or `/path`. A bundle has the name or the path as the `root` of
-    /// `static-files`. Never a folder that holds `data-dir` or lies in it.
+    /// Folders with static files, as `name=/path` or `/path`. A bundle refers to a folder by name
+    /// or path, as the `root` of `static-files`. A folder inside or around `data-dir` is refused.
     STATIC_ROOTS: Text<NamedPath>, Many =
         text("control-plane.allow.static-roots", "a folder, as `name=/path`", "docs=/srv/docs", named_path)
             .many()
@@ -170,8 +170,8 @@ settings! {
             .many()
             .names(MachinePart::File)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
-    /// Whether targets may have loopback addresses, also by DNS. The admin interface and link-local addresses
-    /// are never targets of a bundle.
+    /// Permits targets with loopback addresses, also by DNS. The admin interface and link-local
+    /// addresses are never targets of a bundle.
     UPSTREAMS_ON_LOOPBACK: Flag, Given<bool> = flag("control-plane.allow.upstreams-on-loopback")
         .or(false)
         .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");

@@ -13,7 +13,7 @@ use http::uri::Authority;
 use proxy_health::CheckProfile;
 use std::time::Duration;
 
-/// A host, with a port if it has one, as in the `Host` field.
+/// Parses a host with an optional port, as in the `Host` field.
 fn host(text: &str) -> Result<String, String> {
     let parsed = Authority::try_from(text).map_err(|error| error.to_string())?;
     if parsed.host().is_empty() || text.contains('@') {

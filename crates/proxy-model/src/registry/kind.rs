@@ -24,7 +24,7 @@ pub trait Kind: Shaped {
     ///
     /// # Errors
     ///
-    /// `raw` has another type, is out of range or malformed, or is a word without effect.
+    /// If `raw` has another type, is out of range or malformed, or is a word without effect.
     fn read(&self, name: &str, raw: Raw<'_>) -> Result<Self::Value, ValueError>;
 
     /// The value of a default.

@@ -62,16 +62,16 @@ settings! {
         integer("limits.max-connections-per-client", 1, MAX_COUNT, "connections")
             .or(100)
             .enforced("proxy-server", "a_client_has_its_share_of_connections_and_others_have_theirs");
-    /// Connections that one route serves at once: those with a request of the route in hand. Over it
-    /// requests are answered 503 with `Retry-After`. Builtin handlers are exempt.
+    /// Concurrent connections with an active request of one route. Above it, requests are answered
+    /// 503 with `Retry-After`. Builtin handlers are exempt.
     MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, Given<u32> =
         integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)
             .enforced("proxy-pipeline", "a_route_serves_so_many_connections_at_once_and_others_go_on");
-    /// Connections from all clients. Over it new ones are answered 503 and closed; on listeners with TLS or
-    /// the PROXY protocol they are closed at once, without an answer. At most the file
-    /// descriptors that the process may have, less 100: what is set beyond that has no effect, which is
-    /// told by a warning.
+    /// Connections from all clients. Above it, new ones are answered 503 and closed; on listeners
+    /// with TLS or the PROXY protocol they are closed at once, without a response. The limit is
+    /// capped at the process's file descriptors less 100; a larger value has no effect, and causes
+    /// a warning.
     MAX_TOTAL_CONNECTIONS: Integer<u32>, Given<u32> =
         integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)
@@ -105,8 +105,8 @@ settings! {
         integer("limits.max-queued-requests", 0, MAX_COUNT, "requests")
             .or(1_000)
             .enforced("proxy-pipeline", "a_request_over_the_queue_is_answered_503_and_the_queued_are_served");
-    /// How long a request may wait for a place; then 503 with `Retry-After`. Kept to a tenth of a
-    /// second. The wait counts against the route's `request-secs`.
+    /// Maximum time of a request in the queue for a place; then 503 with `Retry-After`. Accuracy: a
+    /// tenth of a second. The wait counts against the route's `request-secs`.
     MAX_QUEUE_WAIT: Time, Given<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
         .or(Duration::from_secs(1))
         .enforced("proxy-pipeline", "a_request_waits_in_the_queue_only_so_long");
@@ -142,21 +142,21 @@ settings! {
         integer("limits.max-requests-per-second-per-route", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
             .enforced("proxy-pipeline", "each_route_has_a_rate_of_its_own");
-    /// Resident memory of the process. Over it new connections are answered 503 and closed, with TLS or the
-    /// PROXY protocol closed without an answer, waiting
-    /// requests are answered 503, idle connections to targets are closed, and an alert goes to the logs
-    /// and to `proxy_memory_shedding`, until less than 90 % is used. Bodies are buffered while less than
-    /// 85 % is used; beyond that the largest are answered 503, and responses stream.
+    /// Resident memory of the process. Above it, new connections are answered 503 and closed (with
+    /// TLS or the PROXY protocol closed without a response), waiting requests are answered 503,
+    /// idle connections to targets are closed, and an alert is logged and set in
+    /// `proxy_memory_shedding`, until usage is below 90 %. Bodies are buffered while usage is below
+    /// 85 %; above it the largest are answered 503, and responses stream.
     MAX_MEMORY: Size, Unset = size("limits.max-memory-bytes", 16 * MIB, 1_024 * TIB)
         .optional("no limit")
         .enforced("proxy-server", "connections_are_refused_while_memory_is_short");
-    /// The same in percent of what the machine has, or the control group of the process if that is
-    /// less. The smaller limit holds.
+    /// The same in percent of the machine's memory, or of the process's control group if that is
+    /// less. The smaller limit applies.
     MAX_MEMORY_PERCENT: Decimal, Unset =
         decimal("limits.max-memory-percent", 1.0, 100.0, "percent")
             .optional("no limit")
             .enforced("proxy-server", "a_share_of_the_memory_is_a_limit_in_bytes");
-    /// Whether requests with too many or too large headers are answered 431 instead of 429.
+    /// Answers requests with too many or too large headers 431 instead of 429.
     STANDARD_STATUSES: Flag, Given<bool> = flag("limits.standard-statuses")
         .or(false)
         .enforced("proxy-pipeline", "standard_statuses_answer_431");

@@ -127,7 +127,7 @@ settings! {
         file("listeners.listener.tls.client-auth.ca-file", "a certificate file", "ca.pem")
             .also(&["listeners.listener.tls"])
             .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
-    /// Whether a client certificate is mandatory.
+    /// Mandatory or optional client certificates.
     CLIENT_AUTH_MODE: Choice<ClientAuthMode>, Given<ClientAuthMode> =
         choice("listeners.listener.tls.client-auth.mode", MODES)
             .or(ClientAuthMode::Required)

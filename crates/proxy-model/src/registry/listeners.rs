@@ -81,8 +81,8 @@ settings! {
         words("listeners.listener.default-route", "a route's id", "app")
             .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
             .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
-    /// Networks of trusted peers: their `X-Forwarded-*`, `Forwarded` and similar headers are passed
-    /// on; those of other peers are dropped. The client's address is the right-most one outside
+    /// Networks of trusted peers: their `X-Forwarded-*`, `Forwarded` and similar headers are
+    /// forwarded; other peers' are dropped. The client's address is the right-most one outside
     /// these networks.
     TRUSTED_PROXIES: Text<IpNet>, Many =
         text("listeners.listener.trusted-proxies", "a network", "10.0.0.0/8", network)
@@ -96,30 +96,30 @@ settings! {
     /// merged, path parameters (`;…`) dropped, a backslash as a slash, and every combination of
     /// these. It refuses a path with readings that lead to different routes; NUL, broken escapes
     /// and dot segments that leave the root in any reading; and more than 16 dot segments. An
-    /// accepted path goes upstream unchanged. A route's own `path-policy` applies to paths that
-    /// lead to it as sent. Files are served only if every reading leads to their route, under
-    /// either policy.
+    /// accepted path is sent upstream unchanged. A route's own `path-policy` applies to paths that
+    /// match it as sent. Files are served only if every reading matches their route, under either
+    /// policy.
     PATH_POLICY: Choice<PathPolicy>, Given<PathPolicy> =
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)
             .enforced("proxy-pipeline", "a_listener_may_forward_ambiguous_paths_as_they_came");
-    /// Whether `Via: 1.1 proxyd` is added to requests sent upstream. Off by default, because some
-    /// servers (nginx among them) do not compress responses to requests with `Via`.
+    /// Adds `Via: 1.1 proxyd` to requests sent upstream. Off by default, because some servers
+    /// (nginx among them) do not compress responses to requests with `Via`.
     VIA: Flag, Given<bool> = flag("listeners.listener.via")
         .or(false)
         .enforced("proxy-pipeline", "via_is_added_only_where_it_is_asked_for");
-    /// Whether the proxy's own errors carry `Proxy-Status` with the reason (RFC 9209).
+    /// Adds `Proxy-Status` with the reason to the proxy's own errors (RFC 9209).
     EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
         .or(false)
         .enforced("proxy-pipeline", "reasons_are_sent_only_where_they_are_exposed");
-    /// Whether HTTP/2 with prior knowledge is accepted without TLS.
+    /// Accepts HTTP/2 with prior knowledge without TLS.
     H2C: Flag, Given<bool> = flag("listeners.listener.h2c")
         .or(false)
         .enforced("proxy-server", "http2_is_spoken_without_tls_where_that_is_allowed");
-    /// Whether every connection begins with a PROXY protocol header, version 1 or 2, within
-    /// `handshake-secs`. Connections without one, and those of peers outside `trusted-proxies`, are
-    /// closed without a response. After a header without a client the peer's own address is used,
-    /// and its forwarding headers are not trusted.
+    /// Requires a PROXY protocol header, version 1 or 2, at the beginning of every connection,
+    /// within `handshake-secs`. Connections without one, and connections of peers outside
+    /// `trusted-proxies`, are closed without a response. After a header without a client the peer's
+    /// own address is used, and its forwarding headers are not trusted.
     PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
         .or(false)
         .enforced("proxy-server", "a_trusted_proxy_s_header_sets_the_client");

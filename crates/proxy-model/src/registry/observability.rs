@@ -50,7 +50,7 @@ settings! {
     ACCESS_LOG: Block, Unset = block("observability.access-log")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Whether the access log is written.
+    /// Writes the access log.
     ACCESS_ENABLED: Flag, Given<bool> = flag("observability.access-log.enabled")
         .or(true)
         .enforced("proxy-telemetry", "an_access_log_that_is_off_writes_no_line");
@@ -101,12 +101,13 @@ settings! {
         words("observability.redact-query", "a parameter's name", "token")
             .many()
             .enforced("proxy-telemetry", "secrets_are_never_written");
-    /// Trace context (W3C). A valid `traceparent` is passed on as it came, with `tracestate`, and its
-    /// trace's ID is `trace_id` in access and limit records.
+    /// Trace context (W3C). A valid `traceparent` is forwarded unchanged, with `tracestate`, and
+    /// its trace's ID is `trace_id` in access and limit records.
     TRACE_CONTEXT: Block, Unset = block("observability.trace-context")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Whether requests without a valid `traceparent` begin a trace here; their `tracestate` is removed.
+    /// Begins a trace here for requests without a valid `traceparent`; their `tracestate` is
+    /// removed.
     TRACE_BEGIN: Flag, Given<bool> = flag("observability.trace-context.begin")
         .or(false)
         .enforced("proxy-pipeline", "a_request_without_a_trace_begins_one_where_that_is_set");
@@ -118,8 +119,9 @@ settings! {
                 "proxy-pipeline",
                 "a_request_without_a_trace_begins_one_where_that_is_set",
             );
-    /// Recording of requests' heads in memory, for `proxyd replay`: an access record of each with its listener and its
-    /// header fields, never a body. `GET /admin/recording` gives the newest ones.
+    /// Recording of requests' heads in memory, for `proxyd replay`: one access record per request
+    /// with its listener and its header fields, never a body. `GET /admin/recording` returns the
+    /// newest ones.
     RECORDING: Block, Unset = block("observability.recording")
         .optional("no request is recorded")
         .enforced("proxyd", "recorded_requests_are_decided_again_as_they_were");

@@ -24,7 +24,7 @@ settings! {
         integer("upstreams.upstream.outlier-detection.failure-percent", 1, 100, "percent")
             .optional("the share does not matter")
             .enforced("proxy-pipeline", "a_target_that_fails_too_often_is_ejected");
-    /// Requests of an interval below which the share says nothing.
+    /// Minimum number of requests in an interval to judge the share of failures.
     MIN_REQUESTS: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.outlier-detection.min-requests", 1, 1_000_000, "requests")
             .or(20)
@@ -34,12 +34,12 @@ settings! {
         time("upstreams.upstream.outlier-detection.interval-secs", HOUR)
             .or(Duration::from_secs(10))
             .enforced("proxy-pipeline", "a_target_that_fails_too_often_is_ejected");
-    /// How long the first ejection lasts; the second lasts twice as long, the third three times.
+    /// Duration of the first ejection; the second lasts twice as long, the third three times.
     BASE_EJECTION: Time, Given<Duration> =
         time("upstreams.upstream.outlier-detection.base-ejection-secs", HOUR)
             .or(Duration::from_secs(30))
             .enforced("proxy-pipeline", "a_target_that_fails_in_a_row_is_ejected_for_a_time");
-    /// How long an ejection lasts at most.
+    /// Maximum duration of an ejection.
     MAX_EJECTION: Time, Given<Duration> =
         time("upstreams.upstream.outlier-detection.max-ejection-secs", Duration::from_hours(24))
             .or(Duration::from_mins(5))

@@ -111,8 +111,8 @@ settings! {
         .optional("`limits { max-body-size-bytes }`")
         .also(ROUTE)
         .enforced("proxy-pipeline", "a_route_has_its_own_body_limit");
-    /// How fast requests may come. Over it, they are answered 429 `RATE_LIMIT_EXCEEDED`. Every response of
-    /// the route tells the limit in `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
+    /// Maximum rate of requests. Above it, they are answered 429 `RATE_LIMIT_EXCEEDED`. Every
+    /// response of the route reports the limit in `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
     RATE_LIMIT: Block, Unset = block("routes.route.policies.rate-limit")
         .optional("as fast as they like")
         .also(ROUTE)
@@ -156,7 +156,7 @@ settings! {
         })
         .or(written("client_ip", || RateKey::ClientIp))
         .enforced("proxy-pipeline", "each_rate_key_has_a_bucket_for_each_of_its_values");
-    /// Whether requests over the limit are counted and logged, but served.
+    /// Counts and logs requests over the limit, but serves them.
     OBSERVE_ONLY: Flag, Given<bool> = flag("routes.route.policies.rate-limit.observe-only")
         .or(false)
         .enforced("proxy-pipeline", "a_limit_that_only_observes_serves_and_logs");
@@ -196,7 +196,7 @@ settings! {
     )
     .many()
     .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
-    /// Appends a field to those of its name; values as with `set`.
+    /// Appends a field to existing fields of its name; values as with `set`.
     ADD_REQUEST: Pair, Many = pair(
         "routes.route.policies.request-headers.add",
         "a header name and a value",
@@ -229,7 +229,7 @@ settings! {
     )
     .many()
     .enforced("proxy-pipeline", "response_headers_are_set_added_and_removed");
-    /// Appends a field to those of its name; values as with `set`.
+    /// Appends a field to existing fields of its name; values as with `set`.
     ADD_RESPONSE: Pair, Many = pair(
         "routes.route.policies.response-headers.add",
         "a header name and a value",
@@ -249,15 +249,15 @@ settings! {
             .optional("as the listener says")
             .also(ROUTE)
             .enforced("proxy-plan", "a_route_says_how_its_paths_are_read");
-    /// Whether the whole request body is read before the upstream is asked. A body larger than
-    /// `limits { max-body-buffer-bytes }` is answered 413 `LIMIT_EXCEEDED`.
+    /// Reads the whole request body before connecting to the upstream. A body larger than `limits {
+    /// max-body-buffer-bytes }` is answered 413 `LIMIT_EXCEEDED`.
     BUFFER_REQUESTS: Flag, Given<bool> = flag("routes.route.policies.buffer-requests")
         .or(false)
         .also(ROUTE)
         .enforced("proxy-pipeline", "a_buffered_request_reaches_its_target_whole");
-    /// Whether the whole response body is read before the client gets its first byte. One larger than
-    /// `limits { max-body-buffer-bytes }` begins when so much of it is there. Event streams and gRPC are
-    /// never held back.
+    /// Reads the whole response body before sending the first byte to the client. A larger one than
+    /// `limits { max-body-buffer-bytes }` is sent once so much of it is buffered. Event streams and
+    /// gRPC are never held back.
     BUFFER_RESPONSES: Flag, Given<bool> = flag("routes.route.policies.buffer-responses")
         .or(false)
         .also(ROUTE)
@@ -275,8 +275,8 @@ settings! {
             .or(1)
             .enforced("proxy-pipeline", "a_request_is_tried_as_often_as_written_and_no_more");
     /// Failures after which a request is retried. Without the setting: `connect-failure` and
-    /// `reset`. After all but `connect-failure` only
-    /// requests without a body are sent again, and only of idempotent methods.
+    /// `reset`. After failures other than `connect-failure`, only requests without a body and with
+    /// an idempotent method are retried.
     ON: Choice<RetryCause>, Many = choice("routes.route.policies.retry.on", CAUSES)
         .many()
         .enforced("proxy-pipeline", "a_request_is_sent_again_after_what_is_written_and_nothing_else");
@@ -293,17 +293,17 @@ settings! {
         time("routes.route.policies.retry.per-try-timeout-secs", Duration::from_hours(1))
             .optional("as long as the upstream's times allow")
             .enforced("proxy-pipeline", "an_attempt_has_a_time_of_its_own");
-    /// Compresses responses for clients that accept it, files too. `compression` alone takes every
-    /// default. Left as they are: what is already encoded, parts of a range, event streams, gRPC,
-    /// responses or requests with `Cache-Control: no-transform`, and clients of HTTP/1.0. A compressed
-    /// response has a weak `ETag` and no `Accept-Ranges`; every response of a type below has
-    /// `Vary: Accept-Encoding`. Bytes that arrive slowly are flushed at once. Do not
-    /// compress pages that contain both secrets and text of the request (BREACH).
+    /// Compresses responses for clients that accept it, files too. `compression` alone applies
+    /// every default. Unchanged: encoded responses, partial responses, event streams, gRPC,
+    /// responses or requests with `Cache-Control: no-transform`, and clients of HTTP/1.0. A
+    /// compressed response has a weak `ETag` and no `Accept-Ranges`; every response of a type below
+    /// has `Vary: Accept-Encoding`. Bytes that arrive slowly are flushed at once. Do not compress
+    /// pages that contain both secrets and text of the request (BREACH).
     COMPRESSION: Block, Unset = block("routes.route.policies.compression")
         .optional("as the upstream sends it")
         .also(ROUTE)
         .enforced("proxy-pipeline", "a_response_is_compressed_as_the_client_prefers");
-    /// Codings, those that are preferred first. A client's own weights come before. Without the
+    /// Codings in order of preference. The client's own weights have precedence. Without the
     /// setting: `zstd`, `br`, `gzip`.
     COMPRESSION_CODINGS: Choice<Coding>, Many = choice("routes.route.policies.compression.codings", CODINGS)
         .many()

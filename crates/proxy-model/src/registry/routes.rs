@@ -116,8 +116,8 @@ settings! {
         .optional("the route is not `static`")
         .enforced("proxy-files", "a_file_is_sent_with_its_type_and_validators");
     /// The folder; a request's whole path is the file's path in it. Files outside it are never
-    /// sent, wherever links lead, nor names with a leading dot, except `/.well-known/`. A file that
-    /// cannot be read within 30 seconds is answered 504.
+    /// sent, not even through symbolic links, nor are names with a leading dot, except
+    /// `/.well-known/`. A file that cannot be read within 30 seconds is answered 504.
     STATIC_ROOT: Text<PathBuf>, Required =
         file("routes.route.static-files.root", "a folder", "/srv/www")
             .names(MachinePart::Folder)
@@ -133,8 +133,8 @@ settings! {
         words("routes.route.static-files.fallback", "a file name", "index.html")
             .optional("such paths are answered 404")
             .enforced("proxy-files", "the_fallback_answers_for_paths_that_name_no_file");
-    /// Whether the `.br`, `.zst` and `.gz` variants of a file are sent to clients that accept them,
-    /// unless a variant is more than a second older than the file.
+    /// Sends the `.br`, `.zst` and `.gz` variants of a file to clients that accept them, unless a
+    /// variant is more than a second older than the file.
     STATIC_PRECOMPRESSED: Flag, Given<bool> = flag("routes.route.static-files.precompressed")
         .or(false)
         .enforced("proxy-files", "compressed_neighbours_are_sent_to_clients_that_take_them");

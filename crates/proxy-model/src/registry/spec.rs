@@ -98,11 +98,11 @@ pub struct SettingSpec {
 pub enum Presence {
     /// It must be written.
     Required,
-    /// It has no value, with this meaning.
+    /// No value, with this meaning.
     Unset(&'static str),
     /// It is an empty list.
     Many,
-    /// It has this default, as written.
+    /// This default, as written.
     Default(String),
 }
 

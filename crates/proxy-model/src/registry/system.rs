@@ -27,8 +27,8 @@ settings! {
         .or(0)
         .also(&[""])
         .enforced("proxy-server", "every_worker_gives_every_target_its_turn");
-    /// Time that requests in flight have to finish after the process is told to stop, and streams
-    /// after a reload removed their route or target. 0 ends them at once.
+    /// Grace period for requests in flight at shutdown, and for streams after a reload that removed
+    /// their route or target. 0 ends them at once.
     GRACEFUL_SHUTDOWN_TIMEOUT: Time, Given<Duration> = time_from(
         "system.graceful-shutdown-timeout-secs",
         Duration::ZERO,
@@ -36,7 +36,7 @@ settings! {
     )
     .or(Duration::from_secs(30))
     .enforced("proxy-server", "requests_are_cut_when_the_shutdown_timeout_is_over");
-    /// Resolution of targets that are written by name. `/etc/hosts` is looked at first.
+    /// Resolution of targets with DNS names. `/etc/hosts` has precedence.
     DNS: Block, Unset = block("system.dns")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
@@ -51,12 +51,12 @@ settings! {
         time("system.dns.timeout-secs", Duration::from_mins(1))
             .or(Duration::from_secs(5))
             .enforced("proxy-dns", "a_name_server_that_is_silent_is_given_up_in_time");
-    /// Least time from one look-up of a name to the next; also the time after one that failed.
+    /// Minimum time between two look-ups of a name, also after a failed one.
     MIN_TTL_SECS: Time, Given<Duration> = time_from("system.dns.min-ttl-secs", MIN_TTL, MAX_TTL)
         .or(Duration::from_secs(5))
         .enforced("proxy-dns", "names_are_looked_up_again_by_their_ttl_within_bounds");
-    /// Greatest time from one look-up of a name to the next, whatever its records say. A greater
-    /// `min-ttl-secs` wins.
+    /// Maximum time between two look-ups of a name, regardless of its records' TTL. A greater
+    /// `min-ttl-secs` has precedence.
     MAX_TTL_SECS: Time, Given<Duration> = time_from("system.dns.max-ttl-secs", MIN_TTL, MAX_TTL)
         .or(Duration::from_mins(5))
         .enforced("proxy-dns", "names_are_looked_up_again_by_their_ttl_within_bounds");

@@ -137,7 +137,7 @@ pub(super) const fn words(
     })
 }
 
-/// A path of a request that the proxy itself sends, with its query if it has one.
+/// Parses the path of a request sent by the proxy itself, with an optional query.
 pub(super) const fn origin_path(
     path: &'static str,
     example: &'static str,

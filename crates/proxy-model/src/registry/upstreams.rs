@@ -98,8 +98,8 @@ settings! {
     )
     .names(MachinePart::PeerAddress)
     .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
-    /// The target's share in relation to the other targets, under every kind of load balancing. 0
-    /// receives no new requests but those of sessions that a `sticky` cookie binds to it.
+    /// The target's share relative to the other targets, under every kind of load balancing. With 0
+    /// it receives no new requests, except in sessions bound to it by a `sticky` cookie.
     WEIGHT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)
@@ -110,12 +110,12 @@ settings! {
             .or(LoadBalancing::RoundRobin)
             .aliases(&["load_balancing"])
             .enforced("proxy-upstream", "each_word_of_load_balancing_has_its_own_distribution");
-    /// Time in which the share of a target that is new or comes back grows from a tenth to the whole.
-    /// `ip_hash` pays no heed to it.
+    /// Time in which the share of a new or recovered target grows from a tenth to its full value.
+    /// Ignored by `ip_hash`.
     SLOW_START: Time, Unset = time("upstreams.upstream.slow-start-secs", HOUR)
         .optional("the whole share at once")
         .enforced("proxy-upstream", "a_recovered_target_starts_slowly");
-    /// How `load-balancing "sticky"` binds clients to targets.
+    /// Binding of clients to targets by `load-balancing "sticky"`.
     STICKY: Block, Unset = block("upstreams.upstream.sticky")
         .optional("each setting has its default")
         .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");
@@ -140,7 +140,7 @@ settings! {
         choice("upstreams.upstream.protocol", PROTOCOLS)
             .or(UpstreamProtocol::H1)
             .enforced("proxy-pipeline", "one_connection_is_enough_for_one_request_at_a_time");
-    /// TLS to the targets. Without the block, connections are in plaintext, whatever the port.
+    /// TLS to the targets. Without the block, connections are in plaintext, on any port.
     TLS: Block, Unset = block("upstreams.upstream.tls").optional("plaintext").enforced("proxy-pool", "an_upstream_with_tls_is_never_spoken_to_in_plaintext");
     /// The server name to send and to verify.
     SNI: Text<String>, Unset = words("upstreams.upstream.tls.sni", "a host name", "api.example.com")
@@ -207,8 +207,8 @@ settings! {
         time("upstreams.upstream.connection-pool.idle-timeout-secs", HOUR)
             .or(Duration::from_mins(1))
             .enforced("proxy-pool", "an_idle_connection_is_closed_in_time");
-    /// Maximum age of a pooled connection. An older one is closed after the response in hand, and no
-    /// request begins on it.
+    /// Maximum age of a pooled connection. An older one is closed after its current response, and
+    /// not reused.
     MAX_LIFETIME: Time, Unset =
         time("upstreams.upstream.connection-pool.max-lifetime-secs", WEEK)
             .optional("no limit")

@@ -26,7 +26,7 @@ pub struct Redirect {
 pub struct RedirectTarget {
     /// Scheme.
     pub scheme: Option<UrlScheme>,
-    /// Host, with its port if it has one. Without it the request's host stays, and its port unless the
+    /// Host with an optional port. Without it the request's host is used, and its port unless the
     /// scheme is replaced.
     pub authority: Option<String>,
     /// Path.

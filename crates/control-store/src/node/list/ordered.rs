@@ -22,7 +22,7 @@ pub struct OrderedBundle {
 }
 
 impl Transaction {
-    /// Bundles that the nodes with all these labels are ordered to run, those of most nodes first.
+    /// Bundles ordered for the nodes with all these labels, by descending number of nodes.
     ///
     /// # Errors
     ///

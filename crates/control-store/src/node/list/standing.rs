@@ -40,12 +40,12 @@ macro_rules! standings {
     };
 }
 
-/// Nodes by how they stand to their orders; a standing without nodes is absent.
+/// Numbers of nodes by standing; a standing without nodes is absent.
 pub type StandingCounts = BTreeMap<NodeStanding, i64>;
 
 impl Transaction {
-    /// Counts the nodes of a project by how they stand to their orders. A node is online if its last heartbeat came
-    /// after `online_since`.
+    /// Counts the nodes of a project by standing. A node is online if its last heartbeat is later
+    /// than `online_since`.
     pub async fn count_standings(
         &mut self,
         project: ProjectId,
@@ -98,7 +98,7 @@ impl Transaction {
         rows.iter().map(|row| text(row, "name")).collect()
     }
 
-    /// The nodes of a project that stand to their orders in this way, in the order of their identifiers.
+    /// The nodes of a project with this standing, in the order of their identifiers.
     pub async fn nodes_standing(
         &mut self,
         project: ProjectId,

@@ -4,7 +4,7 @@ use super::document::{Document, Outcome};
 use crate::view::phrase::{count, list_of, pick, sentence};
 use std::collections::BTreeMap;
 
-/// Settings that stand among the steps of the request, if they change.
+/// Settings shown among the steps of the request, if they change.
 const MAX_STEPS: usize = 8;
 
 /// The heading of the page, and the sentence below.
@@ -42,7 +42,7 @@ impl Compared {
     }
 }
 
-/// The decision `now`, and that of another bundle.
+/// Compares the decision `now` with another bundle's.
 pub(super) fn compare(
     now: &Document,
     (name, then): (&str, &Document),

@@ -1,4 +1,4 @@
-//! A certificate and its key: added, replaced, deleted. The key goes in, and never comes out.
+//! A certificate and its key: added, replaced, deleted. The key is write-only.
 
 use super::detail;
 use crate::frame::form::{self, Faults, Form};

@@ -117,7 +117,7 @@ settings! {
     /// Agreement to the authority's terms of service. Without `#true` there is no account.
     TERMS_AGREED: Flag, Required = flag("listeners.listener.tls.acme.terms-agreed")
         .enforced("proxy-config", "acme_without_agreement_to_the_terms_is_refused");
-    /// The proof of control over the hosts that the authority is asked for.
+    /// Proof of control over the hosts, requested from the authority.
     CHALLENGE: Choice<AcmeChallenge>, Given<AcmeChallenge> =
         choice("listeners.listener.tls.acme.challenge", CHALLENGES)
             .or(AcmeChallenge::Http01)

@@ -38,8 +38,8 @@ settings! {
     LISTENER_DENY_FILE: Text<PathBuf>, Many = network_file("listeners.listener.deny-file")
         .many()
         .enforced(BY, "a_reload_reads_files_of_networks_again");
-    /// Networks of the clients that the route serves, as `allow` of a listener. A request must be
-    /// admitted by both. A refused request goes to no other route.
+    /// Networks of clients admitted by the route, as `allow` of a listener. A request must be
+    /// admitted by both. A refused request is not matched to another route.
     ALLOW: Text<IpNet>, Many = networks("routes.route.policies.allow")
         .many()
         .also(ROUTE)

@@ -64,7 +64,7 @@ settings! {
     )
     .or(written("10/min", || RequestRate { events: 10, period_secs: 60 }))
     .enforced(BY, "guessing_is_limited_for_each_client");
-    /// Whether the upstream gets the credentials. Agents never do.
+    /// Forwards the credentials to the upstream. Agents never receive them.
     BASIC_FORWARD: Flag, Given<bool> = flag("routes.route.policies.basic-auth.forward-credentials")
         .or(false)
         .enforced(BY, "the_upstream_gets_no_password_unless_the_route_says_so");

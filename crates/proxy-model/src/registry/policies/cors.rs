@@ -19,9 +19,9 @@ const fn name(path: &'static str) -> Spec<Text<HeaderName>, Required> {
 }
 
 settings! {
-    /// Which pages of other origins may use the route, for browsers. Preflight requests (`OPTIONS` with `Origin`
-    /// and `Access-Control-Request-Method`) are answered 204 by the proxy itself, so the route must take
-    /// `OPTIONS`. Fields `Access-Control-…` of the upstream are replaced.
+    /// Origins whose pages may use the route, for browsers. Preflight requests (`OPTIONS` with
+    /// `Origin` and `Access-Control-Request-Method`) are answered 204 by the proxy itself, so the
+    /// route must match `OPTIONS`. Fields `Access-Control-…` of the upstream are replaced.
     CORS: Block, Unset = block("routes.route.policies.cors")
         .optional("as the upstream answers")
         .also(&["routes.route"])
@@ -45,15 +45,15 @@ settings! {
     )
     .many()
     .enforced(BY, "a_preflight_request_is_answered_by_the_proxy");
-    /// Header fields of requests that are allowed, beside those that always are.
+    /// Permitted header fields of requests, in addition to CORS-safelisted ones.
     ALLOW_HEADERS: Text<HeaderName>, Many = name("routes.route.policies.cors.allow-headers")
         .many()
         .enforced(BY, "a_preflight_request_is_answered_by_the_proxy");
-    /// Header fields of responses that pages may read, beside those that always are.
+    /// Header fields of responses that pages may read, in addition to CORS-safelisted ones.
     EXPOSE_HEADERS: Text<HeaderName>, Many = name("routes.route.policies.cors.expose-headers")
         .many()
         .enforced(BY, "pages_of_allowed_origins_may_use_a_route");
-    /// Whether requests may have cookies and other credentials. Does not go with `*`.
+    /// Permits requests with cookies and other credentials. Excludes `*`.
     ALLOW_CREDENTIALS: Flag, Given<bool> = flag("routes.route.policies.cors.allow-credentials")
         .or(false)
         .enforced(BY, "pages_of_allowed_origins_may_use_a_route");

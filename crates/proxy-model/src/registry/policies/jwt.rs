@@ -78,8 +78,8 @@ settings! {
         file("routes.route.policies.jwt.jwks-file", "a key set", "keys.json")
             .optional("`jwks-url` or `hmac-file`")
             .enforced(BY, "a_reload_reads_the_file_of_keys_again");
-    /// The URL of the issuer's key set, fetched from `jwks-upstream` beside the serving of requests. Redirects are not
-    /// followed.
+    /// The URL of the issuer's key set, fetched from `jwks-upstream` concurrently with requests.
+    /// Redirects are not followed.
     JWKS_URL: Text<KeySetUrl>, Unset = text(
         "routes.route.policies.jwt.jwks-url",
         "an http or https URL",
@@ -89,14 +89,14 @@ settings! {
     .optional("`jwks-file` or `hmac-file`")
     .names(MachinePart::PeerAddress)
     .enforced(BY, "keys_are_fetched_and_fetched_again_for_an_unknown_one");
-    /// The upstream of the issuer: addresses, TLS, names and health are those of its targets. With `https` in
-    /// `jwks-url` it needs `tls`.
+    /// The upstream of the issuer, which provides the addresses, TLS settings, names and health of
+    /// its targets. With `https` in `jwks-url` it needs `tls`.
     JWKS_UPSTREAM: Text<String>, Unset =
         words("routes.route.policies.jwt.jwks-upstream", "an upstream's name", "other")
             .optional("only with `jwks-url`")
             .enforced(BY, "keys_are_fetched_and_fetched_again_for_an_unknown_one");
-    /// Shortest time between two fetches, whatever tokens name unknown keys and however short `max-age` of
-    /// the answer is.
+    /// Minimum time between two fetches, regardless of unknown keys in tokens and a shorter
+    /// `max-age` of the response.
     JWKS_MIN_INTERVAL: Time, Given<Duration> = time_from(
         "routes.route.policies.jwt.jwks-min-interval-secs",
         Duration::from_secs(1),
@@ -121,14 +121,14 @@ settings! {
     )
     .or(Duration::from_hours(24))
     .enforced(BY, "the_last_keys_are_used_while_the_issuer_is_away_until_they_are_too_old");
-    /// A file with the secret of HMAC signatures: its bytes as they are, at least 32 without a last line
-    /// feed. With it, only `HS…` is taken. Never in a bundle.
+    /// A file with the secret of HMAC signatures: its bytes unchanged, at least 32 without a
+    /// trailing line feed. Only `HS…` is accepted then. Refused in a bundle.
     HMAC_FILE: Text<PathBuf>, Unset =
         file("routes.route.policies.jwt.hmac-file", "a secret", "token.secret")
             .optional("`jwks-file` or `jwks-url`")
             .enforced(BY, "a_secret_verifies_hmac_and_no_public_key_does");
-    /// Allowed algorithms. Without the setting: those of the kind of each key, and its own `alg`. `none` does not
-    /// exist here.
+    /// Allowed algorithms. Without the setting: the algorithms of each key's type, restricted by
+    /// its own `alg`. `none` is never accepted.
     JWT_ALGORITHMS: Choice<JwtAlgorithm>, Many =
         choice("routes.route.policies.jwt.algorithms", ALGORITHMS)
             .many()
@@ -144,9 +144,11 @@ settings! {
         text("routes.route.policies.jwt.cookie", "a cookie's name", "session", cookie)
             .optional("a header has it")
             .enforced(BY, "a_token_is_taken_from_a_field_or_a_cookie");
-    /// A field for the upstream with a claim: texts, numbers and flags, lists of them with commas. The client's own
-    /// field of that name is removed, and those that upstreams read alike (`x_user`). A claim with dots that
-    /// the token does not have is a path: `realm_access.roles`. A claim that no field can carry is answered 403.
+    /// Sends a claim to the upstream as a header field: texts, numbers and booleans, and
+    /// comma-separated lists of them. The client's own fields of that name are removed, and of
+    /// names that upstreams treat as equal (`x_user`). A claim name with dots that is not in the
+    /// token is a path: `realm_access.roles`. A claim whose value is invalid in a field is answered
+    /// 403.
     JWT_CLAIM_HEADER: Pair, Many = pair(
         "routes.route.policies.jwt.claim-header",
         "a header name and a claim",
@@ -180,7 +182,8 @@ settings! {
         size("routes.route.policies.jwt.max-token-size", 256, 65_536)
             .or(8_192)
             .enforced(BY, "a_token_is_not_longer_than_allowed");
-    /// Whether the upstream gets the token. Without it the field or the cookie is removed, from agents too.
+    /// Forwards the token to the upstream. Otherwise the field or the cookie is removed, for agents
+    /// too.
     JWT_FORWARD: Flag, Given<bool> = flag("routes.route.policies.jwt.forward-token")
         .or(false)
         .enforced(BY, "the_upstream_gets_no_token_unless_the_route_says_so");

@@ -44,9 +44,10 @@ settings! {
     )
     .optional("the path is not replaced as a whole")
     .enforced(BY, "an_upstream_gets_the_rewritten_path");
-    /// The path made of captures of the route's `path-regex`, which is its only condition on paths: `$1` or
-    /// `${name}` is a group, and nothing if it has no part in the match; `$$` is a `$`. The result begins with
-    /// exactly one slash; one that leaves its root is refused with 400.
+    /// The path, made of captures of the route's `path-regex`, which must be its only condition on
+    /// paths: `$1` or `${name}` is a group, and empty if it did not participate in the match; `$$`
+    /// is a `$`. The result begins with exactly one slash; one that leaves its root is refused with
+    /// 400.
     REWRITE_CAPTURES: Text<CaptureTemplate>, Unset = text(
         "routes.route.policies.rewrite.path-from-regex",
         "a path",
@@ -55,13 +56,13 @@ settings! {
     )
     .optional("nothing is captured")
     .enforced(BY, "a_path_is_made_of_captures_of_the_regex");
-    /// Whether `Location` and `Content-Location` of responses are written back: the replaced beginning of a
-    /// path, and the origin of the upstream (its target, or the `Host` that is set) by the client's.
+    /// Rewrites `Location` and `Content-Location` of responses: the replaced path prefix, and the
+    /// upstream's origin (its target, or the configured `Host`) to the client's.
     REWRITE_LOCATION: Flag, Given<bool> = flag("routes.route.policies.rewrite.location")
         .or(true)
         .enforced(BY, "locations_and_cookies_are_written_back");
-    /// Whether `Path` of `Set-Cookie` is written back, and a `Domain` that is the upstream's removed, so that the
-    /// cookie belongs to the client's host.
+    /// Rewrites `Path` of `Set-Cookie`, and removes a `Domain` of the upstream, so that the cookie
+    /// belongs to the client's host.
     REWRITE_COOKIES: Flag, Given<bool> = flag("routes.route.policies.rewrite.cookies")
         .or(true)
         .enforced(BY, "locations_and_cookies_are_written_back");

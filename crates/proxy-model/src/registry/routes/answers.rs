@@ -47,10 +47,10 @@ const SLASHES: &[Meaning<TrailingSlash>] = &[
 ];
 
 settings! {
-    /// Redirects the route's requests: `redirect "https"`, `redirect "https://www.example.com" status=308`,
-    /// `redirect "/new"`. Parts of the URL that are not written are the request's. `Location` is always
-    /// absolute. A redirect to the URL of the request itself is answered 500, reason `redirect_loop`; behind
-    /// a trusted proxy the scheme is that of `X-Forwarded-Proto`.
+    /// Redirects the route's requests: `redirect "https"`, `redirect "https://www.example.com"
+    /// status=308`, `redirect "/new"`. Omitted parts of the URL are taken from the request.
+    /// `Location` is always absolute. A redirect to the URL of the request itself is answered 500,
+    /// reason `redirect_loop`; behind a trusted proxy the scheme is `X-Forwarded-Proto`'s.
     REDIRECT: Block, Unset = named("routes.route.redirect", "a URL or a part of it")
         .optional("the route does not redirect")
         .enforced("proxy-server", "a_redirect_keeps_the_parts_of_the_url_that_it_does_not_replace");
