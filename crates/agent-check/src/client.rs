@@ -13,9 +13,9 @@ use std::time::Duration;
 pub(crate) const MAX_EVENT_BYTES: usize = 2 << 20;
 /// Longest frame that it accepts: the default of `max-agent-response-bytes`.
 pub(crate) const MAX_DECISION_BYTES: usize = 10_240;
-/// Time for which nothing may come where nothing is expected.
+/// Time without a byte that proves silence.
 const QUIET_TIME: Duration = Duration::from_millis(150);
-/// Time in which an agent reads what has arrived.
+/// Time for the agent to read the bytes sent.
 const PAUSE: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 4096;
 
@@ -24,7 +24,7 @@ const READ_BYTES: usize = 4096;
 pub(crate) enum Incoming {
     Message(AgentMessage<'static>),
     Closed,
-    /// Nothing within the time.
+    /// No byte within the time.
     Silence,
 }
 
@@ -147,7 +147,7 @@ impl Client {
         Ok(decision)
     }
 
-    /// The next decision, whatever it answers.
+    /// The next decision with any content.
     pub(crate) fn any_decision(&mut self) -> Result<DecisionMessage, String> {
         match self.receive(self.timeout)? {
             Incoming::Message(AgentMessage::Decision(decision)) => Ok(decision),
@@ -160,7 +160,7 @@ impl Client {
         }
     }
 
-    /// Nothing comes, and the connection stays open.
+    /// No byte arrives, and the connection stays open.
     pub(crate) fn expect_quiet(&mut self) -> Result<(), String> {
         match self.receive(QUIET_TIME)? {
             Incoming::Silence => Ok(()),
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// Gives the agent time to read what was sent.
+    /// Waits until the agent has read the bytes sent.
     pub(crate) fn pause(&mut self) -> Result<(), String> {
         match self.receive(PAUSE)? {
             Incoming::Silence => Ok(()),

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// Pieces of the body in the mode `chunks`; the last is empty, as after a chunked body.
 const PIECES: [&[u8]; 3] = [b"name=value&", b"bytes=\x00\xff\xfe", b""];
 
-/// The head of a request with these headers beside the usual ones.
+/// The head of a request with these headers in addition to the usual ones.
 pub(crate) fn request(
     settings: &Settings,
     id: RequestId,
@@ -69,7 +69,7 @@ pub(crate) fn plain(client: &mut Client, settings: &Settings) -> Result<(), Stri
     Ok(())
 }
 
-/// The end of a request, if the agent wants it.
+/// Sends the end of a request, if the agent requests it.
 pub(crate) fn complete(client: &mut Client, wants: Wants, id: RequestId) -> Result<(), String> {
     if !wants.completion {
         return Ok(());
@@ -89,14 +89,14 @@ pub(crate) fn cancel(client: &mut Client, id: RequestId) -> Result<(), String> {
     client.send(&ProxyMessage::Cancel(Cancel { id }))
 }
 
-/// A whole request in progress: events are sent as far as the agent wants and allows them.
+/// A whole request in progress: events are sent as requested by the agent.
 pub(crate) struct Exchange<'a> {
     client: &'a mut Client,
     wants: Wants,
     id: RequestId,
     seq: u32,
     timeout_ms: u64,
-    /// Events that are no longer wanted.
+    /// Events that the agent no longer needs.
     skipped: Vec<EventKind>,
     /// The decision that ended the request before its time.
     pub(crate) refused: Option<&'static str>,

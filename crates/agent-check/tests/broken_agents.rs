@@ -1,4 +1,4 @@
-//! The cases find what each broken agent does wrong, and nothing wrong with a correct one.
+//! The cases detect the fault of each broken agent, and none in a correct one.
 #![expect(
     clippy::unwrap_used,
     clippy::wildcard_enum_match_arm,

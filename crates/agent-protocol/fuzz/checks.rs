@@ -5,7 +5,8 @@ use agent_protocol::{AgentMessage, Encoding, Frame, ProxyMessage, read_frame};
 /// Maximum of a frame in the checks.
 const LIMIT_BYTES: usize = 65_536;
 
-/// Frames are found alike in any pieces; a message that is accepted has one form in each encoding.
+/// Frames are equal for any division into pieces; an accepted message has one form in each
+/// encoding.
 pub(crate) fn agent_frames(input: &[u8]) {
     let mut rest = input;
     while let Ok(Some((frame, length))) = read_frame(rest, LIMIT_BYTES) {

@@ -17,7 +17,7 @@ pub const MAX_CHALLENGES: usize = 8;
 /// An agent's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The request goes on.
+    /// Continue with the request.
     Allow(Allow),
     /// The request is refused.
     Block(Block),
@@ -27,7 +27,7 @@ pub enum Decision {
     Challenge(Challenge),
 }
 
-/// The request goes on, perhaps with changed headers.
+/// Continue with the request, with optional edits of headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     /// Changes of the request's headers, as it is forwarded.
@@ -93,11 +93,11 @@ impl Decision {
         }
     }
 
-    /// Checks that the decision is possible as the answer to an event. `is_chunk` tells that the
-    /// event is a piece of a body, when the head is on its way already.
+    /// Checks that the decision is possible as the answer to an event. `is_chunk` is true for an
+    /// event with a piece of a body, after the head was sent.
     ///
     /// # Errors
-    /// The name of the part that comes too late for this event.
+    /// Returns the name of a part that is too late for this event.
     pub fn check(&self, event: EventKind, is_chunk: bool) -> Result<(), &'static str> {
         let Self::Allow(allow) = self else {
             return Ok(());

@@ -38,7 +38,7 @@ impl From<FrameError> for DecodeError {
     }
 }
 
-/// Error of a message that could not be encoded. Nothing was appended.
+/// Error of a message that could not be encoded. The buffer is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EncodeError {
     /// The frame would be longer than the other side accepts.

@@ -65,7 +65,7 @@ pub struct RequestHeaders<'a> {
     pub correlation_id: Cow<'a, str>,
     /// Id of the route.
     pub route: Cow<'a, str>,
-    /// The client's address, as the proxy's limits and logs know it.
+    /// The client's address, as used by the proxy's limits and logs.
     pub client_ip: Cow<'a, str>,
     /// Port of `client_ip`; `None` if that is from a forwarding header, or at a Unix socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub struct TlsClient<'a> {
     /// `1.2` or `1.3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Cow<'a, str>>,
-    /// The name that the client asked for.
+    /// The server name requested by the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_name: Option<Cow<'a, str>>,
     /// SHA-256 of the client's verified certificate, in hexadecimal digits.
@@ -124,11 +124,11 @@ pub struct BodyChunk<'a> {
     pub data: BodyData<'a>,
     /// True if no further event of this body follows.
     pub last: bool,
-    /// True if the body goes on after the last event, beyond the limit of inspection.
+    /// True if the body continues after the last event, beyond the limit of inspection.
     #[serde(default, skip_serializing_if = "is_false")]
     pub truncated: bool,
-    /// True if the bytes were decompressed. The target of a request that agents saw whole gets them
-    /// so; a client gets a response coded as its `content-encoding` says.
+    /// True if the bytes were decompressed. The target of a completely inspected request receives
+    /// them decompressed; a client receives a response coded as its `content-encoding` states.
     #[serde(default, skip_serializing_if = "is_false")]
     pub decoded: bool,
 }
@@ -183,8 +183,8 @@ pub struct Completion<'a> {
     pub duration_ms: u64,
 }
 
-/// The request no longer concerns the agent: its time is over, the client has left, or the answer has
-/// been given without it. It is the last frame about the request, and is not answered.
+/// The request has ended for the agent: by timeout, by the client's disconnect, or by a response
+/// without the agent. It is the last frame about the request, and is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancel {
     /// The request.

@@ -7,7 +7,7 @@ pub const LENGTH_BYTES: usize = 4;
 /// Least value that either side may choose as the maximum of a frame.
 pub const MIN_FRAME_LIMIT_BYTES: usize = 1024;
 
-/// The type of a frame, which says what its payload is.
+/// The type of a frame, which defines its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameType {
     /// Proxy: the handshake's offer.
@@ -118,11 +118,11 @@ pub enum FrameError {
     UnknownType(u8),
 }
 
-/// The first frame of `input` and the number of its bytes; `None` until all of it is there. The limit
-/// counts what the length counts: the type and the payload.
+/// The first frame of `input` and its length in bytes; `None` until it is complete. The limit
+/// applies to the type and the payload, like the length field.
 ///
 /// # Errors
-/// The frame's length or type is wrong, which is said as soon as either has been read.
+/// The frame's length or type is wrong; reported as soon as either is read.
 pub fn read_frame(input: &[u8], limit: usize) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
     let Some((length, rest)) = input.split_first_chunk::<LENGTH_BYTES>() else {
         return Ok(None);

@@ -26,7 +26,7 @@ const MAX_FEATURES: usize = 64;
 pub struct Hello {
     /// [`RequestId::CONNECTION`].
     pub id: RequestId,
-    /// Versions of the protocol that the proxy speaks.
+    /// Versions of the protocol supported by the proxy.
     #[serde(deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     pub versions: Vec<u32>,
     /// Names of the encodings that it accepts, the preferred one first.

@@ -11,8 +11,8 @@ use thiserror::Error;
 pub const MAX_HEADERS: usize = 10_000;
 /// Maximum of edits in a decision, of requests and of responses each.
 pub const MAX_HEADER_EDITS: usize = 128;
-/// Names that no edit and no answer of an agent may touch: they say how the message is framed, where
-/// it goes, or are the proxy's own.
+/// Names that agents' edits and responses cannot change: framing, routing, and the proxy's own
+/// fields.
 pub const PROTECTED_NAMES: &[&str] = &[
     "connection",
     "content-length",

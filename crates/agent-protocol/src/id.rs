@@ -4,8 +4,8 @@ use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// Names a request on one connection between proxy and agent. The proxy counts up from 1 and never
-/// reuses a number on the same connection; 0 stands for the connection itself.
+/// Identifies a request on one connection between proxy and agent. The proxy counts up from 1 and
+/// never reuses a number on the same connection; 0 is the connection itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RequestId(u64);

@@ -2,17 +2,18 @@
 //!
 //! An agent is a program that decides about requests: it listens on a Unix socket, and the proxy
 //! connects to it. This crate has the whole protocol as values: [`read_frame`] finds the next frame
-//! in bytes that were read, [`ProxyMessage`] and [`AgentMessage`] encode and decode what each side
-//! says. It reads no socket and no clock. The protocol's page is
+//! in received bytes, [`ProxyMessage`] and [`AgentMessage`] encode and decode the messages of each
+//! side. It reads no socket and no clock. The protocol's page is
 //! `docs/reference/agent-protocol.md`.
 //!
 //! # Trust
 //!
 //! Both sides decode within bounds: a frame's claimed length is compared with its limit before any
 //! of its payload is read, and no memory is reserved from a claimed length or count. The proxy
-//! decodes strictly: an unknown field or an invalid value of an agent's message is an error, never a
-//! default. Of a decision that is wrong, too long or not whole, [`DecisionPrefix`] has the beginning: a
-//! denial stands whatever the rest is. An agent skips the fields that it does not know, so that a newer proxy can say more.
+//! decodes strictly: an unknown field or an invalid value of an agent's message is an error, never
+//! a default. For a decision that is wrong, too long or incomplete, [`DecisionPrefix`] parses the
+//! beginning: a denial is valid regardless of the remainder. An agent skips unknown fields, so that
+//! a newer proxy can add some.
 //!
 //! # Examples
 //!

@@ -48,7 +48,7 @@ pub enum AgentMessage<'a> {
     Error(ErrorMessage<'a>),
 }
 
-/// The agent takes no further requests on this connection, and answers those that it has.
+/// The agent accepts no further requests on this connection, and answers the current ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drain {
@@ -84,7 +84,7 @@ pub enum ErrorCode {
 }
 
 impl ProxyMessage<'_> {
-    /// Appends the frame to `out`. A handshake is JSON whatever the encoding. `limit` is the greatest
+    /// Appends the frame to `out`. A handshake is JSON for every encoding. `limit` is the greatest
     /// length that the other side accepts.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl ProxyMessage<'static> {
 }
 
 impl AgentMessage<'_> {
-    /// Appends the frame to `out`. A handshake is JSON whatever the encoding. `limit` is the greatest
+    /// Appends the frame to `out`. A handshake is JSON for every encoding. `limit` is the greatest
     /// length that the other side accepts.
     ///
     /// # Errors

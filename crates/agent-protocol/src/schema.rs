@@ -47,7 +47,8 @@ pub fn schema_json() -> String {
     format!("{schema:#}\n")
 }
 
-/// An object. An agent skips further fields of the proxy; the proxy refuses those of an agent.
+/// An object. Agents skip unknown fields of the proxy; the proxy refuses unknown fields of an
+/// agent.
 fn object(is_open: bool, properties: &Value, required: &[&str]) -> Value {
     json!({
         "type": "object",

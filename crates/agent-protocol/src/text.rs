@@ -14,7 +14,7 @@ use std::fmt;
 pub struct Text<'a>(pub Cow<'a, [u8]>);
 
 impl Text<'_> {
-    /// The bytes as they are in the HTTP message.
+    /// The bytes of the HTTP message, unchanged.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

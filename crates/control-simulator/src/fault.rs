@@ -3,27 +3,27 @@
 /// Effect of a bundle on a node that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// So many of 1000 answers are 5xx.
+    /// This many of 1000 responses are 5xx.
     Errors(u64),
-    /// So many of 1000 answers of one route are 5xx; the other route is well.
+    /// This many of 1000 responses of one route are 5xx; the other route is healthy.
     RouteErrors(u64),
     /// Every answer falls into this latency bucket, counted from 0.
     Slow(usize),
     /// The node uses so much more CPU; 100 is one core.
     Cpu(u32),
-    /// So many of 1000 requests fail with this reason.
+    /// This many of 1000 requests fail with this reason.
     Reason(&'static str, u64),
-    /// So many of 1000 requests are answered with this status, without a reason of failure.
+    /// This many of 1000 responses have this status, without a reason of failure.
     Status(u16, u64),
     /// The first route serves the requests of the second one too.
     Misrouted,
     /// Every TLS handshake fails: the certificate is another one.
     WrongCertificate,
-    /// The listener with TLS is gone.
+    /// The listener with TLS is removed.
     LostTls,
-    /// The first byte of a stream comes in this latency bucket.
+    /// Latency bucket of the first byte of a stream.
     HeldBack(usize),
-    /// The node cannot put the bundle in force, and says so.
+    /// The node rejects the bundle.
     Invalid,
     /// The node never finishes putting the bundle in force.
     Stuck,
@@ -31,7 +31,7 @@ pub enum Fault {
     Silent,
     /// The node stops after its first report.
     Dead,
-    /// The proxy restarts between two reports: its counters begin anew.
+    /// The proxy restarts between two reports, which resets its counters.
     CrashLoop,
     /// The node serves no request any more.
     Idle,
@@ -46,7 +46,7 @@ pub enum Fault {
 pub enum Share {
     /// All of them.
     All,
-    /// One of so many, beginning with the first.
+    /// One node in this many, beginning with the first.
     OneIn(usize),
     /// Only the first node of the fleet.
     First,

@@ -33,13 +33,13 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Size of a fleet, and the interval of its reports.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetOptions {
-    /// The number of the first node, for a fleet beside another one.
+    /// The number of the first node, to run several fleets.
     pub first: usize,
     /// Number of nodes.
     pub nodes: usize,
-    /// Nodes have the labels `group=0`, `group=1`, … in turn, so that rollouts go beside each other.
+    /// Nodes have the labels `group=0`, `group=1`, … in rotation, for concurrent rollouts.
     pub groups: usize,
-    /// The longest time between two reports; the control plane asks for 30 s.
+    /// Maximum time between two reports; the control plane requests 30 s.
     pub max_interval: Duration,
 }
 
@@ -54,7 +54,7 @@ pub struct SimulatedFleet {
 }
 
 impl FleetOptions {
-    /// So many nodes in so many groups, which report every second.
+    /// This many nodes in this many groups, which report every second.
     pub fn new(nodes: usize, groups: usize) -> Self {
         Self {
             first: 0,
@@ -74,7 +74,7 @@ impl SimulatedFleet {
     pub fn start(operator: &Operator, options: FleetOptions) -> Self {
         let all = options.nodes;
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // A token gives its nodes their labels, so each group has one.
+        // A token determines its nodes' labels, so each group has one.
         let token = folder.path().join("token");
         for group in 0..options.groups {
             let secret = operator.enrolment_token(all, group);
@@ -118,7 +118,7 @@ impl SimulatedFleet {
         });
     }
 
-    /// Takes the fault out of a bundle again, and lets nodes go on that had stopped.
+    /// Removes the fault from a bundle, and resumes stopped nodes.
     ///
     /// # Panics
     ///
@@ -221,7 +221,7 @@ async fn run(client: Client, mut host: SimulatedHost) {
     let mut running = pin!(client.run(&mut host));
     loop {
         shared.revival(number).await;
-        // Nothing of a node that has stopped moves until it is revived.
+        // A stopped node makes no progress until it is revived.
         poll_fn(|context| {
             if shared.is_frozen(number) {
                 return Poll::Ready(());
@@ -246,8 +246,8 @@ fn http(number: usize, tls: ClientConfig) -> reqwest::Client {
     client.expect("an HTTP client")
 }
 
-/// The control plane of a simulation speaks plain HTTP; without this every client reads the system's
-/// roots.
+/// The control plane of a simulation uses plain HTTP; without this every client loads the system's
+/// root certificates.
 fn tls() -> ClientConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let versions =

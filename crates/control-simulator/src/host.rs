@@ -1,4 +1,4 @@
-//! The proxy of a simulated node: what it makes of a bundle, and what it reports.
+//! The proxy of a simulated node: its verdicts on bundles, and its reports.
 
 use crate::fault::{Fault, Hurt};
 use arc_swap::ArcSwap;
@@ -66,7 +66,7 @@ impl Shared {
         }
     }
 
-    /// Takes the fault out of a bundle, and lets the nodes go on that have stopped under it.
+    /// Removes the fault from a bundle, and resumes nodes stopped under it.
     pub(crate) fn heal(&self, bundle: BundleId) {
         self.hurts.rcu(|old| {
             let mut new = BTreeMap::clone(old);
@@ -106,7 +106,7 @@ pub(crate) struct SimulatedHost {
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
     bundle: Option<BundleId>,
-    /// Reports since the bundle came into force.
+    /// Number of reports since the bundle's activation.
     reports: u64,
     traffic: Traffic,
 }
@@ -233,7 +233,7 @@ fn slow_us(bucket: usize) -> u64 {
     REQUESTS * u64::from(bound) * 1_000
 }
 
-/// So many requests in one bucket.
+/// This many requests in one bucket.
 fn only(bucket: usize, requests: u64) -> [u64; LATENCY.len()] {
     let mut latency = [0; LATENCY.len()];
     if let Some(count) = latency.get_mut(bucket) {

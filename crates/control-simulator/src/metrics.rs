@@ -89,7 +89,7 @@ impl fmt::Display for Usage {
     }
 }
 
-/// The duration that so many of 1000 do not exceed; none if there are none.
+/// The duration that this many of 1000 do not exceed; `None` without durations.
 pub fn quantile(durations: &mut [Duration], permille: usize) -> Option<Duration> {
     durations.sort_unstable();
     let last = durations.len().checked_sub(1)?;

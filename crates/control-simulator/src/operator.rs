@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// An API key may send five requests a second.
 const PACE: Duration = Duration::from_millis(210);
-/// Until all nodes are online.
+/// Time limit for all nodes to be online.
 const ENROLMENT: Duration = Duration::from_mins(10);
 const PAGE: usize = 200;
 

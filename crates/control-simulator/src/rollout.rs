@@ -35,7 +35,7 @@ pub struct Plan {
     pub bundle: String,
     /// Its strategy.
     pub pace: Pace,
-    /// True if a gate stands behind each batch.
+    /// True if each batch has a gate.
     pub has_gate: bool,
 }
 
@@ -145,7 +145,7 @@ impl Operator {
     ///
     /// # Panics
     ///
-    /// If it does not come so far, or a call fails.
+    /// If it does not reach that state, or a call fails.
     pub fn begin_rollout(&self, bundle: &str, batch_count: usize, batches: u64) {
         let body = json!({
             "bundle": bundle, "batch_count": batch_count, "soak_secs": 2, "deadline_secs": 600,

@@ -24,7 +24,7 @@ pub(crate) fn saml_response(xml: &[u8]) {
         solicited: Solicited::Request("_request-1"),
     };
     let now = "2026-11-25T14:06:30Z".parse().unwrap();
-    // Metadata comes from outside too.
+    // Metadata is untrusted input too.
     drop(IdpMetadata::parse(xml));
     if let Ok(claims) = accept(xml, keys, &expected, now) {
         let genuine = accept(GENUINE, keys, &expected, now).unwrap();

@@ -43,7 +43,7 @@ pub struct AssertedUser {
     pub issuer: String,
     /// The user's permanent name at the identity provider.
     pub subject: String,
-    /// The address, unless the provider says that it is not verified.
+    /// The address, unless the provider marks it as unverified.
     pub email: Option<String>,
     /// The name to show.
     pub name: Option<String>,

@@ -1,8 +1,8 @@
 //! SAML 2.0 Web Browser SSO: the service provider's side.
 //!
-//! One profile: HTTP-Redirect for the request, HTTP-POST for the response, a signed response or assertion, exclusive
-//! canonicalization, RSA or ECDSA with SHA-2. Claims come from the canonical bytes that were digested and compared,
-//! parsed again, and from no other part of the document.
+//! One profile: HTTP-Redirect for the request, HTTP-POST for the response, a signed response or
+//! assertion, exclusive canonicalization, RSA or ECDSA with SHA-2. Claims are read only from the
+//! canonical bytes that were digested and compared, parsed again.
 
 mod canonical;
 mod claims;
@@ -25,10 +25,10 @@ pub use sp_key::SpKey;
 
 use jiff::Timestamp;
 
-/// Verifies a response and returns what it asserts.
+/// Verifies a response and returns its claims.
 ///
-/// The caller then inserts [`Claims::replay_key`] into a set that replicas share, until
-/// [`Claims::not_on_or_after`]; a key that is there already is a replay.
+/// The caller then inserts [`Claims::replay_key`] into a set shared by replicas, until
+/// [`Claims::not_on_or_after`]; an existing key is a replay.
 ///
 /// # Errors
 ///

@@ -53,7 +53,7 @@ impl WebUrl {
         Some(Self(url))
     }
 
-    /// The URL with `query` behind the parameters that it has already.
+    /// The URL with `query` appended to its own parameters.
     pub(crate) fn with_query(&self, query: &str) -> String {
         let mut url = self.0.clone();
         let joined = match url.query() {

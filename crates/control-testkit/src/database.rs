@@ -28,7 +28,7 @@ impl Database {
     ///
     /// # Panics
     ///
-    /// If there is no room for temporary files.
+    /// If temporary files cannot be created.
     #[expect(clippy::expect_used, reason = "a test may stop")]
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -38,7 +38,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// If the URL begins otherwise.
+    /// If the URL has another scheme.
     pub fn new(base_url: &str) -> Self {
         let authority = base_url.strip_prefix("http://").expect("a plain URL");
         Self {
@@ -57,7 +57,7 @@ impl Client {
         }
     }
 
-    /// The same, which waits as long as `Retry-After` of a 429 says and sends the request again.
+    /// Like [`Self::send`], but waits for the `Retry-After` of a 429 and repeats the request.
     #[must_use]
     pub fn obeying_rate_limits(&self) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// If there is no whole answer in 60 seconds.
+    /// If no complete response arrives in 60 seconds.
     pub fn send(
         &self,
         method: &str,
@@ -96,7 +96,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If there is no whole answer in 60 seconds.
+    /// If no complete response arrives in 60 seconds.
     pub fn attempt(
         &self,
         method: &str,

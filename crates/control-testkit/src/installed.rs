@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-/// The path of a program or file in the target folder, which this program lies in.
+/// The path of a program or file in this program's target folder.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Simulated nodes over real HTTP: they obey their orders, and say so.
+//! Simulated nodes over real HTTP: they follow their orders, and report it.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -29,7 +29,7 @@ pub enum Behaviour {
     Failing,
     /// An answer takes half a second.
     Slow,
-    /// Its upstream refuses connections, and some answers come from a cache.
+    /// Its upstream refuses connections, and some responses are cached.
     Unreachable,
     /// They refuse it.
     Rejecting,

@@ -52,7 +52,7 @@ impl ObjectServer {
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(log).lines().map_while(Result::ok) {
-                // The receiver goes once the server is ready; the pipe must be emptied on.
+                // The receiver is dropped once the server is ready; the pipe must still be drained.
                 drop(sender.send(line));
             }
         });

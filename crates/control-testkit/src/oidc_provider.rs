@@ -22,7 +22,7 @@ use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_mins(1);
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// The client that the provider knows, and its secret.
+/// The provider's registered client, and its secret.
 const CLIENT: (&str, &str) = ("controld", "client-secret");
 
 /// A running provider. It ends when it is dropped.
@@ -33,7 +33,7 @@ pub struct OidcProvider {
     shared: Arc<Shared>,
 }
 
-/// The user that the provider vouches for, and its lies.
+/// The user that the provider confirms, and its false claims.
 #[derive(Clone, Debug)]
 pub struct OidcBehaviour {
     /// Claims of the ID token, over those that a good provider sends; null takes one away.
@@ -110,7 +110,7 @@ impl OidcProvider {
                 if serving.stops.load(Ordering::Relaxed) {
                     break;
                 }
-                // A client that goes away is no fault of the provider.
+                // A disconnected client is no fault of the provider.
                 drop(serving.answer(stream));
             }
         });

@@ -117,7 +117,7 @@ impl Postgres {
         let (sender, ready) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(log).lines().map_while(Result::ok) {
-                // The receiver goes once the server is ready; the pipe must be emptied on.
+                // The receiver is dropped once the server is ready; the pipe must still be drained.
                 drop(sender.send(line));
             }
         });
@@ -131,7 +131,7 @@ impl Postgres {
         panic!("PostgreSQL did not start:\n{}", said.join("\n"));
     }
 
-    /// Makes an empty database; gives its URL.
+    /// Creates an empty database; returns its URL.
     ///
     /// # Panics
     ///
@@ -143,7 +143,7 @@ impl Postgres {
         format!("postgres:///{name}?host={folder}&user=postgres")
     }
 
-    /// Runs one statement with `psql`; gives what it prints, columns with `|` between.
+    /// Runs one statement with `psql`; returns its output, columns separated by `|`.
     ///
     /// # Panics
     ///
@@ -183,7 +183,7 @@ fn programs() -> PathBuf {
     })
 }
 
-/// An empty cluster, made once and kept beside the test programs: `initdb` takes a second.
+/// An empty cluster, created once and stored with the test programs: `initdb` takes a second.
 fn template(programs: &Path) -> PathBuf {
     let program = std::env::current_exe().expect("the path of this program");
     let version = programs.parent().and_then(Path::file_name);
@@ -204,7 +204,7 @@ fn template(programs: &Path) -> PathBuf {
     assert!(output.status.success(), "initdb: {}", text(&output.stderr));
     let beside = TempDir::new_in(kept.parent().expect("a folder")).expect("a temporary folder");
     copy(&folder.path().join("data"), &beside.path().join("data"));
-    // Of several test programs that come here at once, the first to rename wins.
+    // Of concurrent test programs, the first to rename wins.
     drop(fs::rename(beside.path().join("data"), &kept));
     own(folder.path(), true);
     kept
@@ -226,7 +226,7 @@ fn unprivileged(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// Gives a folder to the server's user, or back.
+/// Assigns a folder to the server's user, or back.
 fn own(folder: &Path, back: bool) {
     if geteuid().is_root() {
         let user = if back { "root" } else { "postgres" };

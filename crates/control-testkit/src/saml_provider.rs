@@ -1,4 +1,4 @@
-//! A SAML identity provider that signs any response a test asks for.
+//! A SAML identity provider that signs any response of a test.
 #![expect(clippy::expect_used, reason = "a test may stop, and says why")]
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -39,7 +39,7 @@ pub struct SamlAnswer<'a> {
     pub name_id: &'a str,
     /// Attributes.
     pub attributes: &'a [(&'a str, &'a [&'a str])],
-    /// Tells the IDs of several responses apart.
+    /// Distinguishes the IDs of several responses.
     pub suffix: &'a str,
     /// The time of issue; the assertion is valid for five minutes.
     pub now: Timestamp,

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 const PYTHON: &str = "cyclonedx/bin/python";
-/// Strict: fields that the standard does not know are faults too.
+/// Strict: unknown fields are faults too.
 const CHECK: &str = "
 import sys
 from cyclonedx.schema import SchemaVersion

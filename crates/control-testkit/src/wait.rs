@@ -1,4 +1,4 @@
-//! Waiting for what another process does.
+//! Waiting for effects of other processes.
 
 use std::thread::park_timeout;
 use std::time::Duration;

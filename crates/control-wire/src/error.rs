@@ -39,7 +39,7 @@ pub struct ErrorDetail {
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:tt),* $(,)?) => {
-        /// A name for programs of what went wrong.
+        /// A machine-readable code of the failure.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         pub enum ErrorCode {
             $($(#[$doc])* #[serde(rename = $name)] $variant,)*
@@ -49,7 +49,7 @@ macro_rules! codes {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The code as it stands in the body.
+            /// The code as in the body.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -68,7 +68,7 @@ codes! {
     Conflict = "CONFLICT",
     /// 409: a request with the same `Idempotency-Key` is under way, or its answer is not kept.
     IdempotencyConflict = "IDEMPOTENCY_CONFLICT",
-    /// 500: the control plane failed; the log says how.
+    /// 500: the control plane failed; the log has the cause.
     Internal = "INTERNAL",
     /// 413: the body is too large.
     LimitExceeded = "LIMIT_EXCEEDED",
@@ -80,7 +80,7 @@ codes! {
     Parse = "PARSE",
     /// 412: the value is not of the version in `If-Match`.
     PreconditionFailed = "PRECONDITION_FAILED",
-    /// 409: the organization has all that it may have of this.
+    /// 409: the organization's quota of this is used up.
     QuotaExceeded = "QUOTA_EXCEEDED",
     /// 429: the rate limit is exceeded.
     RateLimitExceeded = "RATE_LIMIT_EXCEEDED",
@@ -92,7 +92,7 @@ codes! {
     ServiceUnavailable = "SERVICE_UNAVAILABLE",
     /// 403: the password or a code is needed again, by `POST /users/me/strong`.
     StepUpRequired = "STEP_UP_REQUIRED",
-    /// 408: the body came too slowly.
+    /// 408: the body was too slow.
     Timeout = "TIMEOUT",
     /// 409: the state of the value forbids this step.
     WrongState = "WRONG_STATE",

@@ -55,7 +55,7 @@ macro_rules! id {
     )*};
 }
 
-/// Reads a UUID with its hyphens. Other ways to write one would give one resource several names.
+/// Reads a UUID with its hyphens. Other spellings would give one resource several names.
 fn hyphenated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
     let text = String::deserialize(deserializer)?;
     let parsed = (text.len() == Hyphenated::LENGTH).then(|| Uuid::try_parse(&text).ok());

@@ -25,8 +25,8 @@ impl From<Vec<JsonWebKey>> for JsonWebKeySet {
 
 /// A public key of an organization.
 ///
-/// A key that came later is endorsed by the key that signed at that time: a node that pins the
-/// older one may trust it.
+/// A later key is endorsed by the key that signed at that time: a node that pins the older one may
+/// trust it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JsonWebKey {
     /// `OKP`

@@ -43,7 +43,7 @@ pub struct RegisterResponse {
 pub struct TokenResponse {
     /// A JWT for `Authorization: Bearer`.
     pub token: String,
-    /// When it ends: 12 hours after it was issued.
+    /// Expiry: 12 hours after its issue.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
 }
@@ -78,7 +78,7 @@ pub struct Health {
     pub cpu_percent: f64,
 }
 
-/// A node's own word on what it runs: the only truth about it.
+/// A node's report of its state, the only source about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeStatus {
@@ -97,14 +97,14 @@ pub struct NodeStatus {
     /// The counter of the order that the verdict answers: a bundle may be ordered again.
     #[serde(default)]
     pub order: Option<u64>,
-    /// Whether the bundle of that order is in force.
+    /// Result of the activation of that order's bundle.
     #[serde(default)]
     pub verdict: Option<Verdict>,
     /// Reasons of the failure: at most 100 texts of at most 1 000 characters.
     #[serde(default)]
     pub diagnostics: Vec<String>,
     /// True if the files of the active bundle were edited on the node's disk. They are not loaded;
-    /// the node serves what it loaded before.
+    /// the node serves the content it loaded before.
     #[serde(default, skip_serializing_if = "is_false")]
     pub altered: bool,
 }
@@ -117,20 +117,20 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Whether a node could put a bundle in force.
+/// Result of a node's activation of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It is in force.
     Accepted,
-    /// The node keeps what it ran before.
+    /// The node keeps its former bundle.
     Rejected,
 }
 
 /// Upper bounds of the latency buckets, in milliseconds. One more bucket holds the rest.
 pub const LATENCY_BOUNDS_MS: [u32; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
 
-/// Counters of a node since `active` came into force. Counts can be added up; averages cannot.
+/// Counters of a node since the activation of `active`. Counts are additive; averages are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
@@ -145,7 +145,7 @@ pub struct Traffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionTraffic {
-    /// All that were accepted.
+    /// All accepted ones.
     pub accepted: u64,
     /// TLS handshakes that were completed.
     pub handshakes_completed: u64,
@@ -198,7 +198,7 @@ pub struct HeartbeatResponse {
     pub heartbeat_interval_secs: u64,
     /// The counter of the node's newest order, which begins the `ETag` of its desired state; 0: none.
     pub order: u64,
-    /// Whether that order stands. A control plane that does not say so tries no order out.
+    /// Confirmation of that order. Absent from control planes without trials.
     #[serde(default)]
     pub confirmation: Confirmation,
 }

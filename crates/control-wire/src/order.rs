@@ -9,12 +9,12 @@ use utoipa::ToSchema;
 pub struct DesiredState {
     /// The newest order; absent until there is a first one.
     pub order: Option<Order>,
-    /// Grows when a certificate of the node's project is renewed: the node then fetches those of its
-    /// bundle again.
+    /// Incremented when a certificate of the node's project is renewed: the node then fetches its
+    /// bundle's certificates again.
     #[serde(default)]
     pub certificates: u64,
-    /// Present if the order is a rollout's and its batch has not passed: the node goes back unless it is
-    /// confirmed.
+    /// Present if the order is a rollout's and its batch has not passed: the node reverts unless it
+    /// is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
 }
@@ -22,19 +22,19 @@ pub struct DesiredState {
 /// Trial of an order. Not signed: a forged one makes a node run its own former bundle at worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trial {
-    /// Seconds from the switch in which the node has to hear that the order stands: soak, deadline and three
-    /// intervals of heartbeats.
+    /// Seconds from the switch in which the node must receive the confirmation: soak, deadline and
+    /// three heartbeat intervals.
     pub confirm_secs: u64,
 }
 
-/// Whether a node's newest order stands.
+/// Confirmation of a node's newest order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Confirmation {
-    /// It stands: it was not a rollout's, its batch has passed, or an operator left it so.
+    /// Confirmed: it was not a rollout's, its batch has passed, or an operator ended the rollout.
     #[default]
     Confirmed,
-    /// An operator has paused its rollout: the time begins anew.
+    /// An operator has paused its rollout: the time restarts.
     Held,
     /// Its batch is under way.
     Pending,

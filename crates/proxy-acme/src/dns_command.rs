@@ -70,7 +70,7 @@ fn run_program(command: &DnsCommand, arguments: [&str; 3]) -> Result<(), RunErro
     if ended.is_err() {
         kill(&child);
     }
-    // Reaps it; it has ended or was killed.
+    // Reaps the child, which has ended or was killed.
     let status = child.wait().map_err(RunError::Io)?;
     let output = ended?;
     if status.success() {
@@ -80,7 +80,7 @@ fn run_program(command: &DnsCommand, arguments: [&str; 3]) -> Result<(), RunErro
     Err(RunError::Failed(status, readable(output.trim())))
 }
 
-/// Waits until the program ends. Returns the beginning of what it wrote to its standard error.
+/// Waits until the program ends. Returns the beginning of its standard error.
 fn wait(child: &mut Child, timeout: Duration) -> Result<Vec<u8>, RunError> {
     let id = pid(child).ok_or(RunError::Io(io::ErrorKind::InvalidInput.into()))?;
     let process =
@@ -113,7 +113,7 @@ fn wait(child: &mut Child, timeout: Duration) -> Result<Vec<u8>, RunError> {
     }
 }
 
-/// Reads what is there; false at the end.
+/// Reads the available bytes; false at the end.
 fn read_some(errors: &mut Option<impl Read>, output: &mut Vec<u8>) -> Result<bool, RunError> {
     let mut buffer = [0; MAX_OUTPUT_BYTES];
     let Some(errors) = errors else {
@@ -125,7 +125,7 @@ fn read_some(errors: &mut Option<impl Read>, output: &mut Vec<u8>) -> Result<boo
     Ok(count > 0)
 }
 
-/// Kills the program with all that it has started.
+/// Kills the program with its child processes.
 fn kill(child: &Child) {
     if let Some(id) = pid(child) {
         // It may have ended.
@@ -168,7 +168,7 @@ mod tests {
         let seen = fs::read_to_string(seen).unwrap();
         let mut lines: Vec<&str> = seen.lines().collect();
         assert_eq!(lines.remove(0), "present _acme-challenge.a.example value");
-        // A shell sets some by itself.
+        // Shells set some variables themselves.
         lines.retain(|line| {
             !["PWD=", "SHLVL=", "_="]
                 .iter()

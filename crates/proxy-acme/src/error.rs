@@ -1,4 +1,4 @@
-//! The reasons why there is no new certificate, with what to do.
+//! Reasons why no new certificate was obtained, with advice.
 
 use crate::settings::AcmeSettings;
 use std::fmt;
@@ -81,7 +81,7 @@ pub struct Refusal {
     pub kind: String,
     /// The authority's explanation.
     pub detail: String,
-    /// Time after which the authority takes the next attempt, if it said so.
+    /// Time after which the authority accepts the next attempt, if it sent one.
     pub retry_after: Option<Duration>,
 }
 
@@ -124,7 +124,7 @@ impl AcmeError {
         fixed.to_owned()
     }
 
-    /// Time after which the authority takes the next attempt, if it said so.
+    /// Time after which the authority accepts the next attempt, if it sent one.
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::Refused(refusal) = self {
             refusal.retry_after

@@ -18,9 +18,9 @@ use tokio::time::sleep;
 const MAX_SLEEP: Duration = Duration::from_mins(10);
 /// Delay before the lock is tried again.
 const LOCK_RETRY: Duration = Duration::from_secs(2);
-/// Interval of asking for renewal information, if the authority does not say.
+/// Interval between requests for renewal information, if the authority specifies none.
 const WINDOW_INTERVAL: Duration = Duration::from_hours(6);
-/// Bounds on an interval that the authority says.
+/// Bounds of the interval specified by the authority.
 const MIN_WINDOW_INTERVAL: Duration = Duration::from_mins(10);
 const MAX_WINDOW_INTERVAL: Duration = Duration::from_hours(24);
 
@@ -110,7 +110,7 @@ pub async fn keep(
 }
 
 impl<O: FnMut(Event<'_>) + Send> Keeper<O> {
-    /// Does what is due, and returns the time until the next step.
+    /// Executes the due step, and returns the time until the next one.
     async fn step(&mut self, settings: &AcmeSettings) -> Duration {
         let storage = Storage::new(settings);
         let stored = match stored(&storage).await {
@@ -168,8 +168,8 @@ impl<O: FnMut(Event<'_>) + Send> Keeper<O> {
         self.retry_at.map_or(renewal, |retry| retry.max(renewal))
     }
 
-    /// Asks the authority when it wants the stored certificate to be renewed, if that is due. A failure
-    /// changes nothing.
+    /// Fetches the authority's renewal window of the stored certificate, if due. A failure changes
+    /// nothing.
     async fn ask_window(&mut self, settings: &AcmeSettings, storage: &Storage) {
         let now = (self.now)();
         if self.ask_window_at.is_some_and(|at| now < at) {

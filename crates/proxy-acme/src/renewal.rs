@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 /// Delay after the first failure; four times as long after each further one.
 const FIRST_RETRY: Duration = Duration::from_mins(1);
 const RETRY_FACTOR: u32 = 4;
-/// Longest delay between two attempts, unless the authority asks for a longer one.
+/// Maximum delay between two attempts, unless the authority requests a longer one.
 const MAX_RETRY: Duration = Duration::from_hours(6);
 /// Longest delay that the authority can ask for.
 const MAX_ASKED: Duration = Duration::from_hours(7 * 24);
@@ -24,7 +24,7 @@ pub(crate) struct Validity {
     pub(crate) not_after: SystemTime,
 }
 
-/// The window in which the authority asks for a renewal. [RFC 9773 §4.2]
+/// The window in which the authority requests a renewal. [RFC 9773 §4.2]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) start: SystemTime,

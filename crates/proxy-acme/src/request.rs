@@ -37,8 +37,8 @@ pub(crate) fn signing_request(
     })
 }
 
-/// The certificate that proves control over `host`, with its key. `digest` is that of the key
-/// authorization. [RFC 8737 §3]
+/// The certificate that proves control over `host`, with its key. `digest` is the key
+/// authorization's. [RFC 8737 §3]
 pub(crate) fn challenge_certificate(
     host: &str,
     digest: &[u8; 32],

@@ -11,7 +11,7 @@ pub struct AcmeSettings {
     pub hosts: Vec<String>,
     /// URL of the authority's directory.
     pub directory: String,
-    /// Roots for the authority's own server, PEM; `None` for those of the system.
+    /// Root certificates for the authority's own server, PEM; `None` for the system's.
     pub directory_ca_file: Option<PathBuf>,
     /// Address for the authority's notices.
     pub email: String,

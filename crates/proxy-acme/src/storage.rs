@@ -23,8 +23,8 @@ pub struct Storage {
     name: String,
 }
 
-/// The right to speak to the authority, for one process at a time. Drop gives it back, as does the end of
-/// the process.
+/// The right to contact the authority, for one process at a time. Released by drop, and by the end
+/// of the process.
 #[derive(Debug)]
 pub(crate) struct StorageLock {
     _file: File,

@@ -74,7 +74,7 @@ impl Access {
     }
 }
 
-/// Returns true if a request is for the page for browsers, which reads alone.
+/// Returns true for a request of the page for browsers, which only reads.
 pub(crate) fn is_page(head: &Parts) -> bool {
     head.uri.path() == PAGE_PATH && (head.method == Method::GET || head.method == Method::HEAD)
 }
@@ -102,7 +102,7 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
         .then(|| rest.trim_ascii())
 }
 
-/// The password of Basic authentication; the user is not looked at. [RFC 7617 §2]
+/// The password of Basic authentication; the user is ignored. [RFC 7617 §2]
 fn password(value: &HeaderValue) -> Option<Vec<u8>> {
     let (scheme, rest) = value.as_bytes().split_at_checked("Basic ".len())?;
     let is_basic = scheme.eq_ignore_ascii_case(b"Basic ");
@@ -114,8 +114,8 @@ fn password(value: &HeaderValue) -> Option<Vec<u8>> {
     Some(pair.get(colon + 1..)?.to_vec())
 }
 
-/// Returns true if the request's host is an IP address or `localhost`. A request without a host
-/// does not come from a browser.
+/// Returns true if the request's host is an IP address or `localhost`. A request without a host was
+/// not sent by a browser.
 fn is_local(head: &Parts) -> bool {
     let named = match head.uri.authority() {
         Some(authority) => Some(authority.as_str().as_bytes()),

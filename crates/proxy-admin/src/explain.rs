@@ -46,7 +46,7 @@ fn text<'m>(members: &'m Map<String, Value>, name: &str) -> Result<Option<&'m st
     }
 }
 
-/// `{"name": "value"}`, where a list stands for several fields of a name.
+/// `{"name": "value"}`, where a list is a repeated field.
 fn headers(members: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
     let wrong = || "`headers` is an object of names with a text or a list of texts".to_owned();
     let written = match members.get("headers") {

@@ -22,7 +22,7 @@ pub(crate) fn members_of(body: &[u8]) -> Result<Map<String, Value>, String> {
     Ok(members)
 }
 
-/// An object without a name that is there twice.
+/// An object without duplicate names.
 struct Members(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Members {

@@ -2,8 +2,8 @@
 //! configuration.
 //!
 //! [`serve`] answers requests at one listening socket, from an [`AdminState`] that all sockets
-//! share, if the socket's [`Access`] authorizes them. It runs beside other work on the control
-//! thread and never accesses a worker.
+//! share, if the socket's [`Access`] authorizes them. It runs concurrently on the control thread
+//! and never accesses a worker.
 
 mod json_body;
 

@@ -175,7 +175,7 @@ impl Connections {
     async fn finish(mut self) {
         self.stopping.send_replace(true);
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        // Tasks that have not ended by then are dropped, which closes their connections.
+        // Tasks still running then are dropped, which closes their connections.
         drop(timeout(DRAIN_TIME, all).await);
     }
 }

@@ -33,11 +33,11 @@ pub struct Sources {
     pub lifecycle: Arc<Lifecycle>,
     /// Metrics of the workers.
     pub registry: Arc<Registry>,
-    /// Whether the process uses too much memory.
+    /// State of the process-wide memory limit.
     pub memory: Arc<MemoryLimit>,
-    /// Told when a target was changed here: all workers are to look again.
+    /// Notified when a target was changed here: all workers read the targets again.
     pub health_changes: Arc<Notify>,
-    /// Counts those changes, for workers that choose a target before they are told.
+    /// Counts those changes, for workers that choose a target before they are notified.
     pub target_changes: Arc<TargetChanges>,
     /// Recorded requests, as lines.
     pub recording: Arc<LineRing>,

@@ -18,8 +18,8 @@ struct TargetPatch {
     draining: Option<bool>,
 }
 
-/// Changes a target of the plan in force and lets every worker look again. Gives the target's entry, as it
-/// is in `/admin/upstreams`.
+/// Changes a target of the active plan and notifies every worker. Returns the target's entry, as in
+/// `/admin/upstreams`.
 pub(crate) fn apply(
     state: &AdminState,
     (upstream, address): (&str, &str),
@@ -41,7 +41,7 @@ pub(crate) fn apply(
             target.state.drain(draining);
         }
     }
-    // The answer comes after the change is in force.
+    // The change is active before the response is sent.
     state.sources.target_changes.note();
     state.sources.health_changes.notify_one();
     let snapshot = state.sources.registry.snapshot();

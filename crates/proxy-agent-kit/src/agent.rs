@@ -10,7 +10,7 @@ use thiserror::Error;
 /// The answer to an event.
 pub type Answer = Decision;
 
-/// The agent could not decide. The proxy treats the request as the agent's `failure-mode` says.
+/// The agent could not decide. The proxy applies the agent's `failure-mode`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct AgentFailure(pub String);
@@ -23,8 +23,8 @@ pub trait Agent: Send + Sync + 'static {
     /// Name and version, for the proxy's log.
     fn name(&self) -> &str;
 
-    /// The events that the agent wants beside the heads of requests. The kit asks for completions by
-    /// itself where there are later events, in order to drop the state.
+    /// Events that the agent requests in addition to the heads of requests. If there are later
+    /// events, the kit itself requests completions too, in order to drop the state.
     fn wants(&self) -> Wants {
         Wants::default()
     }
@@ -73,12 +73,12 @@ pub trait Agent: Send + Sync + 'static {
     }
 }
 
-/// The request goes on as it is.
+/// Continue with the request unchanged.
 pub fn allow() -> Answer {
     Decision::Allow(Allow::default())
 }
 
-/// The request is refused with 403 `WAF_BLOCKED`; the reason goes into the log alone.
+/// Refuses the request with 403 `WAF_BLOCKED`; the reason is only logged.
 pub fn block(reason: impl Into<String>) -> Answer {
     Decision::Block(Block {
         reason: Some(reason.into()),
@@ -95,7 +95,7 @@ pub fn redirect(location: impl Into<Text<'static>>) -> Answer {
     })
 }
 
-/// The client has to authenticate: 401 with a `www-authenticate`. The reason goes into the log alone.
+/// The client has to authenticate: 401 with a `www-authenticate`. The reason is only logged.
 pub fn challenge(scheme: impl Into<Text<'static>>, reason: impl Into<String>) -> Answer {
     Decision::Challenge(Challenge {
         challenges: vec![scheme.into()],

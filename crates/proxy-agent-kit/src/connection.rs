@@ -29,7 +29,7 @@ enum ConnectionError {
     Version,
 }
 
-/// Bytes read and not yet decoded, and what was agreed.
+/// Bytes read and not yet decoded, and the result of the handshake.
 struct Wire {
     stream: UnixStream,
     input: Vec<u8>,
@@ -40,7 +40,7 @@ struct Wire {
     encoding: Encoding,
 }
 
-/// Serves a connection to its end. The proxy learns why it was closed.
+/// Serves a connection to its end. Reports the cause of the close to the proxy.
 pub(crate) async fn serve<A: Agent>(
     agent: Arc<A>,
     stream: UnixStream,
@@ -111,7 +111,7 @@ async fn drain_begins(drained: &mut watch::Receiver<bool>) {
     drop(drained.wait_for(|drained| *drained).await);
 }
 
-/// Without completions the kit could not tell when a request with later events is over.
+/// Without completions the kit could not detect the end of a request with later events.
 fn with_completion(wants: Wants) -> Wants {
     let bodies = [wants.request_body, wants.response_body];
     let is_later = wants.response_headers || bodies.iter().any(|mode| *mode != BodyMode::None);
@@ -167,8 +167,8 @@ impl Wire {
         }
     }
 
-    /// A decision that is longer than the proxy accepts becomes a failure of its request; a denial stands,
-    /// without its body and its fields.
+    /// A decision that is longer than the proxy accepts becomes a failure of its request; a denial
+    /// is kept, without its body and its fields.
     async fn send_answer(&mut self, answer: AgentMessage<'static>) -> Result<(), ConnectionError> {
         let sent = self.send(&answer).await;
         let Err(ConnectionError::Encode(error)) = sent else {

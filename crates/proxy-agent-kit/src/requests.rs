@@ -24,7 +24,7 @@ struct Done<S> {
 enum Slot<S> {
     /// Between two events.
     Idle(S),
-    /// Between two parts of a buffered body, with those so far.
+    /// Between two parts of a buffered body, with the earlier parts.
     Receiving(S, Vec<u8>),
     /// A handler runs.
     Busy(AbortHandle),
@@ -129,7 +129,7 @@ impl<A: Agent> Requests<A> {
         }
     }
 
-    /// The end of the next handler, with its answer if it has one. Never ready while none runs. Cancel
+    /// The end of the next handler, with its optional answer. Never ready while none runs. Cancel
     /// safe.
     pub(crate) async fn answer(&mut self) -> Option<AgentMessage<'static>> {
         let Some(ended) = self.handlers.join_next_with_id().await else {

@@ -13,13 +13,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Time for requests in hand after SIGTERM.
+/// Grace period for current requests after SIGTERM.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// Pause after a failed accept, such as one for want of descriptors.
+/// Pause after a failed accept, such as for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves the agent at a socket until SIGTERM or SIGINT. Then the proxy is told to send no further
-/// requests, and those in hand are decided.
+/// Serves the agent at a socket until SIGTERM or SIGINT. Then it signals the proxy to send no
+/// further requests, and decides the current ones.
 ///
 /// # Errors
 /// The socket cannot be made.

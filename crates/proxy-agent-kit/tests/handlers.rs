@@ -21,7 +21,7 @@ use tokio::task::{JoinHandle, yield_now};
 const LIMIT: usize = 1 << 20;
 const MAX_DECISION_BYTES: usize = 4096;
 
-/// Does as the request's target says.
+/// Follows instructions in the request's target.
 struct Obedient {
     request_body: BodyMode,
     /// Requests with a state.
@@ -104,7 +104,7 @@ impl Proxy {
         Self::start_with(BodyMode::Chunks).await
     }
 
-    /// The agent wants bodies of requests so.
+    /// The mode in which the agent requests bodies.
     async fn start_with(request_body: BodyMode) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.sock");

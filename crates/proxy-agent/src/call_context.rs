@@ -6,8 +6,8 @@ use std::cell::Cell;
 /// Facts of a call that outlive its future, which may be dropped before it is ready.
 #[derive(Debug, Default)]
 pub struct CallContext {
-    /// The denial that stands though the call has failed or was dropped.
+    /// A denial that was read before the call failed or was dropped, and is still valid.
     pub denial: EarlyDenial,
-    /// The call is dropped because the agent's time is over. Set before that.
+    /// Set before the call is dropped for the agent's timeout.
     pub has_expired: Cell<bool>,
 }

@@ -1,4 +1,4 @@
-//! One worker's access to one agent, whatever protocol it speaks.
+//! One worker's access to one agent, for every protocol.
 
 use crate::call_context::CallContext;
 use crate::error::CallError;
@@ -45,9 +45,9 @@ impl AgentClient {
         &self.endpoint
     }
 
-    /// Asks about the head of a request, at the time `now` since the worker's start. `head` has the id
-    /// and the number of events replaced. `upstream` is that of an agent without a Unix socket. A call that fails or is dropped leaves a denial that stands
-    /// all the same in `context`.
+    /// Requests a decision on the head of a request, at the time `now` since the worker's start.
+    /// `head` has the id and the number of events replaced. `upstream` is the agent's, for one
+    /// without a Unix socket. A denial read before a call fails or is dropped is kept in `context`.
     ///
     /// # Errors
     /// There is no decision.

@@ -63,7 +63,7 @@ struct State {
     sessions: usize,
     /// Calls in `waiting` about a large body.
     large_bodies: usize,
-    /// Answers that may come to calls that were given up.
+    /// Number of answers that may still arrive for abandoned calls.
     late: u32,
     /// Timed-out calls since the agent last sent a byte.
     expired: u32,
@@ -135,7 +135,7 @@ impl Connection {
         0 < state.large_bodies || BUSY_UNSENT_BYTES < state.outbox.unsent()
     }
 
-    /// Returns true if the agent wants bodies of requests; `None` before the handshake.
+    /// Returns true if the agent requests bodies of requests; `None` before the handshake.
     pub(crate) fn wants_bodies(&self) -> Option<bool> {
         match &self.state.borrow().phase {
             Phase::Ready(agreement) => Some(agreement.wants.request_body != BodyMode::None),
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if the handshake is over and the connection open.
+    /// Returns true if the connection is open after its handshake.
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self.state.borrow().phase, Phase::Ready(_))
     }
@@ -199,7 +199,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if the agent takes no further requests, and knows the end of all it has.
+    /// Returns true if the agent accepts no further requests, and the current ones have ended.
     pub(crate) fn is_drained(&self) -> bool {
         let state = self.state.borrow();
         let is_draining = matches!(&state.phase, Phase::Ready(agreement) if agreement.draining);
@@ -227,8 +227,7 @@ impl Connection {
         Ok(receiver)
     }
 
-    /// Sends an event after those that have waited longer, when the agent has read enough of what was
-    /// sent before.
+    /// Sends an event in turn, when the agent has read enough of the earlier ones.
     pub(crate) async fn send_in_turn(&self, event: &ProxyMessage<'_>) -> Result<(), CallError> {
         // Closed with the connection.
         let turn = self.turn.acquire().await.map_err(|_| self.end())?;
@@ -240,8 +239,8 @@ impl Connection {
         sent
     }
 
-    /// Sends `message` at once. Without a turn this is for the end of a request alone: small, and once
-    /// for each request, so that what is unsent stays bounded.
+    /// Sends `message` at once. Only the end of a request is sent out of turn: small, and once per
+    /// request, so that unsent data stays bounded.
     pub(crate) fn send(&self, message: &ProxyMessage<'_>) -> Result<(), CallError> {
         {
             let mut state = self.state.borrow_mut();
@@ -258,8 +257,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives up the call of request `id`, if it has no answer yet. `has_expired` says that the agent's
-    /// time was over. Returns whether a denial has begun to arrive.
+    /// Abandons the call of request `id`, if it is unanswered. `has_expired` is true for the
+    /// agent's timeout. Returns true if a denial has begun to arrive.
     pub(crate) fn give_up(&self, id: RequestId, has_expired: bool) -> bool {
         let mut state = self.state.borrow_mut();
         let Some(Waiting { is_denied, .. }) = state.take(id) else {
@@ -277,9 +276,9 @@ impl Connection {
         is_denied
     }
 
-    /// Tells the agent that request `id` does not concern it any more.
+    /// Notifies the agent that request `id` has ended for it.
     pub(crate) fn cancel(&self, id: RequestId) {
-        // Nothing is sent on a closed connection.
+        // A closed connection needs no notification.
         self.send(&ProxyMessage::Cancel(Cancel { id }))
             .unwrap_or_default();
     }
@@ -305,7 +304,7 @@ impl Connection {
             } else {
                 Err(error.clone())
             };
-            // The caller may be gone.
+            // The receiver is dropped if the call was cancelled.
             answer.send(result).unwrap_or_default();
         }
         self.changed.notify_waiters();
@@ -371,7 +370,7 @@ impl Connection {
         }
     }
 
-    /// Writes what the socket takes. Returns whether that is all.
+    /// Writes as much as the socket accepts. Returns true if nothing remains.
     pub(crate) fn flush(&self) -> io::Result<bool> {
         let stream = self.stream.borrow();
         let Some(stream) = stream.as_ref() else {
@@ -420,8 +419,8 @@ impl Connection {
         }
     }
 
-    /// Answers the call of request `id` alone, from the beginning of a decision of which the rest is
-    /// wrong: a denial stands, anything else fails with `error`.
+    /// Answers the call of request `id` from the beginning of a decision with a faulty remainder: a
+    /// denial is valid, anything else fails with `error`.
     pub(crate) fn answer_prefix(
         &self,
         id: RequestId,
@@ -434,7 +433,8 @@ impl Connection {
         self.answer((id, None), Err(error))
     }
 
-    /// Notes that a denial has begun to arrive: it stands if the rest does not come.
+    /// Records that a denial has begun to arrive: it is valid even if the remainder does not
+    /// arrive.
     pub(crate) fn note_denial(&self, prefix: DecisionPrefix) {
         let mut state = self.state.borrow_mut();
         let id = prefix.id.filter(|_| prefix.denies);
@@ -498,7 +498,7 @@ impl State {
     }
 }
 
-/// Length of the body in `event`; 0 if it has none.
+/// Length of the body in `event`; 0 without one.
 fn body_bytes(event: &ProxyMessage<'_>) -> usize {
     match event {
         ProxyMessage::RequestBody(chunk) | ProxyMessage::ResponseBody(chunk) => {
@@ -513,7 +513,7 @@ fn body_bytes(event: &ProxyMessage<'_>) -> usize {
     }
 }
 
-/// Refuses an agent that asks for events which its configuration does not list.
+/// Refuses an agent that requests events which its configuration does not list.
 fn check_wants(wants: Wants, endpoint: &AgentEndpoint) -> Result<(), CallError> {
     use proxy_model::AgentEventKind;
     let wanted = [

@@ -3,8 +3,8 @@
 use agent_protocol::{Block, Decision};
 use std::cell::RefCell;
 
-/// The denial at the beginning of an answer that is not whole. It stands whatever becomes of the rest: a body that
-/// is too large, stalls or breaks off is left out.
+/// The denial at the beginning of an incomplete answer. It is valid regardless of the remainder: a
+/// body that is too large, stalls or breaks off is omitted.
 #[derive(Debug, Default)]
 pub struct EarlyDenial(RefCell<Option<Decision>>);
 
@@ -14,7 +14,7 @@ impl EarlyDenial {
         self.0.take()
     }
 
-    /// Keeps `decision`, unless one is known, which may say more.
+    /// Stores `decision`, unless a more complete one is stored.
     pub(crate) fn set(&self, decision: Decision) {
         self.0.borrow_mut().get_or_insert(decision);
     }

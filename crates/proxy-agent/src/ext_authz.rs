@@ -33,7 +33,7 @@ const PREFIX_BYTES: usize = 5;
 pub(crate) struct ExtAuthzClient {
     endpoint: Arc<AgentEndpoint>,
     connection: RefCell<Option<GrpcConnection>>,
-    /// Connections opened so far.
+    /// Number of connections opened.
     opened: Cell<usize>,
 }
 
@@ -127,7 +127,7 @@ impl ExtAuthzClient {
             .await
             .map_err(|error| CallError::Unreachable(error.to_string()))?;
         tokio::task::spawn_local(async move {
-            // The request that fails with it tells the cause.
+            // The failing request reports the cause.
             connection.await.unwrap_or_default();
         });
         Ok(GrpcConnection {
@@ -169,14 +169,14 @@ impl ExtAuthzClient {
     }
 }
 
-/// A message that is being read. Dropped before it is whole, a denial at its beginning stands.
+/// A message being read. If it is dropped incomplete, a denial at its beginning is valid.
 struct IncomingMessage<'d> {
     bytes: Vec<u8>,
     denial: &'d EarlyDenial,
 }
 
 impl IncomingMessage<'_> {
-    /// Appends `data`, as far as `limit` goes.
+    /// Appends `data`, up to `limit`.
     fn push(&mut self, data: &[u8], limit: usize) -> Result<(), CallError> {
         let room = limit.saturating_sub(self.bytes.len());
         let fitting = data.get(..room).unwrap_or(data);
@@ -188,7 +188,7 @@ impl IncomingMessage<'_> {
         Ok(())
     }
 
-    /// The message, if all of it is there.
+    /// The message, if it is complete.
     fn whole(&self) -> Option<&[u8]> {
         let (prefix, message) = self.bytes.split_first_chunk::<PREFIX_BYTES>()?;
         let [_, length @ ..] = *prefix;
@@ -265,8 +265,8 @@ fn decision(head: &RequestHeaders<'_>, response: CheckResponse) -> Result<Decisi
     Ok(Decision::Allow(allow))
 }
 
-/// Fields that no agent may change are left as they are, as Envoy does. A field that cannot be sent is a bad
-/// reply: without it, the client's own field of the name would pass for the agent's.
+/// Protected fields are left unchanged, as in Envoy. An invalid field is a bad reply: without it,
+/// the client's own field of the name would pass for the agent's.
 fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, CallError> {
     let OkHttpResponse {
         headers,
@@ -294,7 +294,7 @@ fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, C
 /// The value of `append_action`, or of the older `append` if that is present.
 #[derive(Clone, Copy)]
 enum HeaderAction {
-    /// Neither was given: a field of the request is replaced, one of the response is added.
+    /// Unspecified: a field of the request is replaced, one of the response is added.
     Default,
     Add,
     AddIfAbsent,

@@ -31,7 +31,7 @@ const MIN_BUFFER_BYTES: usize = 8_192;
 pub(crate) struct ForwardAuthClient {
     endpoint: Arc<AgentEndpoint>,
     idle: RefCell<Vec<HttpConnection>>,
-    /// Connections opened so far.
+    /// Number of connections opened.
     opened: Cell<usize>,
 }
 
@@ -131,7 +131,7 @@ impl ForwardAuthClient {
             .await
             .map_err(|error| CallError::Unreachable(error.to_string()))?;
         tokio::task::spawn_local(async move {
-            // The request that fails with it tells the cause.
+            // The failing request reports the cause.
             connection.await.unwrap_or_default();
         });
         Ok(HttpConnection {
@@ -254,8 +254,7 @@ fn plain_headers(headers: &HeaderMap) -> Vec<Header<'static>> {
     plain.collect()
 }
 
-/// Returns true if `Connection` names the field: it was meant for the proxy alone. [RFC 9110
-/// §7.6.1]
+/// Returns true if `Connection` names the field: it is for the proxy only. [RFC 9110 §7.6.1]
 fn is_of_the_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
     let lines = headers.get_all(CONNECTION).iter();
     let mut options = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));

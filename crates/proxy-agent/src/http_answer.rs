@@ -1,4 +1,4 @@
-//! Answers of agents that speak HTTP.
+//! Answers of agents with HTTP protocols.
 
 use crate::error::CallError;
 use agent_protocol::{Block, BodyData, Challenge, Decision, Header, Redirect};

@@ -1,4 +1,4 @@
-//! The connections of one worker to an agent that speaks the proxy's own protocol.
+//! The connections of one worker to an agent with the proxy's own protocol.
 
 use crate::call_context::CallContext;
 use crate::connection::{Connection, driver};
@@ -48,9 +48,9 @@ impl NativeClient {
     /// Asks about the head of a request, at the time `now` since the worker's start. `head` has the id
     /// and the number of events replaced.
     ///
-    /// A request that was sent on a connection which ends before it was answered is sent again once, on
-    /// another one: an agent may restart at any time. So is one that waited for a further connection
-    /// which cannot be opened.
+    /// A request whose connection ends before it is answered is sent again once, on another
+    /// connection: an agent may restart at any time. The same applies to one that waited for a
+    /// further connection that fails.
     ///
     /// # Errors
     /// There is no decision.
@@ -80,7 +80,7 @@ impl NativeClient {
         connections.iter().any(|one| one.is_ready())
     }
 
-    /// The connection for a new request. A further one is opened when all that it may use are busy.
+    /// The connection for a new request. A further one is opened if all permitted ones are busy.
     fn connection(&self, now: Duration, has_body: bool) -> Result<Rc<Connection>, CallError> {
         let mut connections = self.connections.borrow_mut();
         self.remove_ended(&mut connections, now);

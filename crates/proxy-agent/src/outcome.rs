@@ -1,4 +1,4 @@
-//! Everything that may come of asking an agent, in one table.
+//! All outcomes of calling an agent, in one table.
 
 use proxy_errors::Reason;
 use std::fmt::Write;
@@ -24,13 +24,13 @@ pub enum AgentOutcome {
     BreakerOpen,
     /// `max-agent-queue-depth` calls have no answer.
     QueueFull,
-    /// It has too much to do.
+    /// It is overloaded.
     Overloaded,
     /// Its answer is wrong.
     BadReply,
-    /// It speaks HTTP, and answers 5xx.
+    /// It has an HTTP protocol, and answers 5xx.
     ServerError,
-    /// The request's own time is over.
+    /// The request's own timeout expired.
     RequestTimeout,
     /// The body is larger than it may see.
     Oversize,

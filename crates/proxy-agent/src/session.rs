@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use tokio::sync::oneshot;
 
-/// One request on one connection to an agent. Dropped before [`Session::complete`], it tells the agent
-/// that the request does not concern it any more.
+/// One request on one connection to an agent. If dropped before [`Session::complete`], it notifies
+/// the agent that the request has ended.
 #[derive(Debug)]
 pub struct Session {
     connection: Rc<Connection>,
@@ -30,7 +30,7 @@ pub struct Session {
 pub struct HeadAnswer {
     /// The decision.
     pub decision: Decision,
-    /// The session; `None` for protocols that know heads of requests alone.
+    /// The session; `None` for protocols limited to heads of requests.
     pub session: Option<Session>,
 }
 
@@ -44,7 +44,7 @@ impl From<Decision> for HeadAnswer {
     }
 }
 
-/// A call without an answer. Dropped, it is given up, and a denial that has begun stands.
+/// A call without an answer. If dropped, it is abandoned, and a partial denial stays valid.
 struct PendingCall<'s> {
     session: &'s Session,
     context: &'s CallContext,
@@ -87,8 +87,8 @@ impl Session {
         (self.id, self.next_seq)
     }
 
-    /// Sends `event`, which has the number of [`Self::next_event`], and waits for the decision. A call
-    /// that is dropped leaves a denial that stands all the same in `context`.
+    /// Sends `event`, which has the number of [`Self::next_event`], and waits for the decision. A
+    /// denial read before the call is dropped is kept in `context`.
     ///
     /// # Errors
     /// There is none.
@@ -173,7 +173,7 @@ impl Session {
                 .any(|mode| *mode != BodyMode::None)
     }
 
-    /// Tells the agent how the request ended.
+    /// Reports the end of the request to the agent.
     pub fn complete(mut self, completion: Completion<'_>) {
         if !self.wants.completion {
             return;
@@ -183,7 +183,7 @@ impl Session {
             id: self.id,
             ..completion
         };
-        // Nothing is sent on a closed connection.
+        // A closed connection needs no notification.
         let message = ProxyMessage::Completion(completion);
         self.connection.send(&message).unwrap_or_default();
     }

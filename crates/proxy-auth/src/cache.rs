@@ -34,8 +34,8 @@ impl CredentialCache {
         }
     }
 
-    /// The digest of `credentials` as sent by `client`: what one client proved says nothing about guesses of
-    /// another one.
+    /// The digest of `credentials` as sent by `client`: proof by one client does not validate
+    /// another client's guesses.
     #[must_use]
     pub fn digest(
         &self,

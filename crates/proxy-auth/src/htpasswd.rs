@@ -12,8 +12,8 @@ pub struct HtpasswdError {
     pub hash: Option<PasswordHashError>,
 }
 
-/// Reads `user:hash`, one a line; `#` begins a comment line, and what follows a second colon is ignored, as by
-/// Apache.
+/// Parses `user:hash`, one per line; `#` begins a comment line, and text after a second colon is
+/// ignored, as by Apache.
 ///
 /// # Errors
 /// [`HtpasswdError`] of the first line that is not taken.

@@ -1,7 +1,7 @@
 //! JSON Web Tokens in the compact form of a signature. [RFC 7515, RFC 7519]
 //!
-//! The library verifies signatures. These modules choose the key, and refuse what the library accepts: critical
-//! extensions, keys that do not fit their algorithm, short keys.
+//! The library verifies signatures. These modules choose the key, and refuse inputs that the
+//! library accepts: critical extensions, keys that do not match their algorithm, short keys.
 
 mod algorithm;
 mod claims;

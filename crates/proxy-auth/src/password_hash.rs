@@ -29,7 +29,7 @@ enum Scheme {
 /// The reason why a text is not taken as the hash of a password. It never contains the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordHashError {
-    /// It has the form of no hash: probably a password.
+    /// It is in no known format of hashes: probably a password.
     #[error("this is no hash of bcrypt or Argon2, and perhaps a password in clear")]
     Clear,
     /// SHA-1, with or without a salt.
@@ -122,7 +122,7 @@ fn check_argon2(text: &str) -> Result<(), PasswordHashError> {
     if hash.salt.is_none() || hash.hash.is_none() {
         return Err(malformed);
     }
-    // An unknown version never matches, and what is missing would be guessed.
+    // An unknown version never matches, and defaults for missing parameters would be guesses.
     let is_known = hash
         .version
         .is_some_and(|version| Version::try_from(version).is_ok());

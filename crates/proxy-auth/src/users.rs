@@ -34,9 +34,8 @@ impl UserTable {
         }
     }
 
-    /// Returns true if the password is the user's. Blocks. For a user that does not exist it takes
-    /// as long as for some user of the table, always the same one: the time does not tell which
-    /// users exist.
+    /// Returns true if the password is the user's. Blocks. For an unknown user it takes the time of
+    /// one fixed user of the table: the time does not reveal which users exist.
     #[must_use]
     pub fn verify(&self, credentials: &BasicCredentials) -> bool {
         let password = credentials.password().as_bytes();

@@ -69,7 +69,7 @@ pub struct Deadline {
     state: Cell<State>,
     /// [`Timer::Total`], if the exchange has one.
     total: Cell<State>,
-    /// The tick at which the watcher is woken whatever timer runs; [`Tick::MAX`] for none.
+    /// The tick at which the watcher is woken for any timer; [`Tick::MAX`] for none.
     alarm: Cell<Tick>,
     waker: Cell<Option<Waker>>,
 }
@@ -181,7 +181,7 @@ impl Deadline {
         expired(self.total.get()).or_else(|| expired(self.state.get()))
     }
 
-    /// Wakes the watcher once at `at`, whatever timer runs then.
+    /// Wakes the watcher once at `at`, independent of the running timer.
     pub fn set_alarm(&self, at: Tick) {
         self.alarm.set(at);
     }

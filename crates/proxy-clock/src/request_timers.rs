@@ -6,7 +6,7 @@ use crate::min_data_rate::MinDataRate;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Starts and stops the timers of one exchange on its deadline, beside [`Timer::Total`].
+/// Starts and stops the timers of one exchange on its deadline, in addition to [`Timer::Total`].
 #[derive(Clone, Debug)]
 pub struct RequestTimers {
     clock: Rc<Clock>,

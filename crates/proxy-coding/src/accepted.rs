@@ -9,8 +9,8 @@ use http::header::{ACCEPT_ENCODING, HeaderMap};
 pub struct Accepted([Option<Coding>; 3]);
 
 impl Accepted {
-    /// Codings that the `Accept-Encoding` of `headers` accepts. Of equal weights the one that `preferred`
-    /// lists first goes first; a coding that is not listed is not taken.
+    /// Codings accepted by the `Accept-Encoding` of `headers`. Equal weights are ordered by
+    /// `preferred`; an unlisted coding is not used.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap, preferred: &[Coding]) -> Self {
         let lines = || headers.get_all(ACCEPT_ENCODING).iter();

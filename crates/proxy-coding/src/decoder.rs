@@ -10,7 +10,7 @@ use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, InBuffer, Operation,
 /// `limits { max-decompression-ratio; max-decompressed-size-bytes }`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DecodingLimits {
-    /// Most decompressed bytes for each compressed one, of all that has been pushed.
+    /// Maximum ratio of decompressed to compressed bytes, over the whole body.
     pub max_ratio: f64,
     /// Most decompressed bytes of one body.
     pub max_bytes: u64,
@@ -31,7 +31,7 @@ pub enum DecodingError {
     Size {
         /// The limit, in bytes.
         limit: u64,
-        /// Decompressed bytes so far.
+        /// Number of decompressed bytes.
         current: u64,
     },
     /// The content is larger than `max-decompression-ratio` allows.
@@ -39,7 +39,7 @@ pub enum DecodingError {
     Ratio {
         /// The limit, rounded down.
         limit: u64,
-        /// The ratio so far, rounded up.
+        /// The current ratio, rounded up.
         current: u64,
     },
     /// The bytes are not of the coding, or end too early.
@@ -50,7 +50,7 @@ pub enum DecodingError {
     Unsupported,
 }
 
-/// The content so far, and the bounds that it keeps.
+/// The decompressed content, with its limits.
 struct Content {
     out: Vec<u8>,
     compressed: u64,
@@ -149,7 +149,7 @@ impl Decoder {
     /// Hands the rest of the content to `take`, behind the last piece.
     ///
     /// # Errors
-    /// The body ends too early, or is over a limit.
+    /// The body is truncated, or exceeds a limit.
     pub fn finish(mut self, mut take: impl FnMut(&[u8])) -> Result<(), DecodingError> {
         self.end(&mut take)
     }

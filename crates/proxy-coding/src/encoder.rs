@@ -32,8 +32,8 @@ enum Writer {
     Zstd(ZstdEncoder<'static, Vec<u8>>),
 }
 
-/// Binary logarithm of the bytes that brotli and zstd look back, and of the size of zstd's tables. Their
-/// own defaults take more than 10 MiB for each body.
+/// Binary logarithm of the window of brotli and zstd in bytes, and of the size of zstd's tables.
+/// Their own defaults take more than 10 MiB for each body.
 const WINDOW_BITS: u8 = 17;
 /// Output that brotli gathers, in bytes.
 const BROTLI_BUFFER_BYTES: usize = 4_096;
@@ -93,7 +93,7 @@ impl Encoder {
         self.unflushed
     }
 
-    /// Returns all that was pushed and not returned yet, so that a receiver can decode it now.
+    /// Returns all pending output, so that a receiver can decode everything pushed until now.
     ///
     /// # Errors
     /// The library's own.

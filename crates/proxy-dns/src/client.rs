@@ -18,7 +18,7 @@ use tokio::time::timeout;
 /// Maximum number of addresses of one name; more are left out.
 pub(crate) const MAX_ADDRESSES: usize = 256;
 
-/// Maximum number of concurrent look-ups. One without an answer does not delay the rest.
+/// Maximum number of concurrent look-ups. An unanswered one does not delay the others.
 const MAX_LOOK_UPS: usize = 256;
 
 /// The result of a look-up.
@@ -52,8 +52,8 @@ impl Client {
         &self.settings
     }
 
-    /// Looks `name` up. Addresses of the `known` answer are kept where a part of the answer fails,
-    /// and if there are too many.
+    /// Resolves `name`. Addresses of the `known` answer are kept if a part of the answer fails, and
+    /// if there are too many.
     pub(crate) async fn look_up(
         self: &Arc<Self>,
         name: &TargetAddress,

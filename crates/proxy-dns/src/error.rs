@@ -10,7 +10,7 @@ pub enum LookUpError {
     /// The name does not exist, or has no records of the kind.
     #[error("no such name, or it has no address")]
     NoRecords,
-    /// The SRV records say that the service does not exist here. [RFC 2782]
+    /// The SRV records state that the service does not exist here.
     #[error("the service does not exist")]
     NoService,
     /// No name server is configured, or `/etc/resolv.conf` cannot be read.

@@ -17,8 +17,8 @@ pub(crate) struct HostLookUp {
     pub(crate) ttl: Duration,
 }
 
-/// The addresses of `host`, of both families. If the look-up of one family fails and the other's does
-/// not, the `known` addresses of that family are kept.
+/// The addresses of `host`, of both families. If the look-up of one family fails and the other's
+/// succeeds, the `known` addresses of the failed family are kept.
 pub(crate) async fn look_up(
     files: &SystemFiles,
     host: &str,
@@ -54,7 +54,7 @@ pub(crate) async fn look_up(
     }
     let has_answer = !addresses.is_empty() && ttl > Duration::ZERO;
     match first_error {
-        // Nothing but what was known before: the look-up has failed.
+        // Only `known` addresses: the look-up has failed.
         Some(error) if addresses.iter().all(|ip| known.contains(ip)) => Err(error),
         None if !has_answer && addresses.is_empty() => Err(LookUpError::NoRecords),
         Some(_) | None => Ok(HostLookUp {
@@ -95,7 +95,7 @@ fn hosts_file_addresses(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
     addresses.collect()
 }
 
-/// The addresses to which the system has a route; all if it has none to any of them. Connecting a
+/// The addresses that the system has a route to; all if it has none to any of them. Connecting a
 /// UDP socket sends nothing. [RFC 6724 §5, rule 1]
 fn reachable(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let (has, lacks): (Vec<_>, Vec<_>) = addresses.into_iter().partition(has_route);

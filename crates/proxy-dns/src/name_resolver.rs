@@ -1,4 +1,4 @@
-//! Look-ups of names: once, and again when their answers expire.
+//! Resolution of names: once, and again when their answers expire.
 
 use crate::client::{Client, LookUp};
 use crate::error::LookUpError;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
-/// Looks names up. Clones share a bound on concurrent look-ups, and what was read of the system's files.
+/// Resolves names. Clones share a bound on concurrent look-ups, and the parsed system files.
 #[derive(Clone)]
 pub struct NameResolver(Arc<Client>);
 
@@ -46,8 +46,8 @@ impl NameResolver {
         self.0.settings()
     }
 
-    /// Looks `names` up, all side by side; those without an answer `within` this time have failed. Each
-    /// look-up is a task that ends with this call, so that a panic fails one name alone.
+    /// Resolves `names` concurrently; a name unanswered `within` this time has failed. Each look-up
+    /// is a task that ends with this call, so that a panic fails one name only.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -83,7 +83,7 @@ impl NameResolver {
         answers.collect()
     }
 
-    /// Looks `name` up again whenever its last answer expires, beginning with `first` or else at once,
+    /// Resolves `name` whenever its last answer expires, beginning with `first` or else at once,
     /// and sends each result, until the receiver of `answers` is dropped.
     pub async fn follow(self, name: TargetAddress, first: Option<LookUp>, answers: Sender<Answer>) {
         let rest = first.as_ref().map(|first| first.rest);

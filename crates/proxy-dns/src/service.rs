@@ -17,8 +17,8 @@ const MAX_RECORDS: usize = 64;
 /// The highest weight of a target.
 const MAX_WEIGHT: u32 = 10_000;
 
-/// The addresses of the records with the lowest priority that have any. Where a host fails and there
-/// is a `known` answer, the look-up fails as a whole.
+/// The addresses of the records with the lowest priority that has any. If a host fails and there is
+/// a `known` answer, the look-up fails as a whole.
 pub(crate) async fn look_up(
     files: &SystemFiles,
     service: &str,

@@ -6,13 +6,13 @@ use std::time::Duration;
 /// Settings of look-ups.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResolverSettings {
-    /// Name servers; none takes those of `/etc/resolv.conf`.
+    /// Name servers; empty for the ones of `/etc/resolv.conf`.
     pub name_servers: Vec<SocketAddr>,
     /// Maximum time of a look-up.
     pub timeout: Duration,
-    /// Least time from one look-up of a name to the next.
+    /// Minimum time between two look-ups of a name.
     pub min_ttl: Duration,
-    /// Greatest time from one look-up of a name to the next; a greater `min_ttl` wins.
+    /// Maximum time between two look-ups of a name; a greater `min_ttl` has precedence.
     pub max_ttl: Duration,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct SystemFiles {
     stamps: [Option<Stamp>; 2],
 }
 
-/// Tells whether a file has changed: device, inode, length and time of change.
+/// Detects changes of a file: device, inode, length and time of change.
 type Stamp = (u64, u64, u64, i64, i64);
 
 impl SystemFiles {
@@ -70,7 +70,7 @@ fn resolver(settings: &ResolverSettings) -> Result<TokioResolver, LookUpError> {
     // Two attempts fit into the timeout of the whole.
     options.timeout = options.timeout.min(settings.timeout / 2);
     options.attempts = 1;
-    // Each look-up wants to know the present.
+    // Caching is the caller's: each look-up queries the servers.
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
     options.try_tcp_on_error = true;

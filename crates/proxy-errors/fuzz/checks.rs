@@ -3,7 +3,7 @@
 
 use proxy_errors::{ResponseForm, ServiceForm};
 
-/// `data` is an `Accept`: it matters only if the route does not decide, and HTML goes only to
+/// `data` is an `Accept`: it is used only if the route does not decide, and HTML is sent only to
 /// clients that accept text.
 pub(crate) fn accept(data: &[u8]) {
     let choose = |service| ResponseForm::choose(service, Some(data), None);

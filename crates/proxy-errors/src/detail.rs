@@ -13,7 +13,7 @@ pub enum Detail {
     /// A description: an I/O error, a place in the request, an agent's text.
     Text(Cow<'static, str>),
     /// The name of the component in the configuration (an upstream, an agent, a breaker's
-    /// component, a service), and a description; an empty description stands for the reason's.
+    /// component, a service), and a description; empty for the reason's own.
     Named {
         /// The name in the configuration.
         name: String,
@@ -29,7 +29,7 @@ pub enum Detail {
     },
     /// A limit was exceeded, and counting stopped before the end.
     LimitAtLeast {
-        /// The value so far.
+        /// The current value.
         current: u64,
         /// The maximum.
         limit: u64,

@@ -48,8 +48,8 @@ impl LocalReply {
         }
     }
 
-    /// The bytes of the response for HTTP/1.1, where no request could be read: the connection must be
-    /// closed behind them, and they say so.
+    /// The bytes of an HTTP/1.1 response to an unparsable request: they announce the close, and the
+    /// connection must be closed after them.
     #[must_use]
     pub fn to_closing_message(&self) -> Vec<u8> {
         let (status, reason) = (self.status.as_u16(), status_text(self.status));

@@ -79,7 +79,7 @@ impl Problem {
             | Detail::LimitAtLeast { .. }
             | Detail::After(_) => "",
         };
-        // Clients of the admin interface are operators, and the text is about what they sent.
+        // Clients of the admin interface are operators, and the text describes their own input.
         let is_theirs = reader == Reader::Log || self.reason() == Reason::AdminBodyInvalid;
         match reader {
             _ if is_theirs && !text.is_empty() => text,
@@ -88,7 +88,7 @@ impl Problem {
         }
     }
 
-    /// The part of an upstream's failure that a client may know.
+    /// The part of an upstream's failure that may be disclosed to clients.
     fn side(&self) -> &'static str {
         let answering = matches!(
             self.reason(),

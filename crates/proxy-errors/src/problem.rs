@@ -60,7 +60,7 @@ impl Problem {
         }
     }
 
-    /// The limit that was met is that of `setting`, though most of its reason are of another.
+    /// Sets the setting of the exceeded limit, for a reason with limits of several settings.
     #[must_use]
     pub fn with_setting(self, setting: &'static str) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Problem {
         }
     }
 
-    /// The same without the name of a component, for clients that are not to learn it.
+    /// Removes the name of the component, which clients must not see.
     #[must_use]
     pub fn without_name(&self) -> Self {
         let mut problem = self.clone();

@@ -159,7 +159,7 @@ fn every_type_is_among_the_cases() {
 
 #[test]
 fn no_text_of_the_log_reaches_a_client() {
-    // Only the admin interface has it, and operators are to read what is wrong with their body.
+    // Only the admin interface uses it, and operators must see the fault of their body.
     let by_operators = |reason: &&Reason| **reason == Reason::AdminBodyInvalid;
     for reason in Reason::ALL.iter().filter(|reason| !by_operators(reason)) {
         for detail in [Detail::text(SECRET), Detail::named("shop", SECRET)] {

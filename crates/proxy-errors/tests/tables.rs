@@ -248,8 +248,8 @@ fn retryable_types_are_those_of_the_contract() {
     assert!(!Reason::BreakerOpen.retryable());
 }
 
-/// Reasons for which the target is at fault: always, once it has the whole request, or if it also had its
-/// time. No other reason counts.
+/// Reasons attributed to the target: always, after a complete request, or after a timeout too. No
+/// other reason counts.
 const FAULTS_OF_TARGETS: &[(Blame, &[&str])] = &[
     (
         Blame::Target,

@@ -13,9 +13,8 @@ pub struct FilePath {
 }
 
 impl FilePath {
-    /// The file that a request's path names. `None` for a path that leads out of the root, contains
-    /// an escaped slash, a backslash or a NUL, or names a hidden file. Several slashes count as
-    /// one.
+    /// The file named by a request's path. `None` for a path outside the root, one with an escaped
+    /// slash, a backslash or a NUL, and one that names a hidden file. Several slashes count as one.
     #[must_use]
     pub fn parse(request_path: &str) -> Option<Self> {
         let canonical = canonical_path(request_path).ok()?;

@@ -15,9 +15,9 @@ pub fn is_host(text: &[u8]) -> bool {
 
 /// State of reading a `host[:port]`. [RFC 9110 §4.2, RFC 3986 §3.2]
 ///
-/// Narrower than the grammar, and always within what `http::uri::Authority` takes: names hold
-/// unreserved bytes only (no `%`, no commas, no user information), an IP literal holds hexadecimal
-/// digits, dots and at most eight colons, a port is below 65 536.
+/// Stricter than the grammar, and always accepted by `http::uri::Authority`: names contain
+/// unreserved bytes only (no `%`, no commas, no user information), an IP literal contains
+/// hexadecimal digits, dots and at most eight colons, a port is below 65 536.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Authority {
     Empty,

@@ -71,7 +71,7 @@ impl Fields {
         }
     }
 
-    /// The meaning of the lines so far.
+    /// Summary of the lines read.
     pub(crate) fn sums(&self) -> HeadSummary {
         let heeded = self.section == Section::Request(Version::Http11);
         HeadSummary {

@@ -1,8 +1,8 @@
 //! Detection of HTTP/2 floods, by counting frames as bytes pass.
 //!
 //! Every frame costs its receiver work, and flow control bounds only `DATA` frames. A
-//! [`FrameMeter`] gives each other kind an allowance that is refilled by time and by useful
-//! traffic; a peer that exceeds it gets `ENHANCE_YOUR_CALM`. [RFC 9113 §10.5]
+//! [`FrameMeter`] grants each other kind an allowance that time and useful traffic refill; a peer
+//! that exceeds it gets `ENHANCE_YOUR_CALM`. [RFC 9113 §10.5]
 //!
 //! As it sees every byte before the parser, the meter also rewrites header sections of which the
 //! parser would check or accept less than it should.

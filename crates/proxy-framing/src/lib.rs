@@ -1,9 +1,9 @@
 //! Message framing of HTTP/1.1 by the letter of RFC 9112, and detection of HTTP/2 floods.
 //!
 //! A validator is placed between a socket and an HTTP parser that accepts more than the standard.
-//! It scans every byte once, in whatever pieces the socket delivers, and returns how many of them
-//! the parser may read. It refuses messages that two parsers could read differently, and enforces
-//! limits exactly.
+//! It scans every byte once, in any division into pieces, and returns how many of them the parser
+//! may read. It refuses messages that two parsers could interpret differently, and enforces limits
+//! exactly.
 //!
 //! - [`RequestValidator`] scans a client's requests.
 //! - [`ResponseValidator`] scans an upstream's responses; it needs the kind of each request.
@@ -11,17 +11,17 @@
 //! # The meaning of a verdict
 //!
 //! The validators decide by *prefix*: a byte is refused if no legal message can follow it. So the
-//! verdict and the number of accepted bytes depend on the stream alone, never on how it was divided
-//! into pieces, and the parser only ever reads prefixes of legal messages: it waits for more, and
-//! never answers by itself. Three errors are reported one byte late or at the end of their line,
-//! because only there they can be told apart: a bare CR, and a second length or coding.
+//! verdict and the number of accepted bytes depend on the stream alone, never on its division into
+//! pieces, and the parser only reads prefixes of legal messages: it waits for more, and never
+//! answers by itself. Three errors are reported one byte late or at the end of their line, where
+//! they become distinguishable: a bare CR, and a second length or coding.
 //!
 //! # Performance
 //!
 //! Lines that are whole, plain and within the limits are recognised eight or sixteen bytes at a
-//! time. Everything else — a line cut by a read, an unusual byte, an error — goes to a state
-//! machine that takes one byte at a time and alone decides what is malformed. The fast path may
-//! decline, but never accepts what the machine would refuse; tests compare the two.
+//! time. Everything else — a line cut by a read, an unusual byte, an error — is handled by a state
+//! machine that reads one byte at a time and alone decides what is malformed. The fast path may
+//! decline, but never accepts input that the machine would refuse; tests compare the two.
 //!
 //! # Examples
 //!

@@ -26,7 +26,7 @@ pub struct HeadLimits {
 }
 
 impl HeadLimits {
-    /// These limits, reduced to what the `http` crate can hold without an error or a panic.
+    /// These limits, reduced to the capacity of the `http` crate.
     pub(crate) fn held(self) -> Self {
         let Self {
             max_head_bytes,

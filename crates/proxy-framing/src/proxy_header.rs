@@ -1,6 +1,6 @@
 //! The PROXY protocol header, versions 1 and 2, which carries the client's address.
 //!
-//! The specification is `proxy-protocol.txt` of `HAProxy`, §2. Where it leaves a choice to the
+//! The specification is `proxy-protocol.txt` of `HAProxy`, §2. If it leaves a choice to the
 //! receiver, this parser is strict: numbers without leading zeros, exactly one space between
 //! fields.
 

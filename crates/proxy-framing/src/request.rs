@@ -127,7 +127,7 @@ impl RequestValidator {
         }
     }
 
-    /// Returns true if no byte of a further request arrived, apart from empty lines before it.
+    /// Returns true if no byte of a further request arrived, except empty lines before it.
     pub fn between_messages(&self) -> bool {
         matches!(&self.part, Part::Line(line) if line.is_blank())
     }

@@ -58,7 +58,7 @@ enum Part {
 }
 
 impl ResponseValidator {
-    /// A validator for a connection without a request so far.
+    /// A validator for a connection before its first request.
     #[must_use]
     pub fn new(limits: HeadLimits) -> Self {
         let line = StatusLine::new();

@@ -98,7 +98,7 @@ impl CircuitBreaker {
     /// Admits a request again that has given up its place meanwhile. An open breaker refuses it, and its
     /// result counts nothing.
     pub fn readmit(&self) -> Option<BreakerPermit> {
-        // At this time no timeout is over.
+        // No timeout has ended at this time.
         self.admit(0).ok()
     }
 

@@ -231,7 +231,7 @@ mod tests {
     }
 
     proptest! {
-        /// The verdict changes exactly where the last results are all alike and as many as the
+        /// The verdict changes exactly when the last results are equal and as many as the
         /// threshold.
         #[test]
         fn a_verdict_needs_its_threshold_in_a_row(

@@ -53,8 +53,8 @@ impl ConnectBackoff {
         self.0.store(word, Ordering::Relaxed);
     }
 
-    /// Returns true if the period is over at `now_ns`; then the next one begins, and the caller is
-    /// the one to try the target.
+    /// Returns true if the period has ended at `now_ns`; then the next one begins, and the caller
+    /// must try the target.
     pub fn take_turn(&self, now_ns: u64) -> bool {
         let packed = self.0.load(Ordering::Relaxed);
         let is_over = packed >> TIMES_BITS <= now_ns / NS_PER_MS;

@@ -40,17 +40,17 @@ impl Default for OutlierSettings {
 
 /// Results of one target's requests, over all threads; kept across reloads with the target.
 ///
-/// Workers [`record`](Self::record) each request; when that says that the target is an outlier, they
-/// [`try_eject`](Self::try_eject) it among its peers. A task calls [`poll`](Self::poll) now and then, which
-/// ends the ejection. The caller sets or clears
-/// [`HealthCause::Ejection`](crate::HealthCause::Ejection). Times are nanoseconds since an origin that all
-/// callers share.
+/// Workers [`record`](Self::record) each request; if that returns that the target is an outlier,
+/// they [`try_eject`](Self::try_eject) it among its peers. A task calls [`poll`](Self::poll)
+/// periodically, which ends the ejection. The caller sets or clears
+/// [`HealthCause::Ejection`](crate::HealthCause::Ejection). Times are nanoseconds since an origin
+/// shared by all callers.
 #[derive(Debug, Default)]
 pub struct OutlierState {
     in_a_row: AtomicU32,
     // Interval, requests and failures in it.
     window: AtomicU64,
-    // Whether it is ejected, how often in a row, and until when.
+    // State of the ejection: active or not, number in a row, and end.
     ejection: AtomicU64,
 }
 
@@ -118,7 +118,7 @@ impl OutlierState {
         false
     }
 
-    /// Ends the ejection if its time is over at `now_ns`. Returns whether it ended now.
+    /// Ends the ejection if its time has passed at `now_ns`. Returns true if it ended now.
     pub fn poll(&self, now_ns: u64) -> bool {
         let before = Ejection::unpack(self.ejection.load(Ordering::SeqCst));
         if !before.ejected || now_ns / NS_PER_MS < before.until_ms {

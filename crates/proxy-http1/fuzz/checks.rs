@@ -18,8 +18,8 @@ const LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 8192,
 };
 
-/// The first request of a stream has the meaning that httparse gives it, and its body does not
-/// depend on how it is divided.
+/// The first request of a stream is parsed as by httparse, and its body does not depend on its
+/// division into pieces.
 pub(crate) fn request(data: &[u8]) {
     let mut guard = RequestValidator::new(LIMITS);
     let mut noted = Lines::new();
@@ -45,7 +45,7 @@ pub(crate) fn request(data: &[u8]) {
     same_body(read.extent, &unread);
 }
 
-/// The first byte says whether the request is a GET; the rest is the first response.
+/// The first byte selects a GET request; the rest is the first response.
 pub(crate) fn response(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else {
         return;

@@ -55,7 +55,7 @@ pub(crate) fn keep_text(mut text: Vec<u8>) {
     }
 }
 
-/// An empty map, from the pool if it has one.
+/// An empty map, from the pool if available.
 pub(crate) fn map() -> HeaderMap {
     let pooled = MAPS.with_borrow_mut(|Maps { maps, fields }| {
         let map = maps.pop()?;

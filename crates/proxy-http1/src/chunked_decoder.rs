@@ -63,7 +63,7 @@ impl ChunkedDecoder {
     }
 
     /// Consumes the line end of the last data, and the end of a body without trailers, if they have
-    /// arrived, so that the reader of the last data learns that it is the last.
+    /// arrived, so that the reader of the last data is notified of the end.
     pub(crate) fn peek(&mut self, unread: &mut BytesMut) {
         if *self == Self::DataEnd && unread.starts_with(b"\r\n0\r\n\r\n") {
             unread.advance(7);

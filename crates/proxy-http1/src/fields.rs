@@ -163,7 +163,7 @@ pub fn write_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns true if the comma-separated `list` contains `wanted`, ignoring case.
+/// Returns true if the comma-separated `list` contains `wanted`, case-insensitively.
 pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
     let list = list.as_bytes();
     list.eq_ignore_ascii_case(wanted.as_bytes())

@@ -34,7 +34,7 @@ pub enum Framing {
     UntilClose,
 }
 
-/// The bytes to be written, and the body that the rest comes from.
+/// The bytes to be written, and the body that provides the rest.
 #[derive(Debug)]
 pub struct MessageWriter<B> {
     /// Heads, chunk lines and small data; written up to `start`.

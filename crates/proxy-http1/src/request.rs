@@ -37,7 +37,7 @@ impl RawTarget {
     }
 }
 
-/// The end of a request line; that of HTTP/1.0 has the same length.
+/// The end of a request line; HTTP/1.0 has the same length.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
 
 /// Parses an accepted head; `None` if the `http` crate cannot hold its method or target.

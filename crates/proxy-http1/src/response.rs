@@ -95,7 +95,7 @@ fn summary(head: &Head, kind: RequestKind) -> Option<ResponseHead> {
     })
 }
 
-/// Returns true if the field of this name ends at the proxy, or says which fields do.
+/// Returns true if the field of this name is hop-by-hop, or lists such fields.
 fn is_hop_by_hop(name: &[u8]) -> bool {
     match name.len() {
         2 => is_name(name, b"te"),

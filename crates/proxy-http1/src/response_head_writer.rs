@@ -172,7 +172,7 @@ fn status_line(head: &Parts, version: Version, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Framing of the body; `None` where a body is not allowed, whatever the head contains.
+/// Framing of the body; `None` if a body is not allowed, for any head.
 fn framing(head: &Parts, to: &ResponseContext<'_>) -> Option<Framing> {
     let bodiless = to.method == Method::HEAD
         || head.status.is_informational()

@@ -20,8 +20,8 @@ const MAX_PIPES_IN_USE: usize = 32;
 /// other connections no longer than a copy.
 const PIPE_BYTES: usize = 256 * 1024;
 
-/// Minimum useful capacity of a pipe, in bytes. The kernel gives small pipes to users with very
-/// many. [pipe(7)]
+/// Minimum useful capacity of a pipe, in bytes. The kernel limits users with very many pipes to
+/// small ones.
 const MIN_PIPE_BYTES: usize = 64 * 1024;
 
 /// A body that can be moved into a pipe.
@@ -83,7 +83,7 @@ pub fn close_idle_pipes() {
 }
 
 impl Pipe {
-    /// An empty pipe; `None` at the thread's maximum, or if the kernel gives none.
+    /// An empty pipe; `None` at the thread's maximum, or if the kernel refuses one.
     #[must_use]
     pub fn take() -> Option<Self> {
         let ends = PIPE_POOL.with_borrow_mut(PipePool::lend)?;

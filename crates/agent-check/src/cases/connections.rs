@@ -1,4 +1,4 @@
-//! Connections: how bytes arrive, what breaks them, and what must survive.
+//! Connections: chunking of bytes, faults that break them, and faults that must not.
 
 use crate::case::{Case, Outcome};
 use crate::client::{Awaited, Client};
@@ -80,7 +80,7 @@ fn split(settings: &Settings) -> Outcome {
 
 fn several(settings: &Settings) -> Outcome {
     let clients: Result<Vec<Client>, String> = (0..CONNECTIONS).map(|_| open(settings)).collect();
-    // In the order opposite to that of their opening: none waits for another.
+    // In the reverse order of opening, so that none waits for another.
     for client in clients?.iter_mut().rev() {
         plain(client, settings)?;
     }

@@ -8,7 +8,7 @@ use agent_protocol::{AgentMessage, Encoding, FrameType, ProxyMessage};
 
 /// Without this case no other has a meaning.
 pub(crate) const FIRST: &str = "handshake";
-/// A version that no agent knows.
+/// A version supported by no agent.
 const UNKNOWN_VERSION: u32 = 4_000_000_000;
 
 pub(crate) const CASES: &[Case] = &[

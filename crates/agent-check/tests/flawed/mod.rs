@@ -301,7 +301,7 @@ impl Connection {
     }
 }
 
-/// As a language with only 24 bits of precision in its numbers does.
+/// Like a language whose numbers have 24 bits of precision.
 fn rounded(id: RequestId) -> RequestId {
     let is_small = id.get() < 1 << 24;
     let kept = if is_small { id.get() } else { id.get() & !1 };

@@ -108,7 +108,7 @@ impl DecisionFields {
         }
     }
 
-    /// The name of a field that is there although the verb does not have it.
+    /// The name of a field that does not belong to the verb.
     fn foreign(&self) -> Option<&'static str> {
         use Verb::{Allow, Block, Challenge, Redirect};
         let fields: [(&str, bool, &[Verb]); 10] = [

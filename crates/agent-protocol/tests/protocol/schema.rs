@@ -1,4 +1,4 @@
-//! The schema and the page say what the code does.
+//! The schema and the page match the code.
 
 use crate::samples::{agent_messages, proxy_messages};
 use agent_protocol::{

@@ -44,7 +44,7 @@ impl Callback {
     ///
     /// # Errors
     ///
-    /// [`OidcError::NoCode`] if a parameter is there twice.
+    /// [`OidcError::NoCode`] for a repeated parameter.
     pub fn parse(query: &str) -> Result<Self, OidcError> {
         let mut callback = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {

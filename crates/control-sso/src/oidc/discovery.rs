@@ -1,4 +1,4 @@
-//! Discovery: what a provider publishes about itself (OpenID Connect Discovery 1.0).
+//! Discovery: the provider's published metadata (OpenID Connect Discovery 1.0).
 
 use super::error::OidcError;
 use crate::web_url::WebUrl;

@@ -13,13 +13,13 @@ pub enum OidcError {
     /// The discovery document is of another issuer.
     #[error("the discovery document names another issuer than the connection, to the letter")]
     DiscoveryIssuer,
-    /// RFC 9207: the answer is of another provider, or does not say.
+    /// RFC 9207: the issuer is another provider, or missing.
     #[error("the callback's `iss` is missing or names another issuer (RFC 9207)")]
     CallbackIssuer,
     /// The callback belongs to no attempt of this browser.
     #[error("the callback's `state` belongs to no sign-in that this browser began")]
     State,
-    /// The callback has neither a code nor an error, or more than one of either.
+    /// The callback has neither a code nor an error, or several.
     #[error("the callback has no `code`")]
     NoCode,
     /// The provider refused.

@@ -23,7 +23,7 @@ pub struct ExpectedToken<'a> {
     pub client_id: &'a str,
     /// `nonce`
     pub nonce: &'a str,
-    /// The access token beside it, which `at_hash` names if it is there.
+    /// The access token of the same response, to compare with `at_hash`.
     pub access_token: &'a str,
 }
 
@@ -104,7 +104,7 @@ fn check_parties(
     }
     let azp = claims.get("azp");
     let is_ours = azp.is_some_and(|azp| azp == expected.client_id);
-    // Several audiences need `azp`, and one that is there must name this client.
+    // Several audiences require `azp`, and if present it must name this client.
     if !is_ours && (azp.is_some() || audiences.len() != 1) {
         return Err(OidcError::Claim("azp"));
     }

@@ -47,7 +47,7 @@ impl KeySet {
     }
 }
 
-/// Returns true if the key is public, long enough and meant for signatures.
+/// Returns true if the key is public, long enough and usable for signatures.
 fn verifies(key: &Jwk) -> bool {
     let common = &key.common;
     let signs = common
@@ -67,7 +67,8 @@ fn verifies(key: &Jwk) -> bool {
     signs && verifies && is_strong
 }
 
-/// The key's kind decides which algorithms it verifies, and its own `alg` if it has one; symmetric keys never.
+/// The permitted algorithms follow from the key's type and its optional `alg`; symmetric keys have
+/// none.
 fn allows(key: &Jwk, algorithm: Algorithm) -> bool {
     use Algorithm as A;
     let by_kind = match &key.algorithm {

@@ -22,11 +22,11 @@ pub struct TokenRequest<'a> {
     pub attempt: &'a Attempt,
     /// The code.
     pub code: &'a CallbackCode,
-    /// True if the secret goes into the form instead of `Authorization`.
+    /// True to send the secret in the form instead of `Authorization`.
     pub secret_in_form: bool,
 }
 
-/// User and password of HTTP Basic, encoded as RFC 6749 (section 2.3.1) wants.
+/// User and password of HTTP Basic, encoded by RFC 6749 (section 2.3.1).
 #[derive(Clone)]
 pub struct BasicAuthentication {
     /// The client identifier.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Declared<'a> = BTreeMap<&'a str, &'a str>;
 
 /// The canonical bytes of `apex` without the subtree `omit`. `inclusive` holds the prefixes of an
-/// `InclusiveNamespaces` element; `#default` stands for no prefix.
+/// `InclusiveNamespaces` element; `#default` means no prefix.
 pub fn canonicalize(apex: Node<'_, '_>, omit: Option<NodeId>, inclusive: &[&str]) -> Vec<u8> {
     let mut writer = Writer {
         out: String::new(),

@@ -10,7 +10,8 @@ use roxmltree::{Document, Node};
 
 /// Largest difference of the two clocks.
 const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
-/// Longest time that a used assertion is remembered: one that says it is valid for longer is taken to end here.
+/// Maximum validity of an assertion: a longer one is treated as ending here, to bound the memory of
+/// used ones.
 const MAX_VALIDITY: SignedDuration = SignedDuration::from_hours(1);
 const MAX_NAME_ID_CHARS: usize = 256;
 const SUCCESS: &str = "urn:oasis:names:tc:SAML:2.0:status:Success";
@@ -207,7 +208,7 @@ fn check_conditions(
                 }
                 is_for_us = true;
             }
-            // Every assertion is used once here, and none is issued on behalf of another.
+            // Every assertion is used once, and none is issued further.
             "OneTimeUse" | "ProxyRestriction" => {}
             _ => return Err(SamlError::Condition),
         }
@@ -218,7 +219,7 @@ fn check_conditions(
     Ok(end.unwrap_or(Timestamp::MAX - MAX_SKEW))
 }
 
-/// Checks `NotBefore` and `NotOnOrAfter`; gives the latter.
+/// Checks `NotBefore` and `NotOnOrAfter`; returns the latter.
 fn check_times(node: Node<'_, '_>, now: Timestamp) -> Result<Option<Timestamp>, SamlError> {
     let start = attribute(node, "NotBefore").map(time).transpose()?;
     let end = attribute(node, "NotOnOrAfter").map(time).transpose()?;

@@ -25,8 +25,8 @@ enum Remarks {
     Skipped,
 }
 
-/// The text of a message with its line ends as XML 1.0 (section 2.11) wants them before parsing: roxmltree 0.21
-/// keeps a carriage return before `<` and `&`.
+/// The text of a message with line ends normalized by XML 1.0 (section 2.11): roxmltree 0.21 keeps
+/// a carriage return before `<` and `&`.
 ///
 /// # Errors
 ///

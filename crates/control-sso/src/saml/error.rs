@@ -25,7 +25,7 @@ pub enum SamlError {
     /// Equal IDs.
     #[error("two elements have the same ID")]
     DuplicateId,
-    /// None or several assertions.
+    /// No assertion, or several.
     #[error("the response does not have exactly one assertion, as a child of the response")]
     Assertions,
     /// An encrypted assertion, name or attribute.

@@ -71,8 +71,8 @@ fn only_assertion<'a, 'i>(response: Node<'a, 'i>) -> Result<Node<'a, 'i>, SamlEr
         .ok_or(SamlError::Assertions)
 }
 
-/// The canonical bytes of `target` without its own signature; `None` if it has none. The key is asked first: bytes
-/// without a valid signature are not even canonicalized.
+/// The canonical bytes of `target` without its own signature; `None` if it has none. The key is
+/// checked first: bytes without a valid signature are not even canonicalized.
 fn signed_bytes(target: Node<'_, '_>, keys: &[IdpKey]) -> Result<Option<Vec<u8>>, SamlError> {
     let signature = match children(target, DSIG, "Signature").as_slice() {
         [] => return Ok(None),
@@ -178,7 +178,7 @@ fn transformed_prefixes<'a>(transforms: Node<'a, '_>) -> Result<Vec<&'a str>, Sa
     exclusive_prefixes(expect(*canonical, "Transform")?)
 }
 
-/// The prefix list of an element that asks for exclusive canonicalization.
+/// The prefix list of an element with exclusive canonicalization.
 fn exclusive_prefixes<'a>(method: Node<'a, '_>) -> Result<Vec<&'a str>, SamlError> {
     if attribute(method, "Algorithm") != Some(EXC_C14N) {
         let form = "another canonicalization than exclusive without comments";

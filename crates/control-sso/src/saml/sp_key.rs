@@ -19,7 +19,7 @@ impl SpKey {
     ///
     /// # Errors
     ///
-    /// [`SamlError::OwnKey`] if the system gives no random bytes.
+    /// [`SamlError::OwnKey`] if the operating system's random generator fails.
     pub fn generate() -> Result<(Self, Zeroizing<Vec<u8>>), SamlError> {
         let key = RsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| SamlError::OwnKey)?;
         let der = key.as_der().map_err(|_| SamlError::OwnKey)?;

@@ -1,4 +1,4 @@
-//! Responses of real providers, or in the form that providers document, with the metadata beside them.
+//! Responses of real providers, or in the form documented by providers, with their metadata.
 
 use control_sso::saml::{Claims, Expected, IdpKey, IdpMetadata, SamlError, Solicited, accept};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! Mutants of genuine responses: none is accepted for anything but what was signed.
+//! Mutants of genuine responses: none is accepted with other contents than the signed ones.
 
 use crate::fixture::Fixture;
 use control_sso::saml::Claims;
@@ -147,7 +147,7 @@ fn mutate(text: &str, foreign: &str, random: &mut Random) -> String {
     out
 }
 
-/// Runs a part of the mutants; gives how many were accepted.
+/// Runs a part of the mutants; returns the number of accepted ones.
 fn run(fixtures: &[(Fixture, Claims)], part: u64) -> u64 {
     let foreign = &Fixture::load("simplesamlphp").response;
     let mut accepted = 0;

@@ -1,7 +1,7 @@
 //! The column of a node's counters: compressed, because every heartbeat writes it.
 //!
-//! The JSON of 500 routes has 50 KB, and SQLite writes a row whole. Earlier releases wrote it plain, and such rows are
-//! read as they are.
+//! The JSON of 500 routes has 50 KB, and SQLite writes a row whole. Earlier releases wrote it
+//! uncompressed; such rows remain readable.
 
 use crate::error::StoreError;
 use crate::row::optional_text;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The traffic of so many routes after a day, each with its own counts.
+    /// The traffic of this many routes after a day, with distinct counts.
     fn traffic(routes: u64) -> Traffic {
         let route = |number: u64| {
             let latency: Vec<u64> = (0..12)

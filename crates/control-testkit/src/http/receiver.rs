@@ -58,8 +58,8 @@ impl Received {
 }
 
 impl Receiver {
-    /// A receiver that answers each request by its number from 0: whole answers with head and body. None leaves the
-    /// client without an answer until it gives up.
+    /// A receiver that answers each request by its number from 0: complete responses with head and
+    /// body. `None` leaves the client without a response until its timeout.
     ///
     /// # Panics
     ///
@@ -100,7 +100,7 @@ impl Receiver {
         format!("http://{}", self.address)
     }
 
-    /// The requests so far.
+    /// The requests received until now.
     pub fn received(&self) -> Vec<Received> {
         let all = self.received.lock();
         all.unwrap_or_else(PoisonError::into_inner).clone()

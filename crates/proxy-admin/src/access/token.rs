@@ -79,7 +79,7 @@ impl Token {
         Ok((Self::new(&text)?, wide))
     }
 
-    /// Returns true if `shown` is this token. Takes the same time wherever they differ.
+    /// Returns true if `shown` is this token. Compares in constant time.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         let shown = digest(&SHA256, shown);
         verify_slices_are_equal(self.0.as_ref(), shown.as_ref()).is_ok()

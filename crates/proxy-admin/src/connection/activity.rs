@@ -33,7 +33,7 @@ impl Activity {
         self.last.store(number, Ordering::Relaxed);
     }
 
-    /// Greater than that of every connection that has been idle for longer.
+    /// Greater than the value of every connection idle for longer.
     pub(crate) fn last(&self) -> u64 {
         self.last.load(Ordering::Relaxed)
     }

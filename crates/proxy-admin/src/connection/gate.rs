@@ -1,5 +1,5 @@
-//! The stream between a client and hyper: it passes only legal HTTP, and gives up on clients that
-//! do not read.
+//! The stream between a client and hyper: it passes only legal HTTP, and closes on clients that do
+//! not read.
 
 use crate::connection::activity::Activity;
 use proxy_framing::{FramingError, HeadLimits, RequestValidator, Scan, Stop};

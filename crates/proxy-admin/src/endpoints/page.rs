@@ -22,7 +22,7 @@ const STYLE: &str = include_str!("../../assets/page.css");
 const MAX_ROUTES: usize = 200;
 const MAX_TARGETS: usize = 100;
 
-/// Nothing but the style of the page itself: no script, no other file, no frame around it.
+/// Permits only the page's own style: no script, no other file, no framing.
 static POLICY: LazyLock<Option<HeaderValue>> = LazyLock::new(|| {
     let style = STANDARD.encode(digest(&SHA256, STYLE.as_bytes()));
     let policy = format!(

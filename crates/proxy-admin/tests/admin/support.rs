@@ -141,7 +141,7 @@ impl Admin {
     }
 }
 
-/// An answer, taken apart.
+/// A parsed response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

@@ -18,18 +18,18 @@ use tokio::net::unix::OwnedReadHalf;
 const READ_BYTES: usize = 16 << 10;
 /// Reads after which other tasks have their turn.
 const MAX_READS: u32 = 16;
-/// The part of a frame, in bytes, in which a denial is looked for before the frame is whole.
+/// The part of an incomplete frame that is scanned for a denial, in bytes.
 const MAX_PREFIX_BYTES: usize = 16 << 10;
 /// The longest frame over the limit that is discarded; a longer one ends the connection.
 const MAX_DISCARDED_BYTES: usize = 16 << 20;
 
-/// Bytes from the agent that are not a whole frame yet. The buffer is reused, so that a read neither
-/// allocates nor clears memory.
+/// Bytes from the agent that are not a complete frame yet. The buffer is reused, so that a read
+/// neither allocates nor clears memory.
 #[derive(Debug, Default)]
 struct Input {
     space: Vec<u8>,
     filled: usize,
-    /// Bytes of a frame that is too long, which are still to come.
+    /// Remaining bytes of an oversized frame.
     to_discard: usize,
 }
 
@@ -55,7 +55,7 @@ impl Input {
         Poll::Ready(Ok(read))
     }
 
-    /// Removes the rest of a frame that is too long, as far as it is there.
+    /// Removes the received part of an oversized frame.
     fn discard(&mut self) {
         let count = self.to_discard.min(self.filled);
         self.to_discard -= count;
@@ -191,7 +191,8 @@ fn take_frame(
     }
 }
 
-/// Answers the call of a decision that is too long, by its beginning. Returns false until that is there.
+/// Answers the call of an oversized decision, by its beginning. Returns false until that has
+/// arrived.
 fn take_long(
     connection: &Connection,
     rest: &[u8],

@@ -1,4 +1,4 @@
-//! The messages of `envoy.service.auth.v3`, as far as they are used.
+//! The used messages of `envoy.service.auth.v3`.
 
 use agent_protocol::{Header, HeaderError, RequestHeaders, Text, is_protected};
 use prost::{Message, Oneof};

@@ -10,8 +10,8 @@ const STATUS: u32 = 1;
 /// Number of `CheckResponse.denied_response`.
 const DENIED_RESPONSE: u32 = 2;
 
-/// The denial in `message`, as far as it goes: a status other than 0, or a `denied_response`. Fields that
-/// are not whole are left out.
+/// The denial in the incomplete `message`: a status other than 0, or a `denied_response`.
+/// Incomplete fields are omitted.
 pub(super) fn denial(message: &[u8]) -> Option<HttpAnswer> {
     let (whole, cut) = split(message);
     let mut denies = false;
@@ -56,7 +56,7 @@ fn answer(denied: DeniedHttpResponse) -> HttpAnswer {
         status: status.unwrap_or_default(),
         headers: headers
             .into_iter()
-            // The denial stands without a field that cannot be sent.
+            // The denial is valid without an invalid field.
             .filter_map(|option| option.into_header().ok()?)
             .collect(),
         body,

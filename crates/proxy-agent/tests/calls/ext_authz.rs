@@ -1,4 +1,4 @@
-//! gRPC: calls that clients give up.
+//! gRPC: calls abandoned by clients.
 
 use crate::support::{begin, client, run};
 use agent_protocol::{Decision, HeaderEdit};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 
-/// A server that answers nothing until it is told to.
+/// A server that answers nothing until it is signalled.
 struct Server {
     streams: RefCell<Vec<SendResponse<Bytes>>>,
     is_answering: Cell<bool>,

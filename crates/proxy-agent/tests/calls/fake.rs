@@ -104,7 +104,7 @@ impl FakeAgent {
         }
     }
 
-    /// Ends all pauses, and those to come.
+    /// Ends all pauses, current and later ones.
     pub(crate) fn resume(&self) {
         self.shared.is_paused.set(false);
         self.shared.resumed.notify_waiters();

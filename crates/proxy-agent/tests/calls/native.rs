@@ -200,7 +200,7 @@ fn a_body_in_parts_lets_other_events_pass() {
     });
 }
 
-/// The parts of the body are those of one event, and the other request's event is between them.
+/// The parts of the body belong to one event, with the other request's event in between.
 fn assert_parts(events: &[ProxyMessage<'static>], other: RequestId) {
     let mut data = Vec::new();
     let mut numbers = Vec::new();

@@ -45,7 +45,8 @@ impl TokenClaims {
         self.get(name)?.as_str()
     }
 
-    /// Returns true if the claim is `wanted`, as text, number or flag, or a list with it.
+    /// Returns true if the claim is `wanted`, as text, number or boolean, or a list that contains
+    /// it.
     #[must_use]
     pub fn has(&self, name: &str, wanted: &str) -> bool {
         let is_wanted = |value: &Value| match value {
@@ -62,7 +63,7 @@ impl TokenClaims {
     }
 
     /// Returns true if `scope` has `wanted` among its words [RFC 8693 §4.2], or `scp`, a text or a
-    /// list.
+    /// list, does.
     #[must_use]
     pub fn has_scope(&self, wanted: &str) -> bool {
         let has = |name: &str| match self.0.get(name) {
@@ -75,7 +76,8 @@ impl TokenClaims {
         has("scope") || has("scp")
     }
 
-    /// The claim as the value of a header field: texts, numbers and flags as they are, lists of them with commas.
+    /// The claim as the value of a header field: texts, numbers and booleans unchanged, lists
+    /// separated by commas.
     ///
     /// # Errors
     /// The claim is an object, has control characters, or is a list with an element that has a comma: an

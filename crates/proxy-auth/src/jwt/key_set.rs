@@ -27,7 +27,7 @@ struct VerifyingKey {
     key: DecodingKey,
 }
 
-/// The reason why a text gives no keys.
+/// The reason why a text has no usable keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not a JSON Web Key Set.
@@ -52,8 +52,8 @@ struct Document {
 }
 
 impl JwtKeys {
-    /// Reads a key set of at most 100 keys. Keys that cannot be read, that are for encryption, too short or
-    /// symmetric are left out: a secret is no part of a published set.
+    /// Reads a key set of at most 100 keys. Unparsable, encryption, short and symmetric keys are
+    /// omitted: a secret is no part of a published set.
     ///
     /// # Errors
     /// [`KeyError`], if no key remains or it is no key set.

@@ -14,7 +14,7 @@ pub struct TokenRules {
     pub issuer: String,
     /// `aud` must be one of them, or a list with one of them.
     pub audiences: Vec<String>,
-    /// Allowed algorithms; empty allows those of the keys.
+    /// Allowed algorithms; empty for the algorithms of the keys.
     pub algorithms: Vec<JwtAlgorithm>,
     /// Largest difference between the clocks of issuer and proxy, in seconds.
     pub clock_skew_secs: i64,

@@ -9,7 +9,7 @@ pub enum TokenError {
     /// Not three parts of base64url with JSON, or an algorithm without a signature.
     #[error("not a signed token")]
     Malformed,
-    /// It has extensions that must be understood.
+    /// It has critical extensions.
     #[error("the token has critical extensions")]
     Critical,
     /// The algorithm is not allowed, or not one of the key.

@@ -56,7 +56,7 @@ reasons! {
     BadPathEscape "bad_path_escape" RequestValidation, "http_request_error", "broken escape in the path";
     /// The request target does not have a form that its method allows.
     BadRequestTarget "bad_request_target" RequestValidation, "http_request_error", "invalid request target";
-    /// The body of a request to the admin interface does not say what to change.
+    /// The body of a request to the admin interface does not specify a change.
     AdminBodyInvalid "admin_body_invalid" RequestValidation, "http_request_error", "invalid body of an admin request";
     /// `CONNECT` is not supported.
     ConnectMethodRefused "connect_method_refused" RequestValidation => 405, "http_request_denied", "CONNECT is not served";
@@ -127,7 +127,7 @@ reasons! {
     QueueFull "queue_full" LimitExceeded(QueueDepth) => 503, "http_request_denied", "request queue full";
     /// The request was queued for `max-queue-wait-secs` without a place among those in flight.
     QueueTimeout "queue_timeout" LimitExceeded(InFlightRequests) => 503, "http_request_denied", "waited too long in the queue";
-    /// As many passwords as one worker takes are being compared with their hashes.
+    /// The worker's maximum of concurrent password comparisons is reached.
     CredentialChecksBusy "credential_checks_busy" LimitExceeded(QueueDepth) => 503, "http_request_denied", "too many credentials to check";
     /// The peer resets or opens HTTP/2 streams, or sends control frames, at an excessive rate.
     Http2Flood "http2_flood" LimitExceeded(RequestRate), "http_request_denied", "too many HTTP/2 frames";
@@ -177,7 +177,8 @@ reasons! {
     ClientAborted "client_aborted" Io => 499, "connection_terminated", "client closed the request";
     /// A static file exists but cannot be read.
     StaticReadFailed "static_read_failed" Io, "proxy_internal_error", "internal error";
-    /// A system call failed, neither because of the client nor of the upstream. Reserved: no code reports it.
+    /// A system call failed, caused neither by the client nor by the upstream. Reserved: no code
+    /// reports it.
     IoError "io_error" Io, "proxy_internal_error", "internal error";
 
     /// The target's name has no address, and no earlier address is known.
@@ -224,14 +225,12 @@ reasons! {
     /// The target violated HTTP/2.
     UpstreamHttp2Error "upstream_http2_error" ResponseValidation, "http_protocol_error", "HTTP/2 protocol error";
 
-    /// The proxy left before the request was over: the time to finish had passed,
-    /// `graceful-shutdown-timeout-secs`, or it was told to leave at once.
+    /// The proxy ended before the request did: `graceful-shutdown-timeout-secs` had passed, or it
+    /// was signalled to exit at once.
     Draining "draining" ServiceUnavailable, "connection_terminated", "shutting down";
-    /// A reload removed the stream's route, and the time to finish is over:
-    /// `graceful-shutdown-timeout-secs`.
+    /// A reload removed the stream's route, and `graceful-shutdown-timeout-secs` has passed.
     RouteRemoved "route_removed" ServiceUnavailable, "connection_terminated", "route removed";
-    /// A reload removed the stream's target, and the time to finish is over:
-    /// `graceful-shutdown-timeout-secs`.
+    /// A reload removed the stream's target, and `graceful-shutdown-timeout-secs` has passed.
     TargetRemoved "target_removed" ServiceUnavailable, "connection_terminated", "target removed";
     /// The route's `respond` has a status of the 5xx, which the response has.
     RespondServerError "respond_server_error" ServiceUnavailable, "http_request_denied", "unavailable by the configuration";

@@ -76,7 +76,7 @@ impl Correlation {
         }
     }
 
-    /// Copies the value out of `piece`, which is about to be dropped.
+    /// Copies the value from `piece`, which is about to be dropped.
     pub(crate) fn keep(&mut self, piece: &[u8]) {
         let Self::Here { start, end } = *self else {
             return;

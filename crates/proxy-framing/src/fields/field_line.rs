@@ -12,7 +12,7 @@ use crate::limits::HeadLimits;
 pub(crate) struct Line {
     pub(crate) step: Step,
     candidates: Candidates,
-    /// Bytes of the name so far, then bytes of the value so far.
+    /// Number of bytes of the name read, then of the value.
     len: u32,
     value: Value,
 }

@@ -50,7 +50,7 @@ pub fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     same(name, lower)
 }
 
-/// Whether `text`, which has no control bytes, equals `lower` when case is ignored.
+/// Returns true if `text`, which has no control bytes, equals `lower` case-insensitively.
 ///
 /// `lower` must consist of lower-case letters, digits and `-`: only a control byte could become one of
 /// these by setting the bit that distinguishes lower from upper case.
@@ -80,7 +80,7 @@ const SPELLINGS: [(&[u8], Known); 6] = [
     (TRANSFER_ENCODING, Known::TransferEncoding),
 ];
 
-/// The names that begin with the letters so far, one bit each.
+/// The names that begin with the letters read, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidates(u8);
 

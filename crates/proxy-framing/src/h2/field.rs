@@ -1,4 +1,4 @@
-//! The fields of a header section as they are encoded. [RFC 7541 §6]
+//! The encoded fields of a header section. [RFC 7541 §6]
 
 /// Maximum number of bytes of an integer: the limit of the HTTP/2 library behind the meter.
 const MAX_INTEGER_BYTES: usize = 6;

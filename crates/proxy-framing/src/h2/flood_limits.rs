@@ -11,7 +11,7 @@ pub enum FrameKind {
     Settings,
     /// `PING`, which must be answered. [CVE-2019-9512]
     Ping,
-    /// `WINDOW_UPDATE`, whatever its increment. [CVE-2019-9517]
+    /// `WINDOW_UPDATE`, with any increment. [CVE-2019-9517]
     WindowUpdate,
     /// `PRIORITY` and `PRIORITY_UPDATE`. [CVE-2019-9513]
     Priority,
@@ -45,7 +45,7 @@ const FRAME_KIND_COUNT: usize = 8;
 
 /// In the order of the variants.
 static FRAME_RATES: [FrameRate; FRAME_KIND_COUNT] = [
-    // The burst and rate of resets come from the listener.
+    // The burst and rate of resets are the listener's.
     rate(FrameKind::Reset, "RST_STREAM", 0, 0),
     rate(FrameKind::Settings, "SETTINGS", 16, 1),
     rate(FrameKind::Ping, "PING", 64, 8),

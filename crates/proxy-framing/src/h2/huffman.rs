@@ -16,7 +16,7 @@ const fn codes(bits: u32, first: u64, symbols: &'static [u8]) -> Codes {
     }
 }
 
-/// From the shortest codes to the longest of a visible ASCII character, which is that of `\`.
+/// From the shortest codes to the longest of a visible ASCII character, `\`.
 static CODES: [Codes; 11] = [
     codes(5, 0x0, b"012aceiost"),
     codes(6, 0x14, b" %-./3456789=A_bdfghlmnpru"),

@@ -171,8 +171,8 @@ impl FrameMeter {
         };
         let header = FrameHeader::parse(*header);
         if std::mem::take(&mut self.is_misplaced) {
-            // The parser ends the connection because of this frame. It would only reset the stream of a
-            // trailer section with pseudo-header fields, before it looks at the identifier.
+            // The parser ends the connection because of this frame. For a trailer section with
+            // pseudo-header fields it would only reset the stream, before it checks the identifier.
             FrameHeader::write((DATA, 0), 0, &[], &mut out);
             return Ok(out);
         }
@@ -217,9 +217,9 @@ impl FrameMeter {
         Ok(out)
     }
 
-    /// Takes the `:path` of the request that opened `stream`, as it was sent, if it has a raw `<`
-    /// or `>`, `` ` `` before the query or `"` in it: the parser got another in its place. To be
-    /// called for every request of the parser; values of lower streams are dropped.
+    /// Takes the `:path` of the request that opened `stream`, as sent, if it has a raw `<` or `>`,
+    /// `` ` `` before the query or `"` in it: the parser received a substitute. Call it for every
+    /// request of the parser; values of lower streams are dropped.
     #[inline]
     pub fn take_path(&mut self, stream: u32) -> Option<Arc<[u8]>> {
         self.raw_paths.take(stream)

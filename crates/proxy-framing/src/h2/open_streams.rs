@@ -2,9 +2,9 @@
 
 /// The streams of one connection that their client has opened and not ended, in ascending order.
 ///
-/// A stream that the server has reset stays here if its client ends it no more. Above the maximum
-/// number of streams the lowest is dropped, and every stream up to it counts as open: trailers of a
-/// long upload are never refused.
+/// A stream reset by the server stays here if its client never ends it. Above the maximum number of
+/// streams the lowest is dropped, and every stream up to it counts as open: trailers of a long
+/// upload are never refused.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenStreams {
     streams: Vec<u32>,

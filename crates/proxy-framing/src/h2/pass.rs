@@ -5,8 +5,8 @@ use super::meter::{Collect, Flood, FrameMeter};
 
 impl FrameMeter {
     /// Consumes `bytes` received at `now`, in tenths of a second since any origin. Returns the
-    /// bytes for the parser where they differ from `bytes`: a header section that is a trailer
-    /// section or comes in several frames is withheld until it is complete.
+    /// bytes for the parser if they differ from `bytes`: a header section that is a trailer section
+    /// or has several frames is withheld until it is complete.
     ///
     /// # Errors
     /// [`Flood`] when an allowance is exceeded. Bytes behind that frame are not scanned.

@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Stands for a byte that the parser refuses.
+/// Substitute for a byte that the parser refuses.
 const SUBSTITUTE: u8 = b'~';
 
-/// Stands for the `#` that begins a fragment. The parser refuses it in every path.
+/// Substitute for the `#` that begins a fragment. The parser refuses it in every path.
 const REFUSED: u8 = b' ';
 
 /// Number of pseudo-header fields that exist. No other field precedes one of them, and none is
@@ -109,8 +109,8 @@ impl RawPaths {
         edit.map(|edit| edited(fragment, edit))
     }
 
-    /// Takes the path of `stream` as it was sent, if it was replaced. Those of lower streams are
-    /// dropped: streams become requests in order.
+    /// Takes the path of `stream` as sent, if it was replaced. Paths of lower streams are dropped:
+    /// streams become requests in order.
     pub(super) fn take(&mut self, stream: u32) -> Option<Arc<[u8]>> {
         while let Some((kept, path)) = self.kept.pop_front_if(|(kept, _)| *kept <= stream) {
             self.kept_bytes -= path.len() + KEPT_OVERHEAD;

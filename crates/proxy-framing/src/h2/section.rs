@@ -1,4 +1,4 @@
-//! A header section that is reassembled from its frames and divided anew.
+//! A header section that is reassembled from its frames and divided again.
 //!
 //! The HTTP/2 library behind the meter checks a section frame by frame, and so misses two defects
 //! that make a request malformed: pseudo-header fields at the beginning of a trailer section, which
@@ -11,7 +11,7 @@ use super::frame::{
 };
 
 /// The field written before all trailers: `host` without a value, entry 38 (`0x26`) of the static
-/// table. [RFC 7541 §A] It has no meaning in trailers, and is not forwarded with them.
+/// table. [RFC 7541 §A] It has no meaning in trailers, and is not forwarded.
 const LEADING_FIELD_BYTE: u8 = 0xa6;
 
 /// A header section in progress.
@@ -54,7 +54,7 @@ impl Section {
         (self.stream, !self.is_trailers)
     }
 
-    /// The encoded fields collected so far.
+    /// The encoded fields collected.
     pub(super) fn fragment(&self) -> &[u8] {
         &self.fragment
     }
@@ -64,7 +64,7 @@ impl Section {
         self.fragment = fragment;
     }
 
-    /// Bytes collected so far.
+    /// Number of bytes collected.
     pub(super) fn bytes(&self) -> usize {
         self.fragment.len()
     }

@@ -2,7 +2,7 @@
 
 use super::frame::{FrameHeader, HEADER_BYTES, HEADERS, RST_STREAM};
 
-/// Reads the headers of frames as they are written.
+/// Parses the headers of written frames.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenFrames {
     /// The header of the current frame, followed by the error code of an `RST_STREAM`.

@@ -9,7 +9,7 @@ const MAX_TIMES_LIMIT: u32 = 4;
 /// Most bytes that are measured: short lines are many where their count is limited.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Measures what was refused for its size: a name, a value, a target, a section, or its lines.
+/// Measures the refused part of a message: a name, a value, a target, a section, or its lines.
 #[derive(Clone, Debug)]
 pub struct SizeMeter {
     fault: FramingError,
@@ -39,7 +39,7 @@ impl SizeMeter {
             fault,
             length: 0,
             bytes: 0,
-            // A line feed that is refused stands behind the carriage return that was not.
+            // A refused line feed follows an accepted carriage return.
             tail: u32::from(b'\r'),
             state: MeterState::Counting,
         })
@@ -79,7 +79,7 @@ impl SizeMeter {
         self.fault.larger_by(self.length.saturating_sub(1))
     }
 
-    /// Counts `byte`. Whether what is measured has ended with it.
+    /// Counts `byte`. Returns true if the measured part has ended with it.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "other faults are not about sizes"
@@ -181,7 +181,7 @@ mod tests {
         },
     ];
 
-    /// The size that is measured, whether it is exact, and whether more is wanted.
+    /// The measured size, whether it is exact, and whether more input is needed.
     fn measure<'b>(
         fault: FramingError,
         pieces: impl Iterator<Item = &'b [u8]>,

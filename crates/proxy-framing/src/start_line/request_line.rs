@@ -19,11 +19,11 @@ const VERSION: &[u8; 7] = b"HTTP/1.";
 pub(crate) struct RequestLine {
     step: Step,
     empty_lines: u8,
-    /// Bits of the methods `CONNECT`, `OPTIONS`, `PRI` that begin with the letters so far.
+    /// Bits of the methods `CONNECT`, `OPTIONS`, `PRI` that begin with the letters read.
     candidates: u8,
     method: Method,
     version: Version,
-    /// Bytes of the current part so far.
+    /// Number of bytes of the current part.
     len: u32,
     target: Target,
 }

@@ -15,7 +15,7 @@ pub(crate) struct StatusLine {
     step: Step,
     version: Version,
     status: u16,
-    /// Bytes of the current part so far.
+    /// Number of bytes of the current part.
     len: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of what the validators report besides their verdicts.
+//! Tests of the validators' results besides their verdicts.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! httparse accepts what a validator accepts, with the same number of fields.
+//! httparse accepts every message that a validator accepts, with the same number of fields.
 
 use httparse::{EMPTY_HEADER, Request, Response, Status};
 use proxy_framing::{HeadLimits, RequestKind, RequestValidator};

@@ -49,12 +49,12 @@ struct Sent {
     resized: Option<usize>,
     trailers: bool,
     is_padded: bool,
-    /// True if the section comes in two frames.
+    /// True if the section has two frames.
     is_divided: bool,
 }
 
 impl Sent {
-    /// The header section, and the fields it stands for.
+    /// The encoded header section, and its fields.
     fn encode(&self, table: &mut Table) -> (Vec<u8>, Vec<Pair>) {
         let mut out = Vec::new();
         if let Some(bytes) = self.resized {
@@ -119,7 +119,7 @@ fn other(name: &[u8], length: usize, table: &mut Table, out: &mut Vec<u8>) -> Pa
     field
 }
 
-/// Feeds `bytes` in pieces of `size`; what the parser gets.
+/// Feeds `bytes` in pieces of `size`; returns the parser's input.
 fn pass(meter: &mut FrameMeter, bytes: &[u8], size: usize) -> Vec<u8> {
     let mut seen = Vec::new();
     for piece in bytes.chunks(size) {
@@ -158,7 +158,7 @@ fn is_held(path: &[u8]) -> bool {
     !bytes.any(|(at, byte)| needs_escape_in_uri(*byte, query < at))
 }
 
-/// Sends the requests of one connection, and compares what client and parser know.
+/// Sends the requests of one connection, and compares the client's and the parser's fields.
 fn agree(requests: &[Sent], size: usize) -> Result<(), TestCaseError> {
     let mut meter = FrameMeter::new(256, 1 << 16);
     pass(&mut meter, PREFACE, 24);
@@ -208,7 +208,7 @@ fn sent() -> impl Strategy<Value = Sent> {
         Form::Indexed,
         Form::NamedInText,
     ];
-    // Few paths, so that many stand in the table.
+    // Few distinct paths, so that many are in the table.
     let path = prop_oneof![
         4 => prop::collection::vec(prop::sample::select(b"a<?`".to_vec()), 1..3),
         1 => prop::collection::vec(prop::sample::select(b"/az?=\"<>`~".to_vec()), 0..40),
@@ -243,8 +243,8 @@ fn sent() -> impl Strategy<Value = Sent> {
 }
 
 proptest! {
-    /// Client and parser know the same fields and the same table, whatever was sent and however it
-    /// was divided.
+    /// Client and parser have the same fields and the same table, for any input and any division
+    /// into pieces.
     #[test]
     fn client_and_parser_agree(
         requests in prop::collection::vec(sent(), 1..40),
@@ -254,7 +254,7 @@ proptest! {
     }
 }
 
-/// The path of stream 1 that a meter keeps of this section, and what the parser gets.
+/// The path of stream 1 that a meter keeps of this section, and the parser's input.
 fn kept(section: &[u8]) -> (Option<Vec<u8>>, Vec<u8>) {
     let mut meter = FrameMeter::new(256, 1 << 16);
     pass(&mut meter, PREFACE, 24);

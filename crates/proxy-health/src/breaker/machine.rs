@@ -18,7 +18,7 @@ pub enum BreakerState {
 /// An event of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BreakerEvent {
-    /// A request asks for admission.
+    /// A request for admission.
     Request,
     /// A request admitted in this state had a response below 500.
     Success,

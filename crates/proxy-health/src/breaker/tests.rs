@@ -42,7 +42,7 @@ fn failures_in_a_row_open_it_and_a_success_begins_anew() {
     };
 
     assert_eq!(settle("--+--"), None);
-    // A client that leaves is neither.
+    // A disconnected client is neither.
     assert_eq!(settle("?+--??"), None);
     assert_eq!(settle("-"), Some(BreakerState::Open));
     let refused = breaker.admit(40 * MS).unwrap_err();
@@ -161,7 +161,7 @@ fn threads_never_have_more_probes_than_allowed() {
     drop(probes);
 }
 
-/// Returns true if `condition` holds in `phase`, said independently of the code that moves it.
+/// Returns true if `condition` holds in `phase`, derived independently of the state machine's code.
 fn holds(
     condition: BreakerCondition,
     phase: Phase,
