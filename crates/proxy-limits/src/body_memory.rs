@@ -167,8 +167,8 @@ impl BodyReservation {
     /// Adds `bytes`. `waker` is woken when the body is evicted; without one, the last stays.
     ///
     /// # Errors
-    /// [`BodyMemoryFull`] if no larger body can be evicted for it, or this one was. Nothing is added
-    /// then.
+    /// [`BodyMemoryFull`] if no larger body can be evicted for it, or this one was. The reservation
+    /// is unchanged then.
     pub fn grow(&self, bytes: u64, waker: Option<&Waker>) -> Result<(), BodyMemoryFull> {
         let mut evicted = Vec::new();
         let mut bodies = self.memory.bodies();
@@ -195,13 +195,14 @@ impl BodyReservation {
         self.memory.bodies().poll_room(self.slot, waker)
     }
 
-    /// Returns true if the body was evicted: it has to end.
+    /// Returns true if the body was evicted and must end.
     #[inline]
     pub fn is_evicted(&self) -> bool {
         self.is_evicted.load(Ordering::Relaxed)
     }
 
-    /// Excludes the body from eviction: it has been read. An eviction that its task has not noticed is void.
+    /// Excludes the body from eviction, because it was read completely. An eviction that its task
+    /// has not noticed is void.
     pub fn settle(&self) {
         let mut bodies = self.memory.bodies();
         let woken = bodies.settle(self.slot);

@@ -60,8 +60,8 @@ impl ConcurrencyLimit {
         self.enter().map(|_| Permit(Arc::clone(&self.0)))
     }
 
-    /// Takes one unit, which [`Self::leave`] gives back: for an owner that keeps the limit at hand and
-    /// needs no permit beside it. Returns the use of the limit before.
+    /// Takes one unit, to be released by [`Self::leave`]: for an owner that holds the limit itself
+    /// and needs no permit. Returns the occupancy before it.
     ///
     /// # Errors
     /// [`LimitReached`] when the ceiling is reached.
@@ -76,15 +76,15 @@ impl ConcurrencyLimit {
         Ok(Occupancy { held, max })
     }
 
-    /// Gives back one unit that [`Self::enter`] took.
+    /// Releases one unit taken by [`Self::enter`].
     #[inline]
     pub fn leave(&self) {
         self.0.held.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Units held now. Changes and readings of several limits are seen in one order by all threads, so
-    /// that of two threads, each of which changes one limit and then reads another, one sees the other's
-    /// change.
+    /// Number of units held. Changes and readings of several limits have one order for all threads:
+    /// of two threads that each change one limit and then read another, at least one sees the
+    /// other's change.
     #[inline]
     pub fn held(&self) -> u32 {
         self.0.held.load(Ordering::SeqCst)

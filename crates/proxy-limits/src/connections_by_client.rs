@@ -29,8 +29,8 @@ pub struct ConnectionsByClient {
 type Shard = std::sync::Mutex<HashMap<ClientKey, u32, KeySeed>>;
 
 impl ConnectionsByClient {
-    /// An empty table that admits up to `max` connections of each client. `seed` keeps clients from
-    /// choosing addresses that make look-ups slow.
+    /// An empty table that admits up to `max` connections of each client. `seed` prevents clients
+    /// from choosing addresses that slow down look-ups.
     #[must_use]
     pub fn new(max: u32, seed: KeySeed) -> Self {
         let shard = |_| Shard::new(HashMap::with_hasher(seed));

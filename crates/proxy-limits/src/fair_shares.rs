@@ -34,7 +34,7 @@ impl Occupancy {
 pub struct Destination {
     /// The route.
     pub route: u64,
-    /// The upstream of the route; a number of the route alone if it has none.
+    /// The upstream of the route; a number unique to the route without one.
     pub upstream: u64,
 }
 
@@ -89,7 +89,7 @@ const FLOOR: u32 = 16;
 ///   units stay free.
 /// - A holder with fewer than 16 units gets any free unit, so small limits are used up: one holder alone
 ///   gets all of up to 16 units.
-/// - Each released unit raises the threshold for all holders alike.
+/// - Each released unit raises the threshold for all holders equally.
 #[must_use]
 pub const fn fair_share(free: u32) -> u32 {
     let share = free.saturating_mul(WEIGHT);
@@ -104,11 +104,12 @@ pub const fn fair_share(free: u32) -> u32 {
 /// 1 000; with limits of at most 32 units it gets all. A unit that was taken in the first half stays
 /// uncounted until it is released.
 ///
-/// Each request has three holders, its route, its upstream and its client, and needs room in the shares of
-/// all three. One client that fills its own share fills that of its route at the same moment. So a route or an
-/// upstream with its share used up still admits clients with few units of it: a client may have `k` units if
-/// `k` for each client of the route are fewer than the free ones. With 55 of 1 000 units free after one
-/// greedy client, a second client gets 18; a route that is filled by 55 clients or more admits none.
+/// Each request has three holders, its route, its upstream and its client, and needs room in the
+/// shares of all three. One client that uses up its own share uses up its route's at the same time.
+/// So a route or an upstream without a free share still admits clients with few units of it: a
+/// client may have `k` units if `k` for each client of the route are fewer than the free ones. With
+/// 55 of 1 000 units free after one greedy client, a second client gets 18; a route that is filled
+/// by 55 clients or more admits none.
 ///
 /// The tables have at most five entries for each counted unit, and are empty while the limit has room.
 #[derive(Debug)]
@@ -145,7 +146,7 @@ impl FairShares {
     }
 
     /// Returns true if any client may have one more unit of the route and of the upstream: false
-    /// only if [`Self::admits`] is for all clients.
+    /// only if [`Self::admits`] would be false for all clients.
     #[must_use]
     pub fn may_admit(&self, destination: Destination, free: u32) -> bool {
         free > 0
@@ -354,7 +355,7 @@ mod tests {
             };
             assert_eq!(served(8), first);
             assert_eq!([9, 10, 11].map(&mut served), later);
-            // Each of them has what it may have, and other routes have room.
+            // Each of them holds its maximum, and other routes have room.
             assert_eq!(served(7), 0);
             assert_eq!(served(8), 0);
             assert!(limit.take(claim(3, 3, 12)));

@@ -113,7 +113,7 @@ impl Gcra {
         let now = self.full(now_ns);
         let seen = word.load(Ordering::Relaxed);
         if Self::used(seen, now) == 0 {
-            // A request that comes between wins: it has settled the word itself.
+            // A concurrent request wins: it has settled the word itself.
             let _seen = word.compare_exchange(seen, now, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
@@ -122,8 +122,9 @@ impl Gcra {
     #[inline]
     pub(crate) fn used(word: u64, now: u64) -> u64 {
         let ahead = word.wrapping_sub(now);
-        // Behind `now` is the past, in which the bucket became full. A worker with a slightly
-        // older time than that of the last writer may find the word beyond the capacity: that is kept.
+        // Values behind `now` are in the past, when the bucket became full. A worker whose time is
+        // slightly older than the last writer's may find the word beyond the capacity: that value
+        // is kept.
         if ahead > PAST { 0 } else { ahead }
     }
 

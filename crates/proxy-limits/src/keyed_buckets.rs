@@ -17,12 +17,12 @@ const SETS_SEARCHED: usize = 64;
 
 /// Token buckets by key, all under the same settings, shared by all threads without a lock.
 ///
-/// The table never grows: it takes [`KeyedBuckets::BYTES_PER_KEY`] bytes for each key of its capacity
-/// from the beginning. A key is known by 64 bits of its seeded hash; two of 100 000 keys share a
-/// bucket once in 3 × 10⁹ tables. A new key without room takes the slot of the key with the bucket that was
-/// full first, among the up to 16 keys of its set: of keys without use that is the one idle for
-/// longest, and a client that is over its limit goes last, so that a flood of new keys does not set it
-/// free. A dropped key begins with a full bucket when it comes again.
+/// The table never grows: it takes [`KeyedBuckets::BYTES_PER_KEY`] bytes for each key of its
+/// capacity from the beginning. A key is known by 64 bits of its seeded hash; two of 100 000 keys
+/// share a bucket once in 3 × 10⁹ tables. A new key without room replaces, among the up to 16 keys
+/// of its set, the one whose bucket was full first: the key idle for longest; a client over its
+/// limit is replaced last, so that a flood of new keys does not reset it. A dropped key starts with
+/// a full bucket when it returns.
 #[derive(Debug)]
 pub struct KeyedBuckets {
     sets: Box<[Set]>,
@@ -31,7 +31,8 @@ pub struct KeyedBuckets {
     capacity: usize,
     keys: AtomicUsize,
     evicted: AtomicU64,
-    // Insertions so far: distinguishes them, and moves the set in which a search for room begins.
+    // Number of insertions: distinguishes them, and varies the set in which a search for room
+    // begins.
     hand: AtomicUsize,
 }
 
@@ -98,7 +99,7 @@ impl KeyedBuckets {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    /// Must be called at least every [`Self::settle_within`]: looks at every bucket, a millisecond for
+    /// Must be called at least every [`Self::settle_within`]; reads every bucket, a millisecond for
     /// 100 000 keys, so not on a worker.
     pub fn settle(&self, now_ns: u64) {
         for word in self.sets.iter().flat_map(Set::words) {
@@ -213,7 +214,7 @@ mod tests {
             assert!(table.admit(&client(number), secs * SECOND_NS).admitted);
         }
 
-        // The second was idle for longest; the first had come again.
+        // The second was idle for longest; the first was used again.
         let known = |number: u32| {
             table
                 .set_of(0)

@@ -14,7 +14,7 @@ pub struct MemoryLimitSettings {
     pub max_percent: Option<f64>,
 }
 
-/// Whether load is shed for lack of memory: written by one thread that measures the resident
+/// State of load shedding for lack of memory: written by one thread that measures the resident
 /// memory, read by all workers.
 ///
 /// Above the limit load is shed; it is accepted again below 90 % of the limit, which prevents
@@ -29,7 +29,7 @@ pub struct MemoryLimit {
     shedding: AtomicBool,
     used_bytes: AtomicU64,
     bodies: Arc<BodyMemory>,
-    /// Memory of bodies, with what the allocator keeps of those that are gone.
+    /// Memory of bodies, including freed memory that the allocator retains.
     resident_body_bytes: AtomicU64,
     /// Memory that connections accepted since the reading before the last are about to use.
     expected_bytes: AtomicU64,
@@ -39,8 +39,7 @@ pub struct MemoryLimit {
     is_reading: AtomicBool,
 }
 
-/// Memory that a connection is expected to use soon after it was accepted, in bytes: its task, and what it
-/// reads at a time.
+/// Expected memory of a connection soon after its accept, in bytes: its task and one read.
 const EXPECTED_PER_CONNECTION: u64 = 40 << 10;
 
 /// The effect of a measurement.
@@ -74,8 +73,8 @@ impl MemoryLimit {
         limit
     }
 
-    /// Applies `settings` from now on, on a machine, or in a control group, of `total_bytes`. Gives what
-    /// the last reading means under them.
+    /// Applies `settings`, on a machine, or in a control group, of `total_bytes`. Returns the
+    /// change that the last reading causes under them.
     pub fn apply(&self, settings: MemoryLimitSettings, total_bytes: u64) -> MemoryChange {
         self.set_max(settings, total_bytes);
         self.observe(self.used_bytes())
@@ -289,11 +288,11 @@ mod tests {
 
         let large = body(550).unwrap();
         assert!(large.grow(1, None).is_err());
-        // The body is resident now, and connections have come.
+        // The body is resident now, and connections were accepted.
         memory.observe(900);
         assert!(large.is_evicted());
         drop(large);
-        // The allocator keeps its memory: it is there for other bodies.
+        // The allocator retains its memory, which is available to other bodies.
         memory.observe(900);
         assert!(body(500).is_ok());
         assert!(body(501).is_err());

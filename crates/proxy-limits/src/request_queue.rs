@@ -32,7 +32,7 @@ pub struct Queued {
     pub displaced: Option<Ticket>,
 }
 
-/// The queue is full, and neither another destination nor another client has more waiting requests.
+/// The queue is full, and no other destination or client has more waiting requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{max_requests} requests wait already")]
 pub struct QueueFull {
@@ -80,7 +80,7 @@ impl RequestQueue {
             settings,
             slots: Slots::with_capacity(capacity),
             arrivals: List::default(),
-            // Twice what it will hold: a table that is never more than half full tidies itself in place.
+            // Twice its maximum size: a table that is never more than half full rehashes in place.
             clients: HashMap::with_capacity_and_hasher(2 * capacity, seed),
             destinations: HashMap::with_capacity_and_hasher(2 * capacity, seed),
             turns: List::default(),
@@ -221,7 +221,7 @@ impl RequestQueue {
         Some(ticket)
     }
 
-    /// Takes the request of `slot` out of every list.
+    /// Removes the request of `slot` from every list.
     fn take(&mut self, slot: u32, turn: Turn) {
         let Some(Waiting { claim, .. }) = self.slots.waiting(slot) else {
             return;

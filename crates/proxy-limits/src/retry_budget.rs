@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Retries in each second that are allowed whatever the number of requests.
+/// Retries per second that are always allowed, for any number of requests.
 pub const MIN_RETRIES_PER_SECOND: u64 = 3;
 
 /// Maximum retries of one upstream, over all threads: at most a share of its requests, and

@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn no_rate_drifts() {
-        // One request each time the bucket says so: after ten minutes the count is exact.
+        // One request whenever the bucket permits it: after ten minutes the count is exact.
         for (events, secs) in [(3, 1), (7, 1), (1, 3), (999, 1), (300, 60)] {
             let bucket = bucket(events, secs, 1, 0);
             let (mut now, mut admitted) = (0, 0_u64);
@@ -161,8 +161,8 @@ mod tests {
     }
 
     proptest! {
-        /// In every window: admitted ≤ burst + rate × time, whatever the gaps, and whichever worker's
-        /// slightly older time is passed.
+        /// In every window: admitted ≤ burst + rate × time, for any gaps, and with any worker's
+        /// slightly older time.
         #[test]
         fn no_window_admits_more_than_burst_and_rate(
             events in 1_u32..20_000,
@@ -184,7 +184,7 @@ mod tests {
             for (first, start) in admitted_at.iter().enumerate() {
                 for (last, end) in admitted_at.iter().enumerate().skip(first) {
                     let span = u128::from(end.saturating_sub(*start));
-                    // Times may be out of order by what workers differ.
+                    // Times of workers may differ, so they may be out of order.
                     let span = span + 2_000;
                     let most = u128::from(burst) + span * u128::from(events) / period;
                     prop_assert!((last - first + 1) as u128 <= most);
@@ -192,8 +192,8 @@ mod tests {
             }
         }
 
-        /// Under pressure nothing is lost: admitted = burst + rate × time, to the token, where the burst
-        /// holds what one look earns.
+        /// Under pressure no token is lost: admitted = burst + rate × time, exactly, if the burst
+        /// holds the tokens earned between two polls.
         #[test]
         fn constant_pressure_gets_every_token(
             events in 1_u32..10_000_000,

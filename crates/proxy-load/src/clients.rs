@@ -44,7 +44,7 @@ pub(crate) struct Clients<'a> {
     asked: u64,
     /// Time at which the next request is due.
     due: Option<Duration>,
-    /// The measured span, once it has begun, if the profile sets its length.
+    /// The measured time range, once it has begun, if the profile sets its length.
     measured: Option<Range<Duration>>,
     answered: Vec<Duration>,
 }
@@ -95,8 +95,8 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Returns true if the measured span is over. At a fixed rate it ends when every request that
-    /// was due in it has been answered, because the late ones matter most.
+    /// Returns true if the measured range has ended. At a fixed rate it ends when every request due
+    /// in it is answered, because late ones matter most.
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         let Some(measured) = &self.measured else {
             return false;
@@ -110,7 +110,7 @@ impl<'a> Clients<'a> {
         now >= measured.end && settled
     }
 
-    /// Returns true if there are no more requests to send.
+    /// Returns true if no request remains to be sent.
     pub(crate) fn is_done(&self) -> bool {
         match self.profile.span {
             Span::Time(_) => false,

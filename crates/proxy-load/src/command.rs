@@ -107,7 +107,7 @@ pub enum Span {
 pub enum Reply {
     /// The result of a load.
     Measured(Box<Sample>),
-    /// The time as an upstream is over.
+    /// Its time as an upstream has ended.
     Responded,
     /// The command failed, for this reason.
     Failed(String),

@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// Sends prepared data, and returns what to wait for.
+    /// Sends prepared data, and returns the event to wait for.
     pub(crate) fn send(&mut self) -> Result<Interest, RequestError> {
         if self.stream.send(&mut self.out)? {
             return Ok(Interest::Read);

@@ -30,7 +30,7 @@ pub struct LoadGenerator {
     backend: Backend,
     ready: Vec<Ready>,
     scratch: Vec<u8>,
-    /// Number of captured loads so far.
+    /// Number of captured loads.
     captures: u32,
 }
 
@@ -77,8 +77,8 @@ impl LoadGenerator {
         Ok(())
     }
 
-    /// `User-Agent` of a load: another one for each capture, by which the upstream knows the
-    /// captured request among health checks and requests of earlier loads.
+    /// `User-Agent` of a load, unique to each capture: it distinguishes the captured request from
+    /// health checks and earlier loads at the upstream.
     fn user_agent(&mut self, is_captured: bool) -> String {
         if !is_captured {
             return USER_AGENT_VALUE.to_owned();

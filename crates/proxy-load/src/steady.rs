@@ -65,7 +65,7 @@ impl SteadyLoad {
 }
 
 impl RunningLoad {
-    /// Number of requests answered so far.
+    /// Number of requests answered.
     #[must_use]
     pub fn answered(&self) -> u64 {
         self.progress.answered.load(Ordering::Relaxed)

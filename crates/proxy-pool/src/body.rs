@@ -52,7 +52,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// Returns true if all of it has been read.
+    /// Returns true if it was read completely.
     #[inline]
     pub fn is_end_stream(&self) -> bool {
         match &self.0 {

@@ -46,7 +46,7 @@ pub async fn connect_once(
     Ok(UpstreamStream::Tls(Box::new(UpstreamTlsStream(stream))))
 }
 
-/// `EMFILE` and `ENFILE` say nothing of the target.
+/// `EMFILE` and `ENFILE` are not the target's fault.
 fn io_error(error: io::Error) -> ConnectError {
     let descriptors = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
     match error.raw_os_error() {

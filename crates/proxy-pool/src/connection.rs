@@ -27,7 +27,7 @@ pub struct Connection<B> {
     permit: Option<ConnectionPermit>,
     /// The target of the connection.
     pub(crate) target: TargetId,
-    /// When it was made.
+    /// Time of creation.
     pub(crate) since: Tick,
     pub(crate) idle_since: Tick,
     /// Present while it is idle, if connections are limited.
@@ -39,7 +39,7 @@ struct Talk<B> {
     transport: UpstreamStream,
     incoming: ResponseReader,
     outgoing: MessageWriter<B>,
-    /// The body was taken out of the current request.
+    /// True if the body was taken from the current request.
     took_body: bool,
     /// The connection failed.
     broken: bool,
@@ -130,7 +130,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     /// raw heads of preceding 1xx responses.
     ///
     /// # Errors
-    /// [`SendError`]; the connection cannot be used any more. The request is still complete after
+    /// [`SendError`]; the connection is unusable afterwards. The request is still complete after
     /// [`SendError::UnsentRequest`], and after any error and any response if it has no body.
     pub async fn send(
         &mut self,

@@ -6,7 +6,7 @@ use proxy_framing::FramingError;
 use std::io;
 use std::time::Duration;
 
-/// The reason why no connection was established. Nothing of the request was sent.
+/// The reason why no connection was established. No byte of the request was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The target's name has no address.
@@ -71,8 +71,8 @@ pub enum SendError {
 /// The reason why an HTTP/2 request has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Http2RequestError {
-    /// The connection accepts no more requests, or the target has not processed this one: it may be
-    /// retried whatever its method.
+    /// The connection accepts no more requests, or the target has not processed this one: any
+    /// method may be retried.
     #[error("the target has not looked at the request")]
     Unprocessed(#[source] h2::Error),
     /// The connection ended, or the target reset the stream.

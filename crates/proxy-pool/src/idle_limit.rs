@@ -13,8 +13,9 @@ struct Idle {
     max: AtomicU32,
 }
 
-/// One pool's part of a limit. Places are kept while connections come and go, and given back with
-/// [`Self::shrink`], so that a request with an idle connection at hand touches no shared memory.
+/// One pool's part of a limit. Places are kept while connections are opened and closed, and
+/// released with [`Self::shrink`], so that a request with an idle connection available accesses no
+/// shared memory.
 #[derive(Debug)]
 pub(crate) struct IdleShare {
     limit: IdleLimit,
@@ -82,8 +83,8 @@ impl IdleShare {
         true
     }
 
-    /// Gives back the places beyond `idle`, and more while the limit is exceeded. Returns how many
-    /// connections may stay.
+    /// Releases the places beyond `idle`, and more while the limit is exceeded. Returns the number
+    /// of connections that may stay.
     pub(crate) fn shrink(&mut self, idle: usize) -> usize {
         let unused = self
             .held

@@ -13,11 +13,11 @@ const MAX_OVERTAKEN: u32 = 8;
 
 /// The maximum number of connections to one target over all workers, idle ones included.
 ///
-/// Requests above the limit wait in one queue for all workers. A released permit goes to the first
-/// of them at once. A connection that is returned to a pool goes to a request of the same worker if
-/// the first has not been overtaken too often; else it is closed and its permit goes to the first.
-/// When a request begins to wait while a worker keeps an idle connection, that worker is asked to
-/// close it.
+/// Requests above the limit wait in one queue for all workers. A released permit is granted to the
+/// first of them at once. A connection returned to a pool is granted to a request of the same
+/// worker if the first has not been overtaken too often; else it is closed and its permit is
+/// granted to the first. When a request begins to wait while a worker keeps an idle connection,
+/// that worker is asked to close it.
 #[derive(Debug)]
 pub struct ConnectionLimit {
     held: AtomicU32,
@@ -46,7 +46,7 @@ static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 struct Waiter {
     ticket: u64,
-    /// The pool that can give it a connection.
+    /// The pool that can provide its connection.
     pool: Option<Arc<PoolMember>>,
     overtaken: u32,
     grant: oneshot::Sender<Grant>,
@@ -198,10 +198,10 @@ impl ConnectionLimit {
         waiter
     }
 
-    /// Gives available permits to the first requests in the queue.
+    /// Grants available permits to the first requests in the queue.
     fn serve(self: &Arc<Self>) {
         while let Some((waiter, permit)) = self.next_served() {
-            // If the request has given up, the permit is dropped and goes to the next one.
+            // If the request was cancelled, the permit is dropped and granted to the next one.
             drop(waiter.grant.send(Grant::Permit(permit)));
         }
     }
@@ -286,7 +286,7 @@ impl PoolMember {
         IdleMark(Arc::clone(self))
     }
 
-    /// Asks the pool to close an idle connection. False if the pool is gone.
+    /// Requests that the pool closes an idle connection. Returns false if the pool was dropped.
     pub(crate) fn evict(&self) -> bool {
         self.evictions.send(self.target).is_ok()
     }

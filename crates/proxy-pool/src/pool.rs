@@ -65,7 +65,7 @@ impl<B> Pool<B> {
             if let Some(ticket) = handed {
                 self.handed_over.borrow_mut().insert(ticket, connection);
             }
-            // Closed, so that its permit goes to the first waiting request.
+            // It is closed, so that its permit is granted to the first waiting request.
             return;
         }
         if !target_pool.idle_share.covers(target_pool.idle.len() + 1) {
@@ -242,7 +242,7 @@ impl<B> Pool<B> {
                     && connection.is_kept(&mut cx)
             });
             let kept = idle_share.shrink(idle.len());
-            // The newest stand last.
+            // The newest are last.
             idle.drain(..idle.len().saturating_sub(kept));
             if idle.is_empty() {
                 *idle = Vec::new();

@@ -21,7 +21,7 @@ const MAX_READ_BYTES: usize = 256 * 1024;
 pub struct ExpectedResponse {
     /// The kind of the request.
     pub to: RequestKind,
-    /// Nothing reads or edits its fields: they may be left out of its map.
+    /// True if its fields are neither read nor edited: they may be omitted from its map.
     pub is_verbatim: bool,
 }
 
@@ -159,7 +159,7 @@ impl ResponseReader {
         Ok(head.response.map(|()| fields))
     }
 
-    /// The rest of a body with a known length, if all of it has arrived.
+    /// The remainder of a body with a known length, if it has arrived completely.
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         self.body.as_mut()?.take_whole(&mut self.unread)
     }
@@ -200,7 +200,7 @@ impl ResponseReader {
         self.unread.is_empty() && left.is_some_and(|left| left > 0)
     }
 
-    /// Moves at most `most` bytes of the body into `pipe`. `None`: it has to be read.
+    /// Moves at most `most` bytes of the body into `pipe`. `None` if it must be read instead.
     pub(crate) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,

@@ -36,7 +36,7 @@ impl UpstreamStream {
     /// Makes drop reset the connection instead of closing it. A stream of a shared connection is closed.
     ///
     /// # Errors
-    /// Those of setting a socket option.
+    /// Errors of setting a socket option.
     pub fn abort(&self) -> io::Result<()> {
         let socket = match self {
             Self::Tcp(stream) => stream,

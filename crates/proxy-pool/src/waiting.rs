@@ -22,8 +22,7 @@ pub enum Place<B> {
     Permit(ConnectionPermit),
 }
 
-/// A request's wait for a [`Place`]. Dropped, it leaves the queue and passes on what it was
-/// granted.
+/// A request's wait for a [`Place`]. If dropped, it leaves the queue and passes on its grant.
 #[derive(Debug)]
 pub struct PlaceWait<B> {
     pool: Rc<Pool<B>>,

@@ -1,4 +1,4 @@
-//! Idle connections are for the target that they lead to, whatever becomes of its slot.
+//! Idle connections are reused only for their own target, even if its slot is reused.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_clock::{Clock, Tick};

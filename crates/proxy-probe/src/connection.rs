@@ -42,8 +42,8 @@ async fn connect_to(
     Ok(Box::new(connector.connect(name.clone(), stream).await?))
 }
 
-/// Sends `request` by HTTP/1.1 or, with `http2`, by HTTP/2. The connection lives as long as what is
-/// returned beside the response.
+/// Sends `request` by HTTP/1.1 or, with `http2`, by HTTP/2. The connection lives as long as the
+/// value returned with the response.
 pub(crate) async fn send(
     transport: Box<dyn Transport>,
     request: Request<Full<Bytes>>,

@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn only_serving_is_well() {
         assert_eq!(outcome(&[0, 0, 0, 0, 2, 8, 1], "0"), Ok(()));
-        // A field that is not known yet comes first.
+        // An unknown field is first.
         assert_eq!(outcome(&[0, 0, 0, 0, 6, 18, 2, 7, 7, 8, 1], "0"), Ok(()));
         let not_serving = Err("the gRPC health service does not say SERVING".to_owned());
         for body in [

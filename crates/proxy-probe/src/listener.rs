@@ -75,7 +75,7 @@ pub enum ListenerError {
     /// The handshake fails, such as for a certificate of another name.
     #[error("no TLS: {0}")]
     Tls(#[source] io::Error),
-    /// The listener speaks HTTP/1.1 alone.
+    /// The listener supports HTTP/1.1 only.
     #[error("the listener does not offer HTTP/2")]
     NoHttp2,
     /// The exchange breaks off.
@@ -138,7 +138,7 @@ async fn connect(socket: &ListenerSocket, proxy_header: bool) -> io::Result<Box<
     Ok(stream)
 }
 
-/// The first bytes of the body, and when the first one came.
+/// The first bytes of the body, and the arrival time of its first byte.
 async fn read(
     mut body: Incoming,
     elapsed: &impl Fn() -> Duration,

@@ -3,7 +3,7 @@
 use crate::error::CheckError;
 use serde_json::Value;
 
-/// Checks that a list of models, as `OpenAI` or Ollama give it, has every one of `expected`.
+/// Checks that a list of models, in the format of `OpenAI` or Ollama, contains all `expected` ones.
 pub(crate) fn check(body: &[u8], expected: &[String]) -> Result<(), CheckError> {
     let document: Value = serde_json::from_slice(body).map_err(|_| CheckError::NotModels)?;
     let names = names(&document).ok_or(CheckError::NotModels)?;

@@ -35,9 +35,9 @@ impl PartialEq for Probe {
     }
 }
 
-/// Checks the target of `probe` until the sender of `probe` is dropped. A changed probe begins with a first
-/// interval, and keeps the results so far. Notifies `changes` when the target's health changes; `now` reads
-/// the time of day.
+/// Checks the target of `probe` until the sender of `probe` is dropped. A changed probe begins with
+/// a first interval, and keeps the results. Notifies `changes` when the target's health changes;
+/// `now` reads the time of day.
 pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: fn() -> SystemTime) {
     let mut asked = AskedTarget {
         counts: CheckState::default(),
@@ -70,7 +70,7 @@ pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: f
     }
 }
 
-/// A target as its task knows it.
+/// A target with the state of its task.
 struct AskedTarget {
     counts: CheckState,
     changes: Arc<Notify>,

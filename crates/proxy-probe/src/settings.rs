@@ -17,7 +17,7 @@ pub struct ProbeSettings {
     pub authority: Arc<str>,
     /// TLS towards the target, and the name its certificate must carry; none is plaintext.
     pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
-    /// True if the target speaks HTTP/2.
+    /// True if the target uses HTTP/2.
     pub http2: bool,
 }
 
@@ -70,7 +70,7 @@ pub enum Check {
     Inference {
         /// The path of the list.
         endpoint: String,
-        /// Models that must be in it; a name also stands for longer names that begin with it.
+        /// Required models; a name is also a prefix of longer names.
         expected_models: Vec<String>,
     },
 }

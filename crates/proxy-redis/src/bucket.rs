@@ -14,10 +14,10 @@ pub struct SharedRate {
     pub burst: u32,
 }
 
-/// Takes a token of the bucket `KEYS[1]` with `ARGV[1]` tokens a second and room for `ARGV[2]`. The key
-/// holds the time at which the bucket is full again, in microseconds since the beginning of 2026, and is
-/// gone at that time. The result is whether there was a token, the tokens left, and the microseconds until
-/// the bucket is full and until there is a token.
+/// Takes a token of the bucket `KEYS[1]` with `ARGV[1]` tokens a second and room for `ARGV[2]`. The
+/// key holds the time at which the bucket is full again, in microseconds since the beginning of
+/// 2026, and expires at that time. The result is whether there was a token, the tokens left, and
+/// the microseconds until the bucket is full and until there is a token.
 const TAKE: &str = "
 local time = redis.call('TIME')
 local now = (time[1] - 1767225600) * 1000000 + time[2]

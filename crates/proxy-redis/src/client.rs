@@ -29,7 +29,7 @@ pub struct SharedBuckets {
     status: Arc<Status>,
 }
 
-/// A decision to come: `None` if the server does not answer in time.
+/// A pending decision: `None` if the server does not answer in time.
 #[derive(Debug)]
 pub struct Answer {
     reply: Option<oneshot::Receiver<Option<RateDecision>>>,
@@ -68,7 +68,7 @@ impl SharedBuckets {
         self.status.is_up.load(Ordering::Relaxed)
     }
 
-    /// Decisions of the server so far, and questions that it did not answer in time.
+    /// Number of the server's decisions, and of requests that it did not answer in time.
     pub fn counts(&self) -> (u64, u64) {
         let Status {
             answered,

@@ -96,7 +96,7 @@ impl Connector {
     }
 
     async fn try_connect(&self) -> Result<(), String> {
-        // The client's own bound on answers must not be below that of the configuration.
+        // The client's own timeout must not be below the configured one.
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(CONNECT_TIMEOUT.max(self.answer_timeout)));
@@ -121,7 +121,7 @@ impl Connector {
             Link::Down => None,
         };
         let Some(mut connection) = connection else {
-            // The caller may be gone.
+            // The receiver is dropped if the caller was cancelled.
             return reply.send(None).unwrap_or_default();
         };
         let this = Rc::clone(self);

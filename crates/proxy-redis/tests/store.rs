@@ -76,7 +76,7 @@ fn admissions_stay_within_burst_and_rate() {
     };
     let begun = Instant::now();
     let mut admitted = u128::from(first(&buckets, "k", rate).admitted);
-    // Tokens that a full bucket does not take, because this thread stood still.
+    // Tokens lost by a full bucket while this thread was stalled.
     let (mut last, mut lost) = (Instant::now(), Duration::ZERO);
     while begun.elapsed() < Duration::from_millis(600) {
         admitted += u128::from(take(&buckets, "k", rate).unwrap().admitted);

@@ -34,7 +34,7 @@ pub enum PathError {
     /// More dot segments than are examined one by one.
     #[error("the path holds too many dot segments")]
     DotSegments,
-    /// Neither a leading `/` nor the asterisk form.
+    /// The path has neither a leading `/` nor the asterisk form.
     #[error("the path does not begin with a slash")]
     NotAbsolute,
 }
@@ -55,9 +55,9 @@ pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathError> {
     }
 }
 
-/// Like [`canonical_path`], for callers that accept invalid paths: returns the first error beside
-/// the path, in which the offending bytes are escaped and `..` stops at the root. A path that does
-/// not begin with a slash is returned unchanged.
+/// Like [`canonical_path`], for callers that accept invalid paths: returns the path and the first
+/// error; offending bytes are escaped and `..` stops at the root. A path that does not begin with a
+/// slash is returned unchanged.
 pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathError>) {
     if is_canonical(raw.as_bytes()) || raw == "*" {
         return (Cow::Borrowed(raw), None);

@@ -50,7 +50,7 @@ impl Router {
     /// A rule with several hosts or paths is ranked by the most specific of those that match this
     /// request; its methods count as one condition.
     ///
-    /// Does not allocate, apart from the memory of a regex that this clone runs for the first time.
+    /// Does not allocate, except the memory of a regex at its first use in this clone.
     #[must_use]
     pub fn find(&self, head: &Head<'_>) -> Option<usize> {
         self.find_counted(head).0

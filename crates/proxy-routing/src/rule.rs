@@ -24,9 +24,10 @@ pub struct Rule {
     pub id: String,
     /// The higher priority wins, before anything else is compared.
     pub priority: i32,
-    /// Names of listeners, of which the request must have come to one.
+    /// Names of listeners; the request must have arrived at one of them.
     pub listeners: Vec<String>,
-    /// `listeners` are all those of the rule's protocol, and not written: they have no part in the precedence.
+    /// `listeners` are all listeners of the rule's protocol, and not configured: they do not affect
+    /// precedence.
     pub has_implied_listeners: bool,
     /// Hosts, of which the request must have one.
     pub hosts: Vec<HostPattern>,

@@ -172,7 +172,7 @@ impl Lifecycle {
         status
     }
 
-    /// Whether the process takes traffic, with the body of `/ready`.
+    /// Readiness of the process, with the body of `/ready`.
     #[must_use]
     pub fn readiness(&self) -> (bool, Value) {
         let mut reasons = Vec::new();

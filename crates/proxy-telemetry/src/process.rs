@@ -18,7 +18,7 @@ pub struct Process {
     pub open_fds: Option<u64>,
 }
 
-/// Resident memory of this process in bytes; none where the system does not tell.
+/// Resident memory of this process in bytes; `None` if the system does not report it.
 pub fn resident_memory_bytes() -> Option<u64> {
     resident_bytes(&fs::read_to_string("/proc/self/status").ok()?)
 }

@@ -26,8 +26,8 @@ const REFUSALS_BETWEEN_SWEEPS: u64 = 64;
 /// Settings of a registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistrySettings {
-    /// Names of failure reasons; metrics take a reason by its index here. `other` is not among
-    /// them: it stands for indexes beyond the list.
+    /// Names of failure reasons; metrics take a reason by its index here. `other` is not in the
+    /// list: it is used for indexes beyond it.
     pub reasons: &'static [&'static str],
     /// Maximum number of names with series of their own: routes, upstreams, targets, agents, and
     /// label sets of single counters and gauges, together. A name has a bounded number of series.
@@ -38,7 +38,7 @@ pub struct RegistrySettings {
 ///
 /// The same name returns the same metrics again, so counts continue across reloads. Unreferenced
 /// metrics keep their counts until their slot is needed; then the counts move to the label value
-/// `overflow`, as do those of names without a slot.
+/// `overflow`, like counts of names without a slot.
 ///
 /// Metrics belong to the worker they were created for: only its thread writes to them. Creation
 /// takes a lock, which a scrape holds while it lists the names, for well below a millisecond; keep

@@ -33,7 +33,7 @@ impl RouteTable {
         }
     }
 
-    /// Metrics of the route at `index` in the plan; those of [`UNMATCHED`] for `None`.
+    /// Metrics of the route at `index` in the plan; [`UNMATCHED`]'s for `None`.
     #[inline]
     pub fn route(&self, index: Option<usize>) -> &RouteMetrics {
         let slot = index.and_then(|index| self.cells.get(index));

@@ -1,4 +1,4 @@
-//! The metrics page is valid for a scraper, whatever names a configuration contains.
+//! The metrics page is valid for a scraper, with any names in the configuration.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use agent_protocol::EventKind;

@@ -1,4 +1,4 @@
-//! A record is one line of JSON with the facts, whatever a client sent.
+//! A record is one line of JSON with the facts, for any input of a client.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn parsed(line: &str) -> Value {
     serde_json::from_str(line.strip_suffix('\n').unwrap()).unwrap()
 }
 
-/// The names that a plan gives to records.
+/// Names of a plan's parts, for records.
 struct Plan {
     routes: EscapedFields,
     targets: EscapedFields,
@@ -388,7 +388,7 @@ fn a_flood_over_a_limit_is_a_few_lines_and_their_number() {
 #[test]
 fn repetitions_are_written_at_the_latest_when_the_log_ends() {
     let lines = written(|log| {
-        // More clients than are told apart.
+        // More clients than are distinguished.
         for client in 0..2_000_u32 {
             log.limit(&LimitRecord {
                 client_ip: Ipv4Addr::from(client).into(),

@@ -34,7 +34,7 @@ pub enum AgentReply {
     Decide(Decision),
     /// Reports a failure in place of a decision.
     Fail(ErrorCode),
-    /// Says nothing.
+    /// Does not answer.
     Silence,
     /// Writes these bytes.
     Bytes(Vec<u8>),
@@ -42,7 +42,7 @@ pub enum AgentReply {
     HangUp,
 }
 
-/// The id and number of an event that wants a decision; `None` for other messages.
+/// The id and number of an event that requires a decision; `None` for other messages.
 #[must_use]
 pub fn event_number(event: &ProxyMessage<'_>) -> Option<(RequestId, u32)> {
     match event {
@@ -84,7 +84,7 @@ impl AgentReply {
 }
 
 impl FakeAgent {
-    /// An agent that `wants` these events and does as `script` says.
+    /// An agent that requests `wants` and executes `script`.
     pub fn start(
         wants: Wants,
         script: impl Fn(&ProxyMessage<'static>) -> AgentReply + Send + Sync + 'static,

@@ -103,7 +103,7 @@ impl RawClient {
         }
     }
 
-    /// Reads one response to a HEAD request, which has no body whatever its head says.
+    /// Reads one response to a HEAD request, which has no body.
     #[must_use]
     #[track_caller]
     pub fn response_to_head(&mut self) -> Response {

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 
-/// Largest answer by UDP; a longer one is truncated, and asked for by TCP.
+/// Maximum UDP answer; a longer one is truncated, and requested again by TCP.
 const MAX_UDP_BYTES: usize = 1232;
 
 const A: u16 = 1;

@@ -191,8 +191,8 @@ impl Proxyd {
         }
     }
 
-    /// Signals it to hand over to a new process of the same binary, and waits for the result. From
-    /// then on this value stands for the new process.
+    /// Signals it to hand over to a new process of the same binary, and waits for the result.
+    /// Afterwards this value represents the new process.
     #[track_caller]
     pub fn upgrade(&mut self) -> Upgrade {
         let since = self.stderr.len();
@@ -265,14 +265,14 @@ impl Proxyd {
         self.signal(Signal::QUIT);
     }
 
-    /// Waits until it has ended.
+    /// Waits for its exit.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         assert!(self.has_ended_within(EVENT_TIMEOUT), "it does not end");
         self.process.wait()
     }
 
-    /// Waits up to `time` for it to end; whether it has ended.
+    /// Waits up to `time` for its exit; returns true if it has exited.
     #[must_use]
     pub fn has_ended_within(&self, time: Duration) -> bool {
         self.process.has_ended_within(time)

@@ -45,7 +45,7 @@ impl RedisServer {
         drop(self.process.wait());
     }
 
-    /// Starts the server anew, at the same address and without its former keys.
+    /// Restarts the server, at the same address and without its former keys.
     #[track_caller]
     pub fn start_again(&mut self) {
         self.process = spawn(self.port);

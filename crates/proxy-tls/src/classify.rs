@@ -31,7 +31,7 @@ pub enum TlsFailure {
 /// The reason why a certificate was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyFailure {
-    /// It is for other names.
+    /// It is valid for other names only.
     #[error("is not valid for the name")]
     WrongName,
     /// It has no chain to a trusted root.
@@ -46,7 +46,7 @@ pub enum VerifyFailure {
     /// Its issuer revoked it.
     #[error("is revoked")]
     Revoked,
-    /// It is for another use, such as a server's certificate sent by a client.
+    /// It is valid for another use, such as a server's certificate sent by a client.
     #[error("is not meant for this use")]
     WrongPurpose,
     /// A signature is invalid.

@@ -208,7 +208,7 @@ pub enum TlsWarning {
 }
 
 impl TlsError {
-    /// Returns true if the certificate is sound apart from its dates.
+    /// Returns true if the certificate is valid except for its dates.
     #[must_use]
     pub const fn is_out_of_date(&self) -> bool {
         matches!(self, Self::Expired { .. } | Self::NotYetValid { .. })

@@ -1,4 +1,4 @@
-//! Trusted roots: the platform's or those of a file.
+//! Trusted root certificates: the platform's or a file's.
 
 pub(crate) mod pem;
 

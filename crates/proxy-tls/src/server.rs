@@ -206,7 +206,7 @@ fn config(
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     // A resumed session keeps the client certificate of the original one, or its absence, and could
-    // come from another listener. So resumption is off where certificates are requested.
+    // come from another listener. So resumption is disabled if certificates are requested.
     if authority.is_none() {
         config.ticketer = Arc::clone(tickets) as _;
         config.send_tls13_tickets = TLS13_TICKETS;

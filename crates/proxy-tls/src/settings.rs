@@ -21,7 +21,7 @@ pub struct ServerTlsSettings {
     pub min_version: TlsVersion,
     /// Highest accepted version; not below `min_version`.
     pub max_version: TlsVersion,
-    /// Whether clients are asked for a certificate.
+    /// Request for client certificates.
     pub client_auth: ClientAuth,
     /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
     pub alpn: Vec<Alpn>,
@@ -52,8 +52,8 @@ pub struct CertificateSource {
     pub cert_file: PathBuf,
     /// PEM, unencrypted PKCS#8, PKCS#1 or SEC1; may be the same file as `cert_file`.
     pub key_file: PathBuf,
-    /// The contents in place of those of `cert_file` and `key_file`, which then need not exist: a
-    /// certificate that is held in memory only.
+    /// Contents used instead of `cert_file` and `key_file`, which then need not exist: a
+    /// certificate held in memory only.
     pub held: Option<HeldCertificate>,
     /// The files may be missing: the certificate is obtained later, and handshakes for its `server_names` are
     /// refused until then.
@@ -66,7 +66,7 @@ pub struct CertificateSource {
 }
 
 impl CertificateSource {
-    /// Returns true if these faults only say that a certificate is still to be obtained.
+    /// Returns true if these faults only state that a certificate is yet to be obtained.
     pub(crate) fn is_awaited(&self, faults: &[TlsError]) -> bool {
         let is_missing = |fault: &TlsError| matches!(fault, TlsError::Missing { .. });
         self.is_obtained && faults.iter().all(is_missing)
@@ -91,7 +91,7 @@ impl fmt::Debug for HeldCertificate {
 /// Client certificates of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// None are requested.
+    /// No client certificate is requested.
     None,
     /// Requested; a client without one is accepted, one with a rejected one is not.
     Optional {

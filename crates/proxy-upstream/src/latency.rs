@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Time after which a measurement has lost all but 37 % of its weight.
+/// Time after which a measurement's weight has decayed to 37 %.
 pub const LATENCY_DECAY: Duration = Duration::from_secs(10);
 
 /// A peak-sensitive moving average of a target's latency, over all threads, in one atomic word.
@@ -31,7 +31,7 @@ impl LatencyEwma {
             }
             let kept = weight(now, at);
             let next = average * kept + latency_ns * (1.0 - kept);
-            // Too little to be seen: the time passed counts with the next one.
+            // Too small a change to store: the elapsed time counts with the next one.
             (next < average).then(|| pack(next, now))
         };
         let updated = self
@@ -55,7 +55,7 @@ impl LatencyEwma {
     reason = "a weight needs no more than 24 bits"
 )]
 fn weight(now: u32, at: u32) -> f32 {
-    // A worker's time may be a little older than that of the last measurement.
+    // A worker's time may be slightly older than the last measurement's.
     let passed = now.wrapping_sub(at).cast_signed().max(0);
     let decay_steps = (LATENCY_DECAY.as_nanos() >> STEP_SHIFT) as f32;
     (-(passed as f32) / decay_steps).exp()
@@ -67,7 +67,7 @@ const fn steps(now_ns: u64) -> u32 {
 }
 
 fn pack(average_ns: f32, at: u32) -> u64 {
-    // Zero stands for no measurement.
+    // Zero means no measurement.
     u64::from(average_ns.max(1.0).to_bits()) << 32 | u64::from(at)
 }
 

@@ -13,22 +13,23 @@ pub enum LoadBalancer {
     RoundRobin,
     /// `weighted`: in proportion to the weights, evenly spread over time, as nginx does.
     Weighted,
-    /// `least_connections`: the target with the fewest requests in hand for its weight; among equals in
-    /// proportion to the weights.
+    /// `least_connections`: the target with the fewest active requests relative to its weight;
+    /// among equals in proportion to the weights.
     LeastConnections,
-    /// `ip_hash`: the same target for the same client, in proportion to the weights. When a target leaves, only
-    /// its own clients move, and they come back with it.
+    /// `ip_hash`: the same target for the same client, in proportion to the weights. When a target
+    /// is removed, only its own clients move, and they return with it.
     IpHash,
-    /// `random_two`: of two random targets, the one with fewer requests in hand for its weight.
+    /// `random_two`: of two random targets, the one with fewer active requests relative to its
+    /// weight.
     RandomTwo,
-    /// `peak_ewma`: of two random targets, the one that should answer sooner, by its latency and the
-    /// requests in hand.
+    /// `peak_ewma`: of two random targets, the one expected to respond sooner, by latency and
+    /// active requests.
     PeakEwma,
     /// `sticky`: the target that the client's cookie names, else as `weighted`.
     Sticky,
 }
 
-/// Latency assumed of a target that has requests in hand and has answered none.
+/// Latency assumed for a target with active requests and no response yet.
 const UNKNOWN_LATENCY_NS: f32 = 1e9;
 
 impl LoadBalancer {
@@ -59,8 +60,9 @@ impl LoadBalancer {
 
     /// The target for a request, none of `tried`; none if no other takes requests.
     ///
-    /// Pure: the same set, request and tried targets give the same choice. It takes constant time for
-    /// round robin with equal weights, else time in proportion to the targets, and allocates nothing.
+    /// Pure: an equal set, request and tried targets give an equal choice. It takes constant time
+    /// for round robin with equal weights, else time in proportion to the targets, and allocates
+    /// nothing.
     #[inline]
     pub fn choose(
         self,
@@ -100,13 +102,13 @@ impl LoadBalancer {
         )
     }
 
-    /// Returns true if the choice looks at [`BalancingRequest::random`], apart from slow starts.
+    /// Returns true if the choice depends on [`BalancingRequest::random`], apart from slow starts.
     #[must_use]
     pub const fn reads_random(self) -> bool {
         matches!(self, Self::RandomTwo | Self::PeakEwma)
     }
 
-    /// Notes that `chosen` gets a request: the next choice goes on from there.
+    /// Records the choice of `chosen`; the next choice continues from there.
     #[inline]
     pub fn advance(self, set: &impl BalancerState, chosen: u16) {
         set.rotation().step();
@@ -171,7 +173,8 @@ fn most_owed(set: &impl BalancerState, tried: &[u16]) -> Option<u16> {
     fresh(set, tried).reduce(|best, next| if owed(best) < owed(next) { next } else { best })
 }
 
-/// Gives every target that `chosen` was in turn with its weight, and takes the sum of them from `chosen`.
+/// Adds its weight to every target in the rotation with `chosen`, and subtracts their sum from
+/// `chosen`.
 fn settle(set: &impl BalancerState, chosen: u16, is_in_turn: impl Fn(u16) -> bool) {
     let rotation = set.rotation();
     let weight = |target: u16| i64::from(effective_weight(set, target));

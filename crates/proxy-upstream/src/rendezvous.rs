@@ -1,12 +1,13 @@
-//! Rendezvous hashing: a client keeps its target as long as the target exists, whatever happens to
-//! its peers.
+//! Rendezvous hashing: a client keeps its target as long as the target exists, even if other
+//! targets change.
 
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::net::IpAddr;
 
-/// The hash of a client's address: the whole of an IPv4 address, the /64 network of an IPv6 address: the
-/// lower half of one changes by itself. Every proxy has the same hash for the same client.
+/// The hash of a client's address: the whole of an IPv4 address, the /64 network of an IPv6
+/// address, because hosts change the lower half. Every proxy computes the same hash for the same
+/// client.
 #[must_use]
 pub fn client_hash(address: IpAddr) -> u64 {
     let mut hasher = SipHasher13::new();
@@ -35,7 +36,7 @@ pub fn target_hash(address: &str) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "53 bits of a hash are many")]
 pub(crate) fn score(client: u64, target: u64, weight: u32) -> f64 {
     let mixed = mix(client ^ mix(target));
-    // Evenly between 0 and 1, neither of them.
+    // Uniform between 0 and 1, both excluded.
     let even = ((mixed >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     f64::from(weight) / -even.ln()
 }

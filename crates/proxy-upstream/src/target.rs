@@ -17,9 +17,9 @@ use std::time::SystemTime;
 pub struct TargetState {
     address: Option<SocketAddr>,
     flags: HealthFlags,
-    /// One for each cause that holds, apart from draining.
+    /// One for each active cause, except draining.
     failures: ArcSwap<Vec<(HealthCause, Unhealthy)>>,
-    /// When it last began to take requests again; 0 when it always did.
+    /// Time when it last started to accept requests again; 0 if it always did.
     serving_since_ns: AtomicU64,
     overridden_weight: AtomicU32,
     load: TargetLoad,
@@ -34,11 +34,11 @@ pub struct TargetState {
 pub struct Unhealthy {
     /// The last failure, for operators.
     pub last_error: String,
-    /// When the target became unhealthy.
+    /// Time when the target became unhealthy.
     pub since: SystemTime,
 }
 
-/// Stands for a weight that is not overridden.
+/// Represents a weight without an override.
 const NO_OVERRIDE: u32 = u32::MAX;
 
 impl Default for TargetState {
@@ -70,7 +70,7 @@ impl TargetState {
         }
     }
 
-    /// Whether the target is healthy.
+    /// Returns the causes for which the target is unhealthy; empty if it is healthy.
     #[inline]
     pub fn causes(&self) -> HealthCauses {
         self.flags.causes()
@@ -90,7 +90,7 @@ impl TargetState {
             let mut next = Vec::clone(failures);
             let known = next.iter().position(|(of, _)| *of == cause);
             let since = known.map_or(now, |at| next.remove(at).1.since);
-            // The newest failure stands last.
+            // The newest failure is last.
             let last_error = last_error.to_owned();
             next.push((cause, Unhealthy { last_error, since }));
             next
@@ -130,7 +130,7 @@ impl TargetState {
         })
     }
 
-    /// The weight that stands in place of the configured one until the next reload.
+    /// The weight that overrides the configured one until the next reload.
     #[inline]
     pub fn overridden_weight(&self) -> Option<u32> {
         let weight = self.overridden_weight.load(Ordering::Relaxed);
@@ -155,7 +155,7 @@ impl TargetState {
         self.serving_since_ns.load(Ordering::Relaxed)
     }
 
-    /// Requests in hand, of all workers.
+    /// Active requests of all workers.
     #[inline]
     pub fn load(&self) -> &TargetLoad {
         &self.load

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of changes of targets after which every worker is to look at them again before its next
-/// choice. Shared by all threads.
+/// Number of changes of targets; a worker re-reads the targets before its next choice when it has
+/// advanced. Shared by all threads.
 #[derive(Debug, Default)]
 pub struct TargetChanges(AtomicU64);
 
@@ -14,7 +14,7 @@ impl TargetChanges {
         self.0.fetch_add(1, Ordering::Release);
     }
 
-    /// The number of changes so far.
+    /// The number of changes.
     #[inline]
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)

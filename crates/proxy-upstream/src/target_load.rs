@@ -24,7 +24,7 @@ impl TargetLoad {
         ActiveRequest(Arc::clone(&self.0))
     }
 
-    /// Requests in hand now.
+    /// Number of active requests.
     #[inline]
     #[must_use]
     pub fn active(&self) -> u32 {

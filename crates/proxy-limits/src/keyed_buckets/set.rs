@@ -1,10 +1,10 @@
 //! The keys that share one place of the table, and how threads agree on them without a lock.
 //!
-//! A slot holds a key and its bucket's word. A key goes in in two steps: it is *announced* in a slot
-//! that was free or taken from another key, then *confirmed*. Between the two a thread withdraws every
-//! other announcement of the same key, and gives up its own for a confirmed one. Of two threads with
-//! the same key at least one sees the other's announcement, so a key is never confirmed twice; and no
-//! thread waits for one that was stopped between the two steps.
+//! A slot holds a key and its bucket's word. A key is inserted in two steps: it is *announced* in a
+//! free or replaced slot, then *confirmed*. Between the two a thread withdraws every other
+//! announcement of the same key, and abandons its own for a confirmed one. Of two threads with the
+//! same key at least one sees the other's announcement, so a key is never confirmed twice; and no
+//! thread waits for one that was suspended between the two steps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +33,7 @@ pub(super) struct Inserted<'s> {
     pub(super) word: &'s AtomicU64,
     /// True if it is new, rather than inserted by another thread meanwhile.
     pub(super) new: bool,
-    /// Keys that are gone for it.
+    /// Number of keys replaced by it.
     pub(super) dropped: usize,
 }
 
@@ -73,8 +73,8 @@ impl Set {
         keys.filter(|key| *key != FREE && key & MARK == 0)
     }
 
-    /// Puts `key` in with `word`: in a free slot if `may_add`, else in that of the key with the
-    /// least word by `order`. `mark` should differ from thread to thread.
+    /// Inserts `key` with `word`: into a free slot if `may_add`, else into the slot of the key with
+    /// the least word by `order`. `mark` should differ from thread to thread.
     pub(super) fn insert(
         &self,
         (key, word): (u64, u64),
@@ -112,7 +112,7 @@ impl Set {
         }
     }
 
-    /// Frees the slot of the key with the least word by `order`. Says whether there was one.
+    /// Frees the slot of the key with the least word by `order`. Returns false if there was none.
     pub(super) fn drop_one(&self, order: impl Fn(u64) -> i64) -> bool {
         let Some((slot, held)) = self.least(order) else {
             return false;
@@ -147,7 +147,7 @@ impl Set {
             if std::ptr::eq(slot.key, own.slot.key) || held & !MARK != key {
                 continue;
             }
-            // A failed withdrawal means that the other was confirmed, or has moved: look again.
+            // A failed withdrawal means that the other was confirmed, or has moved: search again.
             if held == key || !replace(slot.key, held, FREE) {
                 replace(own.slot.key, own.value, FREE);
                 return false;
@@ -172,7 +172,7 @@ impl Set {
 }
 
 impl Announcement<'_> {
-    /// Gives the key its word and confirms it, unless another thread has withdrawn it.
+    /// Stores the key's word and confirms it, unless another thread has withdrawn it.
     fn confirm(&self, key: u64, word: u64) -> bool {
         let mut seen = self.slot.word.load(Ordering::Relaxed);
         while self.slot.key.load(Ordering::SeqCst) == self.value {

@@ -2,7 +2,7 @@
 
 use crate::fair_shares::Claim;
 
-/// A waiting request, returned to the caller when its turn comes.
+/// A waiting request, returned to the caller at its turn.
 ///
 /// Unique: a ticket is not reused after its request has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,10 +39,10 @@ struct Place {
     waiting: Option<Waiting>,
 }
 
-/// Whether a slot that leaves a rotation was served.
+/// Reason why a slot leaves a rotation.
 #[derive(Clone, Copy)]
 pub(super) enum Turn {
-    /// It was: its successor goes to the end.
+    /// It was served: its successor moves to the end.
     Used,
     /// It was not: its successor keeps the place.
     Kept,
@@ -165,7 +165,7 @@ impl Links {
         std::iter::successors(list.first, |slot| self.get(*slot).after)
     }
 
-    /// Removes `slot` from a rotation, which goes on with its successor, if it has one.
+    /// Removes `slot` from a rotation, which continues with its successor, if any.
     pub(super) fn advance(
         &mut self,
         list: &mut List,

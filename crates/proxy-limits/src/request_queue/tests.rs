@@ -152,7 +152,7 @@ fn a_queue_in_use_allocates_nothing() {
         while queue.pop_expired(u64::from(round)).is_some() {}
     }
 
-    // The table counts places that it has yet to tidy as missing.
+    // The table's count excludes slots that it has yet to reclaim.
     let after = memory(&queue);
     assert!(after.0 <= before.0 && after.1 == before.1, "{after:?}");
 }
@@ -176,7 +176,7 @@ fn routes_and_clients_with_their_share_are_passed_over_and_keep_their_turn() {
         client: ClientKey::V4(client),
     };
     let mut shares = FairShares::new(SEED);
-    // All that a holder may have of one free place, or of two.
+    // The maximum share of a holder with one free place, or two.
     for _ in 0..16 {
         shares.enter(to(1, 1));
     }

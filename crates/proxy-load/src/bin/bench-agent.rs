@@ -24,7 +24,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Longest frame of the proxy.
 const MAX_FRAME_BYTES: usize = 1 << 20;
 
-/// Takes what is complete of the input, and appends the answers to the output.
+/// Consumes the complete part of the input, and appends the answers to the output.
 type Answerer = Box<dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> io::Result<()>>;
 
 fn main() -> ExitCode {

@@ -9,7 +9,7 @@ const MAX_FAILED_REQUESTS: u64 = 1_000;
 /// Counts and times.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyRecorder {
-    /// Finished requests, whatever their result, since the start.
+    /// Number of finished requests, with any result, since the start.
     pub(crate) settled: u64,
     /// Failed requests since the start.
     pub(crate) failed: u64,

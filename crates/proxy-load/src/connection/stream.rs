@@ -41,7 +41,7 @@ impl Connector {
         })
     }
 
-    /// A new connection; its TLS handshake goes on with the first writes and reads.
+    /// A new connection; its TLS handshake continues with the first writes and reads.
     pub(crate) fn connect(&self) -> io::Result<Stream> {
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         socket.set_nonblocking(true)?;

@@ -1,4 +1,4 @@
-//! The client side of HTTP/1.1, reduced to what a load needs: one request at a time.
+//! The client side of HTTP/1.1, reduced to the needs of a load: one request at a time.
 
 use crate::http::head;
 use crate::request_error::RequestError;

@@ -1,4 +1,4 @@
-//! The client side of HTTP/2, reduced to what a load needs: many requests at a time.
+//! The client side of HTTP/2, reduced to the needs of a load: many requests at a time.
 
 use crate::http::frame::{Frame, Kind};
 use crate::request_error::RequestError;

@@ -19,8 +19,8 @@ use std::task::{Context, Poll, Waker};
 /// Bytes of one response that may wait for its client.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Maximum number of requests on one connection, whatever its target allows. All of them may wait
-/// for slow clients at once without blocking other requests: their windows fit into the
+/// Maximum number of requests on one connection, also if its target allows more. All of them may
+/// wait for slow clients at once without blocking other requests: their windows fit into the
 /// connection's.
 const MAX_OPEN_STREAMS: u32 = 128;
 
@@ -93,7 +93,7 @@ impl Http2Connection {
     }
 
     /// Maximum number of concurrent requests; `None` before the target's settings arrived. Until
-    /// then it carries only the request that it was made for.
+    /// then it carries only its first request.
     pub(super) fn most(&self) -> Option<u32> {
         let allowed = u32::try_from(self.sender.current_max_send_streams()).unwrap_or(u32::MAX);
         self.keep_alive

@@ -39,7 +39,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     /// Sends `request`; its URI has scheme and authority.
     ///
     /// # Errors
-    /// The connection accepts no more requests; returns the request.
+    /// If the connection accepts no more requests, returns the request.
     pub fn begin(
         stream_slot: StreamSlot,
         request: Request<B>,

@@ -38,7 +38,7 @@ pub struct Unmet {
     /// The rule's condition; alternatives are joined by "or".
     pub wanted: String,
     /// The request's value. It contains text of the client, so it is for operators rather than for
-    /// logs; credentials are left out.
+    /// logs; credentials are omitted.
     pub got: String,
 }
 
@@ -78,8 +78,8 @@ impl ConditionKind {
         }
     }
 
-    /// Returns true if the conditions of this kind in `wide` certainly hold where those of `narrow`
-    /// do, apart from `OPTIONS *`, which is not a path.
+    /// Returns true if the conditions of this kind in `wide` are certainly true whenever the
+    /// conditions of `narrow` are, except for `OPTIONS *`, which is not a path.
     pub(crate) fn covers(self, wide: &Rule, narrow: &Rule) -> bool {
         match self {
             Self::Listener => all_covered(&wide.listeners, &narrow.listeners, String::eq),
@@ -103,7 +103,7 @@ impl ConditionKind {
         Self::ALL.into_iter().find(|kind| !kind.holds(rule, head))
     }
 
-    /// The conditions of this kind beside the request's value.
+    /// The conditions of this kind, with the request's value.
     pub(crate) fn describe(self, rule: &Rule, head: &Head<'_>) -> Unmet {
         let (wanted, got) = match self {
             Self::Listener => (any_of(&rule.listeners), or_none(head.listener)),

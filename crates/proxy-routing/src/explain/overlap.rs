@@ -180,8 +180,8 @@ fn shared_requests<'r>(one: &'r Rule, other: &'r Rule) -> impl Iterator<Item = S
     })
 }
 
-/// Of each pair of patterns with a request in common, the narrower one; `None` if neither side has
-/// patterns.
+/// For each pair of patterns that match a common request, the narrower one; `None` if neither side
+/// has patterns.
 fn narrower_ones<'r, T>(
     ones: &'r [T],
     others: &'r [T],

@@ -54,7 +54,7 @@ impl Router {
     }
 }
 
-/// Returns true if `wide` matches every request that `narrow` matches, apart from `OPTIONS *`.
+/// Returns true if `wide` matches every request that `narrow` matches, except `OPTIONS *`.
 /// `listeners` are all listeners, if they are known.
 fn covers(wide: &Rule, narrow: &Rule, listeners: &[&str]) -> bool {
     let names_all = !listeners.is_empty()

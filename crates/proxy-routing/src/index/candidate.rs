@@ -7,6 +7,6 @@ use crate::rank::Rank;
 pub(crate) struct Candidate {
     /// Its rank if all its header conditions hold, which is its best rank.
     pub(crate) bound: Rank,
-    /// It has no other conditions.
+    /// True without other conditions.
     pub(crate) bare: bool,
 }

@@ -1,4 +1,4 @@
-//! An incremental hash, so that one pass over a text gives the hashes of all its prefixes.
+//! An incremental hash: one pass over a text returns the hashes of all its prefixes.
 
 /// FNV-1a, 64 bits. Keys come from the configuration, so collisions cannot be provoked by clients.
 #[derive(Clone, Copy, Debug)]

@@ -41,7 +41,7 @@ pub(super) struct HostRulesBuilder<'a> {
 }
 
 impl<'a> HostRulesBuilder<'a> {
-    /// Adds a candidate; `regex` is the index of its regex, if it has one.
+    /// Adds a candidate; `regex` is the index of its optional regex.
     pub(super) fn add(
         &mut self,
         path: Option<&'a PathKind>,
@@ -113,8 +113,8 @@ fn shelve(
 }
 
 impl HostRules {
-    /// The buckets with an exact path or prefix that matches `path`, and that of rules without a
-    /// path.
+    /// The buckets with an exact path or prefix that matches `path`, and the bucket of rules
+    /// without a path.
     pub(crate) fn buckets_of(&self, path: &str) -> impl Iterator<Item = &Bucket> + use<'_> {
         let whole = self.exact.texts.exact(path);
         let whole = whole.and_then(|link| self.exact.buckets.get(link.target));
@@ -124,9 +124,9 @@ impl HostRules {
         whole.into_iter().chain(prefixes).chain(&self.any)
     }
 
-    /// The buckets with paths that include all matches of `path`, as far as their texts show: for
-    /// a regex or none also that of `path-prefix "/"`;
-    /// `regex` is the index of its regex, if it has one.
+    /// The buckets with paths that include all matches of `path`, as far as their texts prove it:
+    /// for a regex or no path also the bucket of `path-prefix "/"`; `regex` is the index of its
+    /// optional regex.
     pub(crate) fn buckets_around<'a>(
         &'a self,
         path: Option<&'a PathPattern>,

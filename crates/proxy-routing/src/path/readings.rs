@@ -5,7 +5,7 @@ use crate::path::{
     PATH, PathError, UNRESERVED, ends_dot_segment, escaped_byte, push, without_dot_segments,
 };
 
-/// Bytes of a path that every server reads alike, without the start of a parameter.
+/// Bytes of a path with one reading in all servers, except the start of a parameter.
 const PLAIN: ByteSet = ByteSet::new(
     b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,=:@",
 );
@@ -48,7 +48,7 @@ pub struct Readings {
 /// The steps by which a kind of server interprets a path.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
-    /// Decodes all escapes once, those of separators too; else only those of unreserved characters.
+    /// Decodes all escapes once, including separators; else only escapes of unreserved characters.
     decodes: bool,
     parameters: Parameters,
     backslash: Backslash,

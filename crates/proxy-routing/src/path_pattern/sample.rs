@@ -8,9 +8,9 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 const MAX_TEXTS: usize = 24;
 /// Maximum length of a text, in bytes.
 const MAX_TEXT_BYTES: usize = 512;
-/// Letters that stand for a class, if it has them.
+/// Preferred samples of a character class, if it contains them.
 const CLASS_LETTERS: &[u8] = b"a1/Z_-.~0m";
-/// Maximum number of letters that stand for a class.
+/// Maximum number of samples of a class.
 const MAX_CLASS_LETTERS: usize = 3;
 
 impl PathPattern {
@@ -46,7 +46,8 @@ impl PathPattern {
     }
 }
 
-/// Texts that `tree` matches where its looks allow it; at least one, which is empty if in doubt.
+/// Sample texts matched by `tree` if its look-arounds permit; at least one, which is empty in
+/// doubt.
 fn texts(tree: &Hir) -> Vec<Vec<u8>> {
     match tree.kind() {
         HirKind::Empty | HirKind::Look(_) => vec![Vec::new()],

@@ -36,7 +36,7 @@ impl<'a> Search<'a> {
     }
 
     /// The best rank, which includes its rule. The most specific entries are tried first, and
-    /// entries that cannot exceed the best so far are skipped.
+    /// entries that cannot exceed the current best are skipped.
     pub(crate) fn run(mut self, index: &Index) -> (Option<Rank>, Work) {
         for site in index.sites_for(self.head.host) {
             if self.best < Some(site.top) {

@@ -61,8 +61,8 @@ impl Request {
     }
 }
 
-/// A request from words: `GET a.com /path?query x-a=1 x-b=2`; `-` stands for no host. A method after
-/// `plain:` comes to the listener of that name.
+/// A request from words: `GET a.com /path?query x-a=1 x-b=2`; `-` means no host. A method after
+/// `plain:` arrives at the listener of that name.
 pub(crate) fn request(words: &str) -> Request {
     let mut words = words.split_whitespace();
     let first = words.next().unwrap();

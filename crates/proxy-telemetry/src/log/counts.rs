@@ -27,7 +27,7 @@ pub struct LogCounts {
     pub pending: u64,
 }
 
-/// One log's counts, apart from the metrics, which outlive the log and may be shared.
+/// One log's counts, separate from the metrics, which outlive the log and may be shared.
 #[derive(Debug)]
 pub(crate) struct LineCounts {
     made: SharedCounter,
@@ -48,8 +48,7 @@ impl LogCounters {
         }
     }
 
-    /// Registers the metrics of a log that was opened before `registry`, as those of the log
-    /// `name`.
+    /// Registers the metrics of a log that was opened before `registry`, under the log's `name`.
     pub fn register(&self, registry: &Registry, name: &str) {
         let Self {
             written,
@@ -106,7 +105,7 @@ impl LineCounts {
         (self.most_pending.load(Ordering::Relaxed) / BATCHES).max(1)
     }
 
-    /// Returns true if more lines wait than the maximum, those of the current batch included.
+    /// Returns true if more lines wait than the maximum, including the current batch.
     pub(crate) fn is_full(&self) -> bool {
         self.counts().pending > self.most_pending.load(Ordering::Relaxed)
     }

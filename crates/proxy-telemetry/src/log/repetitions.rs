@@ -38,7 +38,7 @@ struct Window<L> {
 }
 
 impl<L> Window<L> {
-    /// Returns true if the window is over, also if the clock was set back meanwhile.
+    /// Returns true if the window has ended, also if the clock was set back.
     fn is_over(&self, now: Duration) -> bool {
         now.checked_sub(self.since).is_none_or(|age| WINDOW <= age)
     }

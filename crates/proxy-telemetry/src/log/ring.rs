@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, PoisonError};
 
-/// Bytes that are dropped at once at least, so that the end of a line is looked for rarely.
+/// Minimum number of bytes dropped at once, so that line ends are rarely searched for.
 const MIN_DROPPED_BYTES: usize = 16 * 1024;
 
 #[expect(

@@ -153,12 +153,12 @@ impl LogWriter {
         }
     }
 
-    /// Counts of the lines so far.
+    /// Counts of the lines written until now.
     pub fn counts(&self) -> LogCounts {
         self.books.counts()
     }
 
-    /// Asks the thread to end after writing all lines sent so far, and does not wait for it.
+    /// Signals the thread to end after writing all lines sent, and does not wait for it.
     pub fn finish(&self) {
         if let Some(thread) = &self.thread {
             thread.requests.close.store(true, Ordering::Release);

@@ -10,8 +10,8 @@ const COUNT_BITS: u32 = 48;
 /// The first `N` distinct keys have a slot each; further ones are counted together.
 ///
 /// A slot is one word, key above count, so that a reader never sees one without the other. Slots
-/// are in the order in which keys first occurred, which puts common ones first; a search rarely
-/// goes beyond the first slot.
+/// are ordered by the first occurrence of their keys, which puts common ones first; a search rarely
+/// passes the first slot.
 #[derive(Debug)]
 pub(crate) struct ReasonCounters<const N: usize> {
     slots: [AtomicU64; N],

@@ -98,7 +98,7 @@ pub const CIRCUIT_BREAKER_TRANSITIONS_TOTAL: CounterOf<3> = CounterOf::new(
     &["component", "route", "state"],
     "Changes of a circuit breaker, by the state that it entered: closed, open or half-open.",
 );
-/// Look-ups of targets by name.
+/// DNS look-ups of targets.
 pub const DNS_LOOKUPS_TOTAL: CounterOf<2> = CounterOf::new(
     "proxy_dns_lookups_total",
     &["name", "result"],
@@ -110,7 +110,7 @@ pub const DNS_ADDRESSES: GaugeOf<1> = GaugeOf::new(
     &["name"],
     "Addresses of a target's name, by the last good answer.",
 );
-/// Next look-ups of targets by name.
+/// Next DNS look-ups of targets.
 pub const DNS_NEXT_LOOKUP_TIMESTAMP_SECONDS: GaugeOf<1> = GaugeOf::new(
     "proxy_dns_next_lookup_timestamp_seconds",
     &["name"],

@@ -9,7 +9,7 @@ use super::timestamp::TimestampText;
 use crate::vocabulary::Protocol;
 use std::time::Duration;
 
-/// The data of one request apart from its [`AccessLogHead`]. `None` is left out of the line.
+/// The data of one request apart from its [`AccessLogHead`]. `None` is omitted from the line.
 #[derive(Clone, Debug)]
 pub struct AccessRecord<'a> {
     /// End of the request, since the Unix epoch.

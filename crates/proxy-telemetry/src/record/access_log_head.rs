@@ -1,4 +1,4 @@
-//! The part of an access record that comes from the request's head, encoded while the head exists.
+//! The part of an access record taken from the request's head, encoded while the head exists.
 
 use super::access_format::{AccessFormat, OptionalField};
 use super::json::Line;
@@ -19,7 +19,7 @@ const STATUS_KEY: &str = "\",\"status\":";
 
 /// The logged parts of a request's head.
 ///
-/// `Authorization` and `Cookie` are never logged, whatever the configuration requests.
+/// `Authorization` and `Cookie` are never logged, even if configured.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLogRequest<'a> {
     /// The method, as sent.
@@ -28,9 +28,9 @@ pub struct AccessLogRequest<'a> {
     pub host: Option<&'a [u8]>,
     /// Path and query, as sent.
     pub path: &'a [u8],
-    /// The field `User-Agent`, written where [`AccessFormat`] says so.
+    /// The field `User-Agent`, written if enabled by [`AccessFormat`].
     pub user_agent: Option<&'a [u8]>,
-    /// The field `Referer`, written where [`AccessFormat`] says so.
+    /// The field `Referer`, written if enabled by [`AccessFormat`].
     pub referer: Option<&'a [u8]>,
 }
 
@@ -44,7 +44,7 @@ pub struct AccessLogHead {
     combined_fields_at: Option<usize>,
 }
 
-/// The parts of a line of the Combined Log Format that come from the request's head.
+/// The parts of a line of the Combined Log Format taken from the request's head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CombinedHead<'a> {
     /// From the quote that opens the request line to the end of the path.

@@ -14,7 +14,7 @@ pub enum Level {
     Error,
 }
 
-/// A failure with all details. `None` is left out of the line.
+/// A failure with all details. `None` is omitted from the line.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorRecord<'a> {
     /// Level.

@@ -1,5 +1,5 @@
-//! Escaping of text in JSON strings: client data cannot end the line or the string, nor disguise
-//! itself.
+//! Escaping of text in JSON strings: client data cannot end the line or the string, nor imitate
+//! other text.
 
 use super::short;
 

@@ -70,7 +70,7 @@ impl Line<'_> {
         digits::push_millis(self.0, time);
     }
 
-    /// Ends a message that is not closed, for a record that stands for so many more; 0 for a single one.
+    /// Ends an open message of a record that represents this many further ones; 0 for a single one.
     pub(crate) fn repetitions(&mut self, repeated: u64) {
         if repeated == 0 {
             return self.raw("\"");

@@ -10,7 +10,8 @@ use std::hash::{BuildHasher, RandomState};
 pub struct RecordingFormat {
     /// The form of the part that access records have, too.
     pub head: AccessFormat,
-    /// Whether a field of this name, in lower case, is a credential. Its value is recorded as a digest.
+    /// Returns true if a field of this name, in lower case, is a credential. Its value is recorded
+    /// as a digest.
     pub is_credential: fn(&str) -> bool,
     /// Names of further fields with values recorded as digests, in lower case.
     pub redact_headers: Vec<String>,

@@ -23,7 +23,7 @@ pub(crate) struct SeriesTable {
 
 /// A gauge read from its owner when the metrics are scraped.
 pub trait GaugeSource: fmt::Debug + Send + Sync {
-    /// The value as of now.
+    /// The current value.
     fn value(&self) -> u64;
 }
 

@@ -36,8 +36,8 @@ impl AgentProcess {
         Self::python(Path::new("python3"), &example(script), own, folder())
     }
 
-    /// A Python program of `examples/agents`. It gets the path of its socket, and that of a folder
-    /// with `files`, which are pairs of a name and a text.
+    /// A Python program of `examples/agents`. Its arguments are the path of its socket, and of a
+    /// folder with `files`, which are pairs of a name and a text.
     #[must_use]
     #[track_caller]
     pub fn example_with_files(script: &str, files: &[(&str, &str)]) -> Self {
@@ -101,7 +101,7 @@ impl AgentProcess {
         drop(self.child.wait());
     }
 
-    /// Starts the agent anew, with the same socket and files.
+    /// Restarts the agent, with the same socket and files.
     #[track_caller]
     pub fn start_again(&mut self) {
         self.child = spawn(&self.program, &self.arguments, &self.socket());

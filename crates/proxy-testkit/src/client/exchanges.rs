@@ -1,4 +1,4 @@
-//! Requests as texts, and what tests expect of responses.
+//! Requests as texts, and expected responses.
 
 use crate::client::RawClient;
 use crate::deadline::EVENT_TIMEOUT;

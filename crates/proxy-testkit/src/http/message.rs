@@ -97,7 +97,7 @@ impl Request {
 }
 
 impl Response {
-    /// Reads a head; the framing is that of a response to a request other than HEAD.
+    /// Reads a head; the framing assumes a response to a request other than HEAD.
     pub(crate) fn read_head(wire: &mut Wire) -> Result<Self, Broken> {
         wire.verbatim();
         let line = text(wire.line()?);

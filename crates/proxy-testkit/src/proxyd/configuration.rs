@@ -3,7 +3,7 @@
 /// Added unless a test has its own: the default port would be the same for all tests.
 const ADMIN: &str = "\nadmin { address \"127.0.0.1:0\" }\n";
 
-/// `kdl` with an `admin` block of a free port, unless it has one.
+/// `kdl` with an `admin` block with a free port added, unless it has one.
 pub(crate) fn with_admin(kdl: &str) -> String {
     if kdl.contains("admin") {
         kdl.to_owned()

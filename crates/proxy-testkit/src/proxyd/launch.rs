@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Socket activation as by systemd: descriptor 3, and the process it is for.
+/// Socket activation as by systemd: descriptor 3, and the receiving process.
 const ACTIVATE: &str = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
 
 /// A proxyd to be started.

@@ -23,8 +23,8 @@ enum Kind {
     Adopted(Pid, OwnedFd),
 }
 
-/// Makes this process the parent of every process that loses its own one from now on, among those that
-/// it has started: then it can be waited for.
+/// Makes this process the parent of orphaned processes among its descendants, so that it can wait
+/// for them.
 pub(crate) fn adopt_orphans() {
     set_child_subreaper(Some(getpid())).expect("orphans can be taken in");
 }

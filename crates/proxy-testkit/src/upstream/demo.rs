@@ -41,7 +41,7 @@ fn answer(name: &str, served: &mut Served, mut request: Request) -> Option<()> {
         return None;
     }
     if let ("upload", Framing::Length(length)) = (segment, &request.framing) {
-        // Discarded in pieces, whatever the size.
+        // Discarded in pieces, for any size.
         served.discard(*length).ok()?;
         return served.send(ok(format!("{length}\n"))).then_some(());
     }

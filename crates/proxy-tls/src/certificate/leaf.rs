@@ -63,8 +63,8 @@ impl Names {
         self.dns.is_empty() && self.ips.is_empty()
     }
 
-    /// Returns true if a name covers `host`, which is in lower case. A wildcard stands for exactly
-    /// one label. [RFC 9525 §6.3]
+    /// Returns true if a name covers `host`, which is in lower case. A wildcard matches exactly one
+    /// label. [RFC 9525 §6.3]
     pub(crate) fn cover(&self, host: &str) -> bool {
         let parent = host.split_once('.').map(|(_, parent)| parent);
         self.dns.iter().any(|name| match name.strip_prefix("*.") {

@@ -10,7 +10,7 @@ use x509_parser::time::ASN1Time;
 #[derive(Clone, Debug)]
 pub(crate) struct Staple {
     pub(crate) der: Vec<u8>,
-    /// Time at which a newer response is due; `None` if the responder gives none.
+    /// Time at which a newer response is due; `None` if the responder states none.
     pub(crate) next_update: Option<SystemTime>,
 }
 

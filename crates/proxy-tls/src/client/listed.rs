@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Verifies a server's certificate like `webpki`, and also accepts a certificate that is listed
-/// byte for byte, if its names and validity match. `webpki` alone refuses a self-signed certificate
-/// that is a certificate authority (`openssl req -x509` makes only such ones) for a server; OpenSSL
+/// byte for byte, if its names and validity match. `webpki` alone refuses a server certificate that
+/// is a self-signed certificate authority (`openssl req -x509` creates only such ones); OpenSSL
 /// accepts it if it is listed.
 #[derive(Debug)]
 pub(crate) struct ListedVerifier {
@@ -29,7 +29,7 @@ pub(crate) enum Untrusted {
 }
 
 impl ListedVerifier {
-    /// Verifies a certificate without a chain to a root, or not meant for a server.
+    /// Verifies a certificate without a chain to a root, or without the server usage.
     fn judge(
         &self,
         certificate: &CertificateDer<'_>,

@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SECONDS_PER_DAY: i64 = 24 * 3_600;
 
-/// Verifies names and validity of a leaf. The chain to a root is not verified: the machine does not know the roots of
-/// its clients.
+/// Verifies names and validity of a leaf. The chain to a root is not verified: the clients' roots
+/// are unknown here.
 #[derive(Debug)]
 struct LeafVerifier(Arc<CryptoProvider>);
 

@@ -1,6 +1,6 @@
 //! Client certificates: requested in the handshake, verified after it.
 //!
-//! A failed handshake gives a browser no explanation. So the handshake succeeds for every client
+//! A failed handshake shows no explanation in a browser. So the handshake succeeds for every client
 //! that proves possession of its certificate's key, and requests with a missing or rejected
 //! certificate are answered 495.
 

@@ -1,4 +1,4 @@
-//! Reading of a `ClientHello` from bytes as they come.
+//! Parsing of a `ClientHello` from bytes as received.
 
 use proxy_tls::{ClientHello, ClientHelloError, ClientHelloReader, MAX_CLIENT_HELLO_BYTES};
 use rustls::client::{EchGreaseConfig, EchMode};

@@ -37,7 +37,7 @@ fn a_certificate_that_is_still_to_be_obtained_is_not_replaced_by_another() {
 
     assert!(shown("b.example").is_some() && shown("d.example").is_some());
     assert!(shown("www.c.example").is_none());
-    // A wildcard that is there serves it meanwhile.
+    // An existing wildcard serves it meanwhile.
     assert_eq!(shown("a.example"), shown("b.example"));
     assert_eq!(server.certificates().len(), 1);
     assert_eq!(watcher.poll(now()), []);

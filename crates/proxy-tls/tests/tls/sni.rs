@@ -32,7 +32,7 @@ fn the_certificate_follows_the_name_asked_for() {
         ("b.example", &wild),
         ("www.b.example", &wild),
         ("shop.b.example", &exact),
-        // A wildcard stands for exactly one label.
+        // A wildcard matches exactly one label.
         ("deep.www.b.example", &first),
         ("unknown.example", &first),
         // No SNI is sent for an address.
@@ -118,7 +118,7 @@ fn a_host_that_needs_another_certificate_is_misdirected() {
         (Some("a.example"), "www.a.example"),
         (Some("a.example"), "WWW.a.example."),
         (Some("a.example"), "192.0.2.1"),
-        // The served wildcard covers it, although it has a certificate of its own.
+        // The served wildcard covers it, although it has its own certificate.
         (Some("a.example"), "shop.a.example"),
         // The first certificate is served for both.
         (Some("a.example"), "unknown.example"),

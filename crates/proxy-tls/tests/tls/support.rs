@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment in 2027, within the validity of every certificate that is not meant to be expired.
+/// A moment in 2027, within the validity of every certificate that is not expired on purpose.
 pub(crate) fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_hours(500_000)
 }
