@@ -1,4 +1,4 @@
-//! Work beside requests: changes of other replicas, housekeeping, new keys and certificates.
+//! Background work: changes of other replicas, housekeeping, new keys and certificates.
 
 use crate::key_file::{KeyFile, Stamp};
 use crate::tls::Tls;
@@ -14,19 +14,19 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-/// Between two looks for changes of other replicas, and at the key file.
+/// Interval of polling for changes of other replicas and of the key file.
 const RELAY_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two rounds of giving nodes with a revoked bundle what they ran before.
+/// Interval of reverting nodes from revoked bundles.
 const RECALL_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two rounds over the rollouts that move.
 const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks for drift.
+/// Interval of drift detection.
 const DRIFT_INTERVAL: Duration = Duration::from_secs(5);
-/// Between two measurements of what is stored.
+/// Interval of measuring the stored data.
 const STORAGE_INTERVAL: Duration = Duration::from_mins(5);
-/// Between two looks for events that webhooks receive.
+/// Interval of polling for webhook events.
 const WEBHOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks for nodes that have become silent: each costs a look at every webhook that receives them.
+/// Interval of polling for silent nodes: each poll reads every webhook that receives them.
 const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
 /// Intervals of heartbeats after the start before a node counts as silent: no heartbeat arrived before.
 const SILENCE_INTERVALS: u32 = 4;
@@ -54,7 +54,7 @@ impl Background {
         );
     }
 
-    /// Rollouts and drift: beside the rest, for a large batch takes its time.
+    /// Rollouts and drift: a separate task, because a large batch takes long.
     async fn schedule(&self, replica: Uuid) {
         let mut rollouts = rounds(ROLLOUT_INTERVAL);
         let mut drifts = rounds(DRIFT_INTERVAL);
@@ -74,7 +74,7 @@ impl Background {
         }
     }
 
-    /// Events for webhooks: beside the rest, for a receiver may take its time.
+    /// Events for webhooks: a separate task, because a receiver may be slow.
     #[expect(
         clippy::disallowed_methods,
         reason = "the quiet time is of this process, whatever the clock says"
@@ -220,7 +220,7 @@ impl Background {
     }
 }
 
-/// Figures of this process from the system; empty where it has none.
+/// The operating system's metrics of this process; empty if it has none.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge is a float; bytes and descriptors fit"
@@ -253,7 +253,7 @@ fn rounds(every: Duration) -> Interval {
     rounds
 }
 
-/// Waits for ever where signals cannot be had.
+/// Waits forever if signals are unavailable.
 async fn next(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => {

@@ -1,4 +1,4 @@
-//! The commands beside `serve` and `ctl`, a file each.
+//! The commands other than `serve` and `ctl`, one file each.
 
 pub(crate) mod admin;
 pub(crate) mod audit;

@@ -215,7 +215,7 @@ fn read_by_flag(flags: &Command, long: &str, value: &str) -> Result<(), String> 
     let Err(error) = flags.clone().try_get_matches_from(arguments) else {
         return Ok(());
     };
-    // Whether flags go together is seen once all of them are known.
+    // Conflicts between flags are detected once all of them are parsed.
     let is_invalid_value = matches!(
         error.kind(),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation

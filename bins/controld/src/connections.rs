@@ -46,14 +46,15 @@ pub(crate) struct Connections {
     pub(crate) router: Router,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) trusted: TrustedProxies,
-    /// Beside the interface, for clients on this machine; none if the metrics have an address of their own.
+    /// Served with the interface, for clients on this machine; `None` if metrics have a separate
+    /// address.
     pub(crate) local: Option<Router>,
     /// Connections that may be open at once.
     pub(crate) max_open: usize,
 }
 
 impl Connections {
-    /// Serves until `stopped`, then lets what is under way end.
+    /// Serves until `stopped`, then waits for requests in flight.
     pub(crate) async fn serve(self, listener: TcpListener, stopped: impl Future<Output = ()>) {
         let permits = Arc::new(Semaphore::new(self.max_open));
         let mut peers = Peers::new(self.max_open);
@@ -71,7 +72,7 @@ impl Connections {
                     counter!(metric::CONNECTIONS_REFUSED).increment(1);
                 }
                 Ok((stream, peer)) => {
-                    // The address of a balancer stands for all clients.
+                    // A balancer's address represents many clients.
                     let free = if own.trusted.holds(peer.ip()) {
                         usize::MAX
                     } else {
@@ -145,7 +146,7 @@ impl Connections {
             }
         };
         tokio::select! {
-            // It fails when a client goes away, which is the client's affair.
+            // It fails when a client disconnects, which is no error here.
             done = &mut connection => drop(done),
             () = silence => {}
         }
@@ -169,13 +170,13 @@ impl Connections {
     }
 }
 
-/// Waits a little after an accept that failed: descriptors may come free.
+/// Waits briefly after a failed accept: descriptors may be released.
 async fn pause(error: &std::io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
     sleep(PAUSE).await;
 }
 
-/// Waits until what is under way has ended, at most for [`DRAIN`].
+/// Waits until requests in flight have ended, at most for [`DRAIN`].
 async fn drain(connections: GracefulShutdown) {
     if timeout(DRAIN, connections.shutdown()).await.is_err() {
         tracing::warn!("requests were cut off when their time to end was over");

@@ -23,7 +23,7 @@ use clap::{ArgMatches, Command};
 use control_api::ROUTES;
 use std::process::ExitCode;
 
-/// The commands that the interface gives.
+/// The commands derived from the interface.
 pub(crate) fn operations() -> Vec<Operation> {
     operation::operations(&control_api::description(), ROUTES)
 }

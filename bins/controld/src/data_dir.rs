@@ -25,7 +25,7 @@ pub(crate) struct DataDir {
 }
 
 impl DataDir {
-    /// As the command line names it; nothing is made or read yet.
+    /// The folder named on the command line; neither created nor read yet.
     pub(crate) fn new(state: StateArgs) -> Self {
         let StateArgs {
             data_dir,
@@ -92,8 +92,8 @@ impl DataDir {
         fs::set_permissions(&self.folder, Permissions::from_mode(0o700))
     }
 
-    /// Keeps a second process from a database file of this folder until the result is dropped. Where the database is
-    /// elsewhere, replicas may share the folder.
+    /// Locks a database file in this folder against a second process until the result is dropped.
+    /// If the database is elsewhere, replicas may share the folder.
     pub(crate) fn lock(&self) -> Result<Option<File>, String> {
         if self.has_database_url {
             return Ok(None);

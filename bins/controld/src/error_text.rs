@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// The error with what caused it; what its cause says already is not said twice.
+/// The error with its causes; a cause already contained in the text is not repeated.
 pub(crate) fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

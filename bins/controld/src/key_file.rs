@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 type Failure = Box<dyn Error>;
 
-/// Permissions that the file must not give: a group may read, as with mounted secrets of an orchestrator.
+/// Permissions that the file must not have: a group may read, as with mounted secrets of an
+/// orchestrator.
 const FORBIDDEN_MODE: u32 = 0o037;
 
 /// The key file. Without it no secret of the database can be read again.
@@ -23,7 +24,7 @@ pub(crate) struct KeyFile(PathBuf);
 pub(crate) enum Secrets {
     /// It opens them, so each must have its key.
     Opened,
-    /// It leaves them as they are, so the key file may be away.
+    /// Secrets stay unchanged, so the key file may be missing.
     Untouched,
 }
 
@@ -67,7 +68,7 @@ impl KeyFile {
     fn open(&self, environment: &Environment) -> Result<Sealer, Failure> {
         let key = hex(&environment.random::<32>());
         let beside = self.write_beside(&[key])?;
-        // A link is made whole or not at all, and never over a file that is there.
+        // Creating a link is atomic, and never replaces an existing file.
         let linked = fs::hard_link(&beside, &self.0);
         fs::remove_file(&beside)?;
         match linked {
@@ -78,7 +79,7 @@ impl KeyFile {
         self.read()
     }
 
-    /// The keys of a file that is there.
+    /// Reads the keys of an existing file.
     pub(crate) fn read(&self) -> Result<Sealer, Failure> {
         let keys = self.lines()?;
         let keys = keys.iter().map(|line| Ok(MasterKey::new(&bytes(line)?)?));
@@ -93,7 +94,7 @@ impl KeyFile {
         self.replace(&lines)
     }
 
-    /// Drops the keys that `needed` does not name, but never the current one; gives how many.
+    /// Removes keys for which `needed` is false, except the current one; returns their number.
     pub(crate) fn prune(&self, needed: impl Fn(&str) -> bool) -> Result<usize, Failure> {
         let lines = self.lines()?;
         let mut kept = Vec::new();
@@ -140,7 +141,7 @@ impl KeyFile {
         Ok(self.sync_folder()?)
     }
 
-    /// A file of this process beside the key file, on the disk before it is named.
+    /// Writes a temporary file next to the key file, and syncs it before it is linked.
     fn write_beside(&self, lines: &[String]) -> Result<PathBuf, io::Error> {
         let mut name = self.0.clone().into_os_string();
         name.push(format!(".{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Serving: the listener, the routes beside the interface, the work in the background, the end.
+//! Serving: the listener, routes outside the interface, background work, shutdown.
 
 use crate::background::Background;
 use crate::cli::ServeArgs;

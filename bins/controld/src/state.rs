@@ -37,8 +37,8 @@ pub(crate) async fn open_in(data_dir: &DataDir) -> Result<App, Box<dyn Error>> {
     open_with(data_dir, Secrets::Opened).await
 }
 
-/// The application on state that is there: a command about what a control plane did would make a
-/// new one of a mistyped name, and find it in order.
+/// The application on existing state: a command about past actions would create new state for a
+/// mistyped name, and report no fault.
 pub(crate) async fn open_existing(
     data_dir: &DataDir,
     secrets: Secrets,

@@ -44,7 +44,7 @@ impl Tls {
         })
     }
 
-    /// Reads the files again; what cannot be used changes nothing.
+    /// Reads the files again; an unusable one changes nothing.
     pub(crate) fn reload(&self, now: SystemTime) -> Result<(), String> {
         let read = read(&self.source, &self.tickets, now)?;
         self.current.store(Arc::new(read));
@@ -63,7 +63,7 @@ impl Tls {
         }
     }
 
-    /// When the certificate ends.
+    /// Expiry of the certificate.
     pub(crate) fn not_after(&self) -> Option<SystemTime> {
         let certificates = self.current.load().certificates();
         certificates

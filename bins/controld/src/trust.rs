@@ -39,8 +39,7 @@ impl TrustedProxies {
         client
     }
 
-    /// Returns true if the request was sent from this machine, and no balancer says that it
-    /// forwards it for another client.
+    /// Returns true if the request was sent from this machine, and is not forwarded by a balancer.
     pub(crate) fn is_local(&self, peer: SocketAddr, headers: &HeaderMap) -> bool {
         let client = self.client(peer, headers).ip().to_canonical();
         let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(*name));

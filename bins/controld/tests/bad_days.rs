@@ -1,4 +1,4 @@
-//! Crashes, a full disk and replicas: what was acknowledged is there afterwards.
+//! Crashes, a full disk and replicas: acknowledged writes survive.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -32,7 +32,7 @@ struct Installation {
     folder: TempDir,
     url: String,
     keys: Vec<String>,
-    /// Answers to writers that are neither 201 nor 503, nor 429 of the rate limit.
+    /// Number of responses to writers other than 201, 503, and 429 by the rate limit.
     failures: AtomicUsize,
 }
 
@@ -85,7 +85,7 @@ impl Installation {
         program.client().with_bearer(&self.keys[number % KEYS])
     }
 
-    /// A client for what is looked at after writers have used up the rates of all keys.
+    /// A client for checks after writers have used up the rates of all keys.
     fn patient_client(&self, program: &Program, number: usize) -> Client {
         self.client(program, number).obeying_rate_limits()
     }
@@ -114,8 +114,8 @@ impl Installation {
         }
     }
 
-    /// Writes from several threads until `disturb` has returned and some more answers have come;
-    /// gives the names of the projects with an acknowledged creation.
+    /// Writes from several threads until `disturb` has returned and some more responses have
+    /// arrived; returns the names of the projects with an acknowledged creation.
     fn write_while(
         &self,
         programs: &[&Program],
@@ -398,7 +398,7 @@ fn replicas_share_rates_and_repetitions() {
         });
         let mut statuses = [first.status, second.status];
         statuses.sort_unstable();
-        // The second one is told the same, or that the first one is under way.
+        // The second gets the same response, or that the first is pending.
         assert_eq!(statuses[0], 201, "{} {}", first.text, second.text);
         assert!(
             [201, 409].contains(&statuses[1]),

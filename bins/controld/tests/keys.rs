@@ -192,7 +192,8 @@ fn a_running_control_plane_takes_the_new_key() {
 /// Further signing keys that an organization may make.
 const MAX_SIGNING_KEYS: usize = 15;
 
-/// Asks for new signing keys, each a new sealed secret, until `stop`; gives the statuses of the answers.
+/// Requests new signing keys, each a new sealed secret, until `stop`; returns the statuses of the
+/// responses.
 fn seal_until(stop: &AtomicBool, client: &Client, path: &str) -> Vec<u16> {
     let mut statuses = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -254,7 +255,7 @@ fn a_key_is_rotated_under_load_while_a_node_is_offline() {
         assert!(made.iter().all(|status| *status == 201), "{statuses:?}");
         assert!(refused.iter().all(|status| *status == 409), "{statuses:?}");
         assert_eq!(world.keys().len(), 1);
-        // It comes back with its token of before, and gets another by the sealed signing key.
+        // It reconnects with its former token, and gets another by the sealed signing key.
         let own = program
             .client()
             .with_bearer(before.json()["token"].as_str().unwrap());

@@ -45,7 +45,7 @@ impl World {
         Self::without_rows(database)
     }
 
-    /// The keys and archives of such a database beside an empty one.
+    /// The keys and archives of such a database with an empty one.
     fn without_rows(database: Database) -> Self {
         let secrets: Value = serde_json::from_str(SECRETS).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ fn check_objects(world: &World, operator: &Client) {
             assert_eq!(one["id"], id, "{path}");
         }
     }
-    // The audit log of that time knows the makers of keys, of a set-up and by other keys.
+    // The audit log of that time has the makers of keys, at set-up and by other keys.
     let members = world.get(operator, "/orgs/{org}/members");
     for key in world.get(operator, "/api-keys")["items"]
         .as_array()
@@ -203,7 +203,7 @@ fn a_database_of_the_eighth_migration_is_served_whole() {
         let operator = world.operator(&program);
         check_objects(&world, &operator);
         check_node(&world, &program);
-        // A rollout that was under way is late by now, and pauses as it was told to.
+        // An interrupted rollout is late by now, and pauses as configured.
         let rollout = "/projects/{project}/rollouts/{paused_rollout}";
         let mut found = Value::Null;
         until_every(PAUSE, "the rollout pauses", || {
@@ -212,7 +212,7 @@ fn a_database_of_the_eighth_migration_is_served_whole() {
         });
         let reason = found["reason"].as_str().unwrap();
         assert!(reason.contains("did not switch in time"), "{found}");
-        // The log of the older version goes on.
+        // The log of the older version continues.
         let projects = world.path("/orgs/{org}/projects");
         let made = operator.post(&projects, &json!({"name": "third"}));
         assert_eq!(made.status, 201, "{}", made.text);
@@ -221,9 +221,9 @@ fn a_database_of_the_eighth_migration_is_served_whole() {
     }
 }
 
-/// While replicas are upgraded one by one, those of the older version write into the schema of the newer one: no
-/// migration takes a column away, or adds one without a default. The statements are those of the fixture; a second
-/// program would have to be built from an older source.
+/// While replicas are upgraded one by one, older ones write into the newer schema: no migration
+/// removes a column, or adds one without a default. The statements are those of the fixture; a
+/// second program would have to be built from an older source.
 #[test]
 fn rows_that_an_older_replica_writes_into_the_newest_schema_are_served() {
     for database in databases() {

@@ -1,4 +1,4 @@
-//! The commands of docs/operate/control-plane.md, run as they stand there.
+//! The commands of docs/operate/control-plane.md, executed as written.
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_testkit::Database;

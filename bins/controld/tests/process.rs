@@ -190,7 +190,7 @@ fn single_sign_on_that_locked_everybody_out_is_switched_off_on_the_machine() {
     }
 }
 
-/// Signs the administrator of [`set_up`] in; gives the cookie of the session.
+/// Signs in the administrator of [`set_up`]; returns the cookie of the session.
 fn sign_in(program: &Program) -> String {
     let body = json!({"email": "ann@example.com", "password": "correct horse"});
     let client = program.client().obeying_rate_limits();
@@ -221,7 +221,7 @@ fn a_restored_backup_brings_no_session_back() {
         assert!(is_signed_in(&program, &cookie));
         let copy = folder.path().join("copy");
         let restored = if database.kind == "postgres" {
-            // As docs/operate/control-plane.md has it.
+            // As in docs/operate/control-plane.md.
             let dump = postgres("pg_dump", &["--format=custom"], &copy, &database.url);
             assert!(dump.status.success(), "{dump:?}");
             assert!(program.terminate().success());
@@ -238,7 +238,7 @@ fn a_restored_backup_brings_no_session_back() {
             let made = run(&["backup", "--to", &to], &arguments);
             assert!(made.status.success(), "{made:?}");
             assert!(!folder.path().join("copy.part").exists());
-            // The original goes on with its sessions.
+            // The original continues with its sessions.
             assert!(is_signed_in(&program, &cookie));
             assert!(program.terminate().success());
             for end in ["-wal", "-shm"] {
@@ -256,7 +256,7 @@ fn a_restored_backup_brings_no_session_back() {
         }
         let program = Program::start(CONTROLD, &arguments);
         assert!(!is_signed_in(&program, &cookie), "{}", restored.kind);
-        // All else is there, and the user signs in anew.
+        // Everything else is copied, and the user signs in again.
         let anew = sign_in(&program);
         assert!(is_signed_in(&program, &anew));
     }

@@ -38,7 +38,7 @@ impl Folder {
         path
     }
 
-    /// A new certificate of 127.0.0.1 in the place of the one before; gives it for clients, too.
+    /// Replaces the certificate of 127.0.0.1 by a new one; returns it for clients, too.
     fn certify(&self, name: &str) -> String {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         self.write("cert.pem", &made.cert.pem());
@@ -62,7 +62,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns true if a client that trusts `ca_file` alone comes as far as to be asked for a key.
+/// Returns true if a client that trusts `ca_file` only gets an authentication error, and no TLS
+/// error.
 fn is_trusted(program: &Program, ca_file: &str) -> bool {
     let ran = run(&[
         "ctl",
@@ -317,7 +318,8 @@ fn keys_are_not_sent_without_tls_off_loopback() {
     );
 }
 
-/// Starts `controld` with an address for metrics; gives the process, the interface and the address.
+/// Starts `controld` with an address for metrics; returns the process, the interface and the
+/// address.
 fn with_metrics(data: &str) -> (Child, String, String) {
     let mut command = Command::new(CONTROLD);
     command.args(["--listen", "127.0.0.1:0", "--data-dir", data]);
@@ -371,7 +373,7 @@ fn heartbeats_have_bounds() {
     }
 }
 
-/// Asks for `/health` on a connection that stays open; none if it is closed instead.
+/// Requests `/health` on a connection that stays open; `None` if it is closed instead.
 fn status_line(stream: &mut TcpStream) -> Option<String> {
     let request = b"GET /health HTTP/1.1\r\nhost: control\r\n\r\n";
     stream.write_all(request).ok()?;
@@ -428,7 +430,7 @@ fn bytes_that_are_no_request_are_answered_like_every_error() {
         let mut stream = TcpStream::connect(authority).unwrap();
         let time = Some(Duration::from_secs(30));
         stream.set_read_timeout(time).unwrap();
-        // The answer may come before all of it is read.
+        // The response may arrive before the request is sent completely.
         drop(stream.write_all(bytes.as_bytes()));
         let mut answer = Vec::new();
         drop(stream.read_to_end(&mut answer));
@@ -465,7 +467,7 @@ fn every_counter_exists_before_its_first_event() {
     }
 }
 
-/// A connection from `source`, which is another client than that of the other tests.
+/// A connection from `source`, a client address unused by the other tests.
 fn connect_from(source: &str, authority: &str) -> TcpStream {
     let address: SocketAddr = format!("{source}:0").parse().unwrap();
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -604,7 +606,7 @@ fn secrets_without_their_key_are_reported_at_the_start() {
     );
 }
 
-/// A data folder with a database; gives its name.
+/// Creates a data folder with a database; returns its name.
 fn data_folder(folder: &Folder) -> String {
     let data = folder.path("data");
     let password = folder.write("password", "correct horse battery");
@@ -616,7 +618,7 @@ fn data_folder(folder: &Folder) -> String {
     data
 }
 
-/// Neither the start nor the check takes the folder, and both say why.
+/// Checks that start and check both refuse the folder, with the reason.
 fn assert_refused(data: &str, reason: &str) {
     for command in [&["check"][..], &["--listen", "127.0.0.1:0"]] {
         let refused = run(&[command, &["--data-dir", data]].concat());

@@ -107,7 +107,8 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// Tries the faults, so many at once as there are groups; gives those that were not stopped.
+/// Tests the faults, as many concurrently as there are groups; returns the ones that were not
+/// stopped.
 fn slipped(
     world: &World,
     fleet: &SimulatedFleet,
@@ -156,7 +157,7 @@ fn step_batch(nodes: usize) -> usize {
     (nodes / usize::from(STEP_BATCHES + 1)).min(MAX_STEP_BATCH)
 }
 
-/// The mean time of a step beside so many nodes that are in the rollout and not in the batch.
+/// The mean time of a step with this many nodes in the rollout outside the batch.
 fn step_time(world: &World, bundle: &str, batch: usize) -> Duration {
     let measurement = Measurement::start(&world.operator);
     { &world.operator }.begin_rollout(bundle, batch, STEP_BATCHES.into());

@@ -1,4 +1,4 @@
-//! The client of the control plane: a thread of its own beside the proxy.
+//! The client of the control plane, on a separate thread.
 
 mod metrics;
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 const ENTRY_FILE: &str = "proxy.kdl";
-/// Until the folder of the node is looked at again, after it could not be used.
+/// Interval of retries after the node's folder was unusable.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Prepares the client: opens the node's folder, and finds the bundle to start with.
@@ -162,7 +162,7 @@ impl ProxyHost {
         self.traffic.begin(&self.deliveries.registry().snapshot());
     }
 
-    /// Since the last call; 100 is one core.
+    /// CPU since the last call; 100 is one core.
     fn cpu_percent(&mut self) -> f64 {
         let now = monotonic();
         let Some(cpu) = Process::read().cpu else {

@@ -4,7 +4,7 @@ use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
 use proxy_telemetry::{BOUNDS_NS, HistogramTotal, RouteTotal, Snapshot};
 use std::collections::BTreeMap;
 
-/// A heartbeat may hold no more.
+/// Maximum number of routes in a heartbeat.
 const MAX_ROUTES: usize = 500;
 const MAX_REASONS: usize = 100;
 const MAX_STATUSES: usize = 100;
@@ -98,7 +98,7 @@ fn buckets(durations: &HistogramTotal) -> Buckets {
     let mut counts = Buckets::default();
     let last = [u64::MAX];
     for (count, bound_ns) in durations.buckets.iter().zip(BOUNDS_NS.iter().chain(&last)) {
-        // A bucket that lies across two of the report is counted as the slower one.
+        // A bucket that overlaps two of the report counts as the slower one.
         let bounds = LATENCY_BOUNDS_MS.iter();
         let below = bounds.take_while(|ms| u64::from(**ms) * NS_PER_MS < *bound_ns);
         if let Some(bucket) = counts.get_mut(below.count()) {
@@ -108,7 +108,7 @@ fn buckets(durations: &HistogramTotal) -> Buckets {
     counts
 }
 
-/// Counters only grow, so that a difference is what was counted between.
+/// Counters are monotonic, so a difference is the count in between.
 fn difference(total: RouteTraffic, before: &RouteTraffic) -> RouteTraffic {
     let RouteTraffic {
         requests,

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// The name of the first organization, unless another is given.
 const DEFAULT_ORG: &str = "default";
 
-/// Makes the administrator, and prints what only the operator may know.
+/// Creates the administrator, and prints secrets for the operator.
 #[expect(
     clippy::print_stdout,
     reason = "the operator reads these lines, and so may a script"
@@ -124,7 +124,7 @@ pub(crate) async fn end_sessions(state: StateArgs) -> Result<ExitCode, Box<dyn E
     Ok(ExitCode::SUCCESS)
 }
 
-/// The application on state that is there: there are no users in a new one.
+/// The application on existing state: new state has no users.
 async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
     crate::state::open_existing(&DataDir::new(state), Secrets::Opened).await
 }

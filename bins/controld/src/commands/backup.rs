@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Writes the copy; a file that is there already is never written over.
+/// Writes the copy; an existing file is never overwritten.
 #[expect(clippy::print_stdout, reason = "the operator reads it")]
 pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
     let BackupArgs { state, to } = args;

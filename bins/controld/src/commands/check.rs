@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: System
     }
 }
 
-/// Looks at a database file that is there: another process on it, damaged pages, a newer schema.
+/// Checks an existing database file: another process on it, damaged pages, a newer schema.
 async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
     let data_dir = &prepared.data_dir;
     if !data_dir.has_database_file() {
@@ -159,7 +159,7 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
     }
 }
 
-/// Shows each fault in the line of the file that it comes from, if it does.
+/// Shows each fault with its line of the file, if it has one.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) fn tell(faults: &[Fault], file: Option<&ConfigFile>) {
     for Fault { setting, message } in faults {
@@ -170,7 +170,7 @@ pub(crate) fn tell(faults: &[Fault], file: Option<&ConfigFile>) {
     }
 }
 
-/// Shows what is wrong with a file, with the lines in question.
+/// Shows the faults of a file, with their lines.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) fn show(error: &ConfigError) {
     let theme = if std::io::stderr().is_terminal() {

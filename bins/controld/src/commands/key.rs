@@ -12,7 +12,7 @@ use tokio::time::sleep;
 /// Running control planes poll the key file every second.
 const NOTICE: Duration = Duration::from_secs(3);
 
-/// Seals all secrets with a new key, or goes on where an earlier run was interrupted.
+/// Seals all secrets with a new key, or continues an interrupted run.
 ///
 /// The new key is in the file, and running control planes have read it, before a secret needs it. The old
 /// ones stay in the file, so an interruption at any moment loses nothing.

@@ -19,7 +19,7 @@ pub(crate) struct ParseErrors<S> {
     replaced: Option<Replaced>,
 }
 
-/// The rest of an answer of ours, and the length of hyper's.
+/// The remainder of our response, and the length of hyper's.
 #[derive(Debug)]
 struct Replaced {
     rest: Vec<u8>,
@@ -67,7 +67,7 @@ impl<S: AsyncWrite + Unpin> ParseErrors<S> {
     }
 }
 
-/// The status of an answer that hyper gives by itself.
+/// The status of a response that hyper generates itself.
 fn status_of_own_answer(head: &[u8]) -> Option<u16> {
     let line = head.strip_prefix(b"HTTP/1.1 ")?;
     let status = std::str::from_utf8(line.get(..3)?).ok()?.parse().ok()?;

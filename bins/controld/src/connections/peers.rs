@@ -39,8 +39,9 @@ impl Peers {
         }
     }
 
-    /// A connection of `peer` while `free` more may be opened; `None` if the rest is for other addresses. As long as a
-    /// quarter of all is free, every peer gets one: a whole fleet may stand behind one address.
+    /// Admits a connection of `peer` while `free` more may be opened; `None` if the remainder is
+    /// reserved for other addresses. As long as a quarter of all is free, every peer gets one: a
+    /// whole fleet may share one address.
     pub(crate) fn admit(&mut self, peer: IpAddr, free: usize) -> Option<PeerConnection> {
         let reserve = self.max_connections / 4;
         let max_silent = (self.max_connections / 16).max(1);
@@ -64,7 +65,7 @@ impl Peers {
 }
 
 impl PeerConnection {
-    /// A request has come.
+    /// Records that a request arrived.
     pub(crate) fn speak(&self) {
         if !self.has_spoken.swap(true, Ordering::Relaxed) {
             self.site.silent.fetch_sub(1, Ordering::Relaxed);
@@ -103,7 +104,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// As many connections of `peer` as are admitted, of 64 in all that are open to no other peer.
+    /// Opens as many connections of `peer` as are admitted, with a total of 64 and no other peer.
     fn admitted(peers: &mut Peers, peer: impl Fn(usize) -> IpAddr) -> Vec<PeerConnection> {
         let mut held = Vec::new();
         while let Some(connection) = peers.admit(peer(held.len()), 64 - held.len()) {
@@ -134,7 +135,7 @@ mod tests {
         let mut peers = Peers::new(64);
         let held = admitted(&mut peers, |_| address("192.0.2.1"));
         held.iter().for_each(PeerConnection::speak);
-        // It has more than a quarter, and less than a quarter is free.
+        // It holds more than a quarter, and less than a quarter is free.
         assert!(peers.admit(address("192.0.2.1"), 15).is_none());
         assert!(peers.admit(address("192.0.2.1"), 16).is_some());
     }

@@ -1,4 +1,4 @@
-//! `ctl apply`: what a file says becomes true, noun by noun, found again by name.
+//! `ctl apply`: brings the control plane to the state in a file, noun by noun, matched by name.
 
 use crate::ctl::client::Call;
 use crate::ctl::error::CtlError;
@@ -35,7 +35,7 @@ struct Apply<'a> {
     dry_run: bool,
 }
 
-/// Creates what is missing, updates what differs, and says so for each.
+/// Creates missing items, updates differing ones, and prints each change.
 pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(), CtlError> {
     let file = matches.get_one::<PathBuf>("file").cloned();
     let wanted = object(&file.unwrap_or_default())?;
@@ -118,7 +118,7 @@ impl Apply<'_> {
         self.lookup.path(noun.list, place).await
     }
 
-    /// The path of an item, as an operation on it has it.
+    /// The path of an item for an operation on it.
     async fn own(
         &self,
         noun: Noun<'_>,
@@ -195,7 +195,7 @@ impl Apply<'_> {
         })
     }
 
-    /// A field that the resource does not show is sent along, and by itself changes nothing.
+    /// A field that the resource does not return is sent too; alone it causes no update.
     async fn update(
         &self,
         noun: Noun<'_>,
@@ -259,7 +259,7 @@ fn print_line(text: &str) -> Result<(), CtlError> {
     print(text).map_err(|error| CtlError::failed("standard output", error))
 }
 
-/// Returns true if all that the file says is so: fields that it leaves out have their defaults.
+/// Returns true if the found value has all fields of the file; omitted ones have their defaults.
 fn is_within(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => wanted.iter().all(|(name, value)| {

@@ -35,7 +35,7 @@ pub(crate) struct Client {
     tls: Option<ClientTls>,
 }
 
-/// A request, complete but for what all have.
+/// A request without the fields common to all.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) method: Method,
@@ -97,9 +97,10 @@ impl Client {
         })
     }
 
-    /// Sends the request, and the same again while the server asks to wait; gives a success.
+    /// Sends the request, and repeats it while the server asks to wait; returns a successful
+    /// response.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response<Incoming>, CtlError> {
-        // The same for every attempt: whatever was lost on the way, it is carried out once.
+        // The same for every attempt: after any loss, it is executed once.
         let repeated = (!call.changes_nothing).then(|| Uuid::new_v4().to_string());
         let mut attempt = 1;
         loop {

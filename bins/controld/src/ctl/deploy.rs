@@ -119,7 +119,7 @@ impl<'a> Deployment<'a> {
         })
     }
 
-    /// Shows the diagnostics; files with errors, and with warnings where the policy says so, are a failure.
+    /// Shows the diagnostics; errors, and warnings if the policy refuses them, are a failure.
     #[expect(clippy::print_stderr, reason = "the operator reads it")]
     fn check(&self) -> Result<(), CtlError> {
         let shown = diagnostics::render(&self.preview, self.contents.get("files"));
@@ -146,7 +146,7 @@ impl<'a> Deployment<'a> {
         Err(CtlError::failed("deploy", cause))
     }
 
-    /// The bundle of the folder's bytes: the one of this name that is there, or a new one.
+    /// The bundle with the folder's bytes: the existing one of this name, or a new one.
     async fn bundle(&self, name: Option<String>) -> Result<Value, CtlError> {
         let digest = text(&self.preview, "digest");
         let name = name.unwrap_or_else(|| digest.chars().take(NAME_CHARS).collect());
@@ -170,7 +170,7 @@ impl<'a> Deployment<'a> {
         Ok(made)
     }
 
-    /// A started rollout of the bundle; gives its id.
+    /// Starts a rollout of the bundle; returns its ID.
     async fn start(&self, bundle: &Value) -> Result<String, CtlError> {
         let list = format!("{}/rollouts", self.project);
         let mut body = self.rollout.clone();

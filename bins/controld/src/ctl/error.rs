@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// Error of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CtlError {
-    /// The command line does not say enough, or says it wrongly: exit code 2.
+    /// The command line is incomplete or wrong: exit code 2.
     #[error("{0}")]
     Usage(String),
     /// The control plane refused: exit code 1.

@@ -12,7 +12,7 @@ use std::path::Path;
 /// Folders within folders.
 const MAX_DEPTH: usize = 16;
 
-/// `files` with the texts of a folder by their relative names, and `assets` with what is no text.
+/// `files` with the texts of a folder by their relative names, and `assets` with its binary files.
 pub(crate) fn from_folder(
     operation: &Operation,
     folder: &Path,

@@ -16,7 +16,7 @@ command line.
 A value `@FILE` is read from the file, `@-` from the standard input. Where an id is wanted, a name \
 does too.";
 
-/// `ctl` with all that it knows.
+/// `ctl` with all its commands.
 pub(crate) fn command(operations: &[Operation]) -> Command {
     let mut ctl = Command::new("ctl")
         .about("Speaks to a control plane: its whole interface as commands")
@@ -325,8 +325,8 @@ fn flag(field: &Field, id: String) -> Arg {
     flag
 }
 
-/// Refuses `--url` on the command line if the request has a field `url`, unless `--request-url` is there too: the key
-/// would be sent to the field's address.
+/// Refuses `--url` on the command line if the request has a field `url`, unless `--request-url` is
+/// present: the key would be sent to the field's address.
 pub(crate) fn check_url(operation: &Operation, matches: &ArgMatches) -> Result<(), CtlError> {
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let Some(field) = operation.fields().iter().find(|field| field.name == "url") else {
@@ -342,7 +342,7 @@ pub(crate) fn check_url(operation: &Operation, matches: &ArgMatches) -> Result<(
     )))
 }
 
-/// The names under which values are found in what was parsed.
+/// IDs of values among the parsed arguments.
 pub(crate) fn path_id(name: &str) -> String {
     format!("path {name}")
 }

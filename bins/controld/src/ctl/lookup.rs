@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The largest page that the interface gives.
+/// The interface's maximum page size.
 const PAGE: usize = 200;
 /// Names that a message proposes.
 const MAX_NAMES: usize = 20;
@@ -19,7 +19,8 @@ pub(crate) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// The path with ids in the places of its names. `given` says what the command line has for one.
+    /// The path with IDs in place of names. `given` returns the command line's value of a
+    /// parameter.
     pub(crate) async fn path(
         &self,
         operation: &Operation,
@@ -44,7 +45,7 @@ impl Lookup<'_> {
         Ok(path)
     }
 
-    /// Replaces names by ids in those fields of a body that want ids.
+    /// Replaces names by IDs in the fields of a body that need IDs.
     pub(crate) async fn fields(
         &self,
         operation: &Operation,
@@ -97,7 +98,7 @@ impl Lookup<'_> {
         let Some((around, collection)) = list.path.rsplit_once('/') else {
             return Ok(None);
         };
-        // The noun's list lies in the same project as what is written.
+        // The noun's list is in the same project as the written resource.
         let scope: String = path
             .split_inclusive('/')
             .take(around.split('/').count())

@@ -24,9 +24,9 @@ pub(crate) struct Operation {
     /// Parameters behind `?`.
     pub(crate) query: Vec<Field>,
     pub(crate) body: RequestBody,
-    /// Its answer is no JSON, and is written out as it comes.
+    /// True if its response is not JSON, and is written unchanged.
     pub(crate) is_raw: bool,
-    /// The bearer's credential comes from a link, so there is nothing to look up with it.
+    /// True if the bearer's credential comes from a link, which cannot be used for look-ups.
     pub(crate) by_link: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Field {
     pub(crate) kind: Kind,
     pub(crate) required: bool,
     pub(crate) about: String,
-    /// It wants the id of the noun that it is named after, or a list of them: `nodes`.
+    /// True if it is the ID of the noun that it is named after, or a list of them: `nodes`.
     pub(crate) is_id: bool,
     /// The only values, if they are few.
     pub(crate) values: Vec<String>,
@@ -75,8 +75,8 @@ pub(crate) fn operations(document: &Value, routes: &[Route]) -> Vec<Operation> {
         .collect()
 }
 
-/// Returns true if an operation is for clients with an API key. Nodes have no use for a command
-/// line, and a command line has no session.
+/// Returns true if an operation is for clients with an API key. Operations of nodes and of sessions
+/// are excluded.
 pub(crate) fn is_of_clients(route: &Route) -> bool {
     match route.access {
         Access::Enrolment
@@ -126,7 +126,7 @@ impl Operation {
         })
     }
 
-    /// Returns true if its answers come in pages.
+    /// Returns true if its responses are paginated.
     pub(crate) fn is_paged(&self) -> bool {
         self.query.iter().any(|field| field.name == "cursor")
     }
@@ -230,7 +230,7 @@ fn plain<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     // References of a description that is generated from types lead to their end in a few steps.
     for _ in 0..8 {
-        // Choices beside fields say which of the fields go together.
+        // Alternatives next to fields define which of the fields exclude each other.
         let choices = schema.get("oneOf").or(schema.get("anyOf"));
         let choices = choices.filter(|_| schema.get("properties").is_none());
         let choice = choices.and_then(Value::as_array).and_then(|all| {

@@ -9,11 +9,10 @@ use std::io::{self, Write};
 
 /// Maximum number of columns of a list without columns of its own; `get` and `-o json` show all.
 const COLUMNS: usize = 8;
-/// Columns that come first, in this order.
+/// Leading columns, in this order.
 const FIRST: &[&str] = &["id", "user", "seq", "name", "email", "state", "role"];
 
-/// Columns of the lists that are read most: heading, and place in an item. They are the same for
-/// every list, whatever its items have.
+/// Columns of the most used lists: heading, and path in an item. They do not depend on the items.
 const OWN_COLUMNS: &[(&str, &[(&str, &str)])] = &[
     (
         "node",
@@ -92,8 +91,9 @@ impl Output {
     }
 }
 
-/// A text in which a terminal finds no commands: control characters, but for line ends and tabulators, and marks that
-/// turn the direction of writing, are shown by their number. Names and messages come from nodes and other people.
+/// A text without terminal commands: control characters, except line ends and tabs, and marks that
+/// change the direction of writing, are shown by their number. Names and messages come from nodes
+/// and other users.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hazardous) {
         return Cow::Borrowed(text);
@@ -111,7 +111,7 @@ fn is_hazardous(sign: char) -> bool {
     turns || sign.is_control() && !matches!(sign, '\n' | '\t')
 }
 
-/// Writes to the standard output; a reader that has gone, as with `| head`, is no failure.
+/// Writes to the standard output; a closed reader, as with `| head`, is no failure.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out
@@ -128,7 +128,7 @@ fn pretty(value: &Value) -> String {
     let mut shown = String::with_capacity(text.len() + 1);
     for sign in text.chars() {
         if is_hazardous(sign) {
-            // They stand in strings alone, and are all of four digits.
+            // They occur in strings only, and all have four digits.
             write!(shown, "\\u{:04x}", u32::from(sign)).unwrap_or_default();
         } else {
             shown.push(sign);
@@ -137,7 +137,7 @@ fn pretty(value: &Value) -> String {
     shown + "\n"
 }
 
-/// One id a line; a resource without one gives nothing.
+/// One ID per line; a resource without one is omitted.
 fn ids(items: &[Value]) -> String {
     let ids = items.iter().filter_map(|item| {
         let own = ["id", "user", "seq"].iter().find_map(|name| item.get(name));

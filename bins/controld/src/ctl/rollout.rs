@@ -1,4 +1,4 @@
-//! `ctl rollout status`: how a rollout stands, followed to its end with `--wait`.
+//! `ctl rollout status`: the state of a rollout, followed to its end with `--wait`.
 
 use crate::ctl::client::Call;
 use crate::ctl::error::CtlError;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Between two looks.
+/// Polling interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Characters of the progress bar.
 const BAR: i64 = 20;

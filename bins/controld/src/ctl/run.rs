@@ -1,4 +1,4 @@
-//! From a parsed command line to a request, and from its answer to what is printed.
+//! Translates a parsed command line to a request, and its response to output.
 
 use crate::ctl::apply;
 use crate::ctl::client::{Call, Client};
@@ -179,7 +179,7 @@ fn append<'a>(path: &mut String, query: impl Iterator<Item = &'a (String, String
     }
 }
 
-/// Writes an answer as it comes, however long it is.
+/// Writes a response as it is received, of any length.
 async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlError> {
     let place = to.map_or("standard output".to_owned(), |to| to.display().to_string());
     let failed = |error: io::Error| CtlError::failed(&place, error);

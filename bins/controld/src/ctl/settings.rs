@@ -35,7 +35,7 @@ pub(crate) struct Login {
 }
 
 impl Settings {
-    /// From the command line, the environment, and what `ctl login` kept.
+    /// Reads the command line, the environment, and the file of `ctl login`.
     pub(crate) fn read(matches: &ArgMatches) -> Result<Self, CtlError> {
         let login = Login::read()?;
         let url = matches.get_one::<String>("url").cloned();
@@ -44,7 +44,7 @@ impl Settings {
             None => env::var(KEY_VARIABLE).ok().filter(|key| !key.is_empty()),
         };
         let ca_file = matches.get_one::<PathBuf>("ca-file").cloned();
-        // A key that was kept is for the server that it was kept for, and never sent elsewhere.
+        // A stored key belongs to its server, and is never sent elsewhere.
         let kept = login.filter(|login| url.as_ref().is_none_or(|url| *url == login.url));
         let (kept_url, kept_key, kept_ca) = match kept {
             Some(Login { url, key, ca_file }) => (Some(url), Some(key), ca_file),
@@ -60,7 +60,7 @@ impl Settings {
 }
 
 impl Login {
-    /// Keeps it for later commands, readable by its owner alone; gives the file's name.
+    /// Stores it for later commands, readable by its owner only; returns the file's name.
     pub(crate) fn keep(&self) -> Result<PathBuf, CtlError> {
         let path =
             path().ok_or_else(|| CtlError::usage("neither XDG_CONFIG_HOME nor HOME is set"))?;

@@ -1,4 +1,4 @@
-//! Values of the command line as the interface wants them.
+//! Converts values of the command line to the interface's types.
 
 use crate::ctl::error::CtlError;
 use crate::ctl::files::from_folder;
@@ -117,7 +117,7 @@ fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>,
     Ok(Some(value))
 }
 
-/// `@FILE` stands for the file's text.
+/// `@FILE` is replaced by the file's text.
 fn text(given: &str) -> Result<String, CtlError> {
     match given.strip_prefix('@') {
         Some(file) => text_of(Path::new(file)),

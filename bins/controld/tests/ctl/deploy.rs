@@ -21,7 +21,7 @@ struct Checkout<'a> {
     project: String,
     plan_key: String,
     deploy_key: String,
-    /// The commands of a pipeline: that of a proposed change, and that of an accepted one.
+    /// The commands of a pipeline: for a proposed change, and for an accepted one.
     pipeline: [String; 2],
 }
 
@@ -203,7 +203,7 @@ fn a_policy_binds_pipelines() {
         let set = world.ctl(&[&["project", "set-policy", "edge"], flags].concat());
         assert_eq!(set.code, 0, "{}", set.error);
     };
-    // Nothing refers to the upstream `front`.
+    // The upstream `front` is unused.
     policy(&["--refuse-warnings", "true"]);
     for refused in [checkout.plan(), checkout.deploy("commit-1")] {
         assert_eq!(refused.code, 1, "{}", refused.out);

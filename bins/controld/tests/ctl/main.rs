@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 
-/// A control plane that was set up, and a folder for what `ctl login` keeps.
+/// A control plane after set-up, and a folder for the files of `ctl login`.
 struct World {
     program: Program,
     folder: TempDir,

@@ -1,7 +1,8 @@
 //! A fleet of simulated nodes sends heartbeats to the real program.
 //!
-//! `CONTROLD_FLEET="20000 60 sqlite"`, as `cargo xtask fleet` sets it: so many nodes, each with a
-//! heartbeat in 30 seconds, for so many seconds. Without it a small fleet sends one round.
+//! `CONTROLD_FLEET="20000 60 sqlite"`, as set by `cargo xtask fleet`: number of nodes, each with a
+//! heartbeat in 30 seconds, duration in seconds, database. Without it a small fleet sends one
+//! round.
 use crate::CONTROLD;
 use crate::nodes::{database_url, insert};
 use control_domain::Tenant;
@@ -60,7 +61,7 @@ impl Size {
 struct SimulatedNode {
     id: NodeId,
     key: String,
-    /// When its heartbeat is due in each interval.
+    /// Time of its heartbeat in each interval.
     offset: Duration,
 }
 
@@ -120,7 +121,7 @@ impl Connection {
     }
 }
 
-/// Sends the heartbeats of `nodes` when each is due; gives how late each was answered.
+/// Sends the heartbeats of `nodes` when due; returns the delay of each response.
 fn beat(nodes: &[&SimulatedNode], authority: &str, size: &Size, clock: Stopwatch) -> Vec<Duration> {
     let mut connection = Connection::open(authority);
     let (mut latencies, mut round) = (Vec::new(), Duration::ZERO);

@@ -28,7 +28,7 @@ const PACE: Duration = Duration::from_millis(220);
 /// From the last order to the last answer.
 const MAX_WAKE: Duration = Duration::from_mins(1);
 
-/// Waits for the first order; gives when it came.
+/// Waits for the first order; returns its time of arrival.
 async fn poll(
     node: InsertedNode,
     to: SocketAddr,
@@ -52,7 +52,7 @@ async fn poll(
     }
 }
 
-/// Orders a bundle for all nodes; gives when each was ordered.
+/// Orders a bundle for all nodes; returns the time of each order.
 async fn assign(
     operator: &Operator,
     nodes: &[InsertedNode],

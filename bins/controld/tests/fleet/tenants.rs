@@ -1,7 +1,7 @@
-//! Ten organizations, one of them hostile: calls of the other nine without it, and beside it.
+//! Ten organizations, one of them hostile: calls of the other nine without its load, and under it.
 //!
-//! `CONTROLD_TENANTS="60"`, as `cargo xtask chaos --tenants` sets it: seconds of each part. Without it both are short,
-//! and only failures count, for other tests run beside it.
+//! `CONTROLD_TENANTS="60"`, as set by `cargo xtask chaos --tenants`: seconds of each part. Without
+//! it both are short, and only failures count, because other tests run concurrently.
 #![expect(
     clippy::disallowed_types,
     reason = "tasks of a test share their counts"
@@ -34,7 +34,7 @@ const PACE: Duration = Duration::from_millis(300);
 /// API keys of the hostile organization, each with a rate of its own.
 const HOSTILE_KEYS: usize = 16;
 const HOSTILE_NODES: usize = 60;
-/// A refused attack is tried again after this time, so that the load comes from the program.
+/// A refused attack is repeated after this time, so that the load is the program's.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 const SILENT_CONNECTIONS: usize = 600;
 /// Above the slowest rate that controld takes, 16 KiB/s.
@@ -302,7 +302,7 @@ impl Attacker {
         });
     }
 
-    /// Uploads with bodies that come piece by piece.
+    /// Uploads with bodies sent piece by piece.
     fn upload_slowly(&mut self, path: &str) {
         let (from, to) = (self.own.address, self.to);
         let head = head(

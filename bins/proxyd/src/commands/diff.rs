@@ -65,7 +65,7 @@ fn page(diff: &PlanDiff, files: &[String]) -> String {
         page.extend(files.iter().map(|file| format!("  {file}\n")));
         page.push('\n');
     }
-    // The sentence of a difference without entries would be wrong beside changed files.
+    // The message of an empty difference would be wrong for changed files.
     if files.is_empty() || !diff.is_same() {
         page.push_str(&render::diff_text(diff));
     }

@@ -49,7 +49,7 @@ fn one(file: &Path, check: bool) -> bool {
     true
 }
 
-/// Writes a new file beside `file` and puts it in its place, so that a full disk costs nothing.
+/// Writes a temporary file next to `file` and renames it, so that a full disk loses nothing.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let file = std::fs::canonicalize(file)?;
     let mut name = file.file_name().unwrap_or_default().to_owned();

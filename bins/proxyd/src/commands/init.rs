@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &Init) -> ExitCode {
         print_error(format_args!("cannot write {name}: {error}"));
         return ExitCode::FAILURE;
     }
-    // Certificates are looked for from the file's folder, so that they can only be checked now.
+    // Certificates are resolved relative to the file's folder, so they can only be checked now.
     if let Err(report) = proxy_server::load(&Source::File(path.clone())) {
         print_report(&report);
         if let Err(error) = fs::remove_file(path) {

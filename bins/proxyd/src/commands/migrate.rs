@@ -42,7 +42,7 @@ pub(super) fn own(file: &Path, output: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Writes a configuration from that of another server.
+/// Converts another server's configuration.
 pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> ExitCode {
     let language = match from {
         ForeignServer::Nginx => Language::Nginx,

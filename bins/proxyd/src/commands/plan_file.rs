@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Exit code for a file that cannot be compared or replayed.
 pub(super) const EXIT_FAULTS: u8 = 2;
 
-/// The plan of the configuration `file`, after its faults were shown if it has some. Its tests are not run.
+/// The plan of the configuration `file`, after printing its faults. Its tests are not run.
 pub(super) fn plan(file: &Path) -> Option<Plan> {
     match proxy_config::load(file) {
         Ok(Loaded { model, .. }) => Some(Plan::compile(

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// Differences that are listed as text; the rest is counted.
 const MAX_LISTED: usize = 50;
 
-/// Prints what is decided otherwise. Exit code 0: nothing; 1: something; 2: a file cannot be read.
+/// Prints requests with changed decisions. Exit code 0: none; 1: some; 2: a file cannot be read.
 pub(super) fn run(arguments: &Replay) -> ExitCode {
     let Replay {
         file,

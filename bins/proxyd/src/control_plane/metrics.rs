@@ -13,10 +13,10 @@ pub(super) struct ClientMetrics {
 }
 
 impl ClientMetrics {
-    /// Shows all of them, with what is known before the first answer.
+    /// Registers all metrics, with values before the first answer.
     pub(super) fn new(registry: &Registry) -> Self {
         for reason in RefusalReason::ALL {
-            // So that an alert sees the first one grow from 0.
+            // So that an alert sees the first increment from 0.
             registry.counter(&names::CONTROL_PLANE_REFUSALS_TOTAL, [reason.name()]);
         }
         Self {
@@ -26,7 +26,7 @@ impl ClientMetrics {
         }
     }
 
-    /// Shows how the client stands now.
+    /// Updates the metrics to the client's state.
     pub(super) fn show(&self, registry: &Registry, seen: &Observation) {
         let Observation {
             connected,

@@ -1,4 +1,4 @@
-//! A client that verifies what a listener shows: curl.
+//! A client that verifies a listener's certificate: curl.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ pub(crate) struct Answer {
     pub(crate) certificates: String,
 }
 
-/// Asks for `/` of `host` at `port` of this machine, trusting `roots` only.
+/// Requests `/` of `host` at `port` of this machine, trusting `roots` only.
 #[track_caller]
 pub(crate) fn https(host: &str, port: u16, roots: &Path) -> Answer {
     let output = Command::new("curl")
@@ -36,7 +36,7 @@ pub(crate) fn https(host: &str, port: u16, roots: &Path) -> Answer {
     }
 }
 
-/// Asks for a path of `port` of this machine without TLS; status and body.
+/// Requests a path at `port` of this machine without TLS; returns status and body.
 #[track_caller]
 pub(crate) fn http(port: u16, path: &str) -> (u16, String) {
     let output = Command::new("curl")

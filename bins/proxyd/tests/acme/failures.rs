@@ -1,4 +1,4 @@
-//! Failures: what an operator sees, and what clients still get.
+//! Failures: diagnostics for operators, and continued service for clients.
 
 use crate::client::http;
 use crate::pebble::{Pebble, Policy};
@@ -58,7 +58,7 @@ fn a_failing_authority_leaves_the_old_certificate() {
     proxyd.terminate();
     assert!(proxyd.wait().success());
 
-    // Another kind of key needs another certificate, which the authority does not give.
+    // Another type of key requires another certificate, which the authority refuses.
     let proxyd = site.start(&site.block("\"a.test\"", "key-type \"ecdsa-p384\""));
     let failure = wait_for_failure(&proxyd);
     assert_eq!(failure.text("problem"), "unreachable");

@@ -80,7 +80,7 @@ fn a_certificate_is_renewed_without_a_lost_request() {
     let proxyd = site.start(&site.block("\"a.test\"", ""));
     wait_for_certificate(&proxyd);
 
-    // The lifetime is short: whether it has ended is not what is tested.
+    // The lifetime is short; its end is not tested here.
     let roots = pebble.issued_roots();
     let first = std::fs::read(site.file(".pem")).unwrap();
     let begun = Instant::now();

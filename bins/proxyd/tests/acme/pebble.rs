@@ -14,7 +14,7 @@ use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The identifier and the MAC key of an external account, as Pebble knows them.
+/// The identifier and the MAC key of an external account, as configured in Pebble.
 pub(crate) const EXTERNAL_ACCOUNT: (&str, &str) = (
     "kid-1",
     "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W",
@@ -128,7 +128,7 @@ impl Pebble {
         file
     }
 
-    /// Its log so far.
+    /// Its log until now.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
@@ -169,7 +169,7 @@ fn write_server_certificate(folder: &TempDir) {
     }
 }
 
-/// Waits until a program listens at `port`, which it does not say.
+/// Waits until a program listens at `port`, which it does not report.
 #[expect(clippy::disallowed_methods, reason = "the wait has a deadline")]
 #[track_caller]
 fn wait_for(port: u16) {

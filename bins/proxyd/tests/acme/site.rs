@@ -85,7 +85,7 @@ impl Site {
         Launch::new(BINARY, &self.kdl(blocks)).start()
     }
 
-    /// Asks for the page of `host`.
+    /// Requests the page of `host`.
     #[track_caller]
     pub(crate) fn ask(&self, host: &str, roots: &Path) -> Answer {
         https(host, self.tls_port, roots)

@@ -23,7 +23,7 @@ fn wants(request_body: BodyMode) -> Wants {
     }
 }
 
-/// An agent that does as `script` says about pieces of bodies, and allows all heads.
+/// An agent that executes `script` on pieces of bodies, and allows all heads.
 fn body_agent(
     mode: BodyMode,
     script: impl Fn(&BodyChunk<'static>) -> AgentReply + Send + Sync + 'static,

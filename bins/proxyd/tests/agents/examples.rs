@@ -132,7 +132,7 @@ fn the_firewall_keeps_back_responses_that_leak_if_it_is_shown_them() {
     assert!(record.text("message").contains("951230"));
 }
 
-/// An error of a database, as the rule set knows it.
+/// A database error, as matched by the rule set.
 const LEAK: &str = "You have an error in your SQL syntax; check the manual that corresponds to your \
     MySQL server version for the right syntax to use near 'x' at line 1";
 

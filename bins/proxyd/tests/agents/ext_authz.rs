@@ -1,4 +1,4 @@
-//! Agents that speak gRPC: `protocol "ext-authz"`.
+//! Agents with gRPC: `protocol "ext-authz"`.
 
 use crate::support::{Setup, reason, refusal};
 use bytes::{BufMut, Bytes};
@@ -51,7 +51,7 @@ struct AuthzServer {
     _folder: TempDir,
 }
 
-/// Answers one call with `message` and the gRPC status `status`, and reports what it was asked.
+/// Answers one call with `message` and the gRPC status `status`, and reports the request.
 async fn answer(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
@@ -79,7 +79,7 @@ async fn answer(
     stream.send_trailers(trailers).unwrap();
 }
 
-/// Answers every call of a connection alike.
+/// Answers every call of a connection equally.
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     (message, status): (Vec<u8>, &'static str),
@@ -156,7 +156,7 @@ fn an_allowing_call_edits_the_request_and_the_response() {
     }
 }
 
-/// Answers every call over TCP with a plain allowance. Returns its address and the paths asked for.
+/// Answers every call over TCP with a plain allowance. Returns its address and the received paths.
 fn tcp_server() -> (std::net::SocketAddr, Receiver<(String, Vec<u8>)>) {
     let (calls_tx, calls) = channel();
     let (bound_tx, bound) = channel();

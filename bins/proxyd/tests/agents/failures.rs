@@ -24,7 +24,7 @@ fn failures() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     [silences(), wrong_answers()].concat()
 }
 
-/// The failures of an agent that gives no decision.
+/// The failures of an agent that sends no decision.
 fn silences() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     vec![
         ("says nothing", AgentReply::Silence, 504, "agent_timeout"),
@@ -44,7 +44,7 @@ fn silences() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     ]
 }
 
-/// The failures of an agent that answers what it may not.
+/// The failures of an agent that sends forbidden answers.
 fn wrong_answers() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     let mut metadata = Metadata::default();
     for key in 0..30 {
@@ -355,7 +355,7 @@ fn a_flood_of_answers_ends_its_connection_alone() {
         .start();
     let mut client = proxyd.connect();
 
-    // The first answer is a decision; what follows costs the connection.
+    // The first answer is a decision; further ones close the connection.
     for _ in 0..5 {
         let status = client.ask(get("/", &[])).status;
         assert!(status == 200 || status == 500, "{status}");

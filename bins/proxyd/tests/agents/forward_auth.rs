@@ -1,4 +1,4 @@
-//! Agents that speak HTTP: `protocol "forward-auth"`.
+//! Agents with HTTP: `protocol "forward-auth"`.
 
 use crate::stage::wait_for_metric;
 use crate::support::{Setup, reason, refusal};

@@ -1,4 +1,4 @@
-//! Agents behind clients that speak HTTP/2.
+//! Agents with HTTP/2 clients.
 
 use crate::http2_client::{Answer, Http2, ask, get, send_all, send_some};
 use crate::runtime::live;
@@ -9,7 +9,7 @@ use std::thread;
 
 const BODY: &[u8] = b"this is the body";
 
-/// A proxy that speaks HTTP/2, with an agent that replies so at `phase` once it is chosen.
+/// A proxy with HTTP/2 and an agent that sends this reply at `phase` once it is selected.
 fn start(phase: Phase, reply: AgentReply, settings: &str, top: &str) -> Stage {
     let settings = format!("failure-mode \"closed\"; {settings}");
     Stage::start_with((phase, vec![reply]), &settings, |setup| {

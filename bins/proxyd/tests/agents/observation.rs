@@ -16,7 +16,7 @@ fn upstream() -> Upstream {
 
 const AMPLE: &str = "failure-mode \"closed\"; timeout-ms 30000";
 
-/// Allows, and tells the log and the agents after it this.
+/// Allows, with these entries for the log and for later agents.
 fn telling(entries: &[(&str, &str)]) -> AgentReply {
     let mut metadata = Metadata::default();
     for (key, value) in entries {

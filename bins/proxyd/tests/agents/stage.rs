@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Time for an agent that answers: no test may fail because the machine is slow.
 pub(crate) const AMPLE: &str = "timeout-ms 30000";
 
-/// A phase of a request, in which an agent is asked or told.
+/// A phase of a request with an event for an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     RequestHeaders,
@@ -116,8 +116,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// The agent gets every event, and allows all but that of `phase`: there it replies with the chosen
-    /// one of `replies`.
+    /// The agent receives every event, and allows all except at `phase`, where it sends the
+    /// selected one of `replies`.
     pub(crate) fn start((phase, replies): (Phase, Vec<AgentReply>), settings: &str) -> Self {
         Self::start_with((phase, replies), settings, |setup| setup)
     }

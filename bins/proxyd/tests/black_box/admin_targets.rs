@@ -24,7 +24,7 @@ fn entry(proxyd: &Proxyd, position: usize) -> Value {
     admin(proxyd, "/admin/upstreams")["upstreams"]["u"]["targets"][position].clone()
 }
 
-/// Asks until ten answers in a row are as wanted.
+/// Sends requests until ten consecutive responses are as expected.
 #[track_caller]
 fn settle(proxyd: &Proxyd, is_so: impl Fn(&str) -> bool) {
     let mut client = proxyd.connect();

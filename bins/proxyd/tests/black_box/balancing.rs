@@ -78,7 +78,7 @@ impl Trio {
         clients.collect()
     }
 
-    /// Requests per target out of `requests`, each of another client; one after the other if each
+    /// Requests per target out of `requests`, each by another client; sequentially if each
     /// `settles` before the next.
     fn spread(&self, proxyd: &Proxyd, requests: u32, settles: bool) -> [usize; 3] {
         let mut scraper = RawClient::connect(proxyd.admin_address());
@@ -114,8 +114,8 @@ fn is_one(answers: &[String]) -> bool {
 
 #[test]
 fn each_word_of_load_balancing_has_its_own_distribution() {
-    // Requests of many clients while `c` has some in hand, how far each count may be off, and whether one
-    // client stays with one target.
+    // Requests of many clients while `c` has active ones, the tolerance of each count, and session
+    // affinity.
     let table = [
         ("round_robin", [100, 200, 300], 55, false),
         ("weighted", [100, 200, 300], 55, false),
@@ -131,7 +131,7 @@ fn each_word_of_load_balancing_has_its_own_distribution() {
         let proxyd = trio.config(&format!("load-balancing \"{word}\"")).start();
         let held = trio.hold(&proxyd, 12);
 
-        // A request still in hand when the next one comes would change these shares.
+        // A request still active when the next one arrives would change these shares.
         let counts = trio.spread(&proxyd, 600, word == "random_two");
 
         let is_near = |(count, expected): (&usize, &usize)| {
@@ -150,7 +150,7 @@ fn each_word_of_load_balancing_has_its_own_distribution() {
 
 #[test]
 fn peak_ewma_prefers_the_target_that_answers_sooner() {
-    // Longer than what a busy machine may add to an answer of the other target.
+    // Longer than the delay that a busy machine may add to the other target's response.
     let delay = Arc::new(AtomicU64::default());
     let own = Arc::clone(&delay);
     let slow = Upstream::start(move |served| {

@@ -60,8 +60,8 @@ fn wait_for_transitions(client: &mut RawClient, state: &str, count: u32) {
     }
 }
 
-/// Sends a request that is held, if the breaker admits it. The answer of a breaker that does not may come
-/// late, so that only the upstream tells that it was admitted.
+/// Sends a request that is held, if the breaker admits it. The response of a refusing breaker may
+/// be late, so only the upstream proves an admission.
 fn hold(proxyd: &Proxyd, upstream: &Upstream) -> Option<RawClient> {
     let seen = upstream.requests().len();
     let mut trying = proxyd.connect();
@@ -111,7 +111,7 @@ fn a_breaker_opens_after_its_failures_and_closes_again() {
     let proxyd = started(&upstream, "failure-threshold 3; timeout-ms 100");
     let mut client = proxyd.connect();
     assert_eq!(statuses(&mut client, 3), [500; 3]);
-    // The first that may try fails, and opens it anew.
+    // The first probe fails, and reopens it.
     assert_eq!(ask_until_tried(&mut client), 500);
     wait_for_transitions(&mut client, "open", 2);
     ill.store(false, Ordering::Relaxed);

@@ -23,7 +23,7 @@ fn client_at(proxyd: &Proxyd, address: &str) -> RawClient {
     client
 }
 
-/// Checks that a limit on connections refused what was answered by `response`.
+/// Checks that `response` is a refusal by a limit on connections.
 #[track_caller]
 fn too_many(proxyd: &Proxyd, response: &Response, word: &str, setting: &str) {
     let message = refusal(response, 503, "LIMIT_EXCEEDED");

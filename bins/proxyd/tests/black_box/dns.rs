@@ -64,7 +64,7 @@ fn addresses(proxyd: &Proxyd) -> Vec<String> {
     targets.iter().map(address).collect()
 }
 
-/// Asks until the targets are as wanted; after each look-up at the latest.
+/// Sends requests until the targets are as expected, and at least after each look-up.
 #[track_caller]
 fn settle(proxyd: &Proxyd, server: &DnsServer, wanted: &[String]) {
     for _ in 0..20 {
@@ -81,7 +81,7 @@ fn answering(client: &mut RawClient) -> BTreeSet<String> {
     (0..12).map(|_| client.ask(get("/", &[])).text()).collect()
 }
 
-/// Waits until the worker, which learns of new targets after the admin interface, answers so.
+/// Waits for this response from the worker, which gets new targets after the admin interface.
 #[track_caller]
 fn wait_for_answer(client: &mut RawClient, wanted: &str) {
     assert!((0..10_000).any(|_| client.ask(get("/", &[])).text() == wanted));
@@ -295,7 +295,7 @@ fn names_are_looked_up_again_by_their_ttl_within_bounds() {
         ))
         .start();
 
-    // Two queries for each look-up, one of each family.
+    // Two queries per look-up, one for each family.
     let count = |wanted: &str| {
         let queries = server.queries();
         queries.iter().filter(|(_, name, _)| name == wanted).count() / 2
@@ -321,7 +321,7 @@ fn an_address_that_refuses_costs_no_request_of_its_name() {
     let mut client = proxyd.connect();
 
     for _ in 0..30 {
-        // A method that is not tried again by itself.
+        // A method that is not retried automatically.
         let response = client.ask(crate::support::post("/", "x"));
         assert_eq!(response.text(), "127.0.0.2");
     }
@@ -395,7 +395,7 @@ fn a_name_is_looked_up_again_only_while_the_configuration_in_force_has_it() {
     };
     let proxyd = with("first.test").start();
 
-    // The name is looked up before the listener is bound, which is refused.
+    // The name is resolved before the listener is bound, which fails.
     let taken = TcpListener::bind((ip(1), 0)).unwrap();
     let refused = with("refused.test").at(taken.local_addr().unwrap());
     let refused = proxyd.reload(&refused.kdl());
@@ -413,7 +413,7 @@ fn a_name_is_looked_up_again_only_while_the_configuration_in_force_has_it() {
             server.wait_for_queries(1);
         }
     };
-    // A query of the first name that was on its way is counted by then.
+    // A pending query of the first name is counted by then.
     wait_for_second();
     let first = count("first.test");
     wait_for_second();
@@ -453,7 +453,7 @@ fn a_new_address_of_a_drained_name_is_drained_too() {
     ));
     assert_eq!(response.status, 200, "{}", response.text());
 
-    // One beside the former address, then one in place of both.
+    // One in addition to the former address, then one in place of both.
     for numbers in [&[1, 2][..], &[3]] {
         let addresses: Vec<_> = numbers.iter().map(|number| ip(*number)).collect();
         server.set_addresses("app.test", &addresses);

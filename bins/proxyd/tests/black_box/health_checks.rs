@@ -1,4 +1,4 @@
-//! Active health checks: what is asked of targets, and which of them are called.
+//! Active health checks: requests to targets, and exclusion of unhealthy ones.
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, admin, target};
@@ -39,7 +39,7 @@ fn entry(proxyd: &Proxyd, position: usize) -> Value {
     document["upstreams"]["u"]["targets"][position].clone()
 }
 
-/// Waits until `healthy` of the target at this position is as wanted, and gives its entry.
+/// Waits until `healthy` of the target at this position is as expected, and returns its entry.
 #[track_caller]
 fn wait(proxyd: &Proxyd, position: usize, healthy: bool) -> Value {
     let end = Instant::now() + Duration::from_secs(20);
@@ -52,7 +52,7 @@ fn wait(proxyd: &Proxyd, position: usize, healthy: bool) -> Value {
     }
 }
 
-/// Waits until the workers, which learn of a change a little later, answer as wanted.
+/// Waits until the workers, which apply a change a little later, respond as expected.
 #[track_caller]
 fn wait_for_answers(proxyd: &Proxyd, is_so: impl Fn(&[String]) -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
@@ -65,7 +65,7 @@ fn wait_for_answers(proxyd: &Proxyd, is_so: impl Fn(&[String]) -> bool) {
     }
 }
 
-/// Waits until the target at this position was checked this often, and gives its entry.
+/// Waits until the target at this position was checked this often, and returns its entry.
 #[track_caller]
 fn wait_for_checks(proxyd: &Proxyd, position: usize, checks: usize) -> Value {
     let end = Instant::now() + Duration::from_secs(20);

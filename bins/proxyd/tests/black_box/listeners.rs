@@ -43,7 +43,7 @@ fn both_families_listen_at_one_port_each_for_itself() {
 #[test]
 fn ipv4_clients_of_a_socket_for_both_families_have_their_own_address() {
     let upstream = Upstream::saying("hi");
-    // As systemd opens it for `ListenStream=80`.
+    // As opened by systemd for `ListenStream=80`.
     let socket = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
     let port = socket.local_addr().unwrap().port();
     let kdl = at(&upstream, (Ipv6Addr::UNSPECIFIED, port)).kdl();
@@ -206,7 +206,7 @@ fn systemd_understands_the_units() {
     assert!(faults.is_empty(), "{said}");
 }
 
-/// A way to start proxyd as an unprivileged user, where this process may do so.
+/// Starts proxyd as an unprivileged user, if this process may do so.
 struct Nobody {
     folder: tempfile::TempDir,
     port: u16,

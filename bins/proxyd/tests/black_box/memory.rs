@@ -212,7 +212,7 @@ fn open_uploads(proxyd: &Proxyd, count: usize, bytes: usize) -> Vec<TcpStream> {
         client.set_nonblocking(true).unwrap();
     }
     let mut sent_at = Instant::now();
-    // Refused uploads end, and what is left waits for its last byte.
+    // Refused uploads end, and the admitted ones wait for their last byte.
     while sent_at.elapsed() < Duration::from_secs(1) {
         for (client, sent) in &mut clients {
             if let Ok(more @ 1..) = client.write(&upload[*sent..upload.len().min(*sent + 65_536)]) {

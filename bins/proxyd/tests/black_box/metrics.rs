@@ -5,7 +5,8 @@ use proxy_testkit::{Gate, Proxyd, RawClient, Upstream, closed_port, get};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The metrics of the interface, with their labels, and what the traffic below makes them show at least.
+/// The metrics of the interface, with their labels, and their minimum values after the traffic
+/// below.
 const INTERFACE: &[(&str, &[&str], f64)] = &[
     ("proxy_requests_total", &["route", "status"], 1.0),
     ("proxy_request_duration_seconds_count", &["route"], 1.0),
@@ -89,7 +90,7 @@ fn started(upstream: &Upstream, slow: &Upstream) -> Proxyd {
         .start()
 }
 
-/// Requests that are answered, limited and refused. Gives an open connection.
+/// Requests that are answered, limited and refused. Returns an open connection.
 fn reach_limits(proxyd: &Proxyd) -> RawClient {
     let mut client = proxyd.connect();
     assert_eq!(client.ask(post("/plain", "five!")).status, 200);
@@ -131,7 +132,7 @@ fn every_metric_of_the_interface_matches_the_traffic() {
         assert!(others.len() < 5);
     };
     assert_eq!(over.error_code(), "LIMIT_EXCEEDED");
-    // The idle connections of pools are told with the next tick.
+    // Idle connections of pools are reported with the next tick.
     let samples = loop {
         let samples = scrape(&mut client);
         let is_told = |name: &str| samples.get(name).is_some_and(|(_, value)| *value > 0.0);

@@ -129,7 +129,7 @@ fn a_connection_ends_at_its_greatest_age() {
 
     assert_eq!(idle.end(), End::Closed);
     assert!(began.elapsed() >= Duration::from_secs(2));
-    // A request in flight is answered when the time comes.
+    // A request in flight is answered in time.
     let mut later = proxyd.connect();
     let _ = later.ask(get("/health", &[]));
     assert_eq!(later.end(), End::Closed);

@@ -65,7 +65,7 @@ fn a_target_that_fails_in_a_row_is_ejected_for_a_time() {
     assert_eq!(entry["healthy"], false);
     assert_eq!(document["upstreams"]["u"]["healthy"], true);
 
-    // It comes back by itself, and is found to be ill again.
+    // It returns to rotation, and is found unhealthy again.
     let mut client = proxyd.connect();
     let end = Instant::now() + Duration::from_secs(20);
     while ill.requests().len() == failures {
@@ -133,7 +133,7 @@ fn an_ejection_ends_while_a_reload_waits_for_a_pipe_without_a_reader() {
     while is_ejected(&proxyd) {
         assert!(Instant::now() < end, "the control loop stands still");
     }
-    // The reload goes on when the pipe has a reader.
+    // The reload continues when the pipe has a reader.
     let reader = fs::OpenOptions::new().read(true).open(&pipe).unwrap();
     let reloaded = |record: &proxy_testkit::Record| record.has("generation");
     drop(proxyd.stderr().find(since, reloaded));

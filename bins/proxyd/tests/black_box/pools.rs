@@ -280,9 +280,9 @@ fn clients_of_all_workers_share_few_connections() {
     assert!((1..=4).contains(&most), "{most} at once");
 }
 
-/// Notes in `most` how many connections to `upstream` the proxy had open at once, by the sockets of its
-/// process: the upstream sees ends too late to count. Those of a limit of two are at most four for a
-/// moment, because the kernel's table is not read at one instant.
+/// Records in `most` the maximum number of concurrent connections from the proxy to `upstream`, by
+/// the sockets of its process: the upstream notices ends too late. A limit of two may show up to
+/// four for a moment, because the kernel's table is not read atomically.
 fn watch_connections(
     proxyd: &Proxyd,
     upstream: &Upstream,
@@ -295,7 +295,7 @@ fn watch_connections(
         let peer = format!("0100007F:{port:04X}");
         let mut is_last = false;
         while !is_last {
-            // The last look finds the idle connections that are left.
+            // The last poll finds the remaining idle connections.
             is_last = over.is_open();
             let table = std::fs::read_to_string(format!("/proc/{id}/net/tcp")).unwrap();
             let open = table.lines().filter(|line| {
@@ -385,7 +385,7 @@ fn without_a_descriptor_to_free_a_request_is_answered_503() {
     let config = Config::to(&upstream).route("metrics", &format!("priority 100; {METRICS}"));
     let proxyd = config.start();
     let mut client = proxyd.connect();
-    // The client's own connection has its descriptor by then.
+    // The client's own connection is open by then.
     assert_eq!(client.ask(request("GET /metrics", "", "")).status, 200);
 
     proxyd.limit_open_files(free_descriptor(&proxyd));

@@ -13,7 +13,7 @@ const ADMIN: &str = "admin { address \"127.0.0.1:0\" }";
 const ALL: &str = "observability { recording { sample-percent 100; redact \"X-Tenant\" }; \
                    redact-query \"token\" }";
 
-/// The recorded lines, once there are so many.
+/// The recorded lines, once there are this many.
 #[track_caller]
 fn recorded(proxyd: &Proxyd, count: usize) -> Vec<String> {
     let begun = Stopwatch::start();
@@ -121,7 +121,7 @@ fn recorded_requests_are_decided_again_as_they_were() {
     let counts = counts.map(|name| same[name].as_u64().unwrap());
     assert_eq!(counts, [REQUESTS as u64, 0, 0, 0], "{same}");
 
-    // Another configuration than the one that was in force decides otherwise, and that is told.
+    // Another configuration than the one at recording decides differently, which is reported.
     let other = proxyd.folder().join("other.kdl");
     let text = config.kdl().replace("X-Beta", "X-Gamma");
     fs::write(&other, text).unwrap();

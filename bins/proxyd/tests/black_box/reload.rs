@@ -454,7 +454,7 @@ fn logs_change() {
     let _ = proxyd.access_record(&to_stdout);
     let file = proxyd.folder().join("access.log");
     let mut client = proxyd.connect();
-    // The file has a writer of its own, which may be later than that of the standard output.
+    // The file has its own writer, which may be slower than the standard output's.
     let mut text = std::fs::read_to_string(&file).unwrap();
     for _ in 0..1_000 {
         if text.contains(&to_file) {

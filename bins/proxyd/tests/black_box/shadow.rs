@@ -13,7 +13,7 @@ fn proxyd(upstream: &Upstream, shadow: &str, policy: &str, top: &str) -> Proxyd 
         .start()
 }
 
-/// Waits until this many copies came to this result.
+/// Waits until this many copies have this result.
 #[track_caller]
 fn wait_for(client: &mut RawClient, result: &str, count: f64) {
     let name = format!("proxy_shadow_requests_total{{route=\"all\",result=\"{result}\"}}");

@@ -78,7 +78,7 @@ fn streams_of_former_configurations_are_counted_until_they_end() {
     let mut third = switched(&proxyd, "/");
 
     for left in [2.0, 1.0, 0.0] {
-        // Ends of tunnels come by the worker's own time.
+        // Tunnels end by the worker's own time.
         let is_left = |_| (metric(&mut client, FORMER) - left).abs() < 0.1;
         assert!((0..100_000).any(is_left), "{left} are left");
         drop(tunnels.pop());

@@ -163,7 +163,7 @@ fn several_workers_share_a_socket_of_the_manager_s() {
 fn a_socket_of_the_manager_is_reused_with_its_listener() {
     let upstream = Upstream::saying("served");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    // The manager never closes it, so the address could not be bound anew.
+    // The manager never closes it, so the address could not be bound again.
     let _kept = socket.try_clone().unwrap();
     let address = socket.local_addr().unwrap();
     let elsewhere = SocketAddr::from(([127, 0, 0, 1], free_port()));

@@ -1,4 +1,4 @@
-//! Requests reach the target of their plan, whatever reloads came before.
+//! Requests reach the target of their plan, after any reloads.
 
 use crate::support::{Config, target};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};

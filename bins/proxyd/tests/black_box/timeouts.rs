@@ -174,8 +174,8 @@ fn a_client_that_takes_nothing_is_cut_off() {
     drop(client);
 }
 
-/// The system tells of what a client took only when that was much: it takes the rest of a buffer, and
-/// then so little at a time that nothing is told.
+/// The system reports consumption by a client only in large steps: the client reads the rest of a
+/// buffer, and then so little at a time that nothing is reported.
 #[test]
 fn a_client_that_sips_is_cut_off() {
     let upstream = Upstream::start(|served| {
@@ -315,7 +315,7 @@ fn full_queue() -> (SocketAddr, Vec<std::net::TcpStream>) {
     while let Ok(stream) = connect() {
         queue.push(stream);
     }
-    // Kept open until the test is over, as are those that wait.
+    // Kept open until the test ends, like the waiting ones.
     std::mem::forget(listener);
     (address, queue)
 }
@@ -330,7 +330,7 @@ fn an_upstream_that_takes_no_body_is_answered_504() {
 
     client.send(request("POST /", "Content-Length: 500000000\r\n", ""));
     client.be_patient_for(std::time::Duration::from_millis(100));
-    // A proxy that stands still for a moment takes more afterwards.
+    // A proxy that stalls for a moment accepts more afterwards.
     while client.peek().is_err() {
         while client.send_some(&[0; 65536]).is_ok() {}
     }

@@ -131,7 +131,7 @@ fn a_proxy_in_front_sets_the_client_over_a_unix_socket() {
 fn the_socket_of_a_killed_process_is_replaced() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let kdl = place.config(&upstream, "");
-    // Killed: it has no time to remove its file.
+    // Killed, so it does not remove its file.
     drop(Proxyd::start(BINARY, &kdl));
     assert!(is_socket(&place.path()));
 
@@ -176,7 +176,7 @@ fn a_unix_socket_comes_and_goes_with_a_reload() {
     for _ in 0..3 {
         assert_eq!(proxyd.reload(&with.kdl()), Reload::Applied);
         assert_eq!(place.ask(), "hi");
-        // Twice: what is listened on already stays.
+        // Twice: an existing listener is kept.
         assert_eq!(proxyd.reload(&with.kdl()), Reload::Applied);
         assert_eq!(place.ask(), "hi");
         assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);

@@ -22,8 +22,8 @@ fn a_new_process_takes_over() {
     assert_ne!(proxyd.id(), old);
     // The port is the one that the kernel picked for the first process.
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
-    // A client connected before is still served, and told to reconnect. The old process may be told
-    // of the new one after the first answer.
+    // An earlier client is still served, and signalled to reconnect. The old process may be
+    // notified of the new one after the first response.
     for mut client in [kept, unused] {
         loop {
             let answer = client.ask(get("/", &[]));
@@ -262,7 +262,7 @@ fn any_number_of_workers_takes_the_sockets_over() {
         fs::write(proxyd.config(), config(workers).kdl()).unwrap();
         upgrade(&mut proxyd);
         proxyd.wait_for_former();
-        // Each socket of the port gets some of so many.
+        // With this many, each socket of the port gets some.
         let mut clients: Vec<_> = (0..40).map(|_| RawClient::connect(address)).collect();
         for client in &mut clients {
             assert_eq!(client.ask(get("/", &[])).text(), "hi", "{workers} workers");

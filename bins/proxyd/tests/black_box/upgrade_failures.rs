@@ -144,7 +144,7 @@ fn faults_of_the_new_process_are_in_the_log() {
     assert!(lines.contains("proxyd.kdl"), "{lines}");
 }
 
-/// Sends requests on new connections until it is over, and returns their number.
+/// Sends requests on new connections until `over`, and returns their number.
 fn ask_until(address: SocketAddr, over: &Gate) -> usize {
     let ask = || RawClient::connect(address).ask(get("/", &[])).text();
     let mut answers = 0;

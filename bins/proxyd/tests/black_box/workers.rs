@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Looks at intervals of 20 ms until a wait was in vain.
+/// Polls, at intervals of 20 ms, before the wait fails.
 const LOOKS: u32 = 1_000;
 
 /// Descriptors of the worker's tick timer, in this process and in proxyd.
@@ -285,7 +285,7 @@ fn three_hundred_reloads_leave_every_file_as_it_was() {
     };
     let proxyd = config(0).start();
     let mut resting = upstream_connection(&upstream);
-    // Beyond the maximum of workers there are no more sockets.
+    // Beyond the maximum number of workers there are no more sockets.
     for count in [3, 0] {
         apply(&proxyd, &config(count));
     }

@@ -94,7 +94,7 @@ fn surplus() -> Vec<Row> {
     ]
 }
 
-/// A response that cannot have a body has none, whatever its head and the bytes behind it.
+/// A response that cannot have a body has none, for any head and following bytes.
 fn bodiless() -> Vec<Row> {
     let head = |name, answer: &str, status| Row {
         method: "HEAD",

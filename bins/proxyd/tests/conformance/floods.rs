@@ -1,4 +1,4 @@
-//! Floods over HTTP/2, beside one well-behaved client of each version.
+//! Floods over HTTP/2, with one well-behaved client of each version.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -75,7 +75,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// Sends some rounds and reads the proxy's frames. False if the connection is over.
+    /// Sends some rounds and reads the proxy's frames. Returns false if the connection has ended.
     fn go_on(&mut self, ends: &mut Ends) -> bool {
         if self.unsent.is_empty() {
             let end = self.attack.most.min(self.round + self.attack.at_once);
@@ -172,7 +172,8 @@ fn besiege(attack: &Attack) -> Siege {
     let held = Gate::new();
     let upstream = upstream(&held);
     let proxyd = start(&upstream);
-    // Not attacked: what its clients wait is the machine's doing, and the attackers', not the proxy's.
+    // Not attacked: its clients' delays are caused by the machine and the attackers' load, not by
+    // the proxy.
     let undisturbed = start(&upstream);
     let over = AtomicBool::new(false);
     let to = proxyd.address();

@@ -67,7 +67,7 @@ struct Report {
     end: Option<End>,
 }
 
-/// The reason why no more was received.
+/// The reason why receiving stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Closed,

@@ -1,4 +1,4 @@
-//! Two thousand slow clients, beside one that expects service.
+//! Two thousand slow clients, and one that expects service.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -18,7 +18,7 @@ const SLOW: usize = 2_000;
 /// Deadlines of two seconds, the clock's tick, and a margin for a busy machine.
 const IN_TIME: Duration = Duration::from_secs(15);
 
-/// Above what a request waits on the same machine without slow clients.
+/// Added to a request's delay on the same machine without slow clients.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 /// A client that has sent half a head, or a head without a body, and continues byte by byte or not
@@ -124,7 +124,7 @@ fn besiege(proxyd: &Proxyd) -> usize {
     slow.iter().filter(|client| client.open).count()
 }
 
-/// Sends requests until it is over; returns the response times.
+/// Sends requests until `over`; returns the response times.
 fn ask_on(proxyd: &Proxyd, over: &AtomicBool) -> Vec<Duration> {
     let mut client = RawClient::connect(proxyd.address());
     let mut waits = Vec::new();

@@ -109,7 +109,7 @@ fn answer(client: &mut RawClient) -> Result<Response, Broken> {
     }
 }
 
-/// Reads the responses in order, and asserts that there are no more.
+/// Reads the responses in order, and asserts that no more follow.
 fn several(client: &mut RawClient, statuses: &[u16]) -> Result<(), String> {
     for status in statuses {
         let answer = answer(client).map_err(|broken| broken.to_string())?;

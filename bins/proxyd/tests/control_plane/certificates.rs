@@ -1,4 +1,4 @@
-//! Certificates on their way to nodes, and those of the control plane itself.
+//! Delivery of certificates to nodes, and the control plane's own certificates.
 
 use crate::world::{PROXYD, World};
 use control_testkit::until;
@@ -42,7 +42,7 @@ impl TlsService {
         (service, bundle)
     }
 
-    /// A bundle of the services as they are now.
+    /// A bundle of the current services.
     fn bundle(&self) -> String {
         let addresses = json!({
             "http": format!("127.0.0.1:{}", free_port()),
@@ -160,7 +160,7 @@ fn a_renewed_certificate_is_served_without_another_bundle() {
         service.shows(&second),
         "an old bundle with the new certificate"
     );
-    // A node that starts with the old bundle, and learns of a renewal that it missed.
+    // A node that starts with the old bundle, and is notified of a renewal that it missed.
     service.proxyd.terminate();
     service.proxyd.wait();
     service.renew(&third);

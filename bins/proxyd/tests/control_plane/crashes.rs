@@ -61,7 +61,7 @@ impl CrashTest {
         self.crash_in(rollout, state, batches);
     }
 
-    /// Approves the rollout by a second person: the one that asked for it may not.
+    /// Approves the rollout by a second person, as required.
     fn approve(&self, rollout: &str) {
         let world = &self.fleet.world;
         let orgs = world.operator.get("/api/v1/orgs").json();

@@ -13,14 +13,14 @@ use std::time::Duration;
 pub(crate) const NODES: usize = 5;
 /// A rollout on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(100);
-/// Further arguments of `controld`: gates see what nodes serve every second.
+/// Further arguments of `controld`: gates receive nodes' reports every second.
 pub(crate) const ARGUMENTS: [&str; 2] = ["--heartbeat-secs", "1"];
 
-/// Of a gate that does not look at latencies: a machine that is busy answers late now and then.
+/// For a gate that ignores latencies: a busy machine is sometimes slow.
 const BUSY_SLACK_MS: u32 = 60_000;
 
-/// A gate that sees enough within seconds. It allows no multiple of the others' latency: where the machine
-/// stands still for a second, theirs is so long that a slow bundle would pass.
+/// A gate with enough data within seconds. It permits no multiple of the others' latency: if the
+/// machine stalls for a second, theirs is so long that a slow bundle would pass.
 pub(crate) fn gate(p99_slack_ms: u32) -> Value {
     json!({
         "min_requests": 10, "max_p99_percent": 100, "p99_slack_ms": p99_slack_ms,
@@ -102,7 +102,7 @@ impl Fleet {
         id
     }
 
-    /// Waits until the rollout is as wanted; gives what it is then.
+    /// Waits until the rollout is as expected; returns it.
     pub(crate) fn until_rollout(&self, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let since = Stopwatch::start();
         loop {
@@ -120,7 +120,7 @@ impl Fleet {
         self.until_rollout(id, |found| found["state"] == state)
     }
 
-    /// Waits until every node says that it runs the bundle, and serves it.
+    /// Waits until every node reports the bundle, and serves it.
     pub(crate) fn until_all_run(&self, bundle: &str) {
         for node in &self.nodes {
             self.until_runs(node, bundle);
@@ -131,7 +131,7 @@ impl Fleet {
         self.until_view(node, |view| view["status"]["active"] == bundle);
     }
 
-    /// Waits until the control plane says so of a node.
+    /// Waits until the control plane's view of a node is as expected.
     pub(crate) fn until_view(&self, node: &FleetNode, is_so: impl Fn(&Value) -> bool) {
         let since = Stopwatch::start();
         loop {
@@ -145,7 +145,7 @@ impl Fleet {
         }
     }
 
-    /// The node again, after its end, with the folder of before.
+    /// Restarts the node after its end, with its former folder.
     pub(crate) fn restart(&mut self, node: usize) {
         let name = self.nodes[node].name.clone();
         self.nodes[node] = FleetNode::enrol(&self.world, &name);
@@ -158,8 +158,8 @@ impl Fleet {
         asked.map(|(_, bundle)| bundle).collect()
     }
 
-    /// Waits until every node serves this bundle: the last report of a node that was killed may be older than its
-    /// restart, which begins with the bundle of before its trial.
+    /// Waits until every node serves this bundle: a killed node's last report may be older than its
+    /// restart, which begins with the bundle before its trial.
     pub(crate) fn until_all_serve(&self, bundle: &str) {
         let since = Stopwatch::start();
         loop {
@@ -189,7 +189,7 @@ impl FleetNode {
         Self::once_enrolled(world, name, proxyd)
     }
 
-    /// The node of this process, once it has enrolled.
+    /// The node of this process, after its enrolment.
     pub(crate) fn once_enrolled(world: &World, name: &str, proxyd: Proxyd) -> Self {
         let mut id = None;
         until_told("the node has enrolled", || {
@@ -224,7 +224,7 @@ fn files(name: &str, upstream: SocketAddr, listener: &str) -> Value {
     json!({"proxy.kdl": config})
 }
 
-/// Answers that are neither of `bundles` nor 200, which no node outside a batch may give.
+/// Outcomes that are neither from `bundles` nor 200, which a node outside a batch never produces.
 pub(crate) fn wrong<'a>(outcomes: &'a [Outcome], bundles: &[&str]) -> Vec<&'a Outcome> {
     let is_right = |outcome: &Outcome| {
         outcome.status == 200 && bundles.iter().any(|bundle| outcome.bundle == *bundle)

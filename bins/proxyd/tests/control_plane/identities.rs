@@ -1,4 +1,4 @@
-//! Two processes with one identity, and control planes that cannot tell.
+//! Two processes with one identity, and control planes without detection.
 
 use crate::relay::{Mode, Relay};
 use crate::world::{PROXYD, World, until_told};

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const DAY_MINUTES: i64 = 24 * 60;
-/// Longer than what a control plane needs to notice that its database is away.
+/// Longer than a control plane takes to notice that its database is unreachable.
 const OUTAGE: Duration = Duration::from_secs(3);
 
 /// Waits until the rollout has opened its second batch.
@@ -116,7 +116,7 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
     }
 }
 
-/// An event of the node: it tells of them after the heartbeat that it ran a bundle by.
+/// An event of the node, which reports it after the heartbeat with the bundle.
 fn first_event(fleet: &Fleet, node: &FleetNode) -> Value {
     let mut found = Value::Null;
     until_told("the node has told an event", || {
@@ -143,8 +143,8 @@ fn clocked(world: &World, name: &str, offset: &str) -> FleetNode {
     });
     let library = library.into_iter().find(|path| path.is_file());
     let library = library.expect("no libfaketime: run `cargo xtask setup`, or install `faketime`");
-    // The library names its objects by the process id, and ends a process with the id of a killed one. The
-    // shell has the id of the node: what lies under it is a leftover.
+    // The library names its objects by the process ID, and ends a process with a killed process's
+    // ID. The shell has the node's ID: objects under it are leftovers.
     let script = format!(
         "rm -f /dev/shm/faketime_shm_$$ /dev/shm/sem.faketime_sem_$$\n\
          export LD_PRELOAD={}\nexec {PROXYD} \"$@\"",
@@ -158,7 +158,7 @@ fn clocked(world: &World, name: &str, offset: &str) -> FleetNode {
     FleetNode::once_enrolled(world, name, proxyd)
 }
 
-/// A balancer before two control planes; what one does not take goes to the other.
+/// A balancer in front of two control planes; a request refused by one is sent to the other.
 fn balancer(targets: [&str; 2]) -> (Proxyd, String) {
     let [one, two] = targets.map(|url| url.strip_prefix("http://").unwrap());
     let port = free_port();

@@ -85,7 +85,7 @@ fn a_node_whose_identity_is_damaged_enrols_again() {
     });
     let nodes = world.get("nodes");
     assert_eq!(nodes["items"].as_array().map(Vec::len), Some(2), "{nodes}");
-    // The admin interface is there, whatever becomes of the control plane.
+    // The admin interface is available in any state of the control plane.
     drop(RawClient::connect(proxyd.admin_address()));
 }
 

@@ -15,7 +15,7 @@ pub(crate) enum Mode {
     TamperedArchive,
     /// Another signature on every order.
     OtherSignature,
-    /// Every order is the first one that came by.
+    /// Every order is replaced by the first one.
     FirstOrder,
     /// Bytes that are no HTTP.
     Garbage,
@@ -23,7 +23,7 @@ pub(crate) enum Mode {
     Flood,
     /// No answer.
     Silence,
-    /// Heartbeats with an instance are refused, as by a version that does not know the field.
+    /// Heartbeats with an instance are refused, as by a version without the field.
     NoInstances,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Stands before the control plane at `url`.
+    /// Forwards to the control plane at `url`.
     pub(crate) fn before(url: &str) -> Self {
         let target = url.strip_prefix("http://").unwrap().to_owned();
         let mode = Arc::new(AtomicU8::new(Mode::Pass as u8));
@@ -58,7 +58,7 @@ impl Relay {
         Self { upstream, mode }
     }
 
-    /// Waits until so many requests have come by.
+    /// Waits until this many requests were forwarded.
     pub(crate) fn until_requests(&self, count: usize) {
         self.upstream.wait_for_requests(count);
     }
@@ -71,7 +71,7 @@ impl Relay {
         self.mode.store(mode as u8, Ordering::SeqCst);
     }
 
-    /// Number of requests so far.
+    /// Number of forwarded requests.
     pub(crate) fn requests(&self) -> usize {
         self.upstream.requests().len()
     }

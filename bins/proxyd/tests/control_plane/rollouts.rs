@@ -16,7 +16,7 @@ const NONE: [&Outcome; 0] = [];
 const SLACK_MS: u32 = 500;
 /// Above that, and below every time-out.
 const SLOW: Duration = Duration::from_millis(1_500);
-/// A rollout that must come back from its first batch.
+/// A rollout that must be rolled back in its first batch.
 struct BadRollout<'a> {
     upstream: SocketAddr,
     /// Part of the rollout's reason.
@@ -140,7 +140,7 @@ fn a_bad_bundle_stops_in_its_first_batch_and_costs_no_request_elsewhere() {
         )
     }
     .check(&fleet);
-    // The address is free now: what stopped the rollout was the machine's, not the bundle's.
+    // The address is free now: the rollout was stopped by the machine, not by the bundle.
     drop(taken);
     let good = fleet.bundle("good", fleet.upstream.address(), &listener);
     fleet.world.assign(&good, &fleet.nodes[1].id);

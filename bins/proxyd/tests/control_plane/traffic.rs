@@ -15,7 +15,7 @@ const CLIENTS: usize = 4;
 /// Between an answer and the client's next request.
 const PAUSE: Duration = Duration::from_millis(80);
 
-/// Above that of an answer.
+/// Timeout of a response.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The outcome of one request.
@@ -23,13 +23,13 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) struct Outcome {
     /// The index of the node.
     pub(crate) node: usize,
-    /// The index of the client among those of the node.
+    /// The index of the client at its node.
     client: usize,
     /// Since the traffic began, when the request was sent.
     began: Duration,
     /// 0 for a request without an answer.
     pub(crate) status: u16,
-    /// The bundle by its header, or what the client saw in place of an answer.
+    /// The bundle by its header, or the client's error.
     pub(crate) bundle: String,
 }
 
@@ -66,7 +66,7 @@ impl Traffic {
         }
     }
 
-    /// The node has come back elsewhere.
+    /// The node has restarted at another address.
     pub(crate) fn move_to(&self, node: usize, address: SocketAddr) {
         self.ports[node].store(address.port(), Ordering::SeqCst);
     }

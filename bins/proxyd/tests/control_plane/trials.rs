@@ -26,7 +26,7 @@ fn roll_out(running: &Running, bundle: &str, soak_secs: u64) -> String {
     id
 }
 
-/// Waits until the rollout is in the state, and gives what it is then.
+/// Waits until the rollout has this state, and returns it.
 fn until_state(running: &Running, id: &str, state: &str) -> Value {
     let mut found = Value::Null;
     until_told(&format!("the rollout is {state}"), || {

@@ -29,7 +29,7 @@ pub(crate) struct World {
     pub(crate) token: PathBuf,
 }
 
-/// `controld` lies beside `proxyd`, as `cargo build --workspace` leaves it.
+/// `controld` is next to `proxyd`, as built by `cargo build --workspace`.
 fn program() -> String {
     let program = Path::new(PROXYD).with_file_name("controld");
     assert!(program.is_file(), "build controld too: --workspace");
@@ -42,7 +42,7 @@ pub(crate) fn operator(url: &str, key: &str) -> Client {
     Client::new(url).with_bearer(key).obeying_rate_limits()
 }
 
-/// Looks at what the control plane tells until it is so, as often as a key may.
+/// Polls the control plane until the condition is true, as often as a key's rate permits.
 pub(crate) fn until_told(what: &str, is_so: impl FnMut() -> bool) {
     until_every(LOOK_INTERVAL, what, is_so);
 }
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// The control plane again, on the port and the data of before.
+    /// Restarts the control plane, on the same port and data.
     pub(crate) fn restart(&mut self) {
         drop(self.controld.take());
         let address = self.url.strip_prefix("http://").unwrap();
@@ -151,7 +151,7 @@ impl World {
         Launch::new(PROXYD, &self.own(data, &self.url)).start()
     }
 
-    /// The only node of the project, once it has enrolled.
+    /// The only node of the project, after its enrolment.
     pub(crate) fn node_id(&self) -> String {
         let mut id = String::new();
         until_told("a node has enrolled", || {
@@ -183,7 +183,7 @@ impl World {
         );
     }
 
-    /// Waits until the node has answered its newest order, which is for `bundle`.
+    /// Waits until the node has answered its newest order, for `bundle`.
     pub(crate) fn verdict(&self, node: &str, bundle: &str) -> Value {
         let mut view = Value::Null;
         until_told("the node has answered", || {
@@ -197,7 +197,7 @@ impl World {
     }
 }
 
-/// A node that runs a first bundle, which says `one`.
+/// A node that runs a first bundle, whose page is `one`.
 pub(crate) struct Running {
     pub(crate) world: World,
     pub(crate) proxyd: Proxyd,
@@ -238,7 +238,7 @@ impl Running {
         }
     }
 
-    /// Orders a bundle that says `word`.
+    /// Orders a bundle whose page is `word`.
     pub(crate) fn order(&self, word: &str) -> String {
         let page = Page::on(self.page.address, word);
         let bundle = self.world.bundle(&page.files);
@@ -246,7 +246,7 @@ impl Running {
         bundle
     }
 
-    /// Orders a bundle that says `word`, and waits until it is in force.
+    /// Orders a bundle whose page is `word`, and waits until it is active.
     pub(crate) fn run(&self, word: &str) -> String {
         let bundle = self.order(word);
         until_says(self.page.address, word);
@@ -289,7 +289,7 @@ pub(crate) fn said_of(view: &Value) -> Value {
     status
 }
 
-/// A bundle that answers on a port of its own with a page that says `word`.
+/// A bundle with a page `word` on its own port.
 pub(crate) struct Page {
     pub(crate) address: SocketAddr,
     pub(crate) files: Value,

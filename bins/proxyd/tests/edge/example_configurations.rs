@@ -330,7 +330,7 @@ fn all_stores_are_up(page: &str) -> bool {
     stores.peek().is_some() && stores.all(|line| line.ends_with(" 1"))
 }
 
-/// An authentication server that knows one session, at this socket.
+/// An authentication server with one session, at this socket.
 fn authentication_server(socket: &Path) {
     let listener = UnixListener::bind(socket).unwrap();
     thread::spawn(move || {
@@ -442,7 +442,7 @@ fn every_default_is_written_and_the_file_serves() {
         if let Presence::Default(value) = &row.presence {
             let name = row.path.rsplit('.').next().unwrap();
             let line = format!("{name} {value}");
-            // Each line stands for one row.
+            // One line per row.
             let left = written.get_mut(line.as_str());
             let left = left.filter(|left| **left > 0);
             *left.unwrap_or_else(|| panic!("`{line}` of {} is missing", row.path)) -= 1;

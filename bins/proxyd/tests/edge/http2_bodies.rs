@@ -26,7 +26,7 @@ fn large_bodies_go_both_ways() {
         let answer = Answer::whole(response.await.unwrap()).await.unwrap();
         assert!(answer.body == body);
     });
-    // No length was told, so it came in chunks.
+    // No length was announced, so it was chunked.
     let framing = upstream.last_request().framing;
     assert!(matches!(framing, Framing::Chunked(_)), "{framing:?}");
 }

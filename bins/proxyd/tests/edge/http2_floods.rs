@@ -102,7 +102,7 @@ fn requests_given_up_as_fast_as_they_come_end_their_connection() {
 /// Number of concurrent streams in a batch.
 const BATCH: u32 = 100;
 
-/// Opens a batch of streams and resets them when `forwarded` says that the upstream has them.
+/// Opens a batch of streams and resets them when `forwarded` reports them at the upstream.
 async fn give_a_batch_up(client: &mut Frames, batch: u32, forwarded: impl Fn(u32)) {
     let streams = (batch * BATCH..(batch + 1) * BATCH).map(|number| number * 2 + 1);
     let ends = END_STREAM | END_HEADERS;
@@ -249,7 +249,7 @@ fn a_header_section_that_unfolds_beyond_measure_is_refused() {
             if [RST_STREAM, GOAWAY].contains(&frame.kind) {
                 break;
             }
-            // h2 answers 431 by itself when it stops early.
+            // h2 itself answers 431 when it stops early.
             assert!(frame.kind != DATA);
             if frame.kind == HEADERS {
                 break;

@@ -30,7 +30,7 @@ fn path(first: u8, value: &str) -> Vec<u8> {
     [&[first, length], value.as_bytes()].concat()
 }
 
-/// Asks for each of these paths on one connection.
+/// Requests each of these paths on one connection.
 fn ask_all(proxyd: &Proxyd, paths: &[Vec<u8>]) {
     live(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;

@@ -1,5 +1,5 @@
-//! Streams that the HTTP/2 library refuses by itself: they reach no upstream as a whole request,
-//! and leave a record.
+//! Streams refused by the HTTP/2 library itself: they reach no upstream as a complete request, and
+//! leave a record.
 
 use crate::support::{
     CANCEL, DATA, END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, Http2Upstream, POST,
@@ -7,7 +7,7 @@ use crate::support::{
 };
 use proxy_testkit::{Proxyd, Upstream, get};
 
-/// Polls the metrics page until it has this many failures for this reason.
+/// Polls the metrics page until it has this many failures with this reason.
 #[track_caller]
 fn wait_for_failures(proxyd: &Proxyd, reason: &str, count: u64) {
     let line = format!("proxy_errors_total{{reason=\"{reason}\"}} {count}");
@@ -162,7 +162,8 @@ fn a_header_section_that_the_library_refuses_leaves_a_record() {
 
     live(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
-        // One field of 4000 bytes enters the table, then stands some times for one byte each.
+        // One field of 4000 bytes enters the table, then is referenced several times by one byte
+        // each.
         let mut head = GET.to_vec();
         head.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
         head.extend(std::iter::repeat_n(b'a', 4000));

@@ -56,7 +56,7 @@ fn http2_is_spoken_without_tls_where_that_is_allowed() {
         let mut http = Http2::knowing(proxyd.address()).await;
         assert_eq!(http.get("/").await.text(), "hello");
     });
-    // HTTP/1.1 is used for every other method, whatever it begins with.
+    // HTTP/1.1 is used for every other method, with any first letter.
     for request in ["PUT", "P", "GET"] {
         let mut client = proxyd.connect();
         client.send(&request.as_bytes()[..1]);

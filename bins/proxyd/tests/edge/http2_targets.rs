@@ -1,4 +1,4 @@
-//! HTTP/2 requests reach the target of their plan, whatever reloads came before.
+//! HTTP/2 requests reach the target of their plan, after any reloads.
 
 use crate::support::{Http2Upstream, start};
 use h2::Reason;

@@ -1,5 +1,5 @@
 //! Permits of requests after their client leaves: over HTTP/1.1 with its connection, over HTTP/2 by
-//! `RST_STREAM` while the connection goes on.
+//! `RST_STREAM` while the connection continues.
 #![expect(clippy::disallowed_methods, reason = "tests wait until a deadline")]
 
 use crate::support::{BINARY, Http2, ask, live, send_some};
@@ -70,7 +70,7 @@ impl Stage {
         matches!(self, Self::Upload | Self::BufferedUpload).then_some(8)
     }
 
-    /// Requests that hold what this one waits for.
+    /// Requests that occupy the resource that this one waits for.
     fn holders(self) -> &'static [&'static str] {
         match self {
             Self::Queue => &["/held", "/held"],
@@ -109,8 +109,8 @@ impl Setup {
         }
     }
 
-    /// Waits until requests in flight, queued ones, and those that reached the upstream or the agent
-    /// are so many.
+    /// Waits for these numbers of requests in flight, queued ones, and ones that reached the
+    /// upstream or the agent.
     #[track_caller]
     fn wait_for(&self, stage: Stage, before: [usize; 2]) {
         let [requests, events] = before;
@@ -164,7 +164,7 @@ impl Setup {
         [self.upstream.requests().len(), self.agent.events().len()]
     }
 
-    /// The holders of what a request is to wait for, when they hold it.
+    /// The requests that occupy the awaited resource, once they do.
     fn hold(&self, stage: Stage) -> Vec<RawClient> {
         let holders = stage.holders();
         let [requests, _] = self.arrived();
@@ -235,7 +235,7 @@ fn kdl(upstream: &Upstream, agent: &FakeAgent, silent: &SilentListener) -> Strin
     )
 }
 
-/// Serves a request as its path says. `None` at the end of the connection.
+/// Serves a request as selected by its path. `None` at the end of the connection.
 fn serve(served: &mut Served, is_first: &AtomicBool) -> Option<()> {
     let mut request = served.head()?;
     match request.target.as_str() {

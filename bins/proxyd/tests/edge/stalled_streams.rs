@@ -1,4 +1,4 @@
-//! One client with many stalled streams over HTTP/2, beside another client.
+//! One client with many stalled streams over HTTP/2, and another client.
 
 use crate::support::{Http2, Http2Upstream, get, live, start};
 use proxy_testkit::{Upstream, ok};

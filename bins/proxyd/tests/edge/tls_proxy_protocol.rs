@@ -73,7 +73,7 @@ fn a_handshake_without_the_header_is_closed() {
                 .await
                 .is_err()
         );
-        // Nor is it allowed within TLS.
+        // It is refused within TLS too.
         let mut stream = plain(proxyd.address()).await;
         stream.write_all(VERSION_1).await.unwrap();
         let mut client = client.over(stream, "a.test").await.unwrap();

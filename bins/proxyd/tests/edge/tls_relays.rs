@@ -1,4 +1,4 @@
-//! TLS connections that are relayed: by server name as they are, and ended at the listener.
+//! Relayed TLS connections: passed through by server name, and terminated at the listener.
 
 use crate::support::{Authority, Identity, TlsClient, TlsUpstream, greeting, live, start};
 use proxy_testkit::{End, Proxyd, RawClient};

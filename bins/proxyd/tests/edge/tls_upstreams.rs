@@ -96,7 +96,7 @@ fn a_target_of_a_strange_authority_is_not_trusted() {
     let target = TlsUpstream::start(greeting(&strange.issue(&["up.test"]), None, &[]));
     let proxyd = running(target.address, NAMED, &root);
     is_not_trusted(&proxyd, "UnknownIssuer");
-    // Nor by the platform's roots, which do not include this one.
+    // It is not trusted by the platform's roots either, which do not include this one.
     let proxyd = running(target.address, r#"sni "up.test""#, &root);
     is_not_trusted(&proxyd, "UnknownIssuer");
 }

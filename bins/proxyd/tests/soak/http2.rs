@@ -107,7 +107,7 @@ async fn whole(answer: h2::client::ResponseFuture) -> Vec<u8> {
     all
 }
 
-/// Returns true if it is over; waits briefly.
+/// Returns true if it has ended; waits briefly.
 async fn ends(over: &Gate) -> bool {
     let over = over.clone();
     let waiting = tokio::task::spawn_blocking(move || over.opens_within(PACE));

@@ -20,8 +20,8 @@ mod stage;
 use crowd::Crowd;
 use stage::{Lifetime, Size, Stage};
 
-/// Tolerance for connections that open and close meanwhile: those of the load, and pooled ones of
-/// each worker. The counts without any client are compared exactly.
+/// Tolerance for connections that open and close concurrently: the load's, and each worker's pooled
+/// ones.
 const COMING_AND_GOING: usize = 48;
 
 /// Memory that an allocator may keep after a load.

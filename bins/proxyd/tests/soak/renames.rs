@@ -88,7 +88,7 @@ fn size() -> (usize, Duration) {
     (reloads, Duration::from_millis(millis as u64))
 }
 
-/// A target that responds with its name, or with the target that a request was meant for.
+/// A target that responds with its name, or with the intended target of a request.
 fn target(number: usize) -> Upstream {
     let name = format!("t{number}");
     Upstream::start(move |served| {
@@ -170,7 +170,7 @@ fn apply(proxyd: &Proxyd, kdl: &str) {
     assert_eq!(proxyd.reload(kdl), Reload::Applied);
 }
 
-/// Requests one target after the other until it is over.
+/// Sends requests to one target after the other until `over`.
 fn ask(address: SocketAddr, client: usize, over: &Gate) -> Tally {
     let mut served = Tally::default();
     let mut connection = RawClient::connect(address);

@@ -114,7 +114,7 @@ impl Stage {
         self.proxyd.address()
     }
 
-    /// Open when it is over.
+    /// Open when the test has ended.
     pub(crate) fn over(&self) -> &Gate {
         &self.over
     }

@@ -103,7 +103,7 @@ fn comparison(page: &mut String, compared: &Value) {
     section(page, "files", &rows("files", &["change", "name"]), 0);
 }
 
-/// The two answers, and a request that they are for.
+/// The two responses, and a sample request.
 fn moved(region: &Value) -> Vec<String> {
     let answers = format!("{} -> {}", field(region, "before"), field(region, "after"));
     vec![answers, format!("such as {}", field(region, "example"))]

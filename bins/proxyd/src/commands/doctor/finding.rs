@@ -20,7 +20,7 @@ pub(super) struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
-    /// Nothing to do.
+    /// No action needed.
     Ok,
     /// The proxy serves, with a limit below the configured one or with failed requests.
     Warning,

@@ -12,7 +12,7 @@ const OWN_DESCRIPTORS: u64 = 100;
 /// Longest queue of connections to be accepted on this machine.
 const MAX_BACKLOG: &str = "/proc/sys/net/core/somaxconn";
 
-/// Ports that the kernel gives to outgoing connections, as `32768 60999`.
+/// The kernel's port range of outgoing connections, as `32768 60999`.
 const OUTGOING_PORTS: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
 /// 2026-01-01: a clock before it is wrong.

@@ -29,7 +29,8 @@ pub(super) fn check(model: &Model) -> Vec<Finding> {
     findings
 }
 
-/// Binds the address and gives it back. Unix sockets are not tried: one that exists is replaced at start.
+/// Binds the address and releases it. Unix sockets are not tried: one that exists is replaced at
+/// start.
 fn listener(listener: &Listener) -> Option<Finding> {
     let BindAddress::Tcp(address) = &*listener.address else {
         return None;
@@ -67,8 +68,8 @@ fn subject(address: &TargetAddress) -> String {
     }
 }
 
-/// Looks the name up and connects to each address. SRV records are not looked up: the system's resolver has
-/// no such call.
+/// Resolves the name and connects to each address. SRV records are not resolved: the system's
+/// resolver has no such call.
 fn check_target(address: &TargetAddress) -> Vec<Finding> {
     let subject = subject(address);
     let port = address.port;
@@ -93,7 +94,7 @@ fn check_target(address: &TargetAddress) -> Vec<Finding> {
 fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let (sender, receiver) = mpsc::channel();
     let host = name.to_owned();
-    // The thread of a look-up without an answer ends with the program.
+    // The thread of an unanswered look-up ends with the program.
     thread::spawn(move || {
         let found = (host.as_str(), port).to_socket_addrs();
         drop(sender.send(found.map(Iterator::collect::<Vec<_>>)));

@@ -1,4 +1,4 @@
-//! The end of a request is told and not answered.
+//! The end of a request is reported and not answered.
 
 use crate::stage::{AMPLE, Phase, Stage};
 use proxy_testkit::AgentReply;

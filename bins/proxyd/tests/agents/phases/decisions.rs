@@ -1,4 +1,4 @@
-//! Decisions that end a request, at each phase: the failure mode has no say in them.
+//! Decisions that end a request, at each phase: the failure mode has no effect on them.
 
 use crate::stage::{AMPLE, Phase, Stage};
 use crate::support::reason;

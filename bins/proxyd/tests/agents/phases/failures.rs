@@ -23,7 +23,7 @@ fn prompt(phase: Phase) -> Vec<Failure> {
     failures
 }
 
-/// The failures that only time tells.
+/// Failures that show only as timeouts.
 fn silent() -> Vec<Failure> {
     let half_a_frame = AgentReply::Bytes(vec![0, 0, 0, 9, 0x20, b'{']);
     vec![
@@ -167,7 +167,7 @@ fn check_silence(stage: &Stage, phase: Phase) {
     let events = stage.agent.events();
     let later = events.iter().filter(|event| is_later(event)).count();
     let behind = Phase::ASKED.iter().filter(|of| phase < **of).count();
-    // The end of the last request may be told while this is counted.
+    // The end of the last request may be reported during this count.
     assert!(later == behind || later == behind + 1, "{events:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Bodies that agents cannot be shown: the failure mode has no say in them.
+//! Bodies that agents cannot inspect: the failure mode has no effect on them.
 
 use crate::stage::{ALL_EVENTS, AMPLE, Phase, all_events, post};
 use crate::support::{Setup, reason};

@@ -7,7 +7,8 @@ use proxy_agent::AgentOutcome;
 use proxy_testkit::{AgentReply, FakeAgent, Gate, Proxyd, RawClient, Served, Upstream, ok};
 use std::thread;
 
-/// The event of `phase`, besides the heads of requests; the body of a response comes with its head.
+/// The event of `phase`, in addition to the heads of requests; the body of a response requires its
+/// head.
 fn only(phase: Phase) -> Wants {
     let body = |of| {
         if of == phase {
@@ -102,7 +103,7 @@ impl Held {
         client
     }
 
-    /// Sends the rest, and checks what comes of it.
+    /// Sends the remainder, and checks the result.
     fn end(&self, mut client: RawClient, (mode, outcome): (&str, AgentOutcome)) {
         let what = format!("{outcome:?} at {:?}, {mode}", self.phase);
         match self.phase {

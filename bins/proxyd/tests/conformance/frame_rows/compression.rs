@@ -132,7 +132,7 @@ fn tables(rows: &mut Vec<Row>) {
     rows.extend(kept());
 }
 
-/// Table entries of a head are kept whatever happens to its request.
+/// Table entries of a head are kept independent of its request's outcome.
 fn kept() -> Vec<Row> {
     let many: Vec<_> = (0..120).map(|_| field("y", "z")).collect();
     let large: Vec<_> = (0..17).map(|_| field("y", "z".repeat(4_000))).collect();

@@ -1,4 +1,5 @@
-//! The bundles: edits of one configuration. Names between `@` stand for addresses and certificates of the run.
+//! The bundles: edits of one configuration. Names between `@` are placeholders of addresses and
+//! certificates of the run.
 
 /// A bundle, as an edit of the configuration that runs.
 #[derive(Clone, Copy, Debug)]

@@ -113,12 +113,12 @@ impl Clients {
         self.hurts.try_iter().collect()
     }
 
-    /// Requests so far.
+    /// Number of requests sent.
     pub(super) fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Changes the load; 1 is that of the beginning.
+    /// Changes the load; 1 is the initial one.
     pub(super) fn scale_pause(&self, factor: u64) {
         self.pause_millis
             .store(PAUSE_MILLIS / factor.max(1), Ordering::Relaxed);

@@ -65,7 +65,7 @@ fn hurtful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not() {
     );
 }
 
-/// Runs what the environment asks for, and prints its table; without it, nothing.
+/// Runs the parts selected by the environment, and prints their table; without it, none.
 #[test]
 fn bundles_that_are_asked_for() {
     let Ok(asked) = env::var(CASES) else {

@@ -281,7 +281,7 @@ impl Site {
         self.fill(&CONFIG.replace("@TESTS@", &tests))
     }
 
-    /// Replaces names of upstreams, certificates and addresses by those of this run.
+    /// Replaces names of upstreams, certificates and addresses by this run's.
     fn fill(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, upstream) in &self.upstreams.named {

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) case: &'static str,
-    /// The guard that stopped it; empty if it went through.
+    /// The guard that stopped it; empty if none did.
     pub(super) guard: &'static str,
     /// Answers that were not as expected, from nodes of the first batch.
     pub(super) hurt_inside: usize,

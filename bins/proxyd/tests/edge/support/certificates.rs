@@ -106,7 +106,7 @@ impl Authority {
         }
     }
 
-    /// As trusted roots.
+    /// The certificates as trusted roots.
     pub(crate) fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();

@@ -125,7 +125,7 @@ async fn serve(
         "/test.Echo/Chat" => grpc.streaming(service_fn(chat), request).await,
         "/test.Echo/Fail" => grpc.unary(service_fn(fail), request).await,
         "/test.Echo/Hang" => {
-            // Before the message is read: a caller may give up sooner.
+            // Before the message is read: a caller may cancel earlier.
             let _alarm = Alarm(desk.given_up, "Hang");
             grpc.unary(service_fn(hang), request).await
         }

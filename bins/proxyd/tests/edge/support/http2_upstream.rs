@@ -112,7 +112,7 @@ struct Server {
 }
 
 impl Server {
-    /// Serves the connection, over TLS if the options say so.
+    /// Serves the connection, over TLS if the options require it.
     async fn greet(self, stream: TcpStream, number: usize) {
         let Some(config) = self.manner.tls.clone() else {
             return self.serve(stream, number).await;

@@ -125,7 +125,7 @@ async fn greet(
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };
-    // The listener must be closed when the test is over.
+    // The listener must be closed when the test ends.
     drop(told.send(Greeting::from_stream(&stream)));
     let end = answer(stream).await;
     tells_end.send(end).unwrap_or_default();

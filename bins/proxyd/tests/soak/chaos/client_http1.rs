@@ -50,7 +50,7 @@ fn leave(mut wire: RawClient, ask: &Ask, pause: Duration, reset: bool) {
 
 /// The outcome of a request, and whether the connection stays open.
 fn request(wire: &mut RawClient, ask: &Ask) -> (Outcome, bool) {
-    // The proxy may answer early and close; the answer is there all the same.
+    // The proxy may respond early and close; the response is readable all the same.
     let sent = Wire::send(wire, bytes(ask));
     let mut response = match wire.try_head() {
         Ok(response) => response,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Connections to one target of the upstream `app`.
 pub(crate) const MAX_CONNECTIONS: usize = 4;
-/// As many as all targets of the upstream `app` may have connections.
+/// The sum of all connections of the targets of the upstream `app`.
 pub(crate) const MAX_IN_FLIGHT: usize = 3 * MAX_CONNECTIONS;
 const MAX_QUEUED: usize = 3;
 

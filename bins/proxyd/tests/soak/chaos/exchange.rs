@@ -1,4 +1,4 @@
-//! A request of a client, and what came of it.
+//! A client's request, and its outcome.
 
 use super::random::Random;
 use proxy_errors::{ErrorType, Reason};
@@ -71,7 +71,7 @@ pub(crate) enum Content {
     TargetFailure,
     /// An error of the proxy's, with this `code`.
     Error(String),
-    /// Something else of so many bytes.
+    /// Other content of this length.
     Other(usize),
 }
 

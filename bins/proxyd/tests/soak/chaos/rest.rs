@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// Connections of which each worker has some, most likely.
 const CONNECTIONS: usize = 16;
 
-/// Looks at the files of a process after which they count as stable.
+/// Number of equal readings of a process's files after which they are stable.
 const STABLE_LOOKS: usize = 10;
 
 /// Gauges that are 0 without requests, under any labels.
@@ -76,8 +76,8 @@ pub(crate) fn wait_for_files(proxyd: &Proxyd, before: &Files) -> Files {
     })
 }
 
-/// Waits until pooled connections have been closed and the files of the process were the same at ten looks, and
-/// returns them. Between those looks, health checks and look-ups of names open sockets of their own.
+/// Waits until pooled connections are closed and the files of the process were equal in ten
+/// readings, and returns them. In between, health checks and DNS look-ups open their own sockets.
 pub(crate) fn files_without_pool(proxyd: &Proxyd) -> Files {
     let mut seen: Vec<(Files, usize)> = Vec::new();
     wait("pooled connections are closed", || {

@@ -20,13 +20,13 @@ pub(crate) enum Condition {
     Well,
     /// Its listener and its connections are closed.
     Killed,
-    /// It neither reads nor writes, and goes on when it is well again.
+    /// It neither reads nor writes, and continues when it recovers.
     Paused,
     /// It reads requests and never answers them.
     Silent,
     /// It closes the connection in place of an answer.
     Closing,
-    /// It answers what is not HTTP.
+    /// It sends responses that are not HTTP.
     Garbage,
     /// It resets the connection or the stream in the middle of a body.
     ResetInBody,
@@ -113,7 +113,7 @@ impl Target {
         self.condition.send_replace(condition);
     }
 
-    /// Number of requests that it has read so far, without health checks.
+    /// Number of requests read, without health checks.
     pub(crate) fn arrived(&self) -> usize {
         self.state.arrived.load(Ordering::Relaxed)
     }
@@ -136,7 +136,8 @@ impl State {
         *self.condition.borrow()
     }
 
-    /// Waits until the condition is another than `condition`. Never returns once the target is gone.
+    /// Waits until the condition is no longer `condition`. Never returns after the target was
+    /// dropped.
     pub(crate) async fn wait_while(&self, condition: Condition) {
         let mut receiver = self.condition.clone();
         if receiver.wait_for(|now| *now != condition).await.is_err() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// Answers that are not HTTP; a connection gets one by its length so far.
+/// Responses that are not HTTP; a connection gets one by its position.
 const GARBAGE: [&[u8]; 5] = [
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     b"HTTP/1.1 two hundred\r\n\r\n",
@@ -29,7 +29,7 @@ pub(crate) async fn serve(stream: TcpStream, state: State) {
 async fn serve_requests(mut stream: BufReader<TcpStream>, state: State) -> io::Result<()> {
     stream.get_ref().set_nodelay(true)?;
     for number in 0.. {
-        // Waits for a byte, so that the condition is that of the request's arrival.
+        // Waits for a byte, so that the condition is read at the request's arrival.
         if stream.fill_buf().await?.is_empty() {
             return Ok(());
         }
@@ -55,7 +55,7 @@ async fn serve_requests(mut stream: BufReader<TcpStream>, state: State) -> io::R
             }
             Condition::ResetInBody => {
                 stream.write_all(&answer[..half]).await?;
-                // Most often the first half has been read by then.
+                // The first half has usually been read by then.
                 wait(Duration::from_millis(2)).await;
                 rustix::net::connect_unspec(stream.get_ref())?;
                 return Ok(());

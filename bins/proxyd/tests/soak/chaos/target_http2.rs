@@ -28,7 +28,7 @@ pub(crate) async fn serve(mut stream: TcpStream, state: State) {
                 };
                 streams.spawn(answer(request, respond, state.clone()));
             }
-            // A stream that ends the connection says so.
+            // A stream that ends the connection returns false.
             Some(Ok(false)) = streams.join_next() => return,
         }
         state.wait_while(Condition::Paused).await;

@@ -53,7 +53,7 @@ impl Verdict {
         self.faults.push(format!("{what}; access log: {records:?}"));
     }
 
-    /// The reason of a record, its type and its status are those of one row of the table.
+    /// The reason of a record, its type and its status are from one row of the table.
     fn check_table(&mut self, record: &Record) {
         let status = status(record);
         let name = record.text("reason");
@@ -85,7 +85,7 @@ impl Verdict {
     }
 }
 
-/// The kind of a right outcome, or what is wrong with it.
+/// The kind of a correct outcome, or its fault.
 fn right(ask: &Ask, outcome: &Outcome, record: &Record) -> Result<String, String> {
     let logged = status(record);
     let name = record.text("reason");
@@ -126,7 +126,7 @@ fn right_response(ask: &Ask, status: u16, content: &Content) -> Result<String, S
     }
 }
 
-/// The kind of a right error: its status and code are those of its reason.
+/// The kind of a correct error: its status and code match its reason.
 fn right_error(reason: Reason, status: u16, content: &Content) -> Result<String, String> {
     let code = Content::Error(reason.error_type().code().to_owned());
     if (reason.status().as_u16(), &code) == (status, content) {

@@ -39,7 +39,7 @@ pub(crate) struct World {
     redis_state: ProcessState,
     /// IDs of requests that were read by targets and may not be sent twice.
     pub(crate) once: Journal<String>,
-    /// Number of faults of each kind so far.
+    /// Number of faults of each kind.
     pub(crate) faults: BTreeMap<String, usize>,
 }
 
