@@ -1,4 +1,4 @@
-//! Limits alone: at most two at once, whatever they do; and each client five a second at most.
+//! Limits without a proxy: at most two requests at once, and five a second for each client.
 
 use proxy_limits::{
     ClientKey, ConcurrencyLimit, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateError,

@@ -77,8 +77,8 @@ fn measure(
     Ok(report)
 }
 
-/// Repeats the rounds of close results, on either side of the gate, so that chance favours neither,
-/// and of cases without a result.
+/// Repeats the rounds of close results, above and below the gate, to avoid bias, and of cases
+/// without a result.
 fn decide(
     comparison: &mut Comparison<'_>,
     cases: &[Case],

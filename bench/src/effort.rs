@@ -32,7 +32,7 @@ pub(crate) struct Turns {
 
 impl Effort {
     /// For figures to be published. Many short rounds instead of few long ones, because
-    /// disturbances last for seconds and so affect all samples of a round alike.
+    /// disturbances last for seconds and so affect all samples of a round equally.
     pub(crate) const FULL: Self = Self {
         usual: Turns {
             rounds: 15,

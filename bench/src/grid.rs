@@ -38,7 +38,7 @@ impl Grid {
         self.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// As a table of Markdown.
+    /// Formats it as a Markdown table.
     pub(crate) fn markdown(&self) -> String {
         let line = |row: &Vec<String>| format!("| {} |\n", row.join(" | "));
         let mut lines = self.lines().map(line);

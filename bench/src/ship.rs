@@ -137,8 +137,8 @@ fn profile_path(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     Ok(workspace.target_dir()?.join("training/proxyd.profdata"))
 }
 
-/// Builds proxyd in the release profile with additional flags, and with link-time optimization
-/// as `lto` says.
+/// Builds proxyd in the release profile with additional flags, and with link-time optimization by
+/// `lto`.
 fn compile(
     workspace: &Workspace,
     target: &Path,

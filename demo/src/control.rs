@@ -30,8 +30,8 @@ impl Control {
             source,
         })?;
         let data = folder.path().join("data").display().to_string();
-        // Gates compare reports of nodes: with the interval of 30 seconds the demo would take minutes.
-        // A line for each request would hide what the commands show.
+        // Gates compare reports of nodes: with the interval of 30 seconds the demo would take
+        // minutes. A log line for each request would hide the commands' output.
         let quiet = [("RUST_LOG".to_owned(), "warn".to_owned())];
         let arguments = ["--data-dir", &data, "--heartbeat-secs", "1"];
         let mut program = Program::start_with(&controld.to_string_lossy(), &arguments, &quiet);
@@ -98,20 +98,20 @@ impl Control {
         }
     }
 
-    /// Plans a rollout with these flags, starts it, and shows its way; gives the state in which it
-    /// ended.
+    /// Plans a rollout with these flags, starts it, and shows its progress; returns its final
+    /// state.
     pub(super) fn roll_out(&self, bundle: &str, flags: &[&str]) -> Result<String, TaskError> {
         let create = ["rollout", "create", "--bundle", bundle, "-o", "json"];
         let id = text(&self.ctl(&[&create, flags].concat())?, "/id")?;
         self.ctl(&["rollout", "start", &id])?;
-        // It fails for a rollout that came back; the state tells.
+        // It fails for a rollout that was rolled back; the state shows that.
         self.command(&["rollout", "status", &id, "--wait"])
             .status()
             .map_err(self.lost())?;
         text(&self.ctl(&["rollout", "get", &id, "-o", "json"])?, "/state")
     }
 
-    /// A file with a token for so many nodes.
+    /// A file with a token for this number of nodes.
     pub(super) fn enrolment_token(&self, nodes: usize) -> Result<PathBuf, TaskError> {
         let nodes = nodes.to_string();
         let create = [

@@ -16,7 +16,7 @@ use xtask_kit::terminal::say;
 const NODES: usize = 3;
 /// For anything that a node does.
 const NODE_TIMEOUT: Duration = Duration::from_mins(1);
-/// Between two looks; a key may ask five times a second.
+/// Polling interval; a key may send five requests a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Between two rounds of requests to all nodes.
 const ROUND: Duration = Duration::from_millis(20);
@@ -32,8 +32,8 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    /// Enrols nodes of this binary, rolls out two good bundles and a bad one, and compares what the
-    /// nodes serve after each.
+    /// Enrols nodes of this binary, rolls out two good bundles and a bad one, and compares the
+    /// nodes' responses after each.
     pub(super) fn show(control: &Control, binary: &Path) -> Result<Self, TaskError> {
         let nodes = enrol(control, binary)?;
         control.show(&["node", "list"])?;

@@ -1,4 +1,4 @@
-//! An agent in few lines: it refuses `/private`, and marks what it has seen.
+//! A minimal agent: it refuses `/private`, and marks inspected requests.
 
 use proxy_agent_kit::{Agent, AgentFailure, Allow, Answer, Decision, HeaderEdit, RequestHeaders};
 use std::io::{Error, Result};

@@ -1,1 +1,1 @@
-//! Nothing: the examples are the files beside `src`.
+//! Empty: the examples are the files next to `src`.

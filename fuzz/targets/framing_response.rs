@@ -1,4 +1,4 @@
-//! Any bytes, read as what an upstream answers.
+//! Any bytes, read as an upstream's responses.
 #![no_main]
 
 #[path = "../../crates/proxy-framing/fuzz/checks.rs"]

@@ -53,7 +53,7 @@ fn needed(dynamic: &str) -> impl Iterator<Item = &str> {
     lines.filter_map(|line| line.trim().strip_prefix("NEEDED").map(str::trim))
 }
 
-/// The newest version of the C library that a symbol asks for.
+/// The newest version of the C library required by a symbol.
 fn newest_glibc(dynamic: &str) -> String {
     let versions = dynamic.split("GLIBC_").skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');

@@ -1,5 +1,5 @@
-//! `cargo xtask package`: Debian packages and tarballs of `proxyd` and `controld`, from programs that
-//! were built before. The same programs and the same commit give the same bytes.
+//! `cargo xtask package`: Debian packages and tarballs of `proxyd` and `controld`, from existing
+//! builds. Equal programs and an equal commit result in equal bytes.
 
 mod control;
 mod deb;
@@ -105,7 +105,7 @@ fn make(
     Ok(files)
 }
 
-/// Makes everything again beside, compares it, and tries the packages.
+/// Builds everything a second time, compares it, and tests the packages.
 fn check(
     workspace: &Workspace,
     programs: &[PathBuf; 2],
@@ -133,7 +133,7 @@ fn check(
     trial::install(workspace, &packages)
 }
 
-/// The time that every file has: that of the commit, in seconds since 1970.
+/// The modification time of every file: the commit's, in seconds since 1970.
 fn epoch(workspace: &Workspace) -> Result<String, TaskError> {
     if let Ok(given) = std::env::var("SOURCE_DATE_EPOCH") {
         return Ok(given);

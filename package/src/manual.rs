@@ -36,7 +36,7 @@ pub(crate) fn page(build: &Build<'_>) -> Result<String, TaskError> {
     Ok(page)
 }
 
-/// Adds the section of the command `path`, and those of its commands.
+/// Adds the section of the command `path`, and the sections of its commands.
 fn add(page: &mut String, path: &[&str], build: &Build<'_>) -> Result<(), TaskError> {
     let arguments: Vec<&str> = path.iter().skip(1).copied().chain(["--help"]).collect();
     let help = build.ask(&arguments)?;

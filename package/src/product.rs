@@ -63,7 +63,7 @@ const CONTROLD: Product = Product {
     lintian_overrides: None,
 };
 
-/// A program that was built, with what is read from it and from the machine.
+/// A built program, with metadata from it and from the machine.
 #[derive(Debug)]
 pub(crate) struct Build<'a> {
     pub(crate) workspace: &'a Workspace,

@@ -36,7 +36,7 @@ pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     Ok(name)
 }
 
-/// The dependencies of the program, in the order of their names; those of tests are left out.
+/// The dependencies of the program, sorted by name, without the ones of tests.
 fn components(
     metadata: &Value,
     program: &str,
@@ -86,7 +86,7 @@ fn component(package: &Value, checksums: &BTreeMap<(String, String), String>) ->
     put("version", json!(version));
     put("purl", json!(format!("pkg:cargo/{name}@{version}")));
     if let Some(license) = package["license"].as_str() {
-        // The form of before SPDX expressions.
+        // The syntax before SPDX expressions.
         let expression = license.replace('/', " OR ");
         put("licenses", json!([{ "expression": expression }]));
     }

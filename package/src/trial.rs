@@ -149,7 +149,7 @@ impl Debian {
         )
     }
 
-    /// All files, but those of the package manager.
+    /// All files, except the package manager's.
     fn files(&self) -> Result<BTreeSet<String>, TaskError> {
         let listed = command::read(&mut self.command("find / -xdev"))?;
         let lines = listed.lines();

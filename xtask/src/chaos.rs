@@ -55,7 +55,7 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskErr
     };
     test.env(variable, value);
     if package == "controld" {
-        // A line in the log for each request is not what is measured.
+        // Log lines for each request would distort the measurement.
         test.env("RUST_LOG", "warn");
     }
     command::run(&mut test)

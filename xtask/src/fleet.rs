@@ -102,7 +102,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     };
     let mut run = workspace.cargo(&["test", "--locked", "--release", "--package", "controld"]);
     run.args(["--test", test, "--", module, "--nocapture"]);
-    // A line in the log for each request is not what is measured.
+    // Log lines for each request would distort the measurement.
     run.env("RUST_LOG", "warn");
     if let Some(polls) = options.polls {
         run.env("CONTROLD_POLLS", polls.to_string());

@@ -17,7 +17,8 @@ pub(crate) struct Options {
     only: String,
 }
 
-/// Runs all cases on SQLite with one replica, and on PostgreSQL with two: the answer comes to the other one.
+/// Runs all cases on SQLite with one replica, and on PostgreSQL with two: the response arrives at
+/// the other one.
 ///
 /// # Errors
 /// A case that failed, or a program that does not start.

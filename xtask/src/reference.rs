@@ -76,8 +76,8 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<(), TaskError> {
     )))
 }
 
-/// The control plane's pages are written by the test that compares them: this program links neither
-/// its database nor its interface.
+/// The control plane's pages are written by their test: this program does not link its database or
+/// its interface.
 fn write_by_test(workspace: &Workspace) -> Result<(), TaskError> {
     let arguments = ["test", "--locked", "--workspace", "--test", "reference"];
     let mut test = workspace.cargo(&arguments);

@@ -39,7 +39,7 @@ pub(crate) struct PerRequest {
     pub(crate) clock_reads: f64,
 }
 
-/// Counts every server once, because further rounds would give the same.
+/// Counts every server once, because further rounds would return the same.
 pub(crate) fn all(
     comparison: &mut Comparison<'_>,
     servers: &[Server],

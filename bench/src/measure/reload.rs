@@ -72,7 +72,7 @@ fn round(
     while reloading.is_ok() && watch.elapsed() < warm + span {
         reloading = once(running).map(|time| times.push(time));
     }
-    // The reply belongs to this load, whatever the result of the reloads.
+    // The reply belongs to this load, for any result of the reloads.
     let sample = comparison.load_process.finish();
     reloading?;
     let sample = sample?;

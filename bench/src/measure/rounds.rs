@@ -1,4 +1,4 @@
-//! Samples of running proxies, taken in turns, so that changes over time affect all alike.
+//! Samples of running proxies, taken in rotation, so that changes over time affect all equally.
 
 use crate::cases::Load;
 use crate::effort::Turns;

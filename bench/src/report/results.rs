@@ -15,7 +15,7 @@ pub(crate) struct Results {
     pub(crate) effort: Effort,
     /// The version of each program.
     pub(crate) versions: BTreeMap<String, String>,
-    /// Requests per second that the load generator achieves by itself.
+    /// Requests per second of the load generator alone.
     pub(crate) capacity_per_second: f64,
     pub(crate) cases: Vec<CaseResult>,
 }

@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(5);
 pub(crate) struct BenchAgent(Child);
 
 impl BenchAgent {
-    /// Starts an agent that speaks the program's protocol, and waits for its socket.
+    /// Starts an agent with the proxy's protocol, and waits for its socket.
     pub(crate) fn start(
         environment: &Environment,
         program: &Program,

@@ -105,7 +105,7 @@ impl Running {
         send(self.process(), signal)
     }
 
-    /// Tells it to exit, and waits for it.
+    /// Terminates it, and waits for it.
     pub(crate) fn end(mut self) -> Result<(), TaskError> {
         if self.stop()? {
             return Ok(());

@@ -13,8 +13,8 @@ const LEEWAY_SECONDS: u64 = 30;
 pub(crate) struct Expected(Validation);
 
 impl Expected {
-    /// Tokens are signed with one algorithm, whatever their headers name, and must have `exp`, `iss`
-    /// and `aud`; `nbf` counts where it is there.
+    /// Tokens are verified with one algorithm, regardless of their headers, and must have `exp`,
+    /// `iss` and `aud`; `nbf` is checked if present.
     pub(crate) fn new(algorithm: Algorithm, issuer: &str, audience: &str) -> Self {
         let mut validation = Validation::new(algorithm);
         validation.set_issuer(&[issuer]);

@@ -7,7 +7,7 @@ use std::thread::park_timeout;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Looks for the socket before an agent is given up: a rule set loads for a second or two.
+/// Polls for the socket before an agent's start has failed: a rule set loads for a second or two.
 const MAX_POLLS: usize = 3_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 

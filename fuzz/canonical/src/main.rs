@@ -1,4 +1,4 @@
-//! `cargo xtask canonical`: canonical XML of random documents beside that of libxml2.
+//! `cargo xtask canonical`: compares canonical XML of random documents with libxml2's.
 
 use clap::Parser;
 use control_sso::saml::{canonicalize, normal_line_ends};
@@ -13,8 +13,8 @@ use xtask_kit::workspace::Workspace;
 
 /// An XML library on libxml2, from the Python package index.
 const LXML: &str = "lxml>=6,<7";
-/// Reads a line of prefixes and a line of XML with `\n` and `\r` written out; writes canonical bytes in hexadecimal,
-/// or `-` for what is not well-formed.
+/// Reads a line of prefixes and a line of XML with escaped `\n` and `\r`; writes canonical bytes in
+/// hexadecimal, or `-` for a malformed document.
 const PROGRAM: &str = r#"
 import sys
 from lxml import etree
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Compares the canonical bytes of `control-sso` with those of libxml2.
+/// Compares the canonical bytes of `control-sso` with libxml2's.
 ///
 /// # Errors
 /// A document with other bytes.
@@ -158,7 +158,7 @@ impl Case {
         Self { text, inclusive }
     }
 
-    /// The canonical bytes in hexadecimal; none for what is not well-formed.
+    /// The canonical bytes in hexadecimal; `None` for a malformed document.
     fn canonical(&self) -> Option<String> {
         let text = self.text.replace("\\n", "\n").replace("\\r", "\r");
         let text = normal_line_ends(text.as_bytes()).ok()?;

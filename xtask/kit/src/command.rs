@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
-/// Runs a command; its output goes to the terminal.
+/// Runs a command; its output is shown on the terminal.
 ///
 /// # Errors
 /// It does not start, or does not exit with 0.
@@ -41,7 +41,7 @@ pub fn works(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Runs a command; its output goes to the terminal and, line by line, to `see`.
+/// Runs a command; its output is shown on the terminal and passed, line by line, to `see`.
 ///
 /// # Errors
 /// It does not start.
@@ -76,7 +76,7 @@ pub fn succeeded(command: &Command, status: ExitStatus) -> Result<(), TaskError>
 /// Path of a program, if it is installed.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // Debian keeps servers out of an ordinary user's `PATH`.
+    // Debian excludes server programs from an ordinary user's `PATH`.
     let system = [PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")];
     env::split_paths(&path)
         .chain(system)

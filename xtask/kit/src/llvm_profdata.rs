@@ -27,7 +27,7 @@ pub fn installed(workspace: &Workspace) -> Result<PathBuf, TaskError> {
 /// Path of the program. It belongs to the current compiler, because the format depends on its version.
 ///
 /// # Errors
-/// It is not installed, or the compiler cannot be asked for its folder.
+/// It is not installed, or the compiler's folder cannot be determined.
 pub fn path(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let sysroot = command::read(workspace.command("rustc").args(["--print", "sysroot"]))?;
     let library = Path::new(sysroot.trim()).join("lib/rustlib");

@@ -56,7 +56,7 @@ impl Workspace {
         let program = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let mut command = self.command(&program);
         command.args(arguments);
-        // cargo's output goes through a pipe, so cargo cannot detect the terminal.
+        // cargo's output is a pipe, so cargo cannot detect the terminal.
         if env::var_os("CARGO_TERM_COLOR").is_none() {
             let coloured = io::stdout().is_terminal() && !self.ci;
             command.env(

@@ -10,7 +10,7 @@ pub(super) struct NodeModules {
     folder: &'static str,
     /// Modules, each within one major version.
     modules: &'static [&'static str],
-    /// Files that are there once the modules are.
+    /// Files that prove the modules are installed.
     proofs: &'static [&'static str],
 }
 

@@ -1,5 +1,5 @@
-//! Programs in Python that tests use, each in an environment of its own in the target folder, where
-//! tests look for them.
+//! Python programs used by tests, each in its own environment in the target folder, where tests
+//! look for them.
 
 use std::path::Path;
 use xtask_kit::command;
@@ -11,19 +11,19 @@ pub(super) struct PythonEnvironment {
     /// Its folder in the target folder.
     pub(super) name: &'static str,
     requirements: &'static [&'static str],
-    /// A file that is there once the packages are.
+    /// A file that proves the packages are installed.
     program: &'static str,
 }
 
 pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
-    // The S3-compatible server of the object store's tests, which know how this line of releases
-    // announces its port.
+    // The S3-compatible server of the object store's tests, which parse the port in this release's
+    // output.
     PythonEnvironment {
         name: "moto",
         requirements: &["moto[server]>=5.2,<6"],
         program: "bin/moto_server",
     },
-    // Authorization servers that tests of agents speak to: gRPC with Envoy's messages, and HTTP.
+    // Authorization servers for tests of agents: gRPC with Envoy's messages, and HTTP.
     PythonEnvironment {
         name: "agent-servers",
         requirements: &["grpcio>=1.80,<2", "xds-protos>=1.80,<2", "waitress>=3,<4"],

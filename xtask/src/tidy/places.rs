@@ -10,7 +10,7 @@ struct Document {
     path: &'static str,
     /// The heading above the lines that are counted; the whole document if it is empty.
     heading: &'static str,
-    /// Whether a line, or the list item that begins with it, is one of these lines.
+    /// Returns true if a line, or the list item that begins with it, is one of these lines.
     is_entry: fn(&str) -> bool,
     /// Minimum number of them.
     min_entries: usize,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_ENTRIES: usize = 16;
 
 /// Folders above the limit from before the check, with their maximum. The list only shrinks: a
-/// change that takes entries out of a folder lowers its number, or removes it.
+/// change that removes entries from a folder lowers its number, or removes it.
 const KNOWN_FOLDERS: &[(&str, usize)] = &[
     ("crates/proxy-config/src/decode", 31),
     ("crates/proxy-model/src", 25),

@@ -1,6 +1,6 @@
-//! The modules of each crate form no circle: a module never uses, directly or indirectly, a
-//! module that uses it. The same holds for its rooms, the modules of its root with all that they
-//! contain. The uses are the paths in their code, tests excluded.
+//! The modules of each crate form no circle: a module never uses, directly or indirectly, a module
+//! that uses it. The same applies to its rooms, the modules of its root with all their contents.
+//! The uses are the paths in their code, tests excluded.
 
 use crate::tidy::source::Source;
 use crate::tidy::tree::Tree;
