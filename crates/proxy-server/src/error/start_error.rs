@@ -31,7 +31,7 @@ pub enum StartError {
     Io(#[from] io::Error),
 }
 
-/// Converts an error of [`apply`](super); with a place in the configuration it becomes a
+/// Converts an error of applying; with a place in the configuration it becomes a
 /// diagnostic.
 pub(crate) fn into_start_error(fault: ApplyError, model: &Model) -> StartError {
     let faults = match fault {
