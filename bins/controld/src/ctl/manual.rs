@@ -30,7 +30,7 @@ operation of [the interface](api.md), which says what the fields mean and who ma
 objects are created and different ones updated; `--prune` deletes those that a list of the file does not name, and
 `--dry-run` only reports.
 
-`ctl plan DIR` and `ctl deploy DIR` are [changes from a checkout](../operate/deploy.md). A folder replaces all that its nodes
+`ctl plan DIR` and `ctl deploy DIR` are [deployments from a repository](../operate/deploy.md). A folder replaces all that its nodes
 run: nothing is left to prune.
 ";
 
