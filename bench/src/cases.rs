@@ -4,7 +4,6 @@ use crate::figure::Figure;
 use crate::servers::server::{RouteKind, Setup};
 use proxy_load::command::{Pacing, Protocol, ResponseSize};
 
-/// A case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     /// Its name in targets and on the command line.

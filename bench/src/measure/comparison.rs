@@ -41,7 +41,6 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The servers of a case.
     pub(crate) fn servers(&self, case: &Case) -> Vec<Server> {
         let server = |name: &str, program: Program, setup: Setup| Server {
             name: name.to_owned(),

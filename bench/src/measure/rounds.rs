@@ -148,7 +148,6 @@ pub(crate) fn void(sample: &Sample, saturated: Option<usize>) -> Option<String> 
     })
 }
 
-/// The figures of a sample.
 pub(crate) fn figures(sample: &Sample) -> BTreeMap<Figure, f64> {
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let answered = number(sample.answered.max(1));

@@ -10,7 +10,6 @@ use xtask_kit::task_error::TaskError;
 /// The ports of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ports {
-    /// For clients.
     pub(crate) clients: u16,
     /// For the admin interface; proxyd only.
     pub(crate) admin: u16,

@@ -40,7 +40,6 @@ impl Write for Query<'_, Any, AnyArguments> {
 
 /// A value that can be an argument.
 pub(crate) trait Argument {
-    /// Type of the column.
     type Column: for<'q> Encode<'q, Any> + Type<Any> + Send + 'static;
 
     fn into_column(self) -> Self::Column;

@@ -26,7 +26,6 @@ pub struct Page {
     pub(crate) handler: fn() -> MethodRouter<Arc<Ui>>,
 }
 
-/// A page.
 pub(crate) const fn page(
     path: &'static str,
     access: Access,

@@ -224,7 +224,6 @@ impl From<instant_acme::Error> for AcmeError {
     }
 }
 
-/// An error with its causes.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

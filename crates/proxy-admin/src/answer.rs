@@ -32,7 +32,6 @@ impl IntoResponse for Refused {
     }
 }
 
-/// A JSON document.
 pub(crate) fn json(document: &Value) -> Response {
     json_bytes(document.to_string().into())
 }

@@ -52,7 +52,6 @@ impl BasicCredentials {
         self.text.get(..self.colon).unwrap_or_default()
     }
 
-    /// The password.
     pub(crate) fn password(&self) -> &str {
         self.text.get(self.colon + 1..).unwrap_or_default()
     }

@@ -450,7 +450,6 @@ impl Reader<'_> {
     }
 }
 
-/// The diagnostic of a syntax error.
 pub(crate) fn syntax_error(syntax: SyntaxError, place: Place) -> Diagnostic {
     let SyntaxError {
         span: _,

@@ -273,7 +273,6 @@ proptest! {
         }
     }
 
-    /// No bytes cause a panic.
     #[test]
     fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000), now in any::<u32>()) {
         let mut meter = FrameMeter::new(256, 1 << 16);

@@ -179,7 +179,6 @@ impl Plan {
         }
     }
 
-    /// The route of a request.
     fn route(&self, head: &RequestHead<'_>) -> Result<&RoutePlan, Problem> {
         if head.method == Method::CONNECT {
             return Err(Problem::new(Reason::ConnectMethodRefused, Detail::None));

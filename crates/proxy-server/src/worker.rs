@@ -60,7 +60,6 @@ pub(crate) struct AddressUpdate {
     pub(crate) pools: Vec<PoolSettings>,
 }
 
-/// The update of one listener.
 #[derive(Debug)]
 pub(crate) struct ListenerUpdate {
     pub(crate) assignment: SocketAssignment,

@@ -11,7 +11,6 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// A step.
 pub(super) struct Step {
     /// The name on the terminal.
     pub(super) name: &'static str,

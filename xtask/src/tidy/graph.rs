@@ -10,10 +10,8 @@ pub(super) struct Graph {
     packages: BTreeMap<String, Package>,
 }
 
-/// One package.
 #[derive(Debug, Default)]
 pub(super) struct Package {
-    /// Its name.
     pub(super) name: String,
     /// It is a member of the workspace.
     pub(super) member: bool,

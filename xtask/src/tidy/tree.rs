@@ -13,7 +13,6 @@ pub(super) struct Tree {
     pub(super) files: Vec<File>,
 }
 
-/// One file.
 #[derive(Debug)]
 pub(super) struct File {
     /// Relative to the root, with `/`.

@@ -34,7 +34,6 @@ objects are created and different ones updated; `--prune` deletes those that a l
 run: nothing is left to prune.
 ";
 
-/// The page.
 pub(crate) fn page(ctl: &Command) -> String {
     let mut page = OPENING.to_owned();
     for command in ctl.get_subcommands().filter(|one| !one.is_hide_set()) {

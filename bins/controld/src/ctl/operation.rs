@@ -30,7 +30,6 @@ pub(crate) struct Operation {
     pub(crate) by_link: bool,
 }
 
-/// Body of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestBody {
     None,

@@ -69,7 +69,6 @@ impl Output {
         }
     }
 
-    /// One resource.
     pub(crate) fn resource(self, value: &Value) -> String {
         match self {
             Self::Json => pretty(value),

@@ -15,10 +15,8 @@ pub(crate) const GET: &[u8] = b"\x82\x84\x86\x41\x06a.test";
 /// The same with `POST`.
 const POST: &[u8] = b"\x83\x84\x86\x41\x06a.test";
 
-/// `POST /hold`.
 const POST_HOLD: &[u8] = b"\x83\x86\x04\x05/hold\x41\x06a.test";
 
-/// `GET /large`.
 const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x41\x06a.test";
 
 /// An attack that causes work without a useful request.

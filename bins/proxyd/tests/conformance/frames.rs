@@ -42,7 +42,6 @@ pub(crate) struct Frames {
     unread: Vec<u8>,
 }
 
-/// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,

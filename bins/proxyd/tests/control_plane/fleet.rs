@@ -38,7 +38,6 @@ pub(crate) struct Fleet {
     pub(crate) world: World,
 }
 
-/// One node of a fleet.
 pub(crate) struct FleetNode {
     pub(crate) name: String,
     pub(crate) id: String,

@@ -120,7 +120,6 @@ fn a_stream_that_never_became_a_request_leaves_a_record() {
     }
 }
 
-/// A `GET` of `path`.
 fn get_of(path: &str) -> Vec<u8> {
     let path = literal(b":path", path.as_bytes());
     [&b"\x82\x86\x41\x06a.test"[..], &path].concat()

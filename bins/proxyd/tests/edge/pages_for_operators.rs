@@ -15,7 +15,6 @@ fn page(path: &str) -> String {
     fs::read_to_string(docs.join(path)).unwrap()
 }
 
-/// The blocks of `page` in this language.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     let parts = page.split(fence.as_str()).skip(1);

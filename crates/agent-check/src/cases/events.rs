@@ -14,7 +14,6 @@ use std::collections::HashSet;
 
 /// Requests that are sent before any decision is read.
 const INTERLEAVED: usize = 32;
-/// Bytes of a large header.
 const LARGE_HEADER_BYTES: usize = 8_000;
 
 pub(crate) const CASES: &[Case] = &[

@@ -18,7 +18,6 @@ const MAX_WAITERS: usize = 25_000;
 /// No entry of the audit log has been read.
 const UNKNOWN: i64 = -1;
 
-/// The signals.
 #[derive(Debug)]
 pub(crate) struct OrderSignals {
     signals: Vec<watch::Sender<()>>,

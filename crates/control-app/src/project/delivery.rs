@@ -20,7 +20,6 @@ use uuid::Uuid;
 
 /// Events that wait for one receiver; further ones are dropped.
 pub(crate) const MAX_PENDING: i64 = 1_000;
-/// The event of a test.
 pub(crate) const TEST_EVENT: &str = "webhook.test";
 /// Deliveries that ended and are kept for each webhook.
 const KEPT: i64 = 100;

@@ -125,7 +125,6 @@ fn method(method: SignInMethod) -> &'static str {
     }
 }
 
-/// Ends one session.
 pub(crate) async fn end_session(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -61,7 +61,6 @@ impl Standings {
         self.counts.values().sum()
     }
 
-    /// The nodes of one standing.
     pub(crate) fn nodes(&self, standing: NodeStanding) -> i64 {
         self.counts.get(&standing).copied().unwrap_or_default()
     }

@@ -88,7 +88,6 @@ pub(crate) async fn show(
     }))
 }
 
-/// `last` is the last sign-in.
 fn heading(settings: Option<&SsoSettings>, last: Option<&SsoSignIn>) -> String {
     let Some(settings) = settings else {
         return "Members sign in with passwords alone.".to_owned();

@@ -29,7 +29,6 @@ pub(crate) struct Attention {
     pub(crate) link: (String, String),
     pub(crate) rest: String,
     pub(crate) detail: String,
-    /// The button.
     pub(crate) button: &'static str,
 }
 

@@ -3,7 +3,6 @@
 use axum::http::HeaderMap;
 use control_http::{SessionCookie, cookie};
 
-/// The cookie.
 pub(crate) const COOKIE: &str = "theme";
 
 /// A theme that was chosen.

@@ -47,7 +47,6 @@ impl Shown {
         value.map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The heading.
     pub(crate) fn heading(&self) -> &str {
         between(&self.text, "<h1>", "</h1>")
     }

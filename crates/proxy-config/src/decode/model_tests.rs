@@ -11,7 +11,6 @@ use proxy_model::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The model of `text`.
 fn decoded(text: &str) -> Model {
     let files = BTreeMap::from([("x.kdl".to_owned(), text.as_bytes().to_vec())]);
     let texts = read(Files::Memory(&files), "x.kdl");

@@ -72,7 +72,6 @@ pub(super) fn policies<'t>(
     (policies, circuit_breaker)
 }
 
-/// The `circuit-breaker` block of `b`.
 pub(super) fn breaker<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<CircuitBreaker> {
     let b = b.inner(d, &circuit_breaker::CIRCUIT_BREAKER)?;
     let breaker = CircuitBreaker {

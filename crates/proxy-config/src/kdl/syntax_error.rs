@@ -3,7 +3,6 @@
 use super::tree::Span;
 use std::borrow::Cow;
 
-/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) span: Span,

@@ -19,7 +19,6 @@ use std::process::ExitCode;
 use std::thread;
 
 const USAGE: &str = "usage: bench-agent native|http|spop SOCKET";
-/// Bytes of one read.
 const READ_BYTES: usize = 64 << 10;
 /// Longest frame of the proxy.
 const MAX_FRAME_BYTES: usize = 1 << 20;

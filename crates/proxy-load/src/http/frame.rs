@@ -3,7 +3,6 @@
 /// Size of a frame header, in bytes.
 const HEADER_BYTES: usize = 9;
 
-/// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
     pub(crate) kind: Kind,

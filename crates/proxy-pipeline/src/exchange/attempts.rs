@@ -64,7 +64,6 @@ impl Exchange {
         self.completion.enter_target();
     }
 
-    /// The last upstream and target.
     pub(crate) fn last_attempt(&self) -> Option<(&ActiveUpstream, &TargetMetrics)> {
         let (upstream, target) = self.completion.record.parts.upstream?;
         let upstream = self.active.upstreams.get(upstream)?;

@@ -41,7 +41,6 @@ fn is_same_host(scheme: &str, one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-/// The `Host` that the edits set.
 pub(super) fn set_host(edits: &HeaderEdits) -> Option<&str> {
     let mut set = edits.set.iter();
     set.find(|field| field.name == HOST)?

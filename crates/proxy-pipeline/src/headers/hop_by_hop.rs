@@ -15,7 +15,6 @@ use http::{HeaderMap, HeaderValue};
 #[derive(Debug)]
 pub(crate) struct EndToEndHeaders {
     pub(crate) map: HeaderMap,
-    /// The value of `Host`.
     pub(crate) host: Option<HeaderValue>,
     /// The map has forwarding claims.
     pub(crate) has_claims: bool,

@@ -21,11 +21,9 @@ pub(crate) struct Surveyed<'a> {
     host: &'a HostCell,
     path: &'a PathCell,
     probe: Probe,
-    /// The decision.
     pub(crate) decision: Decision<'a>,
 }
 
-/// The limits of a survey.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SurveyLimits {
     /// Limits that were reached.

@@ -31,7 +31,6 @@ pub(crate) struct PathIndex {
     pub(crate) buckets: Vec<Bucket>,
 }
 
-/// Builder of [`HostRules`].
 #[derive(Debug, Default)]
 pub(super) struct HostRulesBuilder<'a> {
     exact: BTreeMap<&'a str, Vec<Candidate>>,

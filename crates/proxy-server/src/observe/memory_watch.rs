@@ -69,7 +69,6 @@ impl MemoryWatch {
     }
 }
 
-/// The memory settings in `limits`.
 pub(crate) fn settings(limits: &Limits) -> MemoryLimitSettings {
     MemoryLimitSettings {
         max_bytes: limits.max_memory_bytes.map(|max| *max),

@@ -38,7 +38,6 @@ pub(crate) struct NameTable {
     peers: Option<PeerRule>,
 }
 
-/// Gauges of one name.
 #[derive(Debug)]
 struct NameGauges {
     /// Number of addresses.

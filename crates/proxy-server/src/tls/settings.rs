@@ -14,7 +14,6 @@ use proxy_tls::{
 };
 use rustls_pki_types::ServerName;
 
-/// The settings of a listener.
 pub(super) fn listener_settings(
     (tls, protocol): (&ListenerTls, ListenerProtocol),
     keys: &PrivateKeys,
@@ -53,7 +52,6 @@ pub(super) fn listener_settings(
     }
 }
 
-/// The settings of an upstream.
 pub(super) fn upstream_settings(
     upstream: &Upstream,
     tls: &UpstreamTls,

@@ -27,7 +27,6 @@ use tokio::sync::Notify;
 /// Delay before the next accept when the process has no file descriptor left.
 const DESCRIPTOR_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// A listener of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerListener {
     /// The listener's name.

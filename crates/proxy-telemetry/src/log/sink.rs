@@ -46,7 +46,6 @@ pub(crate) struct Sink {
 pub(crate) struct PartialWrite {
     /// Number of lines not written completely.
     pub(crate) lost: u64,
-    /// The error.
     pub(crate) cause: io::Error,
 }
 

@@ -38,7 +38,6 @@ pub(in crate::tidy) fn sizes(tree: &Tree) -> Vec<(usize, &str)> {
     sizes
 }
 
-/// The median.
 pub(in crate::tidy) fn median(sizes: &[(usize, &str)]) -> usize {
     sizes.get(sizes.len() / 2).map_or(0, |(lines, _)| *lines)
 }

@@ -37,7 +37,6 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// One connection.
 pub(crate) struct Frames(TcpStream);
 
-/// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -74,7 +73,6 @@ impl Frames {
         self.0.write_all(&frame).await
     }
 
-    /// Sends raw bytes.
     pub(crate) async fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.0.write_all(bytes).await
     }

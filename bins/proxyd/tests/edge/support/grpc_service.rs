@@ -62,7 +62,6 @@ impl Decoder for Plain {
 /// A service with the methods of [`serve`].
 pub(crate) struct GrpcService {
     pub(crate) address: SocketAddr,
-    /// The metadata of its calls.
     pub(crate) calls: Journal<MetadataMap>,
     /// The methods of cancelled calls.
     pub(crate) given_up: Journal<&'static str>,

@@ -31,7 +31,6 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of `all`.
     pub(crate) fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }

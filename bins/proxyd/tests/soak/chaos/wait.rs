@@ -3,7 +3,6 @@
 use std::future::pending;
 use std::time::Duration;
 
-/// Waits for `time`.
 pub(super) async fn wait(time: Duration) {
     drop(tokio::time::timeout(time, pending::<()>()).await);
 }

@@ -232,7 +232,6 @@ pub(super) fn requests_of(node: &Traffic, route: &str) -> Hits {
     }
 }
 
-/// All requests of a node.
 pub(super) fn all_requests(node: &Traffic) -> u64 {
     let requests = node.routes.values().map(|route| route.requests);
     requests.fold(0, u64::saturating_add)

@@ -147,7 +147,6 @@ pub(crate) fn remove_property(node: &mut KdlNode, index: usize, name: &str) -> K
     setting
 }
 
-/// A block on one line with one node.
 fn block_on_one_line(node: KdlNode) -> KdlDocument {
     let mut block = KdlDocument::new();
     block.set_format(KdlDocumentFormat {

@@ -155,7 +155,6 @@ fn other_value(named: &[String]) -> String {
     value
 }
 
-/// The lines of a field in `state`.
 pub(in crate::diff) fn lines(state: &FieldState, named: &[String]) -> Vec<String> {
     match state {
         FieldState::Absent => Vec::new(),

@@ -19,7 +19,6 @@ impl<const N: usize> Default for Table<N> {
 }
 
 impl Table<1> {
-    /// A line.
     pub(super) fn line(text: &str) -> String {
         format!("{}\n", plain(text))
     }

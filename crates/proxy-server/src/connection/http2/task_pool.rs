@@ -18,7 +18,6 @@ const MAX_IDLE_TASKS: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct TaskPool(Rc<Idle>);
 
-/// Idle tasks.
 #[derive(Debug, Default)]
 struct Idle(RefCell<Vec<Rc<PooledTask>>>);
 

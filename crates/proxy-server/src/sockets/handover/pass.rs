@@ -42,7 +42,6 @@ impl Passed {
     }
 }
 
-/// Sends `sockets`.
 pub(super) async fn send(to: &mut tokio::net::UnixStream, sockets: &[Passed]) -> io::Result<()> {
     let mut left = sockets.len();
     let none: &[Passed] = &[];
