@@ -89,7 +89,8 @@ pub(crate) async fn inspect_response(
     Ok(replied.unwrap_or(response))
 }
 
-/// Removes the client's own fields with names that the failed `agent` may set: nothing has verified them.
+/// Removes the client's own fields with names that the failed `agent` may set, because they are
+/// unverified.
 fn remove_claims(exchange: &mut Exchange, agent: &AgentPlan) {
     let names = &agent.endpoint.copy_headers;
     if names.is_empty() {

@@ -34,7 +34,8 @@ use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields}
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A request being handled. Dropped early, its record is still written: see [`CompletionGuard`].
+/// A request being handled. If it is dropped early, its record is still written: see
+/// [`CompletionGuard`].
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) head: InboundHead,
@@ -58,7 +59,7 @@ pub(crate) struct Exchange {
     pub(crate) edits: Option<Rc<FilledEdits>>,
     /// The authenticated user; `None` on routes without authentication.
     user: Option<Box<str>>,
-    /// Scheme and host as the client wrote them; `None` unless the route rewrites paths.
+    /// Scheme and host as sent by the client; `None` unless the route rewrites paths.
     pub(crate) client_origin: Option<Box<str>>,
     /// `Accept`, if it mentions HTML; kept for error responses after the head has gone upstream.
     accept: Option<HeaderValue>,
@@ -249,7 +250,7 @@ impl Exchange {
         }
     }
 
-    /// Encodes the head as the decision sees it, if this request is recorded.
+    /// Encodes the head used by the decision, if this request is recorded.
     #[cold]
     pub(crate) fn record_head(&mut self, recording: &HeadRecording) {
         if !recording.takes_next() {
@@ -344,7 +345,7 @@ impl Exchange {
     /// and fields that `Connection` nominates: a client could otherwise have those fields removed.
     #[cold]
     pub(crate) fn strip_claims(&mut self) {
-        // Claims that are left were set by the proxy.
+        // The remaining claims were set by the proxy.
         if self.has_believed_claims {
             return;
         }
@@ -369,7 +370,7 @@ impl Exchange {
 
     /// The error response for `problem`.
     pub(crate) fn refuse(&mut self, problem: Problem) -> Response<Body> {
-        // An agent's own status stays.
+        // An agent's own status is kept.
         let has_usual_status = problem.status() == problem.reason().status();
         let problem = if self.active.standard_statuses && has_usual_status {
             let status = problem.reason().standard_status();
@@ -468,7 +469,7 @@ impl Exchange {
         }
     }
 
-    /// Takes back the target of a request that could not be forwarded, for its record.
+    /// Restores the target of a request that could not be forwarded, for its record.
     pub(crate) fn take_back(&mut self, request: &mut Request<RequestBody>) {
         self.head.uri = std::mem::take(request.uri_mut());
         if let Some(raw) = request.extensions_mut().remove::<RawTarget>() {

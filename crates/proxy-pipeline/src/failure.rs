@@ -133,7 +133,7 @@ pub(crate) fn connect_problem(fault: &ConnectError, upstream: &str, target: &str
     }
 }
 
-/// The failed connection attempt in words, for operators.
+/// Description of the failed connection attempt, for operators.
 pub(crate) fn connect_text(fault: &ConnectError) -> String {
     match fault {
         ConnectError::Io(error) => error.to_string(),

@@ -116,8 +116,8 @@ pub(crate) fn decide<'p>(
     }
 }
 
-/// Counts a request without a route against the limits on the rates of all requests and of its
-/// client. Returns the exceeded limit's problem, else `problem`.
+/// Charges a request without a route to the global and per-client rate limits. Returns the exceeded
+/// limit's problem, else `problem`.
 #[cold]
 pub(crate) fn count_unrouted(exchange: &mut Exchange, problem: Problem) -> Problem {
     let index = exchange.active().unrouted();
@@ -236,7 +236,7 @@ fn refused(outcome: Outcome<'_>, near_miss: impl FnOnce() -> Option<String>) -> 
     }
 }
 
-/// The nearest route of a request that none matches, for the error log; `None` if that is not written.
+/// The nearest route of an unmatched request, for the error log; `None` if the log is disabled.
 fn near_miss(exchange: &Exchange, head: &RequestHead<'_>) -> Option<String> {
     let is_written = exchange.worker().logs.borrow().warnings;
     is_written

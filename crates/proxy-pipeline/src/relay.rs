@@ -37,8 +37,8 @@ pub struct Relay {
     completion: Box<CompletionGuard>,
 }
 
-/// Connects a client's connection to a target, as the plan decides by its listener, its server name and the client's
-/// address. `None` if it is refused, which is then recorded.
+/// Connects a client's connection to a target, as the plan decides by its listener, its server name
+/// and the client's address. `None` if it is refused, which is recorded.
 pub async fn open_relay(
     worker: Rc<Worker>,
     stream: RequestStream,

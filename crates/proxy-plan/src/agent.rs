@@ -49,7 +49,7 @@ pub struct AgentEndpoint {
     pub protocol: AgentProtocol,
     /// Encoding offered to it.
     pub encoding: AgentEncoding,
-    /// The events that it may ask for.
+    /// The events that it may request.
     pub events: EventSet,
     /// Maximum size of an event, in bytes.
     pub max_event_bytes: u64,
@@ -70,8 +70,8 @@ pub struct AgentEndpoint {
 pub struct RouteAgents {
     /// In the order of the route.
     pub agents: Vec<Arc<AgentPlan>>,
-    /// The events that at least one of them gets. A body among them is never spliced, because the
-    /// agent must see it.
+    /// The events that at least one of them receives. A body among them is never spliced, because
+    /// the agent must see it.
     pub events: EventSet,
 }
 

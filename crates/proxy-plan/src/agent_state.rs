@@ -14,7 +14,7 @@ pub enum AgentEndpointAddress {
     Upstream(Arc<str>),
 }
 
-/// State of an agent that all workers share, kept from plan to plan while its settings stay the same.
+/// State of an agent shared by all workers, kept across plans while its settings are unchanged.
 #[derive(Debug)]
 pub struct AgentState {
     /// Stops calling the agent while it fails.

@@ -350,7 +350,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// The targets of the upstream as written, in order; `None` without an upstream.
+/// The configured targets of the upstream, in order; `None` without an upstream.
 fn targets(explanation: &Explanation) -> Option<String> {
     let Handler::Upstream { candidates, .. } = &explanation.answerer else {
         return None;

@@ -74,7 +74,7 @@ pub enum Outcome<'p> {
     Redirect(Redirection),
     /// The proxy itself, with the route's response.
     Respond(&'p FixedResponsePlan),
-    /// None; the client gets this problem.
+    /// No service; the client receives this problem.
     Refuse(Problem),
 }
 
@@ -365,8 +365,8 @@ impl<'a> NormalizedHead<'a> {
 }
 
 impl RoutePlan {
-    /// Returns true if the request needs credentials and has none. Preflight requests need none.
-    /// [Fetch standard, CORS protocol and credentials]
+    /// Returns true if the request lacks required credentials. Preflight requests need none. [Fetch
+    /// standard, CORS protocol and credentials]
     fn lacks_credentials(&self, head: &RequestHead<'_>) -> bool {
         let has_none = self
             .credentials

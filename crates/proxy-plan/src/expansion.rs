@@ -9,7 +9,7 @@ use std::time::SystemTime;
 /// One address that an upstream has.
 #[derive(Clone, Debug)]
 pub(crate) struct ExpandedTarget<'m> {
-    /// Index of the target as it is written.
+    /// Index of the configured target.
     pub(crate) position: usize,
     pub(crate) target: &'m Target,
     pub(crate) place: ExpandedPlace,

@@ -9,7 +9,8 @@ use proxy_model::Model;
 use proxy_routing::Router;
 use std::sync::Arc;
 
-/// A compiled configuration. Immutable; a reload makes a new one, as do new addresses of a name.
+/// A compiled configuration. Immutable; a reload creates a new one, as do new addresses of a DNS
+/// name.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) generation: u64,
@@ -64,7 +65,7 @@ impl Plan {
         &self.routes
     }
 
-    /// The key sets that routes have fetched; one may be there several times.
+    /// The key sets used by routes; may contain duplicates.
     pub fn key_sets(&self) -> impl Iterator<Item = &KeySetPlan> {
         self.routes.iter().filter_map(|route| {
             let CredentialsPlan::Token(token) = &**route.credentials.as_ref()? else {

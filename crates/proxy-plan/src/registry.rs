@@ -39,8 +39,8 @@ impl<K: Eq + Hash, T> StateRegistry<K, T> {
         }
     }
 
-    /// Activates the entries of `transaction`. Other identities are removed; their state lives on
-    /// where an earlier plan still holds it.
+    /// Activates the entries of `transaction`. Other identities are removed; their state is kept by
+    /// earlier plans that still hold it.
     pub fn commit(&mut self, transaction: StateTransaction<K, T>) {
         self.entries = Arc::new(transaction.next);
     }

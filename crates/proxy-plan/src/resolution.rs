@@ -43,7 +43,7 @@ impl Resolution {
         before != Some(found)
     }
 
-    /// Notes a failure. The last good answer is kept; returns whether there is none.
+    /// Records a failure. The last good answer is kept; returns true if there is none.
     pub fn failed(&mut self, name: TargetAddress, error: &str, now: SystemTime) -> bool {
         let since = match self.0.get(&name) {
             Some(NameResolution::Addresses(_)) => return false,
@@ -55,7 +55,7 @@ impl Resolution {
         true
     }
 
-    /// Forgets all names but those for which `is_kept`.
+    /// Drops all names except those for which `is_kept` is true.
     pub fn retain(&mut self, is_kept: impl Fn(&TargetAddress) -> bool) {
         self.0.retain(|name, _| is_kept(name));
     }

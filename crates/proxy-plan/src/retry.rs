@@ -52,7 +52,7 @@ impl RetryPlan {
         self.causes & bit(cause) != 0
     }
 
-    /// Returns true if some statuses of targets make a request be sent again.
+    /// Returns true if some statuses of targets cause a retry.
     #[must_use]
     pub const fn is_on_statuses(&self) -> bool {
         self.is_on(RetryCause::BadGateway)

@@ -44,7 +44,7 @@ pub struct RoutePlan {
     pub max_body_bytes: u64,
     /// The setting of that maximum.
     pub max_body_setting: &'static str,
-    /// True if request bodies are read whole before the upstream is asked.
+    /// True if request bodies are read completely before the upstream is contacted.
     pub buffer_requests: bool,
     /// True if response bodies are read whole before the client gets a byte.
     pub buffer_responses: bool,
@@ -56,7 +56,7 @@ pub struct RoutePlan {
     pub credentials: Option<Box<CredentialsPlan>>,
     /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
-    /// The path that the upstream gets; `None` is the client's.
+    /// The path sent to the upstream; `None` for the client's.
     pub rewrite: Option<Box<RewritePlan>>,
     /// Timeouts.
     pub times: RouteTimes,
@@ -68,9 +68,9 @@ pub struct RoutePlan {
     pub shadow: Option<ShadowPlan>,
     /// Circuit breaker of the route; `None` if disabled.
     pub breaker: Option<CircuitBreaker>,
-    /// The agents that decide about its requests; `None` for most routes.
+    /// The agents called for its requests; `None` for most routes.
     pub agents: Option<Box<RouteAgents>>,
-    /// Requests of pages of other origins; `None` leaves them to the upstream.
+    /// CORS settings; `None` leaves preflight requests to the upstream.
     pub cors: Option<Box<CorsPlan>>,
     /// True if edits of headers depend on the request.
     pub has_values: bool,

@@ -1,4 +1,4 @@
-//! The targets of the active plan, kept from plan to plan while they stay the same.
+//! The targets of the active plan, kept across plans while unchanged.
 
 mod former;
 mod key_set;
@@ -54,9 +54,9 @@ pub struct TargetTransaction {
     resolution: Resolution,
 }
 
-/// The identity of a target as it is written: its upstream, its address, and the settings its state
-/// depends on; one for all addresses of a name. A target that a reload removes and a later one adds
-/// again has the same identity and another id, and its former state while that is remembered.
+/// The identity of a configured target: its upstream, its address, and the settings its state
+/// depends on; one for all addresses of a DNS name. A target that a reload removes and a later one
+/// adds again has the same identity and a new ID, and its former state while that is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetIdentity {
     upstream: String,
@@ -169,7 +169,7 @@ impl TargetTransaction {
         &self.resolution
     }
 
-    /// The breaker of a route towards an upstream: as it was, or closed.
+    /// The breaker of a route for an upstream: kept, or new and closed.
     pub(crate) fn breaker(
         &mut self,
         route: &str,
@@ -187,13 +187,13 @@ impl TargetTransaction {
         CircuitBreaker::clone(&breaker)
     }
 
-    /// The state of an agent: as it was, or new.
+    /// The state of an agent: kept, or new.
     pub(crate) fn agent(&mut self, identity: AgentIdentity) -> Arc<AgentState> {
         let state = AgentState::new(&identity);
         self.agents.enter(identity, || state)
     }
 
-    /// The retries that an upstream has to bear.
+    /// The retry budget of an upstream.
     pub(crate) fn retry_budget(&mut self, upstream: &str) -> Arc<RetryBudget> {
         self.budgets
             .enter(upstream.to_owned(), RetryBudget::default)

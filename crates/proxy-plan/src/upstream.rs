@@ -50,11 +50,11 @@ pub struct TargetPlan {
     pub id: TargetId,
     /// The identity by which other plans have the same target, one for all addresses of a name.
     pub identity: Arc<TargetIdentity>,
-    /// Index of the target as it is written; one for all addresses of a name.
+    /// Index of the configured target; one for all addresses of a DNS name.
     pub position: usize,
     /// The name as written, if the address is resolved from one.
     pub name: Option<Arc<str>>,
-    /// The address as text; the name while that has none.
+    /// The address as text; the DNS name while unresolved.
     pub label: Arc<str>,
     /// The `Host` of requests without one: the name or address as written.
     pub authority: Arc<str>,
@@ -67,8 +67,8 @@ pub struct TargetPlan {
 }
 
 impl TargetPlan {
-    /// Returns true if the target is healthy and gets no new requests all the same: it is draining,
-    /// or its weight is 0.
+    /// Returns true if the target is healthy and receives no new requests: it is draining, or its
+    /// weight is 0.
     pub(crate) fn is_kept_idle(&self) -> bool {
         let causes = self.state.causes();
         let weight = self.state.overridden_weight().unwrap_or(self.weight);

@@ -4,7 +4,7 @@ use crate::plan::Plan;
 use crate::upstream::{TargetPlan, UpstreamPlan};
 use proxy_upstream::{BalancerState, HealthyTargets, Rotation, StickyToken, WHOLE_SHARE};
 
-/// The changing facts that a decision reads, as its caller sees them.
+/// The changing state read by a decision, as seen by its caller.
 pub trait UpstreamStates {
     /// State for choosing between the targets of one upstream.
     type Balancer<'s>: BalancerState

@@ -1,4 +1,4 @@
-//! Servers that read paths in their own ways, asked which route each of them would reach.
+//! Servers with different readings of paths, and the routes that each reading matches.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use http::uri::PathAndQuery;

@@ -1,4 +1,4 @@
-//! The content of a body, decompressed, as far as agents may see it.
+//! The decompressed content of a body, up to the agents' limit.
 
 use agent_protocol::BodyData;
 use http::HeaderMap;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// Maximum size of one body event, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The content of a body, decompressed, as far as agents may see it.
+/// The decompressed content of a body, up to the agents' limit.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -27,7 +27,7 @@ pub(super) struct Content {
     reserved: usize,
     is_out_of_memory: bool,
     max_bytes: u64,
-    /// Bytes of the body as it was sent.
+    /// Number of bytes of the body as sent.
     raw_bytes: u64,
     decoder: Option<Decoder>,
     was_decoded: bool,
@@ -93,7 +93,7 @@ impl Content {
         self.was_decoded.then_some(&self.bytes)
     }
 
-    /// Takes a piece of the body as it was sent. Returns whether agents may see more.
+    /// Appends a piece of the body as sent. Returns true if agents may see more.
     pub(super) fn push(&mut self, piece: &[u8]) -> bool {
         self.raw_bytes += piece.len() as u64;
         let Self { bytes, decoder, .. } = self;
@@ -148,7 +148,7 @@ impl Content {
         self.error.map(problem)
     }
 
-    /// Refuses content that is larger than `agent` may see, unless the rest may pass.
+    /// Refuses content above `agent`'s limit, unless the remainder may pass uninspected.
     pub(super) fn check(&self, agent: &AgentPlan) -> Result<(), Problem> {
         if !self.is_truncated || agent.passes_oversize {
             return Ok(());

@@ -99,8 +99,8 @@ fn announced_too_large(exchange: &Exchange, max_bytes: u64) -> Option<Problem> {
     Some(problem.with_setting(refusing.agent.max_body_setting))
 }
 
-/// Reads the body up to the agents' limit, and puts it back. A body that was decoded whole is forwarded
-/// decoded, so that the target gets the bytes that agents saw.
+/// Reads the body up to the agents' limit, and puts it back. A completely decoded body is forwarded
+/// decoded, so that the target receives the bytes inspected by agents.
 async fn read(
     exchange: &mut Exchange,
     (route, max_bytes): (&RoutePlan, u64),

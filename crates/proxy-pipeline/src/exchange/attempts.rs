@@ -38,7 +38,7 @@ impl Exchange {
         }
     }
 
-    /// Records that an address of a name could not be connected to, while another one was tried.
+    /// Records a failed connect to one address of a DNS name when another one is tried.
     #[cold]
     pub(crate) fn address_failed(
         &self,

@@ -21,6 +21,6 @@ pub(super) struct PooledConnection {
 /// A connection, and the target that it leads to.
 pub(super) struct Acquired {
     pub(super) connection: UpstreamConnection,
-    /// Another address of the same name, if the one chosen did not answer.
+    /// The target; another address of the same DNS name if the first one did not connect.
     pub(super) target: u16,
 }

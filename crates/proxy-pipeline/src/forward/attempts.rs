@@ -81,7 +81,7 @@ impl Answered {
 }
 
 impl Attempts<'_, '_> {
-    /// A target that was not tried yet, if there is one.
+    /// A target that was not tried yet, if any.
     pub(super) fn untried(&self) -> Option<u16> {
         let worker = self.exchange.worker();
         let view = WorkerView {

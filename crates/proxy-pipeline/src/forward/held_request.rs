@@ -1,4 +1,4 @@
-//! Reads a request's body whole before its target is asked.
+//! Reads a request's body completely before connecting to its target.
 
 use crate::exchange::Exchange;
 use crate::failure::{exchange_problem, timeout_problem};

@@ -67,7 +67,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// The request; a copy is kept if another target may have to be tried.
+    /// The request; a copy is kept if another target may be tried.
     fn request_for_call(&mut self) -> Request<RequestBody> {
         let request = std::mem::take(&mut self.request);
         // For the error record.

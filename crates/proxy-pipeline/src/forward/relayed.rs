@@ -55,7 +55,7 @@ pub(crate) async fn connect(
 }
 
 impl Attempts<'_, '_> {
-    /// Connects until a target accepts, or none is left.
+    /// Connects to targets in turn until one accepts.
     async fn connect(&mut self) -> Result<Dialed, Problem> {
         let mut target = self.to.choice.target;
         loop {

@@ -168,7 +168,7 @@ fn marked(head: &InboundHead) -> Parts {
     copy
 }
 
-/// `a.example:80` becomes `a.example-shadow:80`. An address in brackets stays as it is.
+/// `a.example:80` becomes `a.example-shadow:80`. An address in brackets is unchanged.
 fn with_mark(host: &str) -> String {
     if host.starts_with('[') {
         return host.to_owned();

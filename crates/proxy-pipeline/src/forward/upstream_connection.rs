@@ -86,8 +86,8 @@ impl Attempts<'_, '_> {
         })
     }
 
-    /// A new connection to `first`, or to another address of the same name that connects first. Addresses
-    /// that fail meanwhile count as failed targets.
+    /// A new connection to `first`, or to another address of the same name that connects first.
+    /// Addresses that fail in the meantime count as failed targets.
     pub(super) async fn dial(&self, first: Candidate) -> Result<(Dialed, TargetId), ConnectError> {
         let others = self.other_addresses(first.position);
         let other = |target| {
@@ -121,8 +121,8 @@ impl Attempts<'_, '_> {
         Ok((dialed, target.id))
     }
 
-    /// The other usable addresses of the name of `target`, in turn from there; none if it is written as
-    /// an address.
+    /// The other usable addresses of the DNS name of `target`, starting after it; empty for a
+    /// target with an address.
     fn other_addresses(&self, target: u16) -> Vec<u16> {
         let targets = &self.to.upstream.targets;
         let chosen = targets.get(usize::from(target));

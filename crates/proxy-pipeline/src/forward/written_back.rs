@@ -74,7 +74,7 @@ pub(super) fn apply(rewrite: &RewritePlan, names: Names<'_>, headers: &mut Heade
     }
 }
 
-/// The URL for the client; `None` if it stays.
+/// The URL for the client; `None` if it is unchanged.
 fn location(rewrite: &RewritePlan, names: Names<'_>, value: &str) -> Option<String> {
     if value.starts_with('/') && !value.starts_with("//") {
         return path_back(rewrite, value);
@@ -102,7 +102,7 @@ fn path_back(rewrite: &RewritePlan, target: &str) -> Option<String> {
     Some(format!("{back}{rest}"))
 }
 
-/// The cookie for the client; `None` if it stays.
+/// The cookie for the client; `None` if it is unchanged.
 fn cookie_back(
     rewrite: &RewritePlan,
     names: Names<'_>,

@@ -90,7 +90,7 @@ impl IdSource {
 /// times as long as the rest of a start.
 ///
 /// # Errors
-/// The kernel returned none.
+/// The kernel returned no random bytes.
 pub fn random_key<const N: usize>() -> io::Result<[u8; N]> {
     let mut key = [0; N];
     let mut missing = key.as_mut_slice();

@@ -1,9 +1,9 @@
 //! Forwarding claims: header fields that report the client, the proxies on the path, or the target
 //! to an upstream.
 //!
-//! An upstream that trusts such a field trusts its sender. Claims of untrusted peers are therefore removed,
-//! claims of trusted peers are passed on. `docs/reference/forwarding-headers.md` has the same
-//! list.
+//! An upstream that trusts such a field trusts its sender. Claims of untrusted peers are therefore
+//! removed, claims of trusted peers are forwarded. `docs/reference/forwarding-headers.md` has the
+//! same list.
 
 use crate::headers::names;
 use http::{HeaderMap, HeaderName};
@@ -111,8 +111,8 @@ fn is_alike(name: &str, other: &str) -> bool {
     name.len() == other.len() && name != other && name.bytes().zip(other.bytes()).all(is_same)
 }
 
-/// Removes the fields on the list of claims unless their sender is `believed`, and always those
-/// with another sign in place of `-`.
+/// Removes the fields on the list of claims unless their sender is trusted, and always their
+/// variants with another character in place of `-`.
 #[cold]
 pub(crate) fn remove_claims(headers: &mut HeaderMap, believed: bool) {
     let dropped = |name: &HeaderName| {

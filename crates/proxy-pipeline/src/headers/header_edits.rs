@@ -38,8 +38,8 @@ pub(crate) fn apply(edits: &HeaderEdits, headers: &mut HeaderMap) {
     }
 }
 
-/// The same for a request. Also removes fields that upstreams read like a removed or set one, with
-/// another sign in place of `-`.
+/// The same for a request. Also removes fields that upstreams treat as equal to a removed or set
+/// one, with another character in place of `-`.
 #[inline]
 pub(crate) fn apply_to_request(edits: &HeaderEdits, headers: &mut HeaderMap) {
     if !edits.is_empty() {

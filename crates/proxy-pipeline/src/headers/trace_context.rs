@@ -102,7 +102,7 @@ fn is_hex(field: &[u8], digits: usize) -> bool {
     field.len() == digits && field.iter().all(is_digit)
 }
 
-/// Returns true if the field is not all zeros, which means that there is none.
+/// Returns true unless the field is all zeros, which means absent.
 fn is_some(field: &[u8]) -> bool {
     field.iter().any(|byte| *byte != b'0')
 }

@@ -45,7 +45,7 @@ struct WaitingRequest {
     permit: Permit,
 }
 
-/// A place among the requests in flight, of the worker and of all; given back on drop.
+/// A place among the requests in flight, of the worker and of all workers; released on drop.
 #[derive(Debug)]
 pub(crate) struct Place {
     admission: Rc<Admission>,
@@ -57,7 +57,7 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug)]
 struct CountedClaim {
     claim: Claim,
-    /// Counted among the places of all workers too, and not only of its own.
+    /// True if it is counted among the places of all workers, in addition to its own.
     is_of_all: bool,
 }
 
@@ -65,7 +65,7 @@ struct CountedClaim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
     pub(crate) full: LimitReached,
-    /// It is the limit of this worker, not of all.
+    /// True for the limit of this worker, false for the limit of all.
     pub(crate) is_of_worker: bool,
     /// Places are free, but not for the route, the upstream or the client of the request.
     pub(crate) is_share: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Shortage {
 /// Reason to refuse a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// There is no place, and none may wait.
+    /// There is no free place, and no queue.
     InFlight(Shortage),
     /// The queue is full.
     QueueFull(LimitReached),
@@ -374,7 +374,7 @@ impl Admission {
         self.has_room() && self.has_waiting()
     }
 
-    /// The limit that leaves no place for a request: the one with its share used up, or that with fewer free
+    /// The limit without a place for a request: the used-up share, or the limit with fewer free
     /// places.
     fn shortage(&self, claim: Claim) -> Shortage {
         let places = self.limit.places();

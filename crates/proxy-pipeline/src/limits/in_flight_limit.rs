@@ -50,7 +50,7 @@ impl InFlightLimit {
         }
     }
 
-    /// The holders of a request, by names, which stay the same from plan to plan; equal in all workers.
+    /// The holders of a request, by names, which are stable across plans; equal in all workers.
     pub(crate) fn claim(&self, route: &str, upstream: &str, client: IpAddr) -> Claim {
         Claim {
             destination: Destination {
@@ -101,7 +101,7 @@ impl InFlightLimit {
         }
     }
 
-    /// The use of all places but one.
+    /// The occupancy with one free place.
     fn last_place(&self) -> Occupancy {
         let max = self.places.max();
         let held = max.saturating_sub(1);
@@ -112,8 +112,8 @@ impl InFlightLimit {
     #[inline]
     pub(crate) fn leave(&self) {
         self.places.leave();
-        // After that, in the order that all threads see: a worker that found no place before has counted
-        // itself as waiting, or finds one now.
+        // In the order common to all threads: a worker that found no place before is counted as
+        // waiting, or finds one now.
         if self.is_wanted() {
             self.grant();
         }

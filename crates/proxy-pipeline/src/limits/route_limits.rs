@@ -29,7 +29,7 @@ pub struct RateRule {
     pub reason: Reason,
     /// Requests in the period of the rate.
     pub events: u32,
-    /// True if requests over it are served all the same.
+    /// True if requests over it are served nevertheless.
     pub observe_only: bool,
     /// True if it is evaluated after the agents of the route, which may set the field of its key.
     pub after_agents: bool,
@@ -85,7 +85,7 @@ impl RateRule {
 }
 
 impl RateRule {
-    /// Asks the store for one token for a request, if the limit is in one.
+    /// Requests one token from the store, if the limit is shared.
     pub(crate) fn ask(&self, subject: RateSubject<'_>) -> Option<Answer> {
         let shared = self.shared.as_ref()?;
         Some(match &self.buckets {
@@ -147,7 +147,7 @@ impl RateLimitStatus {
         ]
     }
 
-    /// Puts the fields in place of those that the target may have sent.
+    /// Writes the fields, replacing the target's own.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         for (name, number) in self.fields() {
             headers.insert(name, HeaderValue::from(number));

@@ -1,4 +1,4 @@
-//! Refuses requests on connections beyond those that a route may serve at once.
+//! Refuses requests on connections above the route's limit.
 
 use crate::exchange::Exchange;
 use crate::limits::request_permits::RoutePermit;

@@ -6,8 +6,8 @@ use proxy_auth::TokenError;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{RoutePlan, TokenPlan};
 
-/// Verifies the token of the request. Puts its claims in the place of the client's own fields, and removes it unless
-/// the upstream gets it.
+/// Verifies the token of the request. Replaces the client's own fields by its claims, and removes
+/// it unless it is forwarded.
 pub(super) fn check(
     exchange: &mut Exchange,
     route: &RoutePlan,

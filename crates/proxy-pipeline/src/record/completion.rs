@@ -86,7 +86,7 @@ pub(crate) enum ExchangeKind {
     Request,
     /// Tunnels.
     Tunnel,
-    /// None: a copy of a request for another upstream.
+    /// No record: a copy of a request for another upstream.
     Copy,
 }
 
@@ -174,9 +174,9 @@ impl CompletionGuard {
         }
     }
 
-    /// Counts the exchange as a connection from now on, and no longer as a request in flight. A tunnel
-    /// over an HTTP/2 stream takes a permit of its own from the route's connection limit; if there is
-    /// none left, it keeps counting as a request.
+    /// Counts the exchange as a connection from now on, and no longer as a request in flight. A
+    /// tunnel over an HTTP/2 stream takes a separate permit from the route's connection limit; if
+    /// none is left, it keeps counting as a request.
     pub(crate) fn become_tunnel(&mut self) {
         if !self.client.exclusive {
             let limit = self.origin.route_connections(self.record.parts);
@@ -334,7 +334,7 @@ impl CompletionGuard {
         log_problem(&self.worker, problem, &context);
     }
 
-    /// Writes the request's line to the access log and to the recording, as far as there is a head for them.
+    /// Writes the request's line to the access log and to the recording, if they are enabled.
     fn record_access(
         &self,
         (access_head, recorded_head): (Option<AccessLogHead>, Option<Box<AccessLogHead>>),

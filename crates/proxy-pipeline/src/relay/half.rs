@@ -1,8 +1,8 @@
 //! One direction of a relayed connection.
 //!
-//! Bytes are read into a buffer of the thread and written from there at once, so that a relay holds memory only for
-//! bytes that its receiver has not taken. After a read that fills the buffer the bytes pass through a kernel pipe,
-//! while there is one and the sender keeps up.
+//! Bytes are read into a buffer of the thread and written from it at once, so that a relay holds
+//! memory only for bytes not accepted by its receiver. After a read that fills the buffer the bytes
+//! pass through a kernel pipe, while there is one and the sender keeps up.
 
 use super::stream::RelayStream;
 use proxy_http1::Pipe;
@@ -130,7 +130,7 @@ impl Half {
         self.poll_copy(cx, from, to)
     }
 
-    /// Fills `pipe`, and keeps it if it gets bytes. `None` if the sockets cannot be spliced.
+    /// Fills `pipe`, and keeps it if it receives bytes. `None` if the sockets cannot be spliced.
     fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,

@@ -149,7 +149,7 @@ impl Body {
         }
     }
 
-    /// Reads as much of a body from upstream as `max_bytes` and the memory for bodies allow.
+    /// Reads as much of a body from upstream as `max_bytes` and the memory for bodies permit.
     pub(crate) fn poll_hold(
         &mut self,
         cx: &mut Context<'_>,

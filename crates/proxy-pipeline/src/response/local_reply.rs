@@ -84,7 +84,7 @@ fn allowed(reason: Reason) -> Option<&'static str> {
     (reason == Reason::ConnectMethodRefused).then_some("")
 }
 
-/// `response` with the headers of an agent's, and its body if it has one.
+/// `response` with the headers of an agent's response, and its body if any.
 pub(crate) fn replace_by_agent(
     reply: AgentReply,
     mut response: Response<Body>,

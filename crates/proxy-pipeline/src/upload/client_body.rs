@@ -223,7 +223,7 @@ impl CopiedBody {
         if let Some(receiver) = self.receiver.take() {
             let copy = std::mem::take(&mut self.copy);
             copy.bytes.settle();
-            // The copy may have been given up meanwhile.
+            // The copy may have been cancelled.
             drop(receiver.send(copy));
         }
     }

@@ -159,7 +159,7 @@ impl RequestBody {
             return Poll::Ready(Err(HoldError::MemoryFull));
         }
         loop {
-            // While the body may not be read on, its timers run all the same.
+            // While reading is paused, its timers keep running.
             let polled = match held.bytes.poll_room(cx.waker()) {
                 Poll::Ready(()) => Pin::new(&mut *self).poll_frame(cx),
                 Poll::Pending => Poll::Pending,
@@ -204,7 +204,7 @@ impl RequestBody {
             return Poll::Ready(Err(HoldError::MemoryFull));
         }
         loop {
-            // While the body may not be read on, its timers run all the same.
+            // While reading is paused, its timers keep running.
             let polled = match held.read.poll_room(cx.waker()) {
                 Poll::Ready(()) => Pin::new(&mut *self).poll_frame(cx),
                 Poll::Pending => Poll::Pending,
@@ -302,7 +302,7 @@ pub(crate) struct HeldRequest {
 /// Error of a body that could not be buffered whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HoldError {
-    /// There is at least so much of it, in bytes.
+    /// Its minimum size in bytes.
     TooLarge(u64),
     /// There is no memory for it.
     MemoryFull,

@@ -160,7 +160,7 @@ impl ActivePlan {
         Self::new(plan, connectors, Arc::clone(&self.limits), registry, worker)
     }
 
-    /// Takes over the connections to agents of `earlier` that this plan has too.
+    /// Adopts the connections to agents that `earlier` and this plan share.
     pub(crate) fn adopt_agents(&mut self, earlier: &Self) {
         for own in &mut self.agents {
             let known = earlier.agents.iter();

@@ -9,7 +9,7 @@ use proxy_upstream::{
 use std::cell::Ref;
 use std::time::Duration;
 
-/// The states of all upstreams as one worker sees them at one moment.
+/// The states of all upstreams in one worker at one moment.
 #[derive(Debug)]
 pub(crate) struct WorkerView<'w> {
     pub(crate) worker: &'w Worker,
@@ -18,7 +18,7 @@ pub(crate) struct WorkerView<'w> {
     pub(crate) now: Duration,
 }
 
-/// The targets of one upstream as a worker sees them.
+/// The targets of one upstream in one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerBalancer<'w> {
     plan: &'w UpstreamPlan,

@@ -47,7 +47,7 @@ impl<J> FairQueue<J> {
         }
     }
 
-    /// Adds a job of `owner`. In a full queue it takes the place of the job that would be taken last, which is
+    /// Adds a job of `owner`. In a full queue it replaces the job that would run last, which is
     /// dropped.
     ///
     /// # Errors

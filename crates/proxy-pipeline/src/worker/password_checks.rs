@@ -79,7 +79,7 @@ impl PasswordChecks {
     /// Runs `check` on another thread.
     ///
     /// # Errors
-    /// All places are taken by clients with as few checks, or one of those took the place of this check.
+    /// All places are used by clients with equally few checks, or one of them displaced this check.
     pub(crate) async fn run(&self, check: PasswordCheck) -> Result<Verdict, Detail> {
         let owner = JobOwner {
             client: check.client,

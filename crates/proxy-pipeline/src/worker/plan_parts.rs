@@ -71,7 +71,7 @@ impl Origin {
         }
     }
 
-    /// The last upstream, or the one of the route.
+    /// The last upstream used, or the route's.
     pub(crate) fn upstream_name(&self, parts: PlanParts) -> Option<&str> {
         match self {
             Self::Plan(active) => {

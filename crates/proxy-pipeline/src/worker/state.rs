@@ -82,8 +82,7 @@ pub struct Worker {
     active: RefCell<Rc<ActivePlan>>,
     /// Number of plans applied after the first.
     pub(crate) reloads: Cell<u32>,
-    /// Number of configurations before the one in force. Other addresses of names make no other
-    /// configuration.
+    /// Number of earlier configurations. New addresses of DNS names are no new configuration.
     pub(crate) former: Cell<u32>,
     pub(crate) removals: RefCell<Removals>,
 }

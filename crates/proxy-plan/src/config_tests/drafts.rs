@@ -21,8 +21,9 @@ pub(super) struct Draft {
     pub(super) has_named_host: bool,
 }
 
-/// A `tests` block with one test for each route that takes a request: a request, its route and its service,
-/// and the agents that are asked. Routes with secrets in their conditions are named in a comment only.
+/// A `tests` block with one test for each route that matches a request: a request, its route and
+/// service, and the called agents. Routes with secrets in their conditions are named in a comment
+/// only.
 #[must_use]
 pub fn draft_tests(plan: &Plan) -> String {
     let mut drafts: BTreeMap<usize, Draft> = BTreeMap::new();

@@ -14,7 +14,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The first status that is a failure, unless a test expects one.
 const FIRST_FAILURE: u16 = 400;
 
-/// A live test of a plan, ready to be sent.
+/// A live test of a plan, ready to send.
 #[derive(Clone, Debug)]
 pub struct LiveTest {
     /// Name, unique among the tests of the configuration.
@@ -36,8 +36,8 @@ pub struct LiveTest {
     expectations: Vec<Setting<Expectation>>,
 }
 
-/// The live tests of a plan, in file order. A test with a request that no client can send is none: it fails as an
-/// ordinary test.
+/// The live tests of a plan, in file order. A test whose request cannot be sent by a client is
+/// excluded: it fails as an ordinary test.
 #[must_use]
 pub fn live_tests(plan: &Plan) -> Vec<LiveTest> {
     let states = AssumeHealthy::new(plan);
@@ -94,7 +94,8 @@ impl LiveTest {
             .unwrap_or(DEFAULT_TIMEOUT)
     }
 
-    /// The first difference between the expectations and the answer, as the end of a sentence; `None` if they hold.
+    /// The first difference between the expectations and the response, as the end of a sentence;
+    /// `None` if they match.
     #[must_use]
     pub fn difference(&self, answer: &LiveAnswer) -> Option<String> {
         let mut expected = self.expectations.iter();

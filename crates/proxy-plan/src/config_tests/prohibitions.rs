@@ -16,8 +16,8 @@ struct Forbidden<'m> {
     violation: Option<FailedTest>,
 }
 
-/// For each prohibition that a request violates, the first such request; and those that cannot be tried
-/// whole.
+/// For each prohibition, the first request that violates it; and the prohibitions that cannot be
+/// checked completely.
 pub(crate) fn violated_prohibitions(plan: &Plan) -> Vec<FailedTest> {
     let prohibitions = &plan.model().prohibitions;
     if prohibitions.is_empty() {

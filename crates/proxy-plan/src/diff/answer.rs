@@ -30,7 +30,7 @@ pub enum AnsweringService {
     Redirect(Arc<str>),
     /// The route's response of this status.
     Respond(u16),
-    /// None: the proxy refuses the request.
+    /// No route: the proxy refuses the request.
     Refusal {
         /// The status of the refusal.
         status: u16,

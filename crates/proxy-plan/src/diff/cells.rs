@@ -12,14 +12,14 @@ use paths::PathCell;
 use proxy_routing::{PathPattern, Rule};
 use std::collections::HashMap;
 
-/// A plan with the states that it is asked under.
+/// A plan with the target states for its decisions.
 #[derive(Debug)]
 pub(super) struct Side<'p> {
     pub(super) plan: &'p Plan,
     pub(super) states: AssumeHealthy,
 }
 
-/// Indexes of the rules of both plans that one host fulfils.
+/// Indexes of the rules of both plans that match one host.
 #[derive(Clone, Debug)]
 pub(super) struct HostRules {
     pub(super) before: Vec<usize>,

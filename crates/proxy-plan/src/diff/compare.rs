@@ -71,7 +71,7 @@ fn unreachable(before: &Plan, after: &Plan, search: &DiffSearch<'_>) -> Vec<Stri
     if candidates.is_empty() {
         return Vec::new();
     }
-    // Requests for which the same rules compete were not tried.
+    // Requests with equal competing rules were not tried.
     let mut search = DiffSearch::new(before, after);
     search.wanted = Some(candidates.clone());
     search.run();

@@ -22,7 +22,7 @@ pub struct Risk {
     pub change: String,
 }
 
-/// A comparison, as far as risks depend on it.
+/// The parts of a comparison that risks depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compared<'d> {
     pub(super) before: &'d Model,

@@ -31,8 +31,8 @@ pub(super) struct Found {
 /// States of each axis, of which every combination has the same answers.
 type StateSets = Vec<BTreeSet<usize>>;
 
-/// The rows with different answers, joined where they differ in the states of one axis only. An axis with
-/// all its states is left out.
+/// The rows with different answers, joined where they differ in the states of one axis only. An
+/// axis with all its states is omitted.
 pub(super) fn merged_rows(
     axes: &[Axis],
     rows: Vec<Row>,

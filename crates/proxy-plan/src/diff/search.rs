@@ -52,7 +52,7 @@ pub(super) struct DiffSearch<'p> {
     pub(super) hosts: Vec<HostCell>,
     pub(super) found: Vec<Found>,
     pub(super) limits: BTreeSet<DiffLimit>,
-    /// Regexes that took part.
+    /// Regexes that were involved.
     pub(super) regexes: BTreeSet<String>,
     /// Ids of the routes that answered a request before, and after.
     pub(super) answered: [HashSet<String>; 2],
@@ -61,7 +61,7 @@ pub(super) struct DiffSearch<'p> {
     /// By the texts of their conditions.
     partitions: HashMap<Vec<String>, Vec<PathCell>>,
     requests: usize,
-    /// Cells are asked although the same rules compete: for the routes with these ids only.
+    /// IDs of routes whose cells are evaluated even if equal rules compete.
     pub(super) wanted: Option<HashSet<String>>,
 }
 
@@ -224,8 +224,8 @@ impl<'p> DiffSearch<'p> {
     }
 }
 
-/// The axes of the conditions of `rules` on requests of a path, the choices of one state of each that are
-/// tried, and whether these are all.
+/// The axes of the conditions of `rules` on requests of a path, the tried choices of one state of
+/// each, and whether they are complete.
 pub(super) fn choices<'r>(
     path: &PathCell,
     rules: impl Iterator<Item = &'r Rule>,
@@ -364,7 +364,7 @@ struct ListenerKey<'p> {
     default: Option<RouteKey<'p>>,
 }
 
-/// The key of a listener; `None` if its requests must be asked.
+/// The key of a listener; `None` if its requests must be evaluated.
 fn listener_key<'p>(side: &Side<'p>, index: usize) -> Option<ListenerKey<'p>> {
     let listener = side.plan.listeners().get(index)?;
     let default = match listener.default_route {

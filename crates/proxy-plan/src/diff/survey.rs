@@ -28,7 +28,7 @@ pub(crate) struct Surveyed<'a> {
 pub(crate) struct SurveyLimits {
     /// Limits that were reached.
     pub(crate) reached: BTreeSet<DiffLimit>,
-    /// Regexes of which only a sample of paths was tried.
+    /// Regexes for which only a sample of paths was tried.
     pub(crate) regexes: BTreeSet<String>,
 }
 

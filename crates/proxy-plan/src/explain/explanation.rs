@@ -31,7 +31,7 @@ pub struct Explanation {
     pub listener: Option<Named>,
     /// The matching route, if any.
     pub winner: Option<Winner>,
-    /// The agents that are asked about the request, in their order.
+    /// The agents called for the request, in order.
     pub agents: Vec<Named>,
     /// The service that answers.
     pub answerer: Handler,

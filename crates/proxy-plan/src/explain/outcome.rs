@@ -41,7 +41,7 @@ pub enum Handler {
         /// Length of its body in bytes.
         body_bytes: usize,
     },
-    /// None: the request is refused.
+    /// The request is refused.
     Nobody {
         /// The problem.
         problem: Problem,
@@ -55,7 +55,7 @@ pub enum Handler {
 /// A target of the upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its address; its name while that has none.
+    /// Its address; its DNS name while unresolved.
     pub address: String,
     /// The name that the address is resolved from, if it is.
     pub name: Option<String>,
@@ -155,8 +155,8 @@ impl Plan {
         })
     }
 
-    /// The nearest route of a request that none matches, for the error log: the route, and its first
-    /// condition that does not hold. The request's own values are left out, since its record has them.
+    /// The nearest route of an unmatched request, for the error log: the route, and its first
+    /// failed condition. The request's own values are omitted, since its record has them.
     #[must_use]
     pub fn near_miss(&self, head: &RequestHead<'_>) -> Option<String> {
         let (seen, _) = self.see(head).ok()?;

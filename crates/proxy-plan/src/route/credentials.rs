@@ -41,7 +41,7 @@ impl CredentialsPlan {
         }
     }
 
-    /// Returns true if the request has nothing where credentials belong.
+    /// Returns true if the request has no credentials.
     pub(crate) fn are_missing(&self, headers: &HeaderMap) -> bool {
         match self {
             Self::Basic(_) => !headers.contains_key(AUTHORIZATION),

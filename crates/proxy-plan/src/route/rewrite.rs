@@ -9,7 +9,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewritePlan {
     path: PathRewrite,
-    /// From the upstream's path to the client's; `None` if that is not known.
+    /// From the upstream's path to the client's; `None` if it is not invertible.
     pub inverse: Option<PrefixReplacement>,
     /// `Location` is written back.
     pub location: bool,
@@ -70,7 +70,7 @@ impl RewritePlan {
         }
     }
 
-    /// The target for the upstream; `None` if it stays as the client sent it.
+    /// The target for the upstream; `None` if it is unchanged.
     #[must_use]
     pub fn target(&self, target: &PathAndQuery) -> Option<PathAndQuery> {
         let path = self.path(target.path())?;

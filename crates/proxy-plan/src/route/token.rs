@@ -37,7 +37,7 @@ pub enum TokenKeys {
     Fixed(Arc<JwtKeys>),
     /// Keys of the issuer.
     Remote(KeySetPlan),
-    /// None: the model has no upstream for them.
+    /// No keys: the model has no upstream for them.
     Absent,
 }
 
@@ -238,7 +238,8 @@ impl TokenPlan {
 }
 
 impl TokenKeys {
-    /// The keys now; `None` before the first fetch, and after the last keys have become too old.
+    /// The current keys; `None` before the first fetch, and after the last keys have become too
+    /// old.
     #[must_use]
     pub fn current(&self) -> Option<Arc<JwtKeys>> {
         match self {

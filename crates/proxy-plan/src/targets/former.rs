@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Maximum number of targets with a remembered state.
+/// Maximum number of targets with a stored state.
 const MAX_FORMER_TARGETS: usize = 1_024;
 
 /// States of targets that the active plan no longer has, kept for a later plan or look-up that has
@@ -36,7 +36,7 @@ impl<K: Eq + Hash> FormerTargets<K> {
         Some(Arc::clone(state))
     }
 
-    /// Forgets the targets that are active again, and remembers those that were `removed`.
+    /// Drops the targets that are active again, and stores the `removed` ones.
     pub(crate) fn replace(
         &mut self,
         is_active: impl Fn(&K) -> bool,

@@ -16,7 +16,7 @@ pub struct KeySetPlan {
     pub upstream: usize,
 }
 
-/// Identity of a key set across plans: keys are kept while nothing that vouches for them changes.
+/// Identity of a key set across plans: keys are kept while their source is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeySetIdentity {
     /// The URL.

@@ -1,7 +1,7 @@
 //! Configurations that arrive while the process runs, from a control plane.
 //!
-//! The client of the control plane has a thread of its own. The control loop takes one delivery after
-//! the other and applies it as a reload; workers see the new plan only.
+//! The client of the control plane has a separate thread. The control loop applies deliveries one
+//! by one as reloads; workers only see the new plan.
 
 use crate::config::live_tests::LiveTests;
 use crate::observe::events::ANSWER;
@@ -33,7 +33,8 @@ pub struct BundleFiles {
     pub check: BundleCheck,
 }
 
-/// A check that the files of a bundle are as they were delivered; the reason names one that is not.
+/// A check that the files of a bundle are unchanged since delivery; the reason names one that is
+/// not.
 #[derive(Clone)]
 pub struct BundleCheck(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
 
@@ -56,7 +57,7 @@ pub struct Deliveries {
 pub(crate) struct Pending {
     /// `None` for the node's own configuration without a bundle.
     pub(crate) delivery: Option<Delivery>,
-    /// True if the live tests are sent to a server of their own first.
+    /// True if the live tests are first sent to a separate server.
     pub(crate) is_rehearsed: bool,
     pub(crate) answer: oneshot::Sender<Result<LiveTests, Vec<String>>>,
 }
@@ -102,8 +103,8 @@ impl Deliveries {
         (Self { sender, registry }, Inbox(receiver))
     }
 
-    /// Applies a bundle completely, or changes nothing; `None` applies the node's own configuration. Returns the live
-    /// tests of the configuration.
+    /// Applies a bundle completely, or changes nothing; `None` applies the node's own
+    /// configuration. Returns the live tests of the configuration.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! The live tests of a configuration, sent to the listeners of this process after a switch.
 //!
-//! They are sent like the requests of any client, from this machine: agents are asked, and a request takes a token of
-//! each rate limit that applies to it. The address that limits by client see is the machine's own, so no client pays
-//! for them.
+//! They are sent like any client's requests, from this machine: agents are called, and each
+//! applicable rate limit is charged a token. Per-client limits see the machine's own address, so no
+//! client is charged.
 
 use crate::runtime::system_clock;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, USER_AGENT};
@@ -15,13 +15,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// Longest time of all live tests of a switch together.
+/// Maximum time of all live tests of a switch together.
 const MAX_TIME: Duration = Duration::from_secs(30);
-/// Before a test that failed is sent once more: one lost packet must not stop a rollout.
+/// Delay before a failed test is sent once more: one lost packet must not stop a rollout.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 /// Most requests of one test, one for each of several targets.
 const MAX_REPETITIONS: usize = 8;
-/// Part of the time of all tests after which each is sent once.
+/// Part of the time of all tests after which each is sent only once.
 const MAX_REPEATING_TIME: Duration = Duration::from_secs(15);
 const AGENT: &str = "proxyd-live-test";
 const TOO_MANY_REQUESTS: u16 = 429;
@@ -36,7 +36,7 @@ struct BoundTest {
     socket: ListenerSocket,
     has_tls: bool,
     proxy_header: bool,
-    /// Requests that are sent, one after the other; 1 or more.
+    /// Number of sequential requests; at least 1.
     times: usize,
 }
 
@@ -95,8 +95,8 @@ impl LiveTests {
 }
 
 impl BoundTest {
-    /// The difference between the expectations and the first answer that has one. Further requests may be refused by
-    /// a rate limit, and end at `repeat_until`.
+    /// The difference between the expectations and the first response that has one. Further
+    /// requests may be refused by a rate limit, and end at `repeat_until`.
     async fn differences(&self, now: fn() -> Duration, repeat_until: Duration) -> Option<String> {
         for number in 0..self.times {
             if number > 0 && repeat_until <= now() {

@@ -37,7 +37,8 @@ impl KnownHeaders {
     pub(crate) const TRANSFER_ENCODING: u16 = 1 << 5;
     pub(crate) const EXPECT: u16 = 1 << 6;
     pub(crate) const HTTP2_SETTINGS: u16 = 1 << 7;
-    /// A name on the list of forwarding claims, or one of them with another sign in place of `-`.
+    /// A name on the list of forwarding claims, or a variant with another character in place of
+    /// `-`.
     pub(crate) const FORWARDING: u16 = 1 << 8;
     pub(crate) const CORRELATION_ID: u16 = 1 << 9;
     /// `Accept` mentions HTML.

@@ -19,7 +19,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Nothing read of `rest`, to be read into `read`.
+    /// Initially empty, filled from `rest` into `read`.
     pub(super) fn new(read: BodyBuffer, rest: Box<UpstreamBody>) -> Self {
         Self {
             read,
@@ -49,7 +49,8 @@ impl Held {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
                         if self.read.push(&data, cx.waker()).is_err() {
-                            // The client gets the bytes read so far, and the rest as it arrives.
+                            // The client receives the buffered bytes, and the remainder as it
+                            // arrives.
                             self.read.append(&data);
                             break;
                         }

@@ -22,7 +22,7 @@ pub(super) enum Source {
     File(Box<FileBody>),
     /// Read in advance up to a limit, then the rest.
     Held(Box<Held>),
-    /// Inspected by agents, then the rest that they did not see.
+    /// Inspected by agents, followed by the uninspected remainder.
     Inspected(Box<InspectedBody>),
     /// Compressed while it is sent.
     Compressed(Box<CompressedBody>),
@@ -126,7 +126,7 @@ impl Source {
 }
 
 impl InspectedBody {
-    /// Nothing read of `rest`, to be read into `read`.
+    /// Initially empty, filled from `rest` into `read`.
     pub(super) fn new(read: BodyBuffer, rest: Source) -> Self {
         Self {
             read,

@@ -13,7 +13,8 @@ const OTHER_VALUE: &str = "other";
 const OTHER_METHODS: [&str; 8] = [
     "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "OTHER",
 ];
-/// Values of one field of which every combination is tried; of more, each alone and all together.
+/// Maximum number of values of one field for which all combinations are tried; above it, each alone
+/// and all together.
 const MAX_COMBINED_VALUES: usize = 5;
 
 /// A part of a request that conditions name.
@@ -27,7 +28,7 @@ pub enum Field {
     Query(String),
 }
 
-/// The state of a field, as far as conditions distinguish.
+/// The state of a field, as distinguished by conditions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldState {
     /// The request does not have it.

@@ -13,7 +13,7 @@ pub(in crate::diff) struct HostPartition {
     below: HashMap<String, u32>,
 }
 
-/// Hosts that fulfil the same host conditions of both plans.
+/// Hosts with equal results for the host conditions of both plans.
 #[derive(Clone, Debug)]
 pub struct HostCell {
     /// Its description: a name, `*.` and a name, `any other host`, or `no host`.

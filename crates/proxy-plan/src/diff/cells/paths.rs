@@ -24,7 +24,7 @@ pub(in crate::diff) struct PathPartition {
     id: usize,
 }
 
-/// Paths that fulfil the same path conditions of both plans.
+/// Paths with equal results for the path conditions of both plans.
 #[derive(Clone, Debug)]
 pub struct PathCell {
     /// Description: a path; a path with `/…` for paths below it, including itself unless it has a

@@ -96,7 +96,7 @@ impl RecordedHead {
     }
 }
 
-/// Fields from texts or lists of texts; those that HTTP forbids are left out.
+/// Fields from texts or lists of texts; invalid ones are omitted.
 fn headers(recorded: &serde_json::Map<String, Value>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in recorded {

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Recorded requests in the order of their times. Their text is kept, and heads are read one by one: a million of
-/// them at once would take gigabytes.
+/// Recorded requests in the order of their times. Their text is stored, and heads are parsed one by
+/// one: a million of them at once would take gigabytes.
 #[derive(Debug)]
 pub struct Recording {
     text: Vec<u8>,
@@ -31,7 +31,8 @@ struct Times<'a> {
 }
 
 impl Recording {
-    /// Reads JSON lines; empty ones are left out. A line without a `timestamp` has the time of the one before.
+    /// Parses JSON lines; empty ones are skipped. A line without a `timestamp` has the time of the
+    /// one before.
     #[must_use]
     pub fn new(text: Vec<u8>) -> Self {
         let mut lines = Vec::new();

@@ -43,7 +43,7 @@ pub(super) struct ReplaySide<'p> {
 struct RateRule {
     settings: RateLimitSettings,
     key: RateRuleKey,
-    /// Made for the first request, since most limits of a large configuration see none.
+    /// Created at the first request, since most limits of a large configuration see none.
     buckets: OnceCell<Option<KeyedBuckets>>,
 }
 

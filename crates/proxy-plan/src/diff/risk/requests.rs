@@ -78,7 +78,7 @@ fn is_refusal(answer: &Answer) -> bool {
 /// The guards of the route before that the route after does not have.
 fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> Vec<String> {
     if before.route == after.route {
-        // The settings of a route that stays are compared as such.
+        // The settings of a retained route are compared separately.
         return Vec::new();
     }
     let guards = |model: &Model, answer: &Answer| {
