@@ -46,17 +46,18 @@ use uuid::Uuid;
 const KNOWN_CREDENTIALS: usize = 100_000;
 /// Credentials that have ended and were used lately.
 const ENDED_USES: usize = 10_000;
-/// Configurations and archives that are worked on at once: each may take 200 MiB and a second.
+/// Maximum number of concurrent tasks on configurations and archives: each may take 200 MiB and a
+/// second.
 const HEAVY_TASKS: usize = 2;
-/// Large bodies that are parsed at once: each takes some milliseconds.
+/// Maximum number of large bodies parsed concurrently: each takes some milliseconds.
 const PARSED_BODIES: usize = 2;
 
-/// A write that failed is remembered so long: some may fail while smaller ones still find room.
+/// Time for which a failed write is reported: some writes may fail while smaller ones still fit.
 const WRITE_FAILURE_MEMORY_MILLIS: i64 = 5_000;
 /// The clocks of replicas and of their database differ by less: leases, rates and ends of credentials are shared.
 const MAX_CLOCK_OFFSET: SignedDuration = SignedDuration::from_secs(5);
 
-/// The application. It keeps nothing that a second replica would miss.
+/// The application. It holds no state that a second replica would need.
 #[derive(Debug)]
 pub struct App {
     pub(crate) store: Store,
@@ -75,7 +76,7 @@ pub struct App {
     pub(crate) heavy_places: HeavyPlaces,
     /// True if this replica's clock differs from the database's by more than [`MAX_CLOCK_OFFSET`].
     is_clock_wrong: AtomicBool,
-    /// When the database last took no write of this replica, in milliseconds since 1970.
+    /// Time of the last failed write of this replica, in milliseconds since 1970; 0 for none.
     write_failed_at: AtomicI64,
     uploads: UploadPlaces,
     bodies: BodyPlaces,
@@ -189,7 +190,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`] if the program stops meanwhile.
+    /// [`Error::Stopped`] if the program stops in the meantime.
     pub async fn parse<T: Send + 'static>(
         &self,
         owner: Uuid,
@@ -202,13 +203,13 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyBodies`] if none becomes free in time.
+    /// [`Error::TooManyBodies`] if none is free in time.
     pub async fn body_place(&self, actor: &Actor) -> Result<BodyPlace, Error> {
         self.bodies.take(actor.share_owner(), actor.id()).await
     }
 
-    /// Takes the bytes of a node's report from the budgets of the node and of its organization; nothing of other
-    /// actors.
+    /// Charges the bytes of a node's report to the budgets of the node and of its organization;
+    /// free for other actors.
     ///
     /// # Errors
     ///
@@ -231,7 +232,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyUploads`] if none becomes free in time; [`Error::Refused`] if the actor may make no bundle there.
+    /// [`Error::TooManyUploads`] if none is free in time; [`Error::Refused`] if the actor may
+    /// create no bundle there.
     pub async fn upload_place(
         &self,
         actor: &Actor,
@@ -387,7 +389,7 @@ impl App {
         }
     }
 
-    /// Brings the changes of other replicas; to be called every second.
+    /// Applies the changes of other replicas; call it every second.
     ///
     /// # Errors
     ///
@@ -419,7 +421,7 @@ impl App {
         Ok(found.fault.or(unkeyed))
     }
 
-    /// Ends long polls and live pages, now and later: the program stops.
+    /// Ends long polls and live pages, current and later ones, when the program stops.
     pub fn end_waits(&self) {
         self.changes.close();
         self.orders.close();

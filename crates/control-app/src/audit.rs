@@ -12,7 +12,7 @@ use control_store::{AuditFilter, AuditPage, AuditRecord};
 use control_wire::OrgId;
 use std::sync::Arc;
 
-/// Entries of an export that are in memory at once.
+/// Maximum number of exported entries in memory.
 const CHUNK: i64 = 500;
 
 /// An export on its way: the entries of an organization, oldest first, up to the newest one of its

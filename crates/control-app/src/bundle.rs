@@ -52,7 +52,7 @@ struct Built {
 }
 
 impl App {
-    /// Checks files, and makes a bundle that is signed, or rejected with diagnostics.
+    /// Checks files, and creates a bundle: signed, or rejected with diagnostics.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl App {
         self.insert_bundle(call, validated, &certificates).await
     }
 
-    /// Checks files, and keeps nothing of them.
+    /// Checks files without storing them.
     ///
     /// # Errors
     ///
@@ -190,14 +190,14 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Deletes a bundle that nothing needs, with its archive.
+    /// Deletes an unused bundle, with its archive.
     pub async fn delete_bundle(
         &self,
         call: &Call,
         place: (ProjectId, BundleId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        // No order is made meanwhile.
+        // Excludes concurrent orders.
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
         let is_used = tx.is_bundle_used(found.value.id).await?;
@@ -231,8 +231,8 @@ impl App {
         Ok(tx.commit().await?)
     }
 
-    /// Signs a bundle that was validated, and stores it with the certificates that it names. One that was
-    /// rejected is stored as it is.
+    /// Signs a validated bundle, and stores it with the certificates that it names. A rejected one
+    /// is stored unsigned.
     async fn insert_bundle(
         &self,
         call: &Call,

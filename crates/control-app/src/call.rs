@@ -17,7 +17,7 @@ pub struct Call {
     pub client_ip: Option<IpAddr>,
     /// The browser's name, shortened; empty for other programs.
     pub browser: String,
-    /// The one time of the request, in whole milliseconds.
+    /// The time of the request, in whole milliseconds, used throughout.
     pub now: Timestamp,
     /// The name of the request in answers, logs and the audit log.
     pub correlation_id: String,

@@ -78,7 +78,7 @@ pub enum Error {
     /// A sign-in through an identity provider broke a rule; the log and the connection's administrators have it.
     #[error("sign-in was refused")]
     SsoRefused,
-    /// The provider vouched for a new user, and another user has its address.
+    /// The provider confirmed a new user, and another user has its address.
     #[error("a user with this address exists")]
     SsoEmailTaken,
     /// A task was cancelled because the program stops.

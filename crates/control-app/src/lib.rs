@@ -1,7 +1,7 @@
 //! Commands: authorize, load, decide, store, notify.
 //!
-//! Each handler is a method of [`App`] and reads in that order. The permission is the first line
-//! of the domain's verb, so a handler cannot forget it.
+//! Each handler is a method of [`App`] with these steps. The first line of each domain operation
+//! checks the permission, so a handler cannot omit it.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![expect(
     clippy::missing_errors_doc,

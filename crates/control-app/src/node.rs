@@ -1,4 +1,4 @@
-//! Nodes, as operators see them.
+//! Nodes, for operators.
 
 pub(crate) mod drift;
 pub(crate) mod enrolment_token;

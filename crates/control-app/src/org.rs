@@ -31,7 +31,7 @@ impl App {
         Ok(Versioned::new(org))
     }
 
-    /// The organizations that the actor sees.
+    /// The organizations visible to the actor.
     pub async fn orgs(&self, call: &Call, page: Page) -> Result<Vec<Versioned<Org>>, Error> {
         call.actor.holds(Access::SignedIn)?;
         let mut tx = self.store.read().await?;

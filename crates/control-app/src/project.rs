@@ -33,7 +33,7 @@ impl App {
         Ok(Versioned::new(project))
     }
 
-    /// The projects of an organization; a key that is limited to one sees that one.
+    /// The projects of an organization; a key limited to one lists only that.
     pub async fn projects(
         &self,
         call: &Call,

@@ -37,7 +37,7 @@ const MAX_NAMED: usize = 1_000;
 pub enum NodeSelection {
     /// These.
     Named(Vec<NodeId>),
-    /// Nodes with all of these labels; none: all nodes.
+    /// Nodes with all of these labels; empty selects all nodes.
     Labelled(BTreeMap<String, String>),
 }
 
@@ -63,7 +63,7 @@ pub struct StoredFigures {
     pub batch: StoredSide,
     /// The nodes that they were compared with.
     pub rest: StoredSide,
-    /// The verdict in one sentence; none in batches of earlier releases.
+    /// The verdict in one sentence; `None` in batches of earlier releases.
     #[serde(default)]
     pub verdict: Option<String>,
 }
@@ -77,7 +77,7 @@ pub struct StoredSide {
     pub requests: u64,
     /// The trimmed mean of 5xx in thousandths of a node's requests.
     pub error_permille: i64,
-    /// The trimmed mean of the nodes' 99th percentiles of latency; none without requests.
+    /// The trimmed mean of the nodes' 99th percentiles of latency; `None` without requests.
     pub p99_ms: Option<i64>,
     /// The trimmed mean of a node's CPU; 100 is one core.
     pub cpu_percent: Option<f64>,
@@ -257,7 +257,7 @@ impl App {
         })
     }
 
-    /// The bundle and the nodes of a rollout, and how far each is.
+    /// The bundle and the nodes of a rollout, with their progress.
     pub async fn rollout_nodes(
         &self,
         call: &Call,

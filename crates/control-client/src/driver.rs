@@ -50,7 +50,7 @@ pub struct Client {
     good: Option<Started>,
     /// True if the bundle in force was tried out and not confirmed yet.
     is_on_trial: bool,
-    /// The files of the bundle in force; none for a node without a disk.
+    /// The files of the bundle in force; `None` for a node without a disk.
     active_files: Option<UnpackedFiles>,
     /// The version of them in the last report.
     last_alteration: Option<String>,

@@ -25,7 +25,7 @@ pub enum Access {
     FreshSession,
     /// Administrator of the whole installation.
     InstanceAdmin,
-    /// The bearer of an enrolment token, and actors that could make one.
+    /// The bearer of an enrolment token, and actors that may create one.
     Enrolment,
     /// The node itself, by its key or its token.
     OwnNode,
@@ -39,7 +39,7 @@ pub enum Access {
         scope: ScopeRule,
         /// The least role that a user needs.
         role: Role,
-        /// True if a user needs a fresh sign-in; keys have none.
+        /// True if a user needs a recent sign-in; keys have none.
         fresh: bool,
     },
 }
@@ -56,15 +56,15 @@ pub enum ScopeRule {
 }
 
 impl Access {
-    /// Sees the organization and its projects.
+    /// Reads the organization and its projects.
     pub const READ_ORG: Self = Self::member(ScopeRule::Any, Role::Reader);
     /// Creates and renames projects.
     pub const WRITE_PROJECTS: Self = Self::member(ScopeRule::Unlimited, Role::Operator);
-    /// Sees members, invitations and the audit log, renames the organization, sets policies.
+    /// Reads members, invitations and the audit log, renames the organization, sets policies.
     pub const ADMINISTER: Self = Self::member(ScopeRule::Unlimited, Role::Admin);
     /// Changes members, signing keys and single sign-on, deletes projects and the organization.
     pub const CONTROL: Self = Self::fresh(ScopeRule::Unlimited, Role::Admin);
-    /// Sees nodes and enrolment tokens.
+    /// Reads nodes and enrolment tokens.
     pub const READ_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesRead), Role::Reader);
     /// Admits, labels and deletes nodes.
     pub const WRITE_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesWrite), Role::Operator);

@@ -37,7 +37,7 @@ named! {
         Reject = "be rejected",
         /// The organization's key signs its digest.
         Sign = "be signed",
-        /// An operator takes it back.
+        /// An operator revokes it.
         Revoke = "be revoked",
         /// A node is ordered to run it.
         Assign = "be assigned",
@@ -84,7 +84,7 @@ pub struct Bundle {
     pub name: Name,
     /// Its state.
     pub state: BundleState,
-    /// Its bytes; none if it was rejected.
+    /// Its bytes; `None` if it was rejected.
     pub archive: Option<BundleArchive>,
     /// `None` unless it was signed.
     pub signature: Option<BundleSignature>,

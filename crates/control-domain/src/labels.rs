@@ -38,7 +38,7 @@ impl Labels {
         Ok(Self(pairs))
     }
 
-    /// The labels with changes: a value is set, `None` removes (RFC 7386).
+    /// The labels with changes applied: a value is set, `None` removes (RFC 7386).
     ///
     /// # Errors
     ///

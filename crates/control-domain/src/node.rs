@@ -114,7 +114,7 @@ pub struct NodeReport {
     pub status: NodeStatus,
     /// Counters of requests.
     pub traffic: Option<Traffic>,
-    /// Two processes with its identity, if there ever were.
+    /// Two processes with its identity, if detected.
     pub duplicate: Option<DuplicateNode>,
 }
 

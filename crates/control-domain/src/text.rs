@@ -32,7 +32,7 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
-    /// A name as the database keeps it.
+    /// A name read from the database, not validated.
     pub fn stored(text: String) -> Self {
         Self(text)
     }
@@ -60,7 +60,7 @@ impl Email {
         Ok(Self(text.to_lowercase()))
     }
 
-    /// An address as the database keeps it.
+    /// An address read from the database, not validated.
     pub fn stored(text: String) -> Self {
         Self(text)
     }

@@ -46,7 +46,7 @@ fn bundle(state: BundleState) -> Bundle {
     }
 }
 
-/// The verb of an event; an assignment leaves the bundle as it is.
+/// The operation of an event; an assignment does not change the bundle.
 fn apply(bundle: Bundle, event: BundleEvent, actor: &Actor) -> Result<Bundle, Refusal> {
     let archive = BundleArchive {
         digest: "digest".to_owned(),

@@ -1,4 +1,4 @@
-//! The lives of nodes, enrolment tokens and signing keys: every state and every event.
+//! State machines of nodes, enrolment tokens and signing keys: every state and every event.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use control_auth::SigningPair;
@@ -212,7 +212,7 @@ fn an_enrolment_token_moves_as_the_table_says() {
         assert_eq!(token.state(NOW), state);
         let next = |event| next_state(ENROLMENT_TOKEN_TRANSITIONS, state, event);
         let accepted = token.accept(NOW).is_ok();
-        // One that is used up repeats answers that were lost.
+        // A used-up one repeats lost responses.
         let admits = [EnrolmentTokenState::Active, EnrolmentTokenState::UsedUp];
         assert_eq!(accepted, admits.contains(&state));
         let used = EnrolmentToken {

@@ -145,7 +145,7 @@ fn sides() -> impl Strategy<Value = (Vec<Word>, Vec<Word>)> {
     (0_u8..4).prop_flat_map(move |figure| (nodes(figure, 1..6), nodes(figure, 3..12)))
 }
 
-/// Without the node, and with the word of each other node in its place.
+/// Without the node, and with each other node's report in its place.
 fn without(others: &[Word]) -> impl Iterator<Item = Vec<Word>> {
     let copies = others
         .iter()

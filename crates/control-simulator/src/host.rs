@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) active: Vec<ArcSwap<Option<BundleId>>>,
     /// The place of each node in the order of identifiers, by its number.
     pub(crate) positions: Vec<AtomicUsize>,
-    /// The bundle under which each node has stopped; none while it moves.
+    /// The bundle under which each node has stopped; `None` while it moves.
     pub(crate) frozen: Vec<ArcSwap<Option<BundleId>>>,
     pub(crate) revived: Notify,
 }

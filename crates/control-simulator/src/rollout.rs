@@ -29,7 +29,7 @@ pub struct Pace {
 /// A bundle on its way to the nodes of a group.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The group; none for all nodes.
+    /// The group; `None` for all nodes.
     pub group: Option<usize>,
     /// The bundle.
     pub bundle: String,

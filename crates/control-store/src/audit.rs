@@ -28,14 +28,14 @@ pub struct AuditVerification {
     pub entries: i64,
     /// The number of entries that are archived, and deleted here.
     pub archived: i64,
-    /// The first entry with an HMAC; none if no entry has one.
+    /// The first entry with an HMAC; `None` without any.
     pub keyed_from: Option<i64>,
     /// The link of the newest entry: a note of it elsewhere proves later that the log was not cut there.
     pub head: String,
 }
 
 impl AuditVerification {
-    /// Returns true if the log is as it was written, as far as a key can prove it.
+    /// Returns true if the log is unchanged, as far as a key can prove it.
     pub fn is_whole(&self) -> bool {
         self.fault.is_none() && (self.entries == 0 || self.keyed_from.is_some())
     }
@@ -115,7 +115,7 @@ impl Transaction {
                 Ok(chain) => self.verify_after(chain, key).await?,
                 Err(first) => self.unproven_archive(first).await?,
             };
-            // Entries that were archived meanwhile seem to be missing.
+            // Entries archived concurrently seem to be missing.
             if found.fault.is_none() || archives == self.audit_archives().await? {
                 return Ok(found);
             }

@@ -67,7 +67,7 @@ pub struct RolloutFilter {
 pub struct StoredBatch {
     /// The batch.
     pub batch: Batch,
-    /// Its nodes; none before it ended.
+    /// Its nodes; `None` before it ended.
     pub nodes: Option<i64>,
     /// Nodes that ran the bundle.
     pub ready: Option<i64>,

@@ -11,7 +11,7 @@ pub trait UpstreamStates {
     where
         Self: 's;
 
-    /// The state of the targets of `upstream`; none for an upstream that is not known.
+    /// The state of the targets of `upstream`; `None` for an upstream that is not known.
     fn balancer<'s>(&'s self, upstream: &'s UpstreamPlan) -> Option<Self::Balancer<'s>>;
 
     /// Random bits, new for each call.

@@ -141,7 +141,7 @@ impl FakeAgent {
         self.events.wait_for(count)
     }
 
-    /// Number of connections so far.
+    /// Number of connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.streams.len()

@@ -62,7 +62,7 @@ impl<T> Journal<T> {
         self.0.changed.notify_all();
     }
 
-    /// Number of entries so far.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.state().entries.len()

@@ -106,7 +106,7 @@ impl Upstream {
         requests.pop().expect("there is one")
     }
 
-    /// Number of connections accepted so far.
+    /// Number of connections accepted.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.streams.len()

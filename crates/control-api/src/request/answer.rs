@@ -71,7 +71,7 @@ fn keep_apart(headers: &mut HeaderMap) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
 }
 
-/// The failure that is to be written; none if the response has a body of its own, JSON or a page.
+/// The failure that is to be written; `None` if the response has a body of its own, JSON or a page.
 fn problem_of(response: &mut Response) -> Option<Problem> {
     let known = response.extensions_mut().remove::<Problem>();
     let status = response.status();

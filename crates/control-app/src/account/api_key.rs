@@ -12,9 +12,9 @@ use control_wire::{ApiKeyId, OrgId, ProjectId};
 /// Scope of API keys in a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApiKeyPlace {
-    /// The organization; if absent, the project's, or the only one that the actor sees.
+    /// The organization; if absent, the project's, or the only one visible to the actor.
     pub org: Option<OrgId>,
-    /// The project; if absent, the only one that the actor sees, or the whole organization.
+    /// The project; if absent, the only one visible to the actor, or the whole organization.
     pub project: Option<ProjectId>,
 }
 

@@ -21,8 +21,8 @@ pub enum Presented<'a> {
     NodeKey(&'a str),
     /// The session cookie.
     Session(&'a str),
-    /// The session cookie with a request that only keeps a page live: it does not count as use of the session, else
-    /// a forgotten tab would never end.
+    /// The session cookie of a request that only keeps a page live: it does not extend the session,
+    /// or an open tab would never expire.
     LiveSession(&'a str),
 }
 

@@ -14,9 +14,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-/// The entry is written within this time: at once, the next request of the same client would be a little slower.
+/// Maximum delay of the entry: written at once, it would slow down the next request of the client
+/// measurably.
 const MAX_DELAY: Duration = Duration::from_secs(2);
-/// A refused sign-in of one account and reason is noted so often, by each replica.
+/// Interval of records for refused sign-ins of one account and reason, per replica.
 const INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
 impl App {

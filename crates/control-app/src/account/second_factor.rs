@@ -25,7 +25,7 @@ pub struct SecondFactor {
     pub recovery_codes_left: i64,
 }
 
-/// A secret that does not count yet, as an authenticator app takes it.
+/// An unconfirmed secret, in the format of authenticator apps.
 #[derive(Debug)]
 pub struct TotpSetup {
     /// The secret in Base32, for apps without a camera.

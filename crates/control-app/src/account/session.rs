@@ -19,11 +19,11 @@ pub struct NewSession {
     pub session: Session,
     /// Its secret.
     pub secret: Secret,
-    /// The secret by which the browser is known from now on; none if it was known before.
+    /// The new secret that identifies the browser; `None` if it was known before.
     pub browser: Option<Secret>,
 }
 
-/// A session as its user sees it.
+/// A session as shown to its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
     /// The session.

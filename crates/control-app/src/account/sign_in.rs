@@ -1,4 +1,4 @@
-//! Sign-in by a password, and by a second factor where the user has one.
+//! Sign-in by a password, and by a second factor if the user has one.
 //!
 //! Unknown users, and users without a password, cost the same work and get the same answer. Wrong passwords and codes
 //! are counted by account for browsers that never signed in, and by browser for those that did: a flood of them from
@@ -22,7 +22,7 @@ use serde_json::json;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Wrong passwords and codes: ten at once, and one a minute from then on.
+/// Wrong passwords and codes: ten at once, then one a minute.
 const TRIES: Rate = Rate {
     per_minute: 1,
     burst: 10,
@@ -260,7 +260,7 @@ impl App {
             self.note_refusal(visit, Some(&user), "second factor");
             return Err(Error::WrongSignIn);
         }
-        // Of two codes at once for one sign-in, one finds it spent.
+        // Of two concurrent codes for one sign-in, one fails.
         let spent = tx.spend_pending_sign_in(pending.id).await;
         spent.map_err(|_| Error::Unauthenticated)?;
         // One for the password, one for the code.
@@ -308,7 +308,8 @@ impl App {
         self.commit_for_user(tx, &call, event).await
     }
 
-    /// Counts a try before anything is compared: tries at once are as many as tries in a row.
+    /// Counts an attempt before anything is compared, so that concurrent attempts count like
+    /// sequential ones.
     async fn count_try(
         &self,
         visit: &Visit,

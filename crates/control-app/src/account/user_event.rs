@@ -1,4 +1,4 @@
-//! Entries of the audit log about a user: each organization of the user sees them.
+//! Entries of the audit log about a user, visible to each of the user's organizations.
 
 use crate::app::App;
 use crate::app::audit_event::AuditEvent;

@@ -26,7 +26,7 @@ pub enum Wake {
     Changed,
     /// No change within the timeout.
     TimedOut,
-    /// The program stops: answer at once.
+    /// The program stops: respond at once.
     Closed,
 }
 
@@ -35,7 +35,7 @@ pub enum Wake {
 pub struct Waiter(watch::Receiver<Head>);
 
 impl Changes {
-    /// Sees every change from now on, also those before the first wait.
+    /// Receives every change from now on, also ones before the first wait.
     pub fn subscribe(&self) -> Waiter {
         Waiter(self.0.subscribe())
     }

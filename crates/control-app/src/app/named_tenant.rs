@@ -39,7 +39,7 @@ impl App {
         }
         let is_seen = match self.tenant_named(named).await? {
             Some(tenant) => actor.reaches(tenant),
-            // A field or a parameter may name it: a user without organizations sees none.
+            // A field or a parameter may name it: no organization is visible to a user without any.
             None => !actor.orgs().is_empty(),
         };
         Err(if is_seen { refusal } else { Refusal::NotFound }.into())

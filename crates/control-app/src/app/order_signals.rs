@@ -46,7 +46,7 @@ impl Default for OrderSignals {
 }
 
 impl OrderSignals {
-    /// Sees every order to `node` from now on.
+    /// Receives every order to `node` from now on.
     pub(crate) fn subscribe(&self, node: NodeId) -> Result<OrderWaiter<'_>, Error> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| Error::TooManyWaiters)?;

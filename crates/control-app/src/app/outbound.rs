@@ -70,7 +70,7 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    /// A client that trusts the roots of this machine.
+    /// A client with the root certificates of this machine.
     pub(crate) fn new(addresses: PrivateAddresses) -> Result<Self, OutboundError> {
         let tls = ClientTlsSettings {
             sni: None,
@@ -185,7 +185,8 @@ pub(crate) fn is_refused(url: &WebUrl, addresses: PrivateAddresses) -> bool {
     }
 }
 
-/// The resolver's own refusal and the kind of a failed handshake lie among the sources of the error.
+/// The resolver's own refusal and the kind of a failed handshake are among the sources of the
+/// error.
 fn reason(error: &reqwest::Error) -> OutboundError {
     let mut is_tls = false;
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// Comparisons at once for browsers that are not known.
+/// Maximum number of concurrent comparisons for unknown browsers.
 const STRANGERS: usize = 2;
 /// Permits for signed-in users and known browsers: a flood of other clients does not delay them.
 const KNOWN: usize = 2;
-/// Requests that wait for a place; more are refused at once.
+/// Maximum number of requests waiting for a place; further ones are refused at once.
 const MAX_WAITING: usize = 64;
 /// The longest wait for a place.
 const MAX_WAIT: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ impl PasswordPlaces {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManySignIns`] if too many wait, or none becomes free in ten seconds.
+    /// [`Error::TooManySignIns`] if too many wait, or none is free in ten seconds.
     pub(crate) async fn take(&self, owner: PasswordOwner) -> Result<SemaphorePermit<'_>, Error> {
         let places = match owner {
             PasswordOwner::Stranger => &self.strangers,

@@ -1,4 +1,5 @@
-//! Places for work that takes long or much memory: few at once, and only some of them for one owner.
+//! Places for work with high cost in time or memory: few at once, and only some of them for one
+//! owner.
 
 mod body;
 mod fair;

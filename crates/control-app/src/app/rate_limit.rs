@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::Mutex;
 
-/// Tokens that a replica takes at once.
+/// Number of tokens that a replica takes at once.
 const GROUP: i64 = 10;
 /// A held group is good for this long; a node's heartbeats then cost a write in five minutes.
 const GROUP_LIFETIME_MICROS: i64 = 600 * 1_000_000;
-/// Buckets in memory; beyond that the least used ones go, and lose their group.
+/// Maximum number of buckets in memory; beyond it the least used ones are dropped, with their
+/// group.
 const MAX_BUCKETS: usize = 100_000;
 
 /// Result of a rate limit for one request, with the state of its bucket.
@@ -29,7 +30,7 @@ pub struct Allowance {
     pub admitted: bool,
     /// Tokens of a full bucket.
     pub limit: i64,
-    /// Tokens that are left.
+    /// Number of remaining tokens.
     pub remaining: i64,
     /// Time when the bucket is full again.
     pub full_at: Timestamp,
@@ -88,7 +89,8 @@ impl RateLimiter {
         Ok(held.allowance(true, rate, now))
     }
 
-    /// Returns true if the bucket is known to be empty; takes nothing and asks no database.
+    /// Returns true if the bucket is known to be empty, without taking a token or querying the
+    /// database.
     pub(crate) fn is_empty(&self, name: &str, rate: Rate, now: Timestamp) -> bool {
         let held = self.0.get(name);
         held.is_some_and(|held| held.is_empty(rate, now.as_microsecond()))

@@ -162,7 +162,7 @@ mod tests {
         (NodeId(Uuid::from_u128(number)), OrgId(Uuid::from_u128(1)))
     }
 
-    /// The owner of the empty bucket and the seconds to wait; `None` if the report passes.
+    /// The owner of the empty bucket and the seconds to wait; `None` if the report is admitted.
     fn refused(
         budget: &ReportBudget,
         node: (NodeId, OrgId),

@@ -27,8 +27,8 @@ use turns::Turns;
 
 /// Writes of one transaction.
 const MAX_GROUP: usize = 256;
-/// Writes that are moved to the turns at once. Those that wait are bounded by the requests in flight, which are bounded
-/// by connections: a bound of their number would let one organization fill it.
+/// Number of writes moved to the rotation at once. Waiting ones are bounded by the requests in
+/// flight, and those by connections: a bound on their number could be filled by one organization.
 const MAX_RECEIVED: usize = 4_096;
 
 /// The way to the task that writes. The task begins with the first write.
@@ -222,7 +222,7 @@ async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting
     }
 }
 
-/// The heartbeat, if nothing of it was written.
+/// The heartbeat, if none of it was written.
 fn sign_of_life(
     one: &Waiting,
     written: &Written,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 /// The row of the chain's key, sealed like all secrets, so that a new master key re-seals it.
 const AUDIT_KEY: SecretId = SecretId(Uuid::from_u128(1));
-/// A credential that has ended is noted so often, by each replica.
+/// Interval of records for uses of an ended credential, per replica.
 const REFUSAL_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
 /// A credential that was presented and has ended.
@@ -50,7 +50,7 @@ impl App {
         Ok(tx.append_audit(&entry, &key).await?)
     }
 
-    /// The key of the chain, made with the first entry that has one.
+    /// The key of the chain, created with the first keyed entry.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl App {
     }
 }
 
-/// The name of the actor at this moment: names change, and deleted values have none.
+/// The current name of the actor: names change, and deleted values have none.
 async fn actor_name(tx: &mut Transaction, actor: &Actor) -> Result<String, Error> {
     Ok(match actor {
         Actor::System => "controld".to_owned(),

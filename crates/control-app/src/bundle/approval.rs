@@ -1,4 +1,5 @@
-//! A project's policy for a bundle that its nodes shall run: refused, to be approved by a second person, or free.
+//! Decision of a project's policy on a bundle for its nodes: refused, approval by a second person
+//! required, or free.
 
 use crate::app::App;
 use crate::bundle::find;
@@ -12,7 +13,7 @@ use jiff::Timestamp;
 use proxy_config::DiagnosticCode;
 use std::collections::BTreeSet;
 
-/// Different bundles that a new one is compared with; nodes that run more of them make a change risky.
+/// Maximum number of bundles to compare a new one with; if nodes run more, a change is risky.
 pub(crate) const MAX_BASES: u8 = 4;
 
 /// Need for approval of a change, with the rule that decided it.
@@ -24,8 +25,8 @@ pub(crate) struct Approval {
 }
 
 impl App {
-    /// Judges a change of nodes that are ordered to run `bases` now; to be called while no transaction is open, for
-    /// archives may be read.
+    /// Judges a change of nodes that are ordered to run `bases`; call it without an open
+    /// transaction, because archives may be read.
     pub(crate) async fn judge(
         &self,
         project: ProjectId,
@@ -64,7 +65,7 @@ impl App {
         Ok(false)
     }
 
-    /// A bundle that cannot be read or compared makes a change risky.
+    /// A bundle that is unreadable or not comparable makes a change risky.
     async fn is_risky(
         &self,
         project: ProjectId,
@@ -88,7 +89,8 @@ impl App {
 }
 
 impl Approval {
-    /// In the transaction of the change, which has locked the audit log: the policy must be the one that was judged by.
+    /// Checks, in the transaction of the change, which has locked the audit log, that the policy is
+    /// unchanged since the judgement.
     pub(crate) async fn hold(self, tx: &mut Transaction) -> Result<bool, Error> {
         let found = tx.project(self.project).await?.ok_or(Refusal::NotFound)?;
         if found.value.policy.rules.approve != self.rule {

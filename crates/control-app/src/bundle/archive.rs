@@ -35,13 +35,13 @@ pub struct Verification {
     pub archive: BundleArchive,
     /// Its signature.
     pub signature: BundleSignature,
-    /// The key that signed: one that was deactivated proves nothing from then on.
+    /// The signing key; a deactivated one is no proof any more.
     pub signing_key: SigningKey,
     /// True if the stored bytes have the digest.
     pub digest_matches: bool,
     /// True if the signature is of the digest, by that key.
     pub signature_matches: bool,
-    /// Error of unpacking; none if every file matches the manifest.
+    /// Error of unpacking; `None` if every file matches the manifest.
     pub fault: Option<String>,
 }
 
@@ -52,8 +52,8 @@ impl fmt::Debug for Archive {
 }
 
 impl Verification {
-    /// Returns true if nothing was found to be wrong. A signature by a deactivated key proves
-    /// nothing: the key may have leaked.
+    /// Returns true if no fault was found. A signature by a deactivated key is no proof: the key
+    /// may have leaked.
     pub fn is_valid(&self) -> bool {
         let is_trusted = self.signing_key.deactivated_at.is_none();
         is_trusted && self.digest_matches && self.signature_matches && self.fault.is_none()
@@ -170,8 +170,9 @@ impl App {
         }
     }
 
-    /// Compares the contents of two bundles; `None` if the checks of this version refuse one of them. Both are read and
-    /// unpacked in one place for heavy work: comparisons that wait hold nothing.
+    /// Compares the contents of two bundles; `None` if the checks of this version refuse one of
+    /// them. Both are read and unpacked within one place for heavy work: waiting comparisons hold
+    /// no resources.
     pub(crate) async fn compare_contents<T: Send + 'static>(
         &self,
         (before, after): (&Bundle, &Bundle),

@@ -63,8 +63,8 @@ impl App {
         Ok(tx.ended_signing_keys(org, ENDED_KEYS).await?)
     }
 
-    /// Lets the key that waits sign from now on, or a new one if none waits. The key before still
-    /// verifies.
+    /// Activates the standby key for signing, or a new one without a standby key. The former key
+    /// still verifies.
     pub async fn rotate_signing_key(
         &self,
         call: &Call,
@@ -111,7 +111,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// The first key of an organization; it signs at once.
+    /// The first key of an organization, active at once.
     pub(crate) async fn first_signing_key(
         &self,
         tx: &mut Transaction,
@@ -141,7 +141,7 @@ impl App {
         Ok((key, pair))
     }
 
-    /// A new key that the active one signs for: nodes that pin that one may trust it.
+    /// A new key endorsed by the active one: nodes that pin the active one may trust it.
     async fn standby_key(
         &self,
         tx: &mut Transaction,

@@ -15,7 +15,7 @@ pub struct Visit {
     pub browser: String,
     /// The secret of a browser that signed in before, as its cookie has it.
     pub known_browser: Option<Secret>,
-    /// The one time of the request, in whole milliseconds.
+    /// The time of the request, in whole milliseconds, used throughout.
     pub now: Timestamp,
     /// The name of the request in answers, logs and the audit log.
     pub correlation_id: String,

@@ -220,7 +220,7 @@ fn upstream(upstream: &Upstream) -> Result<KdlNode, Refusal> {
 
 fn target(Target { address, weight }: &Target) -> KdlNode {
     let mut target = value(upstreams::TARGET.name(), address.as_str());
-    // The proxy's own default is left out.
+    // The proxy's own default is omitted.
     if *weight != 1 {
         let weight = KdlValue::Integer(i128::from(*weight));
         let weight = value(upstreams::WEIGHT.name(), weight);

@@ -91,7 +91,7 @@ pub struct SettingChange {
     pub before: Vec<Value>,
     /// The values after.
     pub after: Vec<Value>,
-    /// Ids of the routes with requests that it applies to; empty where it applies to all or to none.
+    /// IDs of the routes whose requests it applies to; empty if it applies to all or to none.
     pub routes: Vec<String>,
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> boo
     !compare(before, after).risks.is_empty()
 }
 
-/// The plan of a configuration that serves nothing.
+/// The plan of a configuration without routes.
 pub(super) fn plan(model: &Model) -> Plan {
     Plan::compile(
         1,
@@ -363,7 +363,7 @@ mod tests {
             format!("listeners {{ listener \"a\" {{ address {address:?}; {more} }} }}")
         };
         let before = listener("127.0.0.1:80", "");
-        // Written out, but the same as the default; and another order of lines.
+        // Explicit, but equal to the default; and another order of lines.
         let same = listener("127.0.0.1:80", "protocol \"http\"");
         let after = listener("127.0.0.1:81", "");
         let difference = |before: &str, after: &str| {

@@ -29,7 +29,7 @@ pub struct Replayed {
     pub omitted_differences: usize,
     /// Number of requests that another route answered when they were recorded than the bundle before.
     pub unlike_recorded: u64,
-    /// The first of them, in words.
+    /// A description of the first of them.
     pub unlike_example: Option<String>,
     /// Number of lines that are no requests.
     pub skipped_lines: usize,

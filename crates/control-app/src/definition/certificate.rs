@@ -20,7 +20,7 @@ pub struct NewCertificate {
     pub chain_pem: String,
     /// The private key of the leaf.
     pub private_key_pem: Zeroizing<String>,
-    /// Labels that a node needs to get the key; absent: as before, or none.
+    /// Labels that a node needs to get the key; absent: unchanged, or none.
     pub node_labels: Option<BTreeMap<String, String>>,
 }
 
@@ -104,7 +104,7 @@ impl App {
         })
     }
 
-    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten.
+    /// Replaces a certificate and its key, as at a renewal. The former key is deleted.
     pub async fn update_certificate(
         &self,
         call: &Call,

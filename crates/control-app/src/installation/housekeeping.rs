@@ -11,7 +11,7 @@ use uuid::Uuid;
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
 const CHUNK: i64 = 1_000;
 
-/// A session without a request for so long has ended by any rule.
+/// Time without a request after which a session has ended by any rule.
 const SESSION_MEMORY: SignedDuration = SignedDuration::from_hours(8 * 24);
 /// An archive without a stored bundle is abandoned after this time.
 const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
@@ -79,7 +79,7 @@ impl App {
         }
         if let Some(before) = Retention::cutoff(bundles, now) {
             let mut tx = self.store.begin().await?;
-            // No order is made meanwhile, and no rollout.
+            // Excludes concurrent orders and rollouts.
             tx.lock_audit().await?;
             for (bundle, version) in tx.unused_bundles(before, BUNDLES).await? {
                 tx.delete_bundle(bundle, version).await?;
@@ -130,12 +130,12 @@ impl App {
         if !tx.acquire_lease("archives", replica, now, LEASE).await? {
             return Ok(0);
         }
-        // No archive is noted meanwhile.
+        // Excludes concurrent archives.
         tx.lock_audit().await?;
         let abandoned = tx.abandon_uploads(now - UPLOAD_GRACE, UPLOADS).await?;
         tx.commit().await?;
         for upload in &abandoned {
-            // No transaction is open while the object store is asked.
+            // No transaction is open while the object store is accessed.
             if upload.is_orphan {
                 self.objects.delete(&upload.object).await?;
                 counter!(metric::ARCHIVES_SWEPT).increment(1);

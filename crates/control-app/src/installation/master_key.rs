@@ -16,8 +16,8 @@ impl App {
         self.sealer.replace(sealer);
     }
 
-    /// Reseals a chunk of secrets with the current key and returns their number, 0 once all are done.
-    /// Each call commits: a program that dies before the next one loses no work.
+    /// Reseals a chunk of secrets with the current key and returns their number, 0 once all are
+    /// done. Each call commits: a crash before the next one loses no work.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl App {
                 .sealer
                 .seal(&place, self.environment.random(), &bytes)?;
             match tx.reseal_secret(*id, &sealed).await {
-                // It was deleted meanwhile.
+                // It was deleted concurrently.
                 Err(StoreError::Stale) => {}
                 done => done?,
             }
@@ -51,7 +51,7 @@ impl App {
             let nonce = self.environment.random();
             let sealed = self.sealer.seal(&place, nonce, &bytes)?;
             match tx.reseal_totp(*user, (before, &sealed)).await {
-                // It was removed meanwhile.
+                // It was removed concurrently.
                 Err(StoreError::Stale) => {}
                 done => done?,
             }

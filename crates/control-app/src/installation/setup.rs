@@ -23,11 +23,11 @@ use uuid::Uuid;
 pub struct NewInstallation {
     /// The organization's name; one that exists is joined on the command line.
     pub org_name: String,
-    /// The first project's name, if there shall be one.
+    /// The first project's name, if one is to be created.
     pub project_name: Option<String>,
     /// The administrator.
     pub admin: NewUser,
-    /// The name of a first API key with full access, if there shall be one.
+    /// The name of a first API key with full access, if one is to be created.
     pub api_key_name: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl App {
         Ok(Some(secret))
     }
 
-    /// Makes the first organization and its administrator, by the set-up link.
+    /// Creates the first organization and its administrator, by the set-up link.
     pub async fn set_up(&self, call: &Call, new: &NewInstallation) -> Result<Installation, Error> {
         call.actor.holds(Access::SetUp)?;
         new.admin.check(&new.org_name)?;
@@ -113,7 +113,7 @@ impl App {
         }
     }
 
-    /// Makes an administrator on the command line, and the organization if it does not exist.
+    /// Creates an administrator on the command line, and the organization if it does not exist.
     pub async fn create_admin(
         &self,
         call: &Call,

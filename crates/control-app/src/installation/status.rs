@@ -7,7 +7,7 @@ use control_domain::Access;
 use control_store::Lease;
 use jiff::SignedDuration;
 
-/// The state of the installation, as the replica that was asked sees it.
+/// The state of the installation, as seen by the replica of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstallationStatus {
     /// The version of this replica.
@@ -20,11 +20,11 @@ pub struct InstallationStatus {
     pub database_bytes: i64,
     /// Bytes of the archives of all bundles.
     pub archive_bytes: i64,
-    /// True if the database took the last writes of this replica.
+    /// True if the last writes of this replica succeeded.
     pub is_writable: bool,
     /// True if this replica's clock is near enough to the database's.
     pub is_clock_right: bool,
-    /// The database's clock minus this replica's; `None` on SQLite, which has no clock of its own.
+    /// The database's clock minus this replica's; `None` on SQLite, which has no separate clock.
     pub clock_offset: Option<SignedDuration>,
     /// Background work, by name; a lease that has ended belongs to no replica.
     pub leases: Vec<Lease>,

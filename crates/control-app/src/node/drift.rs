@@ -1,4 +1,4 @@
-//! Drift: noticed, shown, resolved.
+//! Drift: detection, listing, resolution.
 
 use crate::app::audit_event::AuditEvent;
 use crate::app::{App, tenant};
@@ -92,7 +92,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Judges an order of the bundle that the node runs; `None` for a repeated order.
+    /// Judges an order of the node's current bundle; `None` for a repeated order.
     async fn judge_remedy(
         &self,
         call: &Call,

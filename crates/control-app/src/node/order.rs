@@ -13,10 +13,10 @@ use tokio::time::timeout;
 /// Maximum number of announced orders; above it every long poll reads the database.
 const MAX_ANNOUNCED: i64 = 4_096;
 
-/// A node reports so often at least between the end of a trial and its confirmation.
+/// Minimum number of a node's heartbeats between the end of a trial and its confirmation.
 const CONFIRMING_HEARTBEATS: u64 = 3;
 
-/// A bundle that nodes shall run.
+/// A bundle to be run by nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderTarget {
     /// The organization of the bundle and of the nodes.

@@ -81,7 +81,8 @@ pub(crate) async fn require_chosen_holders(
 }
 
 impl App {
-    /// Notes in the audit log that a node was refused a certificate, once an hour: the node may ask every second.
+    /// Records in the audit log that a node was refused a certificate, at most once an hour: the
+    /// node may retry every second.
     pub(crate) async fn note_refused_certificate(
         &self,
         call: &Call,

@@ -146,8 +146,8 @@ fn after_tokens(before: Timestamp, now: Timestamp) -> Timestamp {
     Timestamp::from_second(latest.saturating_add(1)).unwrap_or(now)
 }
 
-/// The first whole second, since 1970, that is not before `since`. Tokens have whole seconds: one of the
-/// second in which a key was replaced may be of either key.
+/// The first whole second, since 1970, that is not before `since`. Tokens have whole seconds: one
+/// issued in the second of a key's replacement may be by either key.
 pub(crate) fn first_second(since: Timestamp) -> i64 {
     since.as_second() + i64::from(since.subsec_nanosecond() > 0)
 }

@@ -62,8 +62,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Removes a member; the user stays, with other memberships. API keys, invitations and enrolment tokens that
-    /// the member made here end.
+    /// Removes a member; the user remains, with other memberships. API keys, invitations and
+    /// enrolment tokens that the member created here end.
     pub async fn remove_member(
         &self,
         call: &Call,

@@ -1,7 +1,7 @@
 //! Events of projects on their way to webhooks: queued from the audit log, sent, and sent again.
 //!
-//! The audit log is the outbox: an event is queued in the transaction that moves the cursor over its entry, so that
-//! it is queued once, and not lost with a process.
+//! The audit log is the outbox: an event is queued in the transaction that moves the cursor over
+//! its entry, so that it is queued exactly once, also across crashes.
 
 use crate::app::App;
 use crate::error::Error;
@@ -328,7 +328,7 @@ async fn project_of(tx: &mut Transaction, webhook: &Webhook) -> Result<Option<Pr
     Ok(tx.project(project).await?.map(|found| found.value))
 }
 
-/// The rollout as it is now; without its fields if it was deleted meanwhile.
+/// The current rollout; without its fields if it was deleted.
 async fn rollout_details(tx: &mut Transaction, id: RolloutId) -> Result<Value, Error> {
     let Some(found) = tx.rollout(id).await? else {
         return Ok(json!({"rollout": {"id": id}}));

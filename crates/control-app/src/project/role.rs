@@ -71,7 +71,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Takes the role in the project away; that in the organization stays.
+    /// Removes the role in the project; the role in the organization is unchanged.
     pub async fn take_project_role(
         &self,
         call: &Call,

@@ -8,12 +8,12 @@ use control_store::DueWebhook;
 use control_wire::{OrgId, WebhookId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Webhooks that are sent to at once.
+/// Maximum number of webhooks with concurrent deliveries.
 const MAX_PLACES: usize = 32;
 /// Places of one organization.
 const MAX_PLACES_OF_ORG: usize = 8;
-/// Places beyond the first one of each organization, of all organizations together: the rest stays free for those
-/// without a place.
+/// Places beyond the first one of each organization, for all organizations together: the others
+/// stay free for organizations without one.
 const MAX_FURTHER_PLACES: usize = 16;
 
 /// Places for deliveries of this process, and the order in which they are given.
@@ -34,7 +34,7 @@ impl DeliveryTurns {
         self.forget_all_but(due);
         let mut free: Vec<&DueWebhook> =
             due.iter().filter(|one| !self.held.contains(one)).collect();
-        // Stable: among those that were never served, the one that waits longest is the first.
+        // Stable: among never served ones, the one that has waited longest is first.
         free.sort_by_key(|one| self.webhooks.get(&one.webhook).copied());
         let mut waiting = BTreeMap::<OrgId, VecDeque<WebhookId>>::new();
         for DueWebhook { org, webhook } in free {

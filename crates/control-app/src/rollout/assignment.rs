@@ -68,7 +68,7 @@ impl App {
         Ok(orders)
     }
 
-    /// Reads nothing for an actor that may not assign.
+    /// Reads nothing for an actor without the permission to assign.
     async fn judge_assignment(
         &self,
         call: &Call,

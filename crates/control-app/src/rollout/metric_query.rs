@@ -1,7 +1,7 @@
 //! Queries to Prometheus servers for conditions of rollouts.
 //!
-//! A server may take its time, and the scheduler has other rollouts to advance: it asks in the background, and
-//! judges by the newest answer.
+//! A server may be slow, and the scheduler has other rollouts to advance: it queries in the
+//! background, and judges by the newest answer.
 
 use crate::app::App;
 use crate::app::metric_answers::{HeldAnswer, MetricAnswers};
@@ -22,7 +22,7 @@ const MAX_SAMPLES: usize = 10_000;
 
 #[derive(Deserialize)]
 struct QueryResponse {
-    /// `success`; with `error` there may be data all the same.
+    /// `success`; with `error` there may be data nevertheless.
     status: String,
     data: Option<QueryData>,
     /// Such as that one of several stores did not answer.
@@ -74,7 +74,7 @@ impl App {
                 Ok(outbound) => ask(&outbound, &condition).await,
                 Err(error) => MetricAnswer::Failed(error.to_string()),
             };
-            // A query that was begun meanwhile keeps its time, and an answer to it stays.
+            // A concurrently begun query keeps its time, and its answer is kept.
             let held = answers.get(&id);
             let asked_at = held.as_ref().map_or(now, |held| held.asked_at.max(now));
             let newest = held

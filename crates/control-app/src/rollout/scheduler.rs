@@ -1,4 +1,4 @@
-//! The scheduler: rollouts go on by themselves, and drift is noticed, on one replica at a time.
+//! The scheduler: advances rollouts and detects drift, on one replica at a time.
 
 use crate::app::App;
 use crate::call::Call;
@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use metrics::histogram;
 use uuid::Uuid;
 
-/// Another replica takes over so long after the last round of one that was killed.
+/// Time after the last round of a crashed replica until another one takes over.
 const LEASE: SignedDuration = SignedDuration::from_secs(5);
 /// Steps of one rollout in one round, so that one of many batches does not hold up the rest.
 const MAX_STEPS: usize = 20;
@@ -75,7 +75,7 @@ impl App {
             histogram!(metric::ROLLOUT_STEP_DURATION).record(took.as_secs_f64().max(0.0));
             match step {
                 Ok(true) => {}
-                // An operator or another replica was faster: the next round sees it.
+                // An operator or another replica was faster: the next round reads its change.
                 Ok(false) | Err(Error::Store(StoreError::Stale)) => return Ok(steps),
                 Err(error @ Error::Store(StoreError::Unavailable(_))) => return Err(error),
                 Err(error) => {
@@ -152,7 +152,7 @@ async fn observe(
     Ok(seen)
 }
 
-/// The time until which the policy of the rollout's project allows no change, if it allows none now.
+/// End of the current freeze by the policy of the rollout's project; `None` outside a freeze.
 pub(super) async fn freeze_end(
     tx: &mut Transaction,
     rollout: &Rollout,

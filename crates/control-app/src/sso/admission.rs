@@ -1,4 +1,5 @@
-//! Admission of a user after an identity provider vouched: just-in-time creation, roles, linking.
+//! Admission of a user after its confirmation by an identity provider: just-in-time creation,
+//! roles, linking.
 
 use crate::app::App;
 use crate::app::audit_event::AuditEvent;
@@ -119,7 +120,7 @@ impl App {
         })
     }
 
-    /// Judges the user as a sign-in would, and remembers the outcome; nothing else changes.
+    /// Judges the user as for a sign-in, and stores the outcome; changes nothing else.
     async fn try_sso_user(
         &self,
         mut tx: Transaction,
@@ -303,7 +304,8 @@ impl App {
         Ok(self.store.read().await?.identities_of_user(user).await?)
     }
 
-    /// Unlinks an identity of the user; sessions that its provider vouched for end. The last way to sign in stays.
+    /// Unlinks an identity of the user; sessions from its provider end. The last way to sign in
+    /// cannot be removed.
     ///
     /// # Errors
     ///

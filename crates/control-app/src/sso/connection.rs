@@ -15,14 +15,15 @@ use zeroize::Zeroizing;
 const MAX_SECRET_BYTES: usize = 1_000;
 const MAX_DOMAINS: usize = 100;
 
-/// An organization's single sign-on as its administrators see it.
+/// An organization's single sign-on, for its administrators.
 #[derive(Debug)]
 pub struct SsoOverview {
     /// The connection, if there is one.
     pub connection: Option<Versioned<SsoConnection>>,
     /// Domains of addresses for new users; without effect in an installation of one organization.
     pub domains: Vec<String>,
-    /// The last sign-ins, the newest first: at most ten that the provider vouched for, and ten further ones.
+    /// The last sign-ins, newest first: at most ten confirmed by the provider, and ten further
+    /// ones.
     pub sign_ins: Vec<SsoSignIn>,
 }
 
@@ -68,7 +69,8 @@ impl App {
             (SsoSettings::Saml(_), Some(_)) => {
                 return Err(Refusal::invalid("client_secret", "is of OpenID Connect").into());
             }
-            // A key takes a moment to make: before the transaction, and in vain if one is kept.
+            // Generating a key takes a moment: it precedes the transaction, and is discarded if a
+            // key is kept.
             (SsoSettings::Saml(_), None) => Some(self.heavy(org, SpKey::generate).await?),
             (SsoSettings::Oidc(_), _) => None,
         };

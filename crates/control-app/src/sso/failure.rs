@@ -17,13 +17,13 @@ pub(crate) enum SsoFailure {
     /// A SAML message breaks a rule.
     #[error(transparent)]
     Saml(#[from] SamlError),
-    /// The provider cannot be asked.
+    /// The provider cannot be reached.
     #[error("{document}: {reason}")]
     Outbound {
         document: &'static str,
         reason: OutboundError,
     },
-    /// The provider vouched, and the user is not admitted.
+    /// The provider confirmed the user, who is not admitted.
     #[error(transparent)]
     Refused(#[from] SsoRefusal),
     /// Not the user's or the provider's fault.

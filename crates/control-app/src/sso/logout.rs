@@ -37,7 +37,7 @@ impl App {
         Ok(endpoint.map(|endpoint| logout_url(endpoint, &settings.client_id, &return_to)))
     }
 
-    /// The page that providers send browsers back to after sign-out, as they have it registered.
+    /// The page that providers redirect browsers to after sign-out, as registered there.
     pub fn post_logout_redirect_uri(&self) -> String {
         let base = self.sso_site.public_url.as_deref().unwrap_or_default();
         format!("{base}/sign-in")

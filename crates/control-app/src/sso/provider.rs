@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 const DISCOVERY_AGE: SignedDuration = SignedDuration::from_hours(1);
 const METADATA_AGE: SignedDuration = SignedDuration::from_hours(24);
-/// Shortest time between two tries of an address that gave no answer: any browser may begin a sign-in, and each try may
-/// take ten seconds.
+/// Minimum time between two requests to an address that did not answer: any browser may begin a
+/// sign-in, and each request may take ten seconds.
 const FAILURE_AGE: SignedDuration = SignedDuration::from_secs(5);
 /// Shortest time between two readings of metadata because of an unknown certificate.
 const METADATA_RETRY: SignedDuration = SignedDuration::from_mins(5);
@@ -34,7 +34,7 @@ pub(crate) struct SamlIdp {
     pub(crate) read_at: Option<Timestamp>,
 }
 
-/// Metadata as the database keeps it.
+/// Metadata in the format of the database.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredMetadata {
     entity_id: String,
@@ -272,7 +272,7 @@ impl App {
     }
 }
 
-/// Settings win over metadata. Certificates of metadata that cannot be used are left out.
+/// Settings override metadata. Unusable certificates in metadata are skipped.
 fn merged(
     settings: &SamlSettings,
     metadata: Option<&StoredMetadata>,

@@ -1,4 +1,4 @@
-//! Failures of sign-ins, as the administrators of the connection see them.
+//! Failures of sign-ins, for the administrators of the connection.
 
 use crate::app::App;
 use crate::audit::value::done;
@@ -14,8 +14,8 @@ use control_wire::OrgId;
 use serde_json::json;
 
 impl App {
-    /// Remembers a failure for the connection's administrators. An answer that belongs to nothing that was begun is
-    /// not remembered: it needs no provider.
+    /// Stores a failure for the connection's administrators. A response to no begun sign-in is not
+    /// stored, because anyone can send one.
     pub(super) async fn note_failure(
         &self,
         visit: &Visit,
@@ -51,7 +51,8 @@ impl App {
         }
     }
 
-    /// The audit log has only users that the provider vouched for: an answer without one needs no provider.
+    /// The audit log has only users confirmed by the provider: anyone can send a response without
+    /// one.
     async fn note_refused_sign_in(
         &self,
         visit: &Visit,
@@ -83,7 +84,7 @@ fn refused(org: OrgId, visit: &Visit, failure: &SsoFailure) -> Error {
     Error::SsoRefused
 }
 
-/// The error of a failure that no sign-in is remembered for.
+/// The error of a failure without a stored sign-in.
 pub(super) fn into_error(org: OrgId, visit: &Visit, failure: SsoFailure) -> Error {
     if let SsoFailure::Internal(error) = failure {
         return error;

@@ -44,7 +44,7 @@ pub enum SsoIntent<'a> {
     SignIn,
     /// A further identity of the user.
     Link(&'a Call),
-    /// A trial of the connection by an administrator of the organization, which changes nothing.
+    /// A trial of the connection by an administrator of the organization, without effect.
     Trial(&'a Call),
 }
 
@@ -69,7 +69,7 @@ pub struct SsoBrowser<'a> {
 /// A sign-in that ended well.
 #[derive(Debug)]
 pub struct SsoOutcome {
-    /// The session that began; none if an identity was linked, or the connection tried.
+    /// The new session; `None` if an identity was linked, or the connection tried.
     pub session: Option<NewSession>,
     /// The path to go to.
     pub return_to: String,
@@ -112,7 +112,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFound`] without a connection; [`Error::SsoRefused`] if the provider cannot be asked.
+    /// [`Refusal::NotFound`] without a connection; [`Error::SsoRefused`] if the provider cannot be
+    /// reached.
     pub async fn begin_sso(
         &self,
         visit: &Visit,
@@ -208,7 +209,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::SsoRefused`] for every rule that breaks; the connection's administrators see which.
+    /// [`Error::SsoRefused`] for every broken rule; the connection's administrators see which.
     pub async fn finish_oidc(
         &self,
         visit: &Visit,
@@ -290,7 +291,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::SsoRefused`] for every rule that breaks; the connection's administrators see which.
+    /// [`Error::SsoRefused`] for every broken rule; the connection's administrators see which.
     pub async fn accept_saml(
         &self,
         visit: &Visit,
@@ -364,7 +365,8 @@ impl App {
         })
     }
 
-    /// The arrival, and the hash of the cookie of the browser that began; none if no browser did.
+    /// The arrival, and the cookie's hash of the browser that began the sign-in; `None` if no
+    /// browser did.
     async fn arrive_by_saml(
         &self,
         visit: &Visit,
@@ -449,7 +451,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::SsoRefused`] for every rule that breaks; the connection's administrators see which.
+    /// [`Error::SsoRefused`] for every broken rule; the connection's administrators see which.
     pub async fn finish_saml(
         &self,
         visit: &Visit,

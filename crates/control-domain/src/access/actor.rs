@@ -41,7 +41,7 @@ pub enum Actor {
         project_roles: BTreeMap<ProjectId, Role>,
         /// Organizations that demand a second factor which this session lacks.
         locked: BTreeSet<OrgId>,
-        /// True if the user gave a proof of identity in the last 10 minutes.
+        /// True if the user proved its identity in the last 10 minutes.
         is_fresh: bool,
         /// True if the session has all rights of the user, and so may change how the user signs in.
         owns_account: bool,
@@ -65,7 +65,7 @@ pub enum Actor {
         id: EnrolmentTokenId,
         /// The project that it admits nodes to.
         tenant: Tenant,
-        /// True if it admits no further node: it only repeats answers that were lost.
+        /// True if it admits no further node: it only repeats lost responses.
         is_used_up: bool,
     },
     /// A node.
@@ -181,8 +181,8 @@ impl Actor {
         }
     }
 
-    /// Owner of the share of a replica's memory and processors that the actor's requests use: the organization, of a user
-    /// with several the first one; the actor itself if it belongs to none.
+    /// Owner of the resource share that the actor's requests use: the organization, for a user with
+    /// several the first one; the actor itself without any.
     pub fn share_owner(&self) -> Uuid {
         match self {
             Self::User { id, roles, .. } => roles.keys().next().map_or(id.0, |org| org.0),
@@ -312,7 +312,7 @@ impl Actor {
         is_owner.then_some(()).ok_or(Refusal::NotFresh)
     }
 
-    /// The organizations that the actor sees.
+    /// The organizations visible to the actor.
     pub fn orgs(&self) -> Vec<OrgId> {
         match self {
             Self::User { roles, .. } => roles.keys().copied().collect(),
@@ -324,7 +324,7 @@ impl Actor {
         }
     }
 
-    /// The only project that the actor sees, if it is limited to one.
+    /// The only project visible to the actor, if it is limited to one.
     pub fn only_project(&self) -> Option<ProjectId> {
         match self {
             Self::ApiKey { tenant, .. }
@@ -352,7 +352,7 @@ impl Actor {
     }
 }
 
-/// The higher of a member's roles in the organization and in the project; none for strangers.
+/// The higher of a member's roles in the organization and in the project; `None` for non-members.
 pub(crate) fn higher_role(
     roles: &BTreeMap<OrgId, Role>,
     project_roles: &BTreeMap<ProjectId, Role>,

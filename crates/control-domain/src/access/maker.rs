@@ -9,7 +9,7 @@ use control_wire::UserId;
 pub struct Maker {
     /// The user.
     pub user: UserId,
-    /// The user's role in the credential's organization; none: not a member any more.
+    /// The user's role in the credential's organization; `None` after it left.
     pub role: Option<Role>,
 }
 

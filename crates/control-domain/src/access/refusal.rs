@@ -23,7 +23,7 @@ pub enum Refusal {
     /// The last proof of the user's identity in this session is older than 10 minutes.
     #[error("needs the password or a code again: the last proof is older than 10 minutes")]
     NotFresh,
-    /// The organization demands a second factor, and the session has none.
+    /// The organization requires a second factor, and the session has none.
     #[error("the organization demands a second factor: set one up, or prove it again")]
     NoSecondFactor,
     /// The member has rights elsewhere that the actor does not control.

@@ -1,4 +1,4 @@
-//! An invitation: the one-time link by which a person joins an organization.
+//! Invitations: one-time links by which users join an organization.
 
 use crate::access::actor::Actor;
 use crate::access::maker::Maker;
@@ -19,7 +19,7 @@ pub struct Invitation {
     pub id: InvitationId,
     /// The organization.
     pub org: OrgId,
-    /// The address that a new user signs in with; of no account, and proof of none.
+    /// The address of a new user's sign-in; it belongs to no account, and proves nothing.
     pub email: Email,
     /// The role of the new member.
     pub role: Role,

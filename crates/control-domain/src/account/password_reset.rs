@@ -1,4 +1,4 @@
-//! A password reset: the one-time link by which a member sets another password.
+//! Password resets: one-time links by which members set another password.
 
 use crate::access::actor::Actor;
 use crate::access::maker::Maker;

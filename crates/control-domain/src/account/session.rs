@@ -45,7 +45,7 @@ named! {
 pub struct SessionOrigin {
     /// Proof of the user's identity.
     pub method: SignInMethod,
-    /// The organization of the identity provider that vouched; none without a provider.
+    /// The organization of the confirming identity provider; `None` without a provider.
     pub provider: Option<OrgId>,
     /// The address of the browser.
     pub address: Option<IpAddr>,
@@ -86,7 +86,7 @@ pub struct UserRights {
 }
 
 impl UserRights {
-    /// The role in the tenant: the higher of those in the organization and in the project; none for strangers.
+    /// The role in the tenant: the higher of organization and project; `None` for non-members.
     pub fn role(&self, tenant: Tenant) -> Option<Role> {
         higher_role(&self.roles, &self.project_roles, tenant)
     }
@@ -101,7 +101,8 @@ impl SignInMethod {
         }
     }
 
-    /// Returns true if an identity provider alone vouched: the user proved nothing to this program.
+    /// Returns true if only an identity provider confirmed the user: there is no proof to this
+    /// program.
     pub fn is_vouched_only(self) -> bool {
         matches!(self, Self::Oidc | Self::Saml)
     }
@@ -221,8 +222,8 @@ impl Session {
         SEEN_PRECISION <= now.duration_since(self.seen_at)
     }
 
-    /// Returns true if it meets the demand of `org` for a second factor: an organization answers
-    /// for its own provider only.
+    /// Returns true if it meets the requirement of `org` for a second factor: an organization is
+    /// responsible for its own provider only.
     fn satisfies(&self, org: OrgId) -> bool {
         let SessionOrigin {
             method, provider, ..

@@ -18,7 +18,7 @@ named! {
     SigningKeyState {
         /// Published, so that nodes receive it before it signs.
         Standby = "standby",
-        /// Signs and verifies; an organization has one.
+        /// Signs and verifies; one per organization.
         Active = "active",
         /// Verifies its earlier signatures; does not sign.
         Retired = "retired",
@@ -64,7 +64,7 @@ pub struct SigningKey {
     pub public_key: PublicKey,
     /// The sealed private half.
     pub secret: SecretId,
-    /// The key that signed for this one, and its signature; `None` for a first key.
+    /// The key that endorsed this one, and its signature; `None` for a first key.
     pub endorsement: Option<(SigningKeyId, String)>,
     /// Time of creation.
     pub created_at: Timestamp,

@@ -37,7 +37,7 @@ pub struct Certificate {
     pub chain_pem: String,
     /// The sealed private key.
     pub secret: SecretId,
-    /// Labels that a node needs to get the private key; none: every node of the project.
+    /// Labels that a node needs to get the private key; empty permits every node of the project.
     pub node_labels: Labels,
     /// Time of creation.
     pub created_at: Timestamp,

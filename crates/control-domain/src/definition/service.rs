@@ -20,11 +20,11 @@ pub struct Service {
     pub tenant: Tenant,
     /// Its name, unique in the project; the id of its route.
     pub name: Name,
-    /// The host that it answers for, perhaps a wildcard; none: every host.
+    /// The host, or a wildcard; `None` for every host.
     pub host: Option<String>,
-    /// Prefix of its paths; none: all paths.
+    /// Prefix of its paths; `None` for all paths.
     pub path_prefix: Option<String>,
-    /// A higher one is asked first.
+    /// Services with a higher priority are matched first.
     pub priority: i32,
     /// Upstream of its requests.
     pub upstream: UpstreamId,
@@ -41,11 +41,11 @@ pub struct Service {
 pub struct ServiceSettings {
     /// Its name, unique in the project.
     pub name: String,
-    /// The host that it answers for; none: every host.
+    /// The host; `None` for every host.
     pub host: Option<String>,
-    /// Prefix of its paths; none: all paths.
+    /// Prefix of its paths; `None` for all paths.
     pub path_prefix: Option<String>,
-    /// A higher one is asked first.
+    /// Services with a higher priority are matched first.
     pub priority: i32,
     /// Upstream of its requests, in the same project.
     pub upstream: UpstreamId,

@@ -19,7 +19,7 @@ named! {
     /// Algorithm of load balancing.
     #[schema(as = LoadBalancingName)]
     LoadBalancing {
-        /// One after the other.
+        /// In rotation.
         RoundRobin = "round_robin",
         /// The one with the fewest requests in flight.
         LeastConnections = "least_connections",
@@ -43,7 +43,7 @@ pub struct Upstream {
     pub load_balancing: LoadBalancing,
     /// At least one, no address twice.
     pub targets: Vec<Target>,
-    /// TLS towards the targets; none: plaintext.
+    /// TLS to the targets; `None` for plaintext.
     pub tls: Option<UpstreamTls>,
     /// JSON of further settings, such as `health-check`, with the names of the configuration.
     pub settings: String,
@@ -76,7 +76,7 @@ pub struct UpstreamSettings {
     pub load_balancing: LoadBalancing,
     /// At least one, no address twice.
     pub targets: Vec<Target>,
-    /// TLS towards the targets; none: plaintext.
+    /// TLS to the targets; `None` for plaintext.
     pub tls: Option<UpstreamTls>,
     /// JSON of further settings, with the names of the configuration.
     pub settings: String,

@@ -43,7 +43,7 @@ impl LabelSelector {
         Self(vec![condition])
     }
 
-    /// The conditions of both.
+    /// Joins the conditions of both.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);

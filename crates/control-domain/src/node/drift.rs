@@ -8,7 +8,7 @@ use crate::named::named;
 use control_wire::{BundleId, DriftId, NodeId};
 use jiff::{SignedDuration, Timestamp};
 
-/// A node may differ from its order for so long.
+/// Time that a node may differ from its order.
 pub const DRIFT_GRACE: SignedDuration = SignedDuration::from_secs(120);
 
 named! {
@@ -17,7 +17,7 @@ named! {
     DriftState {
         /// The node differs still.
         Open = "open",
-        /// It does not, or an operator took care of it.
+        /// It follows its order again, or an operator resolved it.
         Resolved = "resolved",
     }
 }
@@ -29,7 +29,7 @@ named! {
         Follow = "follow",
         /// The node runs the bundle of a later rollout order.
         FollowRollout = "follow_rollout",
-        /// An operator makes a new order.
+        /// An operator issues a new order.
         Resolve = "resolve",
     }
 }

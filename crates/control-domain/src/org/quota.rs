@@ -8,7 +8,7 @@ named! {
     QuotaKind {
         /// Projects.
         Projects = "projects",
-        /// Nodes of all projects.
+        /// Nodes in all projects.
         Nodes = "nodes",
         /// API keys that are not deleted.
         ApiKeys = "API keys",
@@ -24,7 +24,7 @@ named! {
 pub struct Quotas {
     /// Projects.
     pub projects: u64,
-    /// Nodes of all projects.
+    /// Nodes in all projects.
     pub nodes: u64,
     /// API keys that are not deleted.
     pub api_keys: u64,

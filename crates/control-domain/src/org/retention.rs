@@ -9,7 +9,7 @@ const DAY_HOURS: i64 = 24;
 pub struct Retention {
     /// Rollouts, after their end.
     pub rollouts: u32,
-    /// Bundles that nothing needs, after they were made.
+    /// Unused bundles, counted from their creation.
     pub bundles: u32,
     /// Drift events, after they were resolved.
     pub drift: u32,

@@ -1,4 +1,4 @@
-//! A project's policy: when a second person has to approve, and when nothing may be rolled out.
+//! A project's policy: approval by a second person, and freezes.
 
 mod freeze;
 
@@ -52,7 +52,7 @@ pub struct WeakerRules {
     pub asked_by: UserId,
 }
 
-/// Changes of rules; absent ones stay.
+/// Changes of rules; absent ones are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyChange {
     /// Condition for approval by a second person.
@@ -103,7 +103,7 @@ impl PolicyRules {
         }
     }
 
-    /// Returns true if nothing passes that `other` refuses.
+    /// Returns true if everything refused by `other` is refused here.
     fn is_as_strict_as(&self, other: &Self) -> bool {
         let approve = other.approve <= self.approve;
         let warnings = self.refuse_warnings || !other.refuse_warnings;

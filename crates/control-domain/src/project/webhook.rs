@@ -22,7 +22,7 @@ const BACKOFF: [SignedDuration; 8] = [
     SignedDuration::from_hours(2),
     SignedDuration::from_hours(4),
 ];
-/// An attempt ends before this; after it, a replica that died in between is assumed.
+/// Time limit of an attempt; after it, a crashed replica is assumed.
 const CLAIM: SignedDuration = SignedDuration::from_mins(1);
 
 named! {
@@ -31,7 +31,7 @@ named! {
     WebhookEvent {
         /// A rollout waits for another person's approval.
         RolloutAwaitingApproval = "rollout.awaiting_approval",
-        /// A rollout was paused or has failed, by its gate or by hand.
+        /// A rollout was paused or has failed, by its gate or an operator.
         RolloutStopped = "rollout.stopped",
         /// The nodes of a rollout run their former bundle again.
         RolloutRolledBack = "rollout.rolled_back",
@@ -121,9 +121,9 @@ pub struct WebhookDelivery {
 /// Result of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookAttempt {
-    /// Status of the answer; none without one.
+    /// Status of the response; `None` without one.
     pub status: Option<u16>,
-    /// Reason for the failure; none for a 2xx status.
+    /// Reason for the failure; `None` for a 2xx status.
     pub error: Option<String>,
 }
 
@@ -192,7 +192,7 @@ impl Webhook {
         })
     }
 
-    /// The webhook with other settings. Its secret stays.
+    /// Changes the webhook's settings. Its secret is kept.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ impl Webhook {
 }
 
 impl WebhookDelivery {
-    /// A delivery that is due at once.
+    /// A delivery due at once.
     pub fn new(
         id: WebhookDeliveryId,
         webhook: WebhookId,

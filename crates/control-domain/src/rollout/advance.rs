@@ -76,7 +76,7 @@ pub struct RevertCounts {
 }
 
 impl Rollout {
-    /// The next step; `None` to wait.
+    /// Returns the next step; `None` to wait.
     ///
     /// # Errors
     ///
@@ -143,7 +143,8 @@ impl Rollout {
         }
         let is_late = batch.opened_at + seconds(self.strategy.deadline_secs) <= now;
         let missing = counts.nodes - counts.ready;
-        // A batch without any node that runs the bundle has shown nothing, however many may be missed.
+        // A batch without any node that runs the bundle proves nothing, whatever its tolerance for
+        // missing nodes.
         let has_ready = counts.ready > 0 || counts.nodes == 0;
         let is_enough = has_ready && missing <= self.strategy.max_unavailable;
         // An online node is waited for; an offline one is not, while it may be missed.
@@ -164,7 +165,7 @@ impl Rollout {
             return None;
         }
         match verdict {
-            // More requests decide; at the deadline a difference that is not sure stops nothing.
+            // Further requests decide; at the deadline an insignificant difference stops nothing.
             GateVerdict::Passed if !is_late && self.is_suspicious(seen) => None,
             GateVerdict::Passed => Some(self.pass(now)),
             GateVerdict::Failed(failure) => Some(self.fail(failure.to_string(), now)),
@@ -191,7 +192,7 @@ impl Rollout {
         compared.is_some_and(|(gate, compared)| gate.suspicion(compared).is_some())
     }
 
-    /// Returns true if the next step is to open a batch, which a freeze holds up.
+    /// Returns true if the next step is to open a batch, which a freeze delays.
     pub fn opens_batch(&self, now: Timestamp) -> bool {
         self.state == RolloutState::Running
             && self.not_before.is_none_or(|time| time <= now)

@@ -22,7 +22,7 @@ pub struct Rollout {
     pub id: RolloutId,
     /// Its project.
     pub tenant: Tenant,
-    /// The bundle that its nodes shall run.
+    /// The bundle of the rollout.
     pub bundle: BundleId,
     /// Its state.
     pub state: RolloutState,

@@ -24,7 +24,7 @@ pub struct MetricCondition {
 pub enum MetricAnswer {
     /// The value of each sample.
     Values(Vec<f64>),
-    /// The reason why there is none.
+    /// The reason of a missing answer.
     Failed(String),
 }
 

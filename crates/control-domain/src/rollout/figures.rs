@@ -50,7 +50,7 @@ pub struct NodeFigures {
     pub node: NodeId,
     /// Requests that it served since it switched.
     pub served: Served,
-    /// The median of latency in milliseconds; none without requests.
+    /// The median of latency in milliseconds; `None` without requests.
     pub median_ms: Option<i64>,
     /// Its CPU; 100 is one core.
     pub cpu_percent: f64,
@@ -176,7 +176,7 @@ impl Figures {
         capped.fold(0, u64::saturating_add) / nodes.max(1)
     }
 
-    /// Counters since `before`; none without counters, or where they are above any that are plausible.
+    /// Counters since `before`; `None` without counters, or if they are implausibly high.
     fn served(&self, now: Option<Traffic>, before: Option<&Traffic>) -> Option<Traffic> {
         let now = now?;
         let since = before.and_then(|before| difference(&now, before));

@@ -33,7 +33,7 @@ pub(crate) fn error_ppm(served: impl Into<Served>) -> u64 {
     u64::try_from(ppm).unwrap_or(u64::MAX)
 }
 
-/// The 99th percentile of latency in milliseconds, by even distribution within its bucket; none without
+/// The 99th percentile of latency in milliseconds, interpolated within its bucket; `None` without
 /// requests.
 pub fn p99_ms(route: &RouteTraffic) -> Option<i64> {
     percentile_ms(route, 99)

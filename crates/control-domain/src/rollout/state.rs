@@ -7,7 +7,7 @@ named! {
     /// State of a rollout.
     #[schema(as = RolloutStateName)]
     RolloutState {
-        /// Its nodes are chosen and nothing is ordered yet.
+        /// Its nodes are selected, and no order is sent yet.
         Planned = "planned",
         /// It was submitted, and a second person must agree.
         AwaitingApproval = "awaiting_approval",
@@ -17,7 +17,7 @@ named! {
         Paused = "paused",
         /// Every batch has passed.
         Completed = "completed",
-        /// A batch did not pass; the way back begins at once.
+        /// A batch did not pass; the rollback begins at once.
         Failed = "failed",
         /// Nodes are ordered to run their former bundles.
         RollingBack = "rolling_back",
@@ -31,7 +31,7 @@ named! {
 named! {
     /// Events of a rollout.
     RolloutEvent {
-        /// It shall start, and needs approval.
+        /// It is to start, and needs approval.
         Submit = "submit",
         /// It starts.
         Start = "start",
@@ -45,11 +45,11 @@ named! {
         SwitchBatch = "switch_batch",
         /// The batch has passed its gate.
         PassBatch = "pass_batch",
-        /// It is paused, by hand or because a batch did not pass.
+        /// It is paused, by an operator or because a batch did not pass.
         Pause = "pause",
         /// It continues with the interrupted batch.
         Resume = "resume",
-        /// No batch is left.
+        /// No batch remains.
         Complete = "complete",
         /// A batch did not pass, or the bundle was revoked.
         Fail = "fail",
@@ -59,7 +59,7 @@ named! {
         RevertNodes = "revert_nodes",
         /// The way back has ended.
         FinishRollback = "finish_rollback",
-        /// It is ended by hand.
+        /// An operator ends it.
         Cancel = "cancel",
     }
 }
@@ -101,7 +101,7 @@ impl RolloutState {
         )
     }
 
-    /// Returns true if nothing happens to it any more.
+    /// Returns true if no further transition is possible.
     pub fn is_final(self) -> bool {
         ROLLOUT_TRANSITIONS.iter().all(|row| row.from != self)
     }

@@ -39,7 +39,7 @@ pub struct Strategy {
     pub deadline_secs: i64,
     /// Seconds that a batch runs before the gate lets it pass.
     pub soak_secs: i64,
-    /// Conditions of the next batch; `None`: the nodes' verdicts alone count.
+    /// Conditions of the next batch; `None` to use the nodes' verdicts only.
     pub gate: Option<Gate>,
     /// True if a second person must agree.
     pub needs_approval: bool,

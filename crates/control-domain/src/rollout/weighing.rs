@@ -24,7 +24,7 @@ pub struct Weighed {
     pub requests: u64,
     /// The trimmed mean of 5xx in thousandths of a node's requests.
     pub error_permille: i64,
-    /// The trimmed mean of the nodes' 99th percentiles; none without requests.
+    /// The trimmed mean of the nodes' 99th percentiles; `None` without requests.
     pub p99_ms: Option<i64>,
 }
 
@@ -42,7 +42,7 @@ struct NodeCount {
 }
 
 impl NodeCounts {
-    /// Adds a node, unless it served nothing.
+    /// Adds a node, unless it served no request.
     pub(crate) fn push(&mut self, served: &RouteTraffic) {
         if served.requests > 0 {
             self.nodes.push(NodeCount {
@@ -84,7 +84,7 @@ pub(crate) fn weight_cap(requests: impl Iterator<Item = u64>) -> u64 {
     sorted.get(middle).copied().unwrap_or_default()
 }
 
-/// The mean of values without those that `trim` leaves out; none without values.
+/// The mean of values without the ones excluded by `trim`; `None` without values.
 pub(crate) fn mean(mut values: Vec<f64>, trim: Trim) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let kept = keep(&values, trim);

@@ -18,7 +18,8 @@ pub enum SsoPurpose {
     SignIn,
     /// A further identity of the user.
     Link(UserId),
-    /// A trial of the connection by an administrator: the answer is verified and remembered, and changes nothing.
+    /// A trial of the connection by an administrator: the response is verified and stored, without
+    /// effect.
     Trial(UserId),
 }
 

@@ -62,7 +62,7 @@ pub struct OidcSettings {
 pub struct SamlSettings {
     /// The metadata of the identity provider.
     pub idp_metadata_url: Option<String>,
-    /// Its endpoint; wins over the metadata.
+    /// Its endpoint; overrides the metadata.
     pub idp_sso_url: Option<String>,
     /// Its certificates, 1 to 8 in PEM; they win over the metadata.
     pub idp_cert_pem: Option<String>,

@@ -1,12 +1,12 @@
-//! Reasons to refuse a user although the identity provider vouched.
+//! Reasons to refuse a user confirmed by the identity provider.
 
 use crate::access::Role;
 use crate::sso::connection::SsoSettings;
 use crate::text::Email;
 use control_sso::{AssertedUser, Groups};
 
-/// Reason to refuse a user for which the identity provider vouched. For the connection's administrator; browsers
-/// get one sentence for all rules.
+/// Reason to refuse a user confirmed by the identity provider. For the connection's administrator;
+/// browsers get one sentence for all rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SsoRefusal {
     /// Too many groups to send.

@@ -70,7 +70,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes an identity of the user, and ends the user's sessions that its provider vouched for.
+    /// Deletes an identity of the user, and ends the user's sessions from its provider.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends the user's sessions that the organization's identity provider vouched for.
+    /// Ends the user's sessions from the organization's identity provider.
     pub async fn revoke_user_provider_sessions(
         &mut self,
         (org, user): (OrgId, UserId),

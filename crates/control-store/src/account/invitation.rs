@@ -24,7 +24,7 @@ macro_rules! select {
 }
 
 impl Transaction {
-    /// Puts the invitation in the place of an earlier one of the same address.
+    /// Stores the invitation, replacing an earlier one of the same address.
     pub async fn replace_invitation(
         &mut self,
         invitation: &Invitation,

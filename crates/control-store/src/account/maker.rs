@@ -21,8 +21,9 @@ pub struct EndedCredential {
 }
 
 impl Transaction {
-    /// Ends credentials that `user` made and that need more than `role`, the user's new one; none: the user leaves.
-    /// API keys of a member stay, for they may do no more than their maker.
+    /// Ends credentials that `user` created and that need more than `role`, the user's new one;
+    /// `None` if the user leaves. API keys of a member are kept, because they are limited to their
+    /// maker's rights.
     pub async fn end_credentials(
         &mut self,
         (org, user): (OrgId, UserId),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 impl Transaction {
-    /// Puts the link in the place of an earlier one of the same user.
+    /// Stores the link, replacing an earlier one of the same user.
     pub async fn replace_password_reset(
         &mut self,
         reset: &PasswordReset,

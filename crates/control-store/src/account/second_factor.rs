@@ -36,7 +36,7 @@ impl Transaction {
         }))
     }
 
-    /// Stores a secret that is not confirmed yet, in the place of another one that is not.
+    /// Stores an unconfirmed secret, replacing another unconfirmed one.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it counts already, or another one took its place.
+    /// [`StoreError::Stale`] if it is confirmed already, or was replaced.
     pub async fn confirm_totp(
         &mut self,
         user: UserId,
@@ -96,7 +96,7 @@ impl Transaction {
         Ok(optional_time(&row, "confirmed_at")?.is_some())
     }
 
-    /// Notes that an administrator took the user's second factor away.
+    /// Records that an administrator removed the user's second factor.
     pub async fn note_second_factor_reset(
         &mut self,
         user: UserId,
@@ -107,7 +107,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// When an administrator took the user's second factor away, unless there is another one since.
+    /// Time when an administrator removed the user's second factor, unless there is a new one.
     pub async fn second_factor_reset_at(
         &mut self,
         user: UserId,
@@ -118,7 +118,7 @@ impl Transaction {
         optional_time(&row, "second_factor_reset_at")
     }
 
-    /// Puts codes with these hashes in the place of all earlier ones.
+    /// Stores codes with these hashes, replacing all earlier ones.
     pub async fn replace_recovery_codes(
         &mut self,
         user: UserId,
@@ -133,7 +133,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Uses the code with this hash up; false if it is none of the user's, or was used before.
+    /// Uses up the code with this hash; false if it is not the user's, or was used before.
     pub async fn use_recovery_code(
         &mut self,
         user: UserId,

@@ -9,7 +9,7 @@ use sqlx::query;
 use uuid::Uuid;
 
 impl Transaction {
-    /// Puts `link` in the place of all earlier ones.
+    /// Stores `link`, replacing all earlier ones.
     pub async fn replace_setup_link(
         &mut self,
         link: SetupLink,

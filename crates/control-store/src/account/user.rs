@@ -53,15 +53,15 @@ impl Transaction {
         update.bind(user.id).write(self, version).await
     }
 
-    /// Returns true if the user still has this password. Until this transaction ends, none of the
-    /// same kind continues: a sign-in by an old password either fails here, or is ended by the
-    /// change.
+    /// Returns true if the user still has this password. Until this transaction ends, concurrent
+    /// ones on the same password wait: a sign-in by an old password either fails here, or is ended
+    /// by the change.
     pub async fn lock_password(
         &mut self,
         user: UserId,
         password: &PasswordHash,
     ) -> Result<bool, StoreError> {
-        // Writes nothing new: PostgreSQL locks the row, and a writer of SQLite is alone anyway.
+        // The update changes no value: PostgreSQL locks the row, and SQLite has a single writer.
         let lock = "UPDATE users SET version = version WHERE id = $1 AND password_hash = $2";
         let lock = sql(lock).bind(user).bind(password.as_str());
         Ok(0 < lock.run(self).await?)

@@ -18,7 +18,8 @@ use zstd::stream::write::Encoder;
 
 /// The default level of zstd.
 const LEVEL: i32 = 3;
-/// The oldest entry is overdue by this before an archive is written, so that a quiet log has one a day.
+/// Time by which the oldest entry is overdue before an archive is written, so that a quiet log has
+/// one a day.
 const MIN_SPAN: SignedDuration = SignedDuration::from_hours(24);
 
 /// An archived part of the log.
@@ -46,8 +47,8 @@ struct ArchivedEntry<'a> {
 }
 
 impl Transaction {
-    /// The oldest entries, if they are older than `before`: JSON lines, compressed by zstd, with the archive that they
-    /// make. At most `limit` entries; none before the oldest one is overdue by a day.
+    /// The oldest entries, if they are older than `before`: JSON lines, compressed by zstd, with
+    /// their archive. At most `limit` entries; none before the oldest one is overdue by a day.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if another replica archived these entries meanwhile.
+    /// [`StoreError::Stale`] if another replica archived these entries concurrently.
     pub async fn cut_audit(
         &mut self,
         archive: &AuditArchive,
@@ -149,7 +150,8 @@ impl Transaction {
         list.rows(self).await?.iter().map(read).collect()
     }
 
-    /// The number that the newest archived entry has in the log of an organization; 0 if none was archived.
+    /// The number of the newest archived entry in the log of an organization; 0 if none was
+    /// archived.
     pub(super) async fn archived_number(
         &mut self,
         org: control_wire::OrgId,
@@ -184,7 +186,7 @@ pub(super) fn after(
 }
 
 impl AuditArchive {
-    /// The bytes under the HMAC: one value a line, none of which contains a line feed.
+    /// The bytes under the HMAC: one value per line, without line feeds.
     fn authenticated(&self) -> Vec<u8> {
         let Self {
             first,

@@ -1,10 +1,10 @@
-//! The chain of links: whether an entry fits the one before.
+//! The chain of links: checks that an entry continues the previous one.
 
 use crate::audit::entry::{AuditColumns, Link};
 use control_auth::AuditKey;
 use jiff::SignedDuration;
 
-/// Entries read at once when the chain is verified.
+/// Number of entries read at once when the chain is verified.
 pub(super) const CHUNK: i64 = 500;
 /// Time during which replicas of a version without a key may write concurrently with newer ones.
 const UPGRADE: SignedDuration = SignedDuration::from_hours(1);

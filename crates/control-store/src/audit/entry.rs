@@ -14,7 +14,7 @@ pub(crate) const COLUMNS: &str = "SELECT seq, at, actor_kind, actor_id, org_id, 
     action, subject_id, correlation_id, hash, org_seq, actor_name, client_ip, value_before,
     value_after, keyed FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
 
-/// Hash that links an entry to the one before.
+/// Hash that links an entry to the previous one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Link<'a> {
     /// By a hash, as all entries before there was a key.
@@ -148,7 +148,7 @@ impl AuditColumns {
             &self.value_before,
             &self.value_after,
         ] {
-            // A value that is absent is none that is empty.
+            // An absent value differs from an empty one.
             bytes.push(u8::from(value.is_some()));
             text(&mut bytes, &absent(value));
         }

@@ -28,7 +28,7 @@ pub struct ProjectAction {
     pub seq: i64,
     /// The time of the request.
     pub at: Timestamp,
-    /// The project; none for the entries of organizations.
+    /// The project; `None` for the entries of organizations.
     pub project: Option<ProjectId>,
     /// The action, such as `rollout.complete`.
     pub action: String,

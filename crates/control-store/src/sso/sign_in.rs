@@ -17,7 +17,7 @@ const KEPT: i64 = 10;
 pub struct SsoSignIn {
     /// Time of its end.
     pub at: Timestamp,
-    /// The rule that broke; none if the user was signed in.
+    /// The rule that broke; `None` if the user was signed in.
     pub refusal: Option<String>,
     /// The user at the provider, if that was known.
     pub subject: Option<String>,

@@ -63,7 +63,7 @@ struct BatchCard {
 }
 
 struct GateTable {
-    /// The verdict in one sentence; none in batches of earlier releases.
+    /// The verdict in one sentence; `None` in batches of earlier releases.
     verdict: Option<String>,
     batch: i64,
     is_now: bool,

@@ -179,7 +179,7 @@ fn make(
     ))
 }
 
-/// The values of the request in `text`; none in a raw text.
+/// The values of the request in `text`; `None` in a raw text.
 fn template(
     d: &Decoder<'_, '_>,
     text: &str,

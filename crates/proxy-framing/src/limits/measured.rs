@@ -32,7 +32,7 @@ enum MeterState {
 }
 
 impl SizeMeter {
-    /// For `fault`; none for one that is not about a size.
+    /// For `fault`; `None` for one that is not about a size.
     #[must_use]
     pub fn new(fault: FramingError) -> Option<Self> {
         fault.size().map(|_| Self {

@@ -59,7 +59,7 @@ impl Log {
         })
     }
 
-    /// Number of lines so far.
+    /// Number of lines.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

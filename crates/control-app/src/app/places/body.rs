@@ -42,7 +42,7 @@ impl BodyPlaces {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyBodies`] if none becomes free in ten seconds.
+    /// [`Error::TooManyBodies`] if none is free in ten seconds.
     pub(crate) async fn take(&self, org: Uuid, actor: Uuid) -> Result<BodyPlace, Error> {
         let places = async {
             let actor_permit = self.by_actor.take(actor).await?;

@@ -18,7 +18,7 @@ pub(crate) struct PlaceLimits {
     pub(crate) all: usize,
     /// Places of one owner.
     pub(crate) each: usize,
-    /// Places beyond the first one of each owner, of all owners together.
+    /// Places beyond the first one of each owner, for all owners together.
     pub(crate) further: usize,
 }
 

@@ -5,8 +5,8 @@ use crate::error::Error;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-/// The places of this replica for such work. An organization holds one at most and waits once for places of all,
-/// however many of its requests wait.
+/// The places of this replica for such work. An organization holds at most one and waits once in
+/// the shared queue, regardless of the number of its waiting requests.
 #[derive(Debug)]
 pub(crate) struct HeavyPlaces(FairPlaces);
 
@@ -32,7 +32,7 @@ impl HeavyPlaces {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`] if the program stops meanwhile.
+    /// [`Error::Stopped`] if the program stops in the meantime.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         org: Uuid,

@@ -26,13 +26,13 @@ impl OwnerPlaces {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`] if the program stops meanwhile.
+    /// [`Error::Stopped`] if the program stops in the meantime.
     pub(crate) async fn take(&self, owner: Uuid) -> Result<OwnedSemaphorePermit, Error> {
         let own = self.semaphore(owner).await;
         own.acquire_owned().await.map_err(|_| Error::Stopped)
     }
 
-    /// Owners without a place that is held or waited for are forgotten.
+    /// Owners without a held or awaited place are dropped.
     async fn semaphore(&self, owner: Uuid) -> Arc<Semaphore> {
         let mut by_owner = self.by_owner.lock().await;
         by_owner.retain(|_, places| Arc::strong_count(places) > 1);

@@ -1,8 +1,8 @@
 //! Places for the uploads of bundles: few at once, and only some of them for one organization and for one user.
 //!
-//! Each organization has one place, if any is free; the places for further uploads are few, and all
-//! share them. Two organizations that hold all they can leave two of six places, three leave one.
-//! While an organization without a place waits, it gets the next one, and slow uploads are aborted.
+//! Each organization has one place, if any is free; the few places for further uploads are shared
+//! by all. Two organizations at their maximum leave two of six places, three leave one. While an
+//! organization without a place waits, it gets the next one, and slow uploads are aborted.
 
 use super::fair::{FairPlace, FairPlaces, PlaceLimits};
 use super::owner::OwnerPlaces;
@@ -15,13 +15,14 @@ use uuid::Uuid;
 
 /// Maximum number of concurrent bundle uploads: each holds 32 MiB.
 const MAX_UPLOADS: usize = 6;
-/// Permits beyond the first of each organization, of all organizations together.
+/// Permits beyond the first of each organization, for all organizations together.
 const MAX_FURTHER_UPLOADS: usize = 2;
 /// Permits of one user: a slow sender must leave room for other users.
 const MAX_USER_UPLOADS: usize = 2;
 /// The longest time that a further upload waits for a place.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// The longest time that the first upload of an organization waits: slow uploads of other organizations are cut meanwhile.
+/// Maximum wait of an organization's first upload: slow uploads of other organizations are aborted
+/// in that time.
 const MAX_FIRST_WAIT: Duration = Duration::from_secs(15);
 
 /// The places of this replica.
@@ -62,10 +63,11 @@ impl UploadPlaces {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyUploads`] if none becomes free in two seconds; in fifteen for an organization without one.
+    /// [`Error::TooManyUploads`] if none is free in two seconds; in fifteen for an organization
+    /// without one.
     pub(crate) async fn take(&self, org: OrgId, user: Uuid) -> Result<UploadPlace, Error> {
         let too_many = |_| Error::TooManyUploads;
-        // An upload that waits for a place of its user takes none from the rest.
+        // An upload waiting for a place of its user uses no shared place.
         let user_permit = timeout(MAX_WAIT, self.by_user.take(user)).await;
         let user_permit = user_permit.map_err(too_many)??;
         let wait = match self.all.held_by(org.0) {

@@ -11,11 +11,11 @@ use tokio::time::{Sleep, sleep};
 
 /// Signs of life of one transaction: other writers wait for it.
 const MAX_PART: usize = 256;
-/// Parts of the heartbeat interval: signs of life are written one part late, and three missed intervals make a node
-/// offline.
+/// Divisor of the heartbeat interval: signs of life are written at most that part late, and three
+/// missed intervals make a node offline.
 const DELAY_PARTS: u32 = 8;
 
-/// Signs of life by node. A process that dies takes up to an eighth of an interval of them along, which the next
+/// Signs of life by node. A crash loses up to an eighth of an interval of them, which the next
 /// heartbeats replace.
 #[derive(Debug, Default)]
 pub(super) struct SignsOfLife {

@@ -4,13 +4,13 @@ use crate::node::{DUPLICATE_MEMORY, DuplicateNode};
 use control_wire::{BundleId, HeartbeatRequest, InstanceId, NodeStatus, Verdict};
 use jiff::Timestamp;
 
-/// Processes before the reporting one that are remembered.
+/// Maximum number of stored processes before the reporting one.
 const MAX_EARLIER_INSTANCES: usize = 8;
 /// Returns of a process after another took over, above which both are running. A single return may
 /// be a late last heartbeat.
 const MAX_RETURNS: usize = 2;
 
-/// The stored report of a node, without its traffic, which decides nothing.
+/// The stored report of a node, without its traffic, which affects no decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredReport {
     /// Time of the last heartbeat; 1970 before the first.
@@ -19,7 +19,7 @@ pub struct StoredReport {
     pub version: Option<String>,
     /// The process that reported last.
     pub instance: Option<InstanceId>,
-    /// Processes that reported before, newest first; one that took turns is in it several times.
+    /// Processes that reported before, newest first; one that alternated occurs repeatedly.
     pub earlier_instances: Vec<InstanceId>,
     /// Two processes with one identity.
     pub duplicate: Option<DuplicateNode>,
@@ -49,7 +49,7 @@ pub struct OrderedBundles {
 /// The change of the stored traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficChange {
-    /// The stored counters stay.
+    /// The stored counters are kept.
     Kept,
     /// The counters of the heartbeat replace the stored ones, which belonged to another bundle;
     /// without counters, none remain.
@@ -76,9 +76,9 @@ pub struct ReceivedReport {
     pub confirmed: Option<BundleAnswer>,
     /// A bundle that the node now rejected, unless that is known.
     pub rejected: Option<BundleAnswer>,
-    /// True if a second process with the identity was noticed by this heartbeat.
+    /// True if this heartbeat revealed a second process with the identity.
     pub has_found_duplicate: bool,
-    /// True if only the time differs from the stored report, as far as it is not traffic.
+    /// True if only the time differs from the stored report, apart from traffic.
     pub is_unchanged: bool,
 }
 

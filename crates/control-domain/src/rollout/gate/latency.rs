@@ -90,7 +90,8 @@ fn first_byte(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFa
     )))
 }
 
-/// The means of both sides, and the requests of the batch, if its mean is surely above `limit` of the rest's.
+/// The means of both sides, and the requests of the batch, if its mean is significantly above
+/// `limit` of the rest's.
 fn surely_slower(
     sides: &Sides<'_>,
     scope: Scope<'_>,

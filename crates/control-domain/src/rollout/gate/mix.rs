@@ -16,7 +16,7 @@ const ANY_SHIFT: i64 = 1_000;
 const MAX_HANDSHAKE_GROWTH: f64 = 0.1;
 /// The least share of connections with TLS that is compared.
 const MIN_TLS: f64 = 0.05;
-/// Connections with TLS below this part of the rest's have lost their listener.
+/// Fraction of the rest's TLS connections below which the listener is considered lost.
 const LOST_PART: f64 = 0.1;
 
 /// The first route that serves another part of the requests than on the rest.

@@ -1,10 +1,10 @@
-//! The nodes of one side put together, so that each weighs no more than the median node, and the extreme ones
-//! nothing.
+//! Aggregation of one side's nodes: none weighs more than the median node, and extreme ones are
+//! excluded.
 
 use crate::rollout::gate::significance::{Counted, Estimate};
 use crate::rollout::weighing::weight_cap;
 
-/// The nodes that are left out, of at least two.
+/// The excluded nodes, of at least two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Without {
     /// The one with the lowest share: a batch has to pass without its best node.
@@ -47,7 +47,7 @@ pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: Without) -> Count
     sum
 }
 
-/// Means of several nodes; none without requests.
+/// Means of several nodes; `None` without requests.
 pub(super) fn pool_means(
     nodes: impl Iterator<Item = Spread>,
     without: Without,

@@ -2,14 +2,14 @@
 
 use crate::access::refusal::faults::Faults;
 
-/// Tolerances of the gate: a batch against the nodes that it is compared with. A limit alone stops nothing: the
-/// difference must also be larger than chance explains.
+/// Tolerances of the gate: a batch against the nodes that it is compared with. Exceeding a limit
+/// alone stops nothing: the difference must also be significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// Least number of requests on either side, and of a route for a verdict of its own.
     pub min_requests: i64,
-    /// Growth of the share of 5xx, in thousandths of all requests. The share of a 4xx status may grow by three
-    /// times as much, because clients bring those about too.
+    /// Growth of the share of 5xx, in thousandths of all requests. The share of a 4xx status may
+    /// grow by three times as much, because clients cause those too.
     pub max_error_increase_permille: i64,
     /// The batch's 99th percentile of latency, in percent of the rest's.
     pub max_p99_percent: i64,

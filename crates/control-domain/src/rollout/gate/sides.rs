@@ -29,9 +29,9 @@ pub(super) struct Sides<'a> {
 /// A route, or all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scope<'a> {
-    /// The route in the batch; none: all requests.
+    /// The route in the batch; `None` for all requests.
     pub(super) route: Option<&'a str>,
-    /// The same on the other side; all requests if too few of the route are served there.
+    /// The same on the other side; all requests if the route has too few there.
     pub(super) standard: Option<&'a str>,
 }
 
@@ -223,7 +223,7 @@ pub(super) fn permille(share: f64) -> String {
     }
 }
 
-/// The requests of a route, and none that are hits.
+/// The requests of a route, with no hits.
 pub(super) fn requests_of(node: &Traffic, route: &str) -> Hits {
     let requests = node.routes.get(route).map_or(0, |route| route.requests);
     Hits {
@@ -247,7 +247,7 @@ pub(super) fn counts_of<'t>(
     own.into_iter().chain(all.into_iter().flatten())
 }
 
-/// Routes that do not count the hits are left out with their requests.
+/// Routes that do not count the hits are omitted with their requests.
 fn sum(node: &Traffic, route: Option<&str>, hits: &impl Fn(&RouteTraffic) -> Option<u64>) -> Hits {
     let own = counts_of(node, route);
     let counted = own.filter_map(|route| Some((hits(route)?, route.requests)));

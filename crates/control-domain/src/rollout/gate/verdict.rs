@@ -18,9 +18,9 @@ pub enum GateVerdict {
 pub enum GateFailure {
     /// Too many answers with 5xx.
     Errors(String),
-    /// A reason of failure that the rest has less often.
+    /// A reason of failure that is less frequent on the rest.
     NewReason(String),
-    /// A status that the rest answers less often.
+    /// A status that is less frequent on the rest.
     Statuses(String),
     /// TLS handshakes that fail, or do not happen any more.
     Handshakes(String),
