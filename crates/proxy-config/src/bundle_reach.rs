@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 /// The highest TCP port that needs a privilege, and the node's permission.
 const LAST_PRIVILEGED_PORT: u16 = 1_023;
 
-/// Reports each setting of the bundle that uses a part of the machine that is not allowed, and puts the
-/// node's paths in the place of their names.
+/// Reports each setting of the bundle that uses a forbidden part of the machine, and replaces names
+/// by the node's paths.
 pub(crate) fn check(
     model: &mut Model,
     bundle: &BundleFiles,
@@ -28,7 +28,7 @@ pub(crate) fn check(
     faults: &mut Diagnostics,
 ) {
     let node = model.control_plane.as_ref().filter(|_| bundle.is_on_node);
-    // Without the block in the node's own file, nothing is allowed.
+    // Without the block in the node's own file, everything is forbidden.
     let allow = || node.map(|node| node.allow.clone()).unwrap_or_default();
     let allow = bundle.is_on_node.then(allow);
     let peers = PeerRule {

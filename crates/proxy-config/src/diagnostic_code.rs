@@ -48,7 +48,7 @@ fault_codes! {
     ChangedFile = "changed-file", Error;
     /// A file is larger than 16 MiB, or all files together are larger than 64 MiB.
     FileTooLarge = "file-too-large", Error;
-    /// A file is not UTF-8; nothing after that place is read.
+    /// A file is not UTF-8; text after that place is not read.
     NotUtf8 = "not-utf-8", Error;
     /// A file is neither KDL 2 nor KDL 1. The faults are KDL 2's.
     Syntax = "syntax", Error;
@@ -71,7 +71,7 @@ fault_codes! {
     /// A setting of the system that the language follows has no counterpart here; the report
     /// describes a workaround.
     NoCounterpart = "no-counterpart", Error;
-    /// The value is none of the words that the setting takes.
+    /// The value is not one of the setting's words.
     UnknownWord = "unknown-word", Error;
     /// The value is of another type than the setting's.
     WrongType = "wrong-type", Error;
@@ -85,15 +85,16 @@ fault_codes! {
     RegexesTooLarge = "regexes-too-large", Error;
     /// The hosts and paths of routes make more than 500 000 pairs together.
     TooManyConditions = "too-many-conditions", Error;
-    /// The tests would compare their requests with too many routes, or more than 32 of them are live.
+    /// The tests would compare their requests with too many routes, or more than 32 of them are
+    /// live.
     TooManyTests = "too-many-tests", Error;
     /// A required setting is absent.
     MissingSetting = "missing-setting", Error;
     /// A setting is written without its value, or a block without its name.
     MissingValue = "missing-value", Error;
-    /// There is one value too many, or a value where none is allowed.
+    /// There is a surplus value, or a value where none is allowed.
     UnexpectedValue = "unexpected-value", Error;
-    /// A setting that takes no block has one.
+    /// A setting without a block has one.
     UnexpectedBlock = "unexpected-block", Error;
     /// A value has a type annotation, which no setting takes.
     UnexpectedAnnotation = "unexpected-annotation", Error;
@@ -141,14 +142,15 @@ fault_codes! {
     /// Another route takes every request that this one could take.
     UnreachableRoute = "unreachable-route", Warning;
     /// A route loses requests to another one with a more specific host or path, although it is
-    /// narrower in a condition that is compared later.
+    /// narrower in a condition of lower precedence.
     RouteOrder = "route-order", Warning;
     /// A path that other servers may read in another way, which leads to another route: every request for
     /// it is refused under `path-policy "strict"`.
     AmbiguousPath = "ambiguous-path", Warning;
     /// No route names the upstream.
     UnusedUpstream = "unused-upstream", Warning;
-    /// Every target of an upstream has weight 0, so none gets new requests: they are answered 503.
+    /// Every target of an upstream has weight 0, so none receives new requests: they are answered
+    /// 503.
     NoWeight = "no-weight", Warning;
     /// A target on port 443 gets plaintext, because its upstream has no `tls` block.
     PlaintextToTlsPort = "plaintext-to-tls-port", Warning;

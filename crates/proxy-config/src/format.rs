@@ -28,7 +28,7 @@ pub fn format(text: &str, name: &str) -> Result<String, Report> {
     layout::apply(&mut document);
     let formatted = document.to_string();
     let formatted = format!("{}\n", formatted.trim());
-    // A layout must change nothing else. Text that it would change keeps its layout.
+    // Formatting must not change the meaning. Text that would change is left unformatted.
     let Ok(mut read_again) = KdlDocument::parse_v2(&formatted) else {
         return Ok(converted.text.into_owned());
     };

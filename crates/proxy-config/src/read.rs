@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// Maximum size of a file, in bytes.
 const MAX_FILE: u64 = 16 << 20;
-/// Maximum size of all files together, in bytes.
+/// Maximum total size of all files, in bytes.
 const MAX_ALL: u64 = 64 << 20;
 /// Bytes of a file that are kept behind the first byte that is not UTF-8, to be shown.
 const SHOWN_OF_BINARY: usize = 256;
@@ -43,7 +43,7 @@ pub(crate) struct Texts {
     pub(crate) faults: Diagnostics,
     /// A diagnostic of each alias among the nodes.
     pub(crate) aliases: Vec<Diagnostic>,
-    /// The files of the bundle; `None` for a configuration that is none.
+    /// The files of the bundle; `None` for a node's own configuration.
     pub(crate) bundle: Option<BundleFiles>,
 }
 
@@ -274,7 +274,7 @@ impl Reader<'_> {
         Ok(bytes)
     }
 
-    /// Appends the nodes of a file, with the nodes of the included file in place of each `include`.
+    /// Appends the nodes of a file, replacing each `include` by the nodes of the included file.
     fn take(&mut self, file: FileId, name: &str, nodes: Vec<Node>) {
         for node in nodes {
             if &*node.name.text == "include" && node.children.is_none() {
@@ -369,7 +369,8 @@ impl Reader<'_> {
         ));
     }
 
-    /// Reports names and values that begin with a quotation mark which is none in KDL.
+    /// Reports names and values that begin with a typographic quotation mark, which KDL does not
+    /// recognize.
     fn odd_quotes(&mut self, file: FileId, text: &str, nodes: &[Node]) {
         for node in nodes {
             let names = node.entries.iter().filter_map(|entry| entry.name.as_ref());

@@ -22,7 +22,7 @@ pub struct Agent {
     pub protocol: Setting<AgentProtocol>,
     /// Events that the agent may receive in addition to the heads of requests.
     pub events: Vec<Setting<AgentEventKind>>,
-    /// Treatment of bodies that are larger than it may see.
+    /// Treatment of bodies above its inspection limit.
     pub on_oversize: Setting<OversizeMode>,
     /// The path of the request to a `forward-auth` agent.
     pub request_path: Setting<String>,
@@ -36,7 +36,7 @@ pub struct Agent {
     pub timeout: Setting<Duration>,
     /// Encoding offered to the agent.
     pub encoding: Setting<AgentEncoding>,
-    /// Limits after which the agent is no longer called; `None` never stops.
+    /// Circuit breaker of the agent; `None` if disabled.
     pub circuit_breaker: Option<AgentBreaker>,
 }
 
@@ -98,12 +98,12 @@ pub enum AgentEventKind {
     ResponseBody,
 }
 
-/// Treatment of bodies that are larger than an agent may see.
+/// Treatment of bodies above an agent's inspection limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OversizeMode {
     /// They are refused.
     Block,
-    /// They pass, and the agent sees their beginning.
+    /// They pass after the agent has inspected their beginning.
     Pass,
 }
 
@@ -114,7 +114,7 @@ pub struct AgentBreaker {
     pub place: Place,
     /// Consecutive failures that open the breaker.
     pub failure_threshold: Setting<u32>,
-    /// Time for which the breaker stays open.
+    /// Open time of the breaker.
     pub timeout: Setting<Duration>,
 }
 

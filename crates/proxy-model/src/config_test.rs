@@ -17,7 +17,7 @@ pub struct ConfigTest {
     pub place: Place,
     /// The request, which is decided on and not sent.
     pub request: TestRequest,
-    /// Live request after the switch of a rollout; `None` for a test that is only decided on.
+    /// Live request after the switch of a rollout; `None` for a test that is only evaluated.
     pub live: Option<LiveRequest>,
     /// The expected decision; at least one condition.
     pub expectations: Vec<Setting<Expectation>>,
@@ -34,7 +34,7 @@ pub struct TestRequest {
     pub url: String,
     /// Header fields in their order.
     pub headers: Vec<(String, String)>,
-    /// Name of the listener; `None` for the one that the URL leads to.
+    /// Name of the listener; `None` to select it by the URL.
     pub listener: Option<String>,
     /// The client's address; `None` for a client of this host.
     pub client_ip: Option<IpAddr>,
@@ -43,7 +43,7 @@ pub struct TestRequest {
     pub claims: Vec<(String, String)>,
 }
 
-/// The form in which a live test is sent.
+/// The kind of request of a live test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveRequest {
     /// HTTP/2, by ALPN on a listener with TLS and with prior knowledge on another one; otherwise HTTP/1.1.
@@ -52,7 +52,7 @@ pub struct LiveRequest {
     pub upload_bytes: u32,
 }
 
-/// The answer to a live test.
+/// The response to a live test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveAnswer {
     /// The status.
@@ -78,7 +78,7 @@ pub enum Expectation {
     Upstream(String),
     /// The built-in handler that answers.
     Builtin(BuiltinHandler),
-    /// The names of the agents that are asked, in their order.
+    /// The names of the called agents, in order.
     Agents(Vec<String>),
     /// The status of a refusal, a redirect or a response of the proxy's own.
     Status(u16),
@@ -112,13 +112,13 @@ pub enum Expectation {
     /// The name of a field that the client does not receive, independent of the upstream's
     /// response.
     NoResponseHeader(HeaderName),
-    /// The status of the answer to a live test.
+    /// The status of the response to a live test.
     AnswerStatus(u16),
-    /// A field of the answer to a live test.
+    /// A field of the response to a live test.
     AnswerHeader(HeaderName, HeaderValue),
-    /// The name of a field that the answer to a live test does not have.
+    /// The name of a field that is absent in the response to a live test.
     NoAnswerHeader(HeaderName),
-    /// A text within the first bytes of the answer to a live test.
+    /// A text within the first bytes of the response to a live test.
     AnswerContains(String),
     /// Longest time to the first byte of the answer's body.
     FirstByte(Duration),
@@ -127,7 +127,7 @@ pub enum Expectation {
 }
 
 impl Expectation {
-    /// Returns true if it is about the answer to a live test alone.
+    /// Returns true if it applies only to the response to a live test.
     #[must_use]
     pub fn needs_an_answer(&self) -> bool {
         match self {
@@ -181,7 +181,7 @@ pub struct Prohibition {
     pub paths: Vec<Setting<PathPattern>>,
     /// Name of the upstream.
     pub upstream: String,
-    /// Name of an agent; requests of routes that ask it are allowed.
+    /// Name of an agent; requests of routes with it are permitted.
     pub without_agent: Option<String>,
 }
 

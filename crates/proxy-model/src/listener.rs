@@ -66,7 +66,7 @@ pub enum ListenerProtocol {
     Https,
     /// Bytes of any protocol, relayed to an upstream; of TLS where the listener has a `tls` block.
     Tcp,
-    /// TLS, relayed as it is to the upstream that its server name leads to.
+    /// TLS, relayed unchanged to the upstream selected by its server name.
     TlsPassthrough,
 }
 
@@ -154,7 +154,7 @@ pub struct ClientAuth {
 pub enum ClientAuthMode {
     /// Requests without a valid certificate are answered 495.
     Required,
-    /// A client may send none; one that is sent must be valid.
+    /// A client may send none; if sent, it must be valid.
     Optional,
 }
 

@@ -15,7 +15,7 @@ use crate::system::System;
 use crate::upstream::Upstream;
 use proxy_routing::Rule;
 
-/// A validated configuration. Immutable; a reload makes a new one.
+/// A validated configuration. Immutable; a reload creates a new one.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// Listeners, in file order.
@@ -36,7 +36,7 @@ pub struct Model {
     pub system: System,
     /// The control plane of this node; `None` for a node without one.
     pub control_plane: Option<ControlPlane>,
-    /// Addresses that targets may have; `None` allows all, in a configuration that is no bundle.
+    /// Permitted target addresses; `None` permits all, for a node's own configuration.
     pub peers: Option<PeerRule>,
     /// Tests of this configuration, in file order.
     pub tests: Vec<ConfigTest>,

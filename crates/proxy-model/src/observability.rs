@@ -16,7 +16,7 @@ pub struct Observability {
     pub redact_query: Vec<Setting<String>>,
     /// Traces that begin here.
     pub trace_context: TraceContext,
-    /// The recording of requests' heads; `None` records none.
+    /// Recording of requests' heads; `None` if disabled.
     pub recording: Option<Recording>,
 }
 

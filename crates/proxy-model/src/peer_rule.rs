@@ -70,8 +70,8 @@ impl PeerRule {
     }
 }
 
-/// The IPv4 address in a mapped, compatible or translated IPv6 address; any other address as it is.
-/// [RFC 4291 §2.5.5, RFC 6052 §2.1]
+/// The IPv4 address in a mapped, compatible or translated IPv6 address; any other address
+/// unchanged.
 fn embedded(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = ip else {
         return ip;

@@ -48,7 +48,7 @@ pub struct Policies {
     pub basic_auth: Option<BasicAuth>,
     /// Tokens; `None` if not required.
     pub jwt: Option<JwtAuth>,
-    /// Requests of pages of other origins; `None` leaves them to the upstream.
+    /// CORS settings; `None` leaves preflight requests to the upstream.
     pub cors: Option<Cors>,
     /// Rate limit; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
@@ -66,9 +66,9 @@ pub struct Policies {
     pub retry: Option<Retry>,
     /// Compression of responses; `None` if disabled.
     pub compression: Option<Compression>,
-    /// The path that the upstream gets; `None` is the client's.
+    /// The path sent to the upstream; `None` for the client's.
     pub rewrite: Option<Rewrite>,
-    /// Copies of requests for a second upstream; `None` makes none.
+    /// Shadow copies of requests for a second upstream; `None` if disabled.
     pub shadow: Option<Shadow>,
 }
 
@@ -99,7 +99,7 @@ pub struct RateLimit {
     pub key: Setting<RateKey>,
     /// True if requests over the limit are counted and logged, but served.
     pub observe_only: Setting<bool>,
-    /// The server with buckets that several proxies share; `None` keeps them in this process.
+    /// The server of buckets shared by several proxies; `None` for buckets in this process.
     pub store: Option<Setting<StoreUrl>>,
     /// Longest time for its answer.
     pub store_timeout: Setting<Duration>,
@@ -147,7 +147,7 @@ pub struct HeaderField {
     pub name: HeaderName,
     /// Its value, as written.
     pub value: HeaderValue,
-    /// The values of the request in it; `None` if it is the same for every request.
+    /// Values of the request in it; `None` if it is constant.
     pub template: Option<ValueTemplate>,
 }
 
@@ -162,7 +162,7 @@ pub struct Retry {
     pub on: Setting<Vec<RetryCause>>,
     /// Share of an upstream's requests that may be retries, in percent.
     pub budget_percent: Setting<u32>,
-    /// Longest time of one attempt until its response begins; none leaves it to the upstream.
+    /// Maximum time of one attempt until its response begins; `None` leaves it to the upstream.
     pub per_try_timeout: Option<Setting<Duration>>,
 }
 

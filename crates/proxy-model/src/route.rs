@@ -34,7 +34,7 @@ pub struct Route {
     pub form: Setting<ServiceForm>,
     /// Policies for requests and responses.
     pub policies: Policies,
-    /// Circuit breaker; `None` never opens.
+    /// Circuit breaker; `None` if disabled.
     pub circuit_breaker: Option<CircuitBreaker>,
     /// Agents that decide about each request, in this order.
     pub agents: Vec<Setting<AgentIndex>>,
@@ -118,7 +118,7 @@ pub struct CircuitBreaker {
     pub place: Place,
     /// Consecutive failures that open the breaker.
     pub failure_threshold: Setting<u32>,
-    /// Time for which the breaker stays open.
+    /// Open time of the breaker.
     pub timeout: Setting<Duration>,
     /// Consecutive successes that close the breaker.
     pub success_threshold: Setting<u32>,

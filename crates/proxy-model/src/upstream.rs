@@ -61,7 +61,7 @@ pub enum LoadBalancing {
     IpHash,
     /// Of two random targets, the less busy for its weight.
     RandomTwo,
-    /// Of two random targets, the one that should answer sooner.
+    /// Of two random targets, the one expected to respond sooner.
     PeakEwma,
     /// The target that the client's cookie names, else by weight.
     Sticky,
@@ -72,7 +72,7 @@ pub enum LoadBalancing {
 pub struct Sticky {
     /// Name of the cookie.
     pub cookie: Setting<String>,
-    /// Key of the cookies, the same on all proxies of an upstream; `None` takes a random one of this
+    /// Key of the cookies, equal on all proxies of an upstream; `None` for a random one of this
     /// process.
     pub secret: Option<Setting<StickySecret>>,
 }

@@ -22,7 +22,7 @@ const SOCKET_MODE: u32 = 0o666;
 pub struct BindError {
     /// The address as written in the configuration.
     pub address: String,
-    /// The cause, in words that an operator can act on.
+    /// The cause, as an instruction for operators.
     pub why: String,
     /// The error of the operating system.
     #[source]
@@ -54,8 +54,8 @@ impl BindError {
     }
 }
 
-/// The sockets of one address. They stay open as long as the address is configured, whichever
-/// worker accepts from them, because closing a socket resets the connections in its queue.
+/// The sockets of one address. They stay open as long as the address is configured, for any
+/// accepting worker, because closing a socket resets the connections in its queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     /// The bound address; includes the port that the kernel picked.
@@ -118,7 +118,7 @@ impl Bound {
     }
 
     /// The same address for `count` workers: each has its own socket where sockets can share the
-    /// address. New sockets do not listen yet. An address without sockets stays without.
+    /// address. New sockets do not listen yet. An address without sockets is kept without.
     pub(crate) fn widened(&self, count: usize) -> Self {
         let mut wide = self.clone();
         let BindAddress::Tcp(address) = self.at else {

@@ -168,8 +168,8 @@ impl App {
         })
     }
 
-    /// Switches single sign-on off; sessions that the provider vouched for end. Identities stay, for another
-    /// connection to the same provider. On the command line, it is the way back in.
+    /// Switches single sign-on off; sessions from the provider end. Identities are kept, for another
+    /// connection to the same provider. On the command line, it restores access for administrators.
     pub async fn delete_sso(&self, call: &Call, org: OrgId) -> Result<(), Error> {
         let is_system = call.actor.holds(Access::System);
         is_system.or_else(|_| call.actor.require(Access::CONTROL, Tenant::org(org)))?;

@@ -50,7 +50,7 @@ pub(crate) struct Argument {
     pub(crate) value: Value,
 }
 
-/// An alias as it is written.
+/// An alias as written.
 pub(crate) struct Written<'a> {
     pub(crate) arguments: &'a [Argument],
     pub(crate) has_block: bool,
@@ -154,7 +154,7 @@ impl Alias {
         places
     }
 
-    /// Our setting with the blocks around it; `None` if there is none.
+    /// Our setting with its enclosing blocks; `None` if there is none.
     pub(crate) fn target(&self) -> Option<String> {
         match self.change {
             Change::Moved(paths, _) => {

@@ -11,11 +11,11 @@ use std::collections::HashMap;
 pub(crate) enum Mode {
     /// The tree is decoded next: a setting without a counterpart is removed, so that it is reported once.
     Load,
-    /// The tree is written as text: a setting without a counterpart stays.
+    /// The tree is written as text: a setting without a counterpart is kept.
     Text,
 }
 
-/// The file around the block, as far as conversions need it.
+/// The parts of the file around the block that conversions need.
 pub(super) struct Context {
     pub(super) mode: Mode,
     /// The `failure-mode` of each agent, by its name.
@@ -36,7 +36,7 @@ pub(crate) struct Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Replaced,
-    /// The setting stays where it is, with these entries.
+    /// The setting keeps its place, with these entries.
     Reworded(String),
     /// The setting states our fixed behaviour, or repeats the setting at our place.
     Removed,
@@ -187,8 +187,8 @@ fn shown(arguments: &[Argument]) -> String {
     shown.collect()
 }
 
-/// Decides about each occurrence of an alias, then edits them from the last to the first, so that the
-/// indices of the rest stay right.
+/// Decides about each occurrence of an alias, then edits them from the last to the first, so that
+/// the remaining indices stay valid.
 fn edit<T: Tree>(
     anchor: &mut T,
     alias: &'static Alias,
@@ -367,7 +367,7 @@ fn complete<T: Tree>(
     });
 }
 
-/// Removes the blocks of a group: settings that are left in them are no settings here.
+/// Removes the blocks of a group: remaining settings in them are unknown.
 fn dissolve<T: Tree>(anchor: &mut T, alias: &'static Alias, mode: Mode, found: &mut Vec<Found>) {
     for occurrence in occurrences(anchor, alias.from).into_iter().rev() {
         let Leaf::Child(index) = occurrence.leaf else {
@@ -388,7 +388,7 @@ fn dissolve<T: Tree>(anchor: &mut T, alias: &'static Alias, mode: Mode, found: &
         if left.is_empty() || mode == Mode::Load {
             drop(parent.remove_child(index));
         }
-        // A setting that stays in a text has its own reason already.
+        // A setting kept in a text has its own reason already.
         left.retain(|(_, at)| found.iter().all(|it| it.at != *at));
         found.extend(left.into_iter().map(|(name, at)| Found {
             alias,

@@ -8,7 +8,7 @@ use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Name, Node, Span};
 use proxy_model::{FileId, Place};
 
-/// The nodes of all files with the aliases in them replaced, and a diagnostic of each alias.
+/// The nodes of all files with aliases replaced, and a diagnostic for each alias.
 pub(crate) fn replace_in(
     nodes: Vec<(FileId, Node)>,
     place: impl Fn(FileId, Span) -> Place,

@@ -22,7 +22,7 @@ pub(crate) trait Tree: Clone {
     fn remove_child(&mut self, index: usize) -> Option<Self>;
     /// Removes a property, as a node of its name and value.
     fn remove_property(&mut self, name: &str) -> Option<Self>;
-    /// Adds a node to the block, which is made if there is none.
+    /// Adds a node to the block, which is created if missing.
     fn insert(&mut self, child: Self);
     /// The node `name { self }`.
     fn nest(self, name: &str) -> Self;

@@ -9,7 +9,7 @@ use proxy_model::registry::{Kind, Many, Spec};
 use proxy_model::{Compression, MediaRange, Setting};
 use std::hash::Hash;
 
-/// Without a list: the one that compresses fastest for its size first.
+/// Default order: the fastest compression for its size first.
 const PREFERRED: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
 
 pub(super) fn compression<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Compression> {

@@ -40,7 +40,7 @@ pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<
     })
 }
 
-/// The form in which a live test is sent; `None` for another test.
+/// The kind of request of a live test; `None` for another test.
 fn live<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<LiveRequest> {
     let is_live = b.setting(d, &spec::LIVE);
     let http2 = b.setting(d, &spec::HTTP2);
@@ -154,7 +154,7 @@ fn expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Vec<Settin
     Some(expectations.into_iter().flatten().chain(further).collect())
 }
 
-/// Parts of the answer to a live test, in the order of their kinds.
+/// Expectations on the response to a live test, in the order of their kinds.
 fn answer_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<Expectation>> {
     let status = b.optional(d, &spec::EXPECT_ANSWER_STATUS);
     let contains = b.optional(d, &spec::EXPECT_ANSWER_CONTAINS);

@@ -84,7 +84,7 @@ fn check_url(d: &mut Decoder<'_, '_>, url: &Setting<String>, allow_plain_http: b
     );
 }
 
-/// Reports labels of one name: a node has one value for it.
+/// Reports labels with the same name: a node has one value per name.
 fn no_name_twice(d: &mut Decoder<'_, '_>, labels: &[Setting<Label>]) {
     let names = labels.iter();
     let names = names.filter_map(|label| Some(Setting::at(&label.name, label.place()?)));

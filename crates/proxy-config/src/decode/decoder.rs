@@ -18,7 +18,7 @@ pub(crate) struct Decoder<'t, 'f> {
     files: Files<'f>,
     pub(super) known: Known,
     pub(super) names: Names<'t>,
-    /// For the regexes of all routes.
+    /// Budget of the regexes of all routes.
     pub(super) regexes: RegexBudget,
     faults: Diagnostics,
 }

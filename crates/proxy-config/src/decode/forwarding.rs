@@ -4,7 +4,7 @@ use super::decoder::Decoder;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::{CircuitBreaker, HeaderEdits, Place, Policies, RouteTimeouts, Service, Setting};
 
-/// Reports settings that have no effect on a route that forwards nothing.
+/// Reports settings without effect on a route that does not forward.
 pub(super) fn check(
     d: &mut Decoder<'_, '_>,
     service: Option<&Service>,
@@ -53,7 +53,8 @@ pub(super) fn check(
     }
 }
 
-/// Reports a time for the whole of a request that waits for nothing: its route has no agents either.
+/// Reports a total request timeout on a route without anything to wait for: it has no agents
+/// either.
 pub(super) fn check_time(d: &mut Decoder<'_, '_>, service: Option<&Service>, policies: &Policies) {
     let kind = match service {
         Some(Service::Builtin(_)) => "`builtin`",

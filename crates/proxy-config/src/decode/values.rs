@@ -266,7 +266,7 @@ pub(super) fn there_twice(first: Place, again: Place, what: impl Display) -> Dia
     fault.label("again here").related(first, "first here")
 }
 
-/// The places of values that are in the list before: the one before, and their own.
+/// The places of duplicate values: of the earlier value, and their own.
 pub(super) fn repeated<T: Eq + Hash>(list: &[Setting<T>]) -> Vec<(Place, Place)> {
     let mut seen = HashMap::new();
     let again = list.iter().filter_map(|one| {
@@ -339,7 +339,7 @@ fn value_fault(name: &str, written: &str, error: ValueError, place: Place) -> Di
     }
 }
 
-/// The form of a host that is sent in place of characters beyond ASCII. [RFC 5891 §4.4]
+/// The ASCII form of a host with other characters, as sent.
 fn sendable_host(error: &ValueError, written: Raw<'_>) -> Option<String> {
     let (ValueError::Form { what, .. }, Raw::Text(text)) = (error, written) else {
         return None;

@@ -17,8 +17,8 @@ pub(crate) const fn is_newline(c: char) -> bool {
     )
 }
 
-/// Characters that are refused anywhere: controls, and those that change the direction of text, so
-/// that a file reads as it is displayed.
+/// Characters refused anywhere: control characters, and ones that change the direction of text, so
+/// that a file reads as displayed.
 pub(crate) const fn is_forbidden(c: char) -> bool {
     matches!(
         c,

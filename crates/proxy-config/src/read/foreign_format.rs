@@ -12,7 +12,7 @@ pub(crate) enum ForeignFormat {
 }
 
 impl ForeignFormat {
-    /// The notation that the first line with content shows, with that line; `None` for a line that
+    /// The format detected in the first line with content, with that line; `None` for a line that
     /// may be KDL.
     pub(crate) fn detect(text: &str) -> Option<(Self, &str)> {
         let mut lines = text.lines().map(str::trim);

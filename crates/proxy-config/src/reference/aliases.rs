@@ -48,7 +48,7 @@ fn row(alias: &Alias, cells: &[&str]) -> String {
     format!("| `{places}` | {} |\n", cells.join(" | "))
 }
 
-/// The places of all settings that are read as another one or have no counterpart.
+/// The places of all settings that are aliases or have no counterpart.
 pub fn alias_places() -> Vec<String> {
     let aliases = all().filter(|alias| !matches!(alias.change, Change::Group));
     aliases.flat_map(Alias::places).collect()

@@ -98,7 +98,7 @@ fn row(setting: &SettingSpec) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The values that a setting accepts, in words.
+/// Description of the values that a setting accepts.
 fn value(setting: &SettingSpec) -> String {
     let many = matches!(setting.presence, Presence::Many);
     let value = match &setting.shape {

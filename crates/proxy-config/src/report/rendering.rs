@@ -11,10 +11,10 @@ use proxy_model::Sources;
 use source_texts::SourceTexts;
 use std::fmt;
 
-/// Columns before a message or a help text wraps where the output is no terminal: in effect none do.
+/// Columns at which messages and help texts wrap if the output is no terminal: in effect never.
 const UNBROKEN_COLUMNS: usize = 100_000;
 
-/// Diagnostics and the handler that lays them out, one after the other.
+/// Diagnostics with the handler for their layout, in order.
 pub(crate) struct Rendering<'r> {
     pub(crate) sources: &'r Sources,
     pub(crate) shown: &'r [Diagnostic],

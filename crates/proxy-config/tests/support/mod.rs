@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of fixtures called `name`, relative to the crate, so that reports name no machine's
+/// The folder of fixtures named `name`, relative to the crate, so that reports contain no machine's
 /// path.
 pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new("../../fixtures/config").join(name)

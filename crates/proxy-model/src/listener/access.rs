@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Networks of clients that may, and may not, send requests. Empty lists admit all clients.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Networks that are admitted; with one, clients outside of all of them are refused.
+    /// Admitted networks; if not empty, clients outside of all of them are refused.
     pub allow: Vec<Setting<IpNet>>,
     /// Files with such networks.
     pub allow_files: Vec<Setting<NetworkFile>>,
@@ -17,7 +17,7 @@ pub struct Access {
     pub deny_files: Vec<Setting<NetworkFile>>,
 }
 
-/// A file with one network a line, as it was read.
+/// A file with one network per line, as read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NetworkFile {
     /// Its path.

@@ -14,7 +14,7 @@ pub struct CaptureTemplate {
 /// A part of a [`CaptureTemplate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CapturePart {
-    /// Text as it is.
+    /// Literal text.
     Text(String),
     /// The text of the group with this number or name.
     Group(String),

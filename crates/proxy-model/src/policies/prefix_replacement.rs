@@ -26,8 +26,8 @@ impl PrefixReplacement {
         })
     }
 
-    /// `path` with the new beginning; `None` if it begins with other segments. There is exactly one slash
-    /// where the two meet, so that no result begins with two, which would name a host.
+    /// `path` with its prefix replaced; `None` if it begins with other segments. The two parts are
+    /// joined by exactly one slash, so that no result begins with two, which would name a host.
     #[must_use]
     pub fn apply(&self, path: &str) -> Option<String> {
         let Self { from, to } = self;
@@ -45,7 +45,7 @@ impl PrefixReplacement {
     }
 }
 
-/// Checks that `text` is a path that can be sent as it is.
+/// Checks that `text` is a path that can be sent unchanged.
 pub(super) fn check_path(text: &str) -> Result<(), String> {
     if !text.starts_with('/') {
         return Err(format!("`{text}` does not begin with `/`"));

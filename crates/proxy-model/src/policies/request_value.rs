@@ -77,17 +77,17 @@ pub struct RequestValues<'a> {
     pub correlation_id: &'a str,
     /// The version of HTTP.
     pub protocol: &'a str,
-    /// The version of TLS, or nothing.
+    /// The version of TLS; empty without TLS.
     pub tls_version: &'a str,
-    /// The server name in TLS, or nothing.
+    /// The server name in TLS; empty without one.
     pub tls_server_name: &'a str,
-    /// The subject of the client's certificate, or nothing.
+    /// The subject of the client's certificate; empty without one.
     pub tls_client_subject: &'a str,
-    /// SHA-256 of the client's certificate, or nothing.
+    /// SHA-256 of the client's certificate; empty without one.
     pub tls_client_fingerprint: &'a str,
-    /// Beginning of the request, since 1970; `None` leaves `{time}` as it is.
+    /// Start of the request, since 1970; `None` keeps `{time}` unchanged.
     pub time: Option<Duration>,
-    /// The user, or nothing.
+    /// The user; empty without one.
     pub user: &'a str,
 }
 
@@ -117,7 +117,7 @@ impl UrlScheme {
         }
     }
 
-    /// The port of URLs that have none.
+    /// The default port of URLs.
     #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {
@@ -181,9 +181,9 @@ impl RequestValue {
 }
 
 impl ValueTemplate {
-    /// Parses `text`; `None` if it names no value. A word in braces is a name if it consists of lower-case
-    /// letters, digits and `_` and is not behind `$` or `%`, as in the notation of other programs; other
-    /// text in braces stays as it is.
+    /// Parses `text`; `None` without a value. A word in braces is a name if it consists of
+    /// lower-case letters, digits and `_` and does not follow `$` or `%`, as in the syntax of other
+    /// programs; other text in braces is kept.
     ///
     /// # Errors
     /// A name is unknown.

@@ -117,10 +117,10 @@ settings! {
     TRANSPORT: Choice<AgentTransport>, Unset = choice("agents.agent.transport", TRANSPORTS)
         .optional("there must be a `unix-socket` or an `upstream`")
         .enforced("proxy-pipeline", "a_transport_is_another_spelling_of_the_socket");
-    /// The upstream with the agent as its targets, over TCP or, with its `tls` block, over TLS: in place of a
-    /// Unix socket, for `forward-auth` and `ext-authz`. Targets that its health checks find unhealthy are
-    /// not called, and connections are kept for its `idle-timeout-secs`. `ext-authz` needs its
-    /// `protocol "h2"`.
+    /// The upstream whose targets are the agent, over TCP or, with its `tls` block, over TLS:
+    /// instead of a Unix socket, for `forward-auth` and `ext-authz`. Targets that its health checks
+    /// find unhealthy are not called, and connections are kept for its `idle-timeout-secs`.
+    /// `ext-authz` needs its `protocol "h2"`.
     UPSTREAM: Text<String>, Unset = words("agents.agent.upstream", "the name of an upstream", "other")
         .optional("there must be a `unix-socket`")
         .enforced("proxy-agent", "an_agent_behind_an_upstream_is_called_over_tcp");
@@ -146,7 +146,7 @@ settings! {
     EVENTS: Choice<AgentEventKind>, Many = choice("agents.agent.events", EVENT_KINDS)
         .many()
         .enforced("proxy-pipeline", "an_agent_that_asks_for_events_it_may_not_have_is_not_used");
-    /// Treatment of bodies that are larger than the agent may see.
+    /// Treatment of bodies above the agent's inspection limit.
     ON_OVERSIZE: Choice<OversizeMode>, Given<OversizeMode> =
         choice("agents.agent.on-oversize", OVERSIZE)
             .or(OversizeMode::Block)
@@ -182,7 +182,7 @@ settings! {
         choice("agents.agent.encoding", ENCODINGS)
             .or(AgentEncoding::Json)
             .enforced("proxy-pipeline", "a_reload_keeps_the_connections_of_an_agent_with_the_same_settings");
-    /// Stops calling an agent that fails, and tries again later.
+    /// Stops calling a failing agent, and tries again later.
     CIRCUIT_BREAKER: Block, Unset = block("agents.agent.circuit-breaker")
         .optional("it is always asked")
         .enforced("proxy-pipeline", "a_breaker_stops_calling_an_agent_that_fails_and_tries_again");
@@ -191,7 +191,7 @@ settings! {
         integer("agents.agent.circuit-breaker.failure-threshold", 1, 1_000_000, "failures")
             .or(5)
             .enforced("proxy-pipeline", "a_breaker_stops_calling_an_agent_that_fails_and_tries_again");
-    /// Time for which the breaker stays open.
+    /// Open time of the breaker.
     BREAKER_TIMEOUT: Time, Given<Duration> =
         time("agents.agent.circuit-breaker.timeout-seconds", Duration::from_hours(1))
             .or(Duration::from_secs(30))

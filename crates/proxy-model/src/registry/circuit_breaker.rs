@@ -7,7 +7,7 @@ use super::table::{block, integer, settings, time};
 use std::time::Duration;
 
 settings! {
-    /// Stops sending requests to an upstream that fails, and tries again later.
+    /// Stops sending requests to a failing upstream, and tries again later.
     CIRCUIT_BREAKER: Block, Unset = block("routes.route.circuit-breaker")
         .optional("the upstream is always asked")
         .also(&["routes.route.policies"])
@@ -17,8 +17,7 @@ settings! {
         integer("routes.route.circuit-breaker.failure-threshold", 1, 1_000_000, "failures")
             .or(5)
             .enforced("proxy-pipeline", "a_breaker_opens_after_its_failures_and_closes_again");
-    /// Time for which the breaker stays open. Meanwhile requests are answered 503
-    /// `CIRCUIT_BREAKER_OPEN`.
+    /// Open time of the breaker. In that time requests are answered 503 `CIRCUIT_BREAKER_OPEN`.
     TIMEOUT: Time, Given<Duration> =
         time("routes.route.circuit-breaker.timeout-seconds", Duration::from_hours(1))
             .or(Duration::from_secs(30))

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 const BY: &str = "proxy-plan";
-/// Longest time that an answer to a live test may take.
+/// Maximum time of a response to a live test.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(10);
 
 fn address(text: &str) -> Result<IpAddr, String> {
@@ -29,9 +29,9 @@ fn reason(text: &str) -> Result<Reason, String> {
 }
 
 settings! {
-    /// A request and the decision that is expected on it, with all targets healthy. Only live
-    /// tests are sent. A configuration with a test that fails is refused: at start, on reload, by `--test`
-    /// and in a bundle.
+    /// A request with its expected decision, with all targets healthy. Only live tests are sent. A
+    /// configuration with a failing test is refused: at start, on reload, by `--test` and in a
+    /// bundle.
     TEST: Block, Many = named("tests.test", "a sentence")
         .many()
         .enforced(BY, "a_test_whose_expectation_holds_passes");
@@ -55,20 +55,20 @@ settings! {
     CLIENT_IP: Text<IpAddr>, Unset = text("tests.test.client-ip", "an address", "192.0.2.1", address)
         .optional("127.0.0.1")
         .enforced(BY, "a_test_gives_headers_listener_and_client");
-    /// A claim of the request's token, which counts as valid; several with one name are a list. The route's `jwt`
-    /// decides by them, and `claim-header` takes its values from them. Does not go with `live`.
+    /// A claim of the request's token, which is assumed to be valid; a repeated name is a list. The
+    /// route's `jwt` checks them, and `claim-header` reads its values from them. Excludes `live`.
     CLAIM: Pair, Many = pair("tests.test.claim", "a claim and its value", "\"sub\" \"ann\"")
         .many()
         .enforced(BY, "a_test_states_the_claims_of_a_token");
     /// Sends the request as well, when a rollout switches a node to the bundle: from the node to
     /// its own listener, before the switch counts. If the response is not as expected, the node
     /// restores its previous configuration and rejects the bundle. Without `answer-status`, the
-    /// status must be below 400, or the expected `status` of a refusal. At most 32 tests of a
-    /// configuration are live.
+    /// status must be below 400, or the expected `status` of a refusal. A configuration has at most
+    /// 32 live tests.
     LIVE: Flag, Given<bool> = flag("tests.test.live")
         .or(false)
         .enforced("proxyd", "a_live_test_is_sent_after_a_switch_and_takes_the_node_back");
-    /// A live test is sent by HTTP/2.
+    /// Sends a live test by HTTP/2.
     HTTP2: Flag, Given<bool> = flag("tests.test.http2")
         .or(false)
         .enforced("proxyd", "live_tests_speak_tls_and_http2_and_upload");
@@ -93,7 +93,7 @@ settings! {
         choice("tests.test.expect.builtin-handler", HANDLERS)
             .optional("any service, or none")
             .enforced(BY, "a_test_whose_expectation_fails_says_what_was_decided");
-    /// The agents that are asked, all of them in their order.
+    /// The called agents, complete and in order.
     EXPECT_AGENTS: Text<String>, Many = words("tests.test.expect.agents", "agents' names", "waf")
         .many()
         .enforced(BY, "a_test_names_the_agents_that_are_asked");
@@ -127,8 +127,9 @@ settings! {
         words("tests.test.expect.certificate", "a host name", "shop.example.com")
             .optional("any certificate, or none")
             .enforced("proxyd", "a_test_expects_a_certificate_and_its_days");
-    /// Whole days that this certificate is valid for at least. Fewer fail `proxyd config test`, and are a warning elsewhere:
-    /// a restart never fails by the passing of time. A live test is compared with the certificate that its listener shows.
+    /// Minimum remaining validity of this certificate, in whole days. Fewer fail `proxyd config
+    /// test`, and are a warning elsewhere: a restart never fails because of the date. For a live
+    /// test, the certificate presented by its listener is checked.
     EXPECT_CERTIFICATE_DAYS: Integer<u32>, Unset =
         integer("tests.test.expect.certificate-days", 1, 3_650, "days")
             .optional("any time")
@@ -138,10 +139,10 @@ settings! {
         words("tests.test.expect.targets", "addresses", "10.0.0.1:8080")
             .many()
             .enforced(BY, "a_test_expects_a_listener_and_targets");
-    /// A setting that applies to the request, and its value: a limit, a rate, a time. The name is that in
-    /// `explain`: `policies.rate-limit.burst` and the like of the route, `timeouts.read-secs` of the upstream or
-    /// the listener, `max-header-count` of the limits. The value is as written or as `explain` shows it; `none`
-    /// for a setting that is absent.
+    /// A setting that applies to the request, and its value: a limit, a rate, a time. The name is
+    /// as in `explain`: `policies.rate-limit.burst` and similar ones of the route,
+    /// `timeouts.read-secs` of the upstream or the listener, `max-header-count` of the limits. The
+    /// value is as written or as shown by `explain`; `none` for an absent setting.
     EXPECT_SETTING: Pair, Many = pair(
         "tests.test.expect.setting",
         "a setting's name and its value",
@@ -149,8 +150,8 @@ settings! {
     )
     .many()
     .enforced(BY, "a_test_expects_settings_that_apply");
-    /// A field of the request that the upstream gets, after the edits of the route. Fields that the proxy
-    /// itself sets are left out.
+    /// A field of the upstream's request, after the edits of the route. Fields set by the proxy
+    /// itself are excluded.
     EXPECT_REQUEST_HEADER: Pair, Many = pair(
         "tests.test.expect.request-header",
         "a name and a value",
@@ -176,12 +177,12 @@ settings! {
         words("tests.test.expect.no-response-header", "a header name", "X-Powered-By")
             .many()
             .enforced(BY, "a_test_expects_headers_after_all_edits");
-    /// The status of the answer to a live test.
+    /// The status of the response to a live test.
     EXPECT_ANSWER_STATUS: Integer<u16>, Unset =
         integer("tests.test.expect.answer-status", 200, 599, "")
             .optional("below 400, or the expected `status`")
             .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
-    /// A field of the answer to a live test; the upstream may have set it.
+    /// A field of the response to a live test; the upstream may have set it.
     EXPECT_ANSWER_HEADER: Pair, Many = pair(
         "tests.test.expect.answer-header",
         "a name and a value",
@@ -189,27 +190,28 @@ settings! {
     )
     .many()
     .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
-    /// A field that the answer to a live test does not have.
+    /// A field that must be absent in the response to a live test.
     EXPECT_NO_ANSWER_HEADER: Text<String>, Many =
         words("tests.test.expect.no-answer-header", "a header name", "X-Internal-Host")
             .many()
             .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
-    /// A text within the first 64 KiB of the answer to a live test.
+    /// A text within the first 64 KiB of the response to a live test.
     EXPECT_ANSWER_CONTAINS: Text<String>, Unset =
         words("tests.test.expect.answer-contains", "a text", "shop")
             .optional("any body")
             .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
-    /// Longest time to the first byte of the body of the answer to a live test.
+    /// Maximum time to the first byte of the body in the response to a live test.
     EXPECT_FIRST_BYTE: Time, Unset = time("tests.test.expect.first-byte-ms", MAX_ANSWER_TIME)
         .optional("that of `total-ms`")
         .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
-    /// Longest time to the last byte of the answer to a live test. Without it an answer may take 10 s.
+    /// Maximum time to the last byte of the response to a live test. Without it a response may take
+    /// 10 s.
     EXPECT_TOTAL: Time, Unset = time("tests.test.expect.total-ms", MAX_ANSWER_TIME)
         .optional("10 s")
         .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
-    /// Requests of which none may reach an upstream: `never "admin from outside" { listener "public";
-    /// path-prefix "/admin"; upstream "back" }`. Every kind of request that the routes distinguish is tried,
-    /// and regexes by a sample of their paths.
+    /// Requests that must never reach an upstream: `never "admin from outside" { listener "public";
+    /// path-prefix "/admin"; upstream "back" }`. Every kind of request that the routes distinguish
+    /// is tried; regexes are tried with a sample of their paths.
     NEVER: Block, Many = named("tests.never", "a sentence")
         .many()
         .enforced(BY, "a_request_that_must_never_reach_an_upstream_fails_its_test");
@@ -237,11 +239,11 @@ settings! {
         })
         .many()
         .enforced(BY, "a_prohibition_is_limited_by_hosts_and_paths");
-    /// The upstream that none of them may reach.
+    /// The upstream that must not be reached.
     NEVER_UPSTREAM: Text<String>, Required =
         words("tests.never.upstream", "an upstream's name", "back")
             .enforced(BY, "a_request_that_must_never_reach_an_upstream_fails_its_test");
-    /// An agent: requests of routes that ask it are allowed.
+    /// An agent: requests of routes with it are permitted.
     NEVER_WITHOUT_AGENT: Text<String>, Unset =
         words("tests.never.without-agent", "an agent's name", "sso")
             .optional("no request is allowed")

@@ -150,15 +150,16 @@ settings! {
             .many()
             .names(MachinePart::LocalAddress)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
-    /// Servers of shared rate limits, as host and port. A store that is written with an IP address off loopback
-    /// needs none.
+    /// Servers of shared rate limits, as host and port. A store with an IP address off loopback
+    /// needs no entry.
     RATE_LIMIT_STORES: Text<String>, Many =
         words("control-plane.allow.rate-limit-stores", "a host and a port", "cache.internal:6379")
             .many()
             .names(MachinePart::PeerAddress)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
-    /// Folders in which listeners of a bundle may obtain certificates by ACME, as `name=/path` or `/path`. A bundle
-    /// has the name or the path as the `storage` of an `acme` block; its keys are made on the node and stay there.
+    /// Folders in which listeners of a bundle may obtain certificates by ACME, as `name=/path` or
+    /// `/path`. A bundle refers to a folder by name or path, as the `storage` of an `acme` block;
+    /// its keys are generated on the node and stay there.
     ACME_STORAGES: Text<NamedPath>, Many =
         text("control-plane.allow.acme-storages", "a folder, as `name=/path`", "acme=/var/lib/proxyd/acme", named_path)
             .many()

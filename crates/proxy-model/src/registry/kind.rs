@@ -7,7 +7,7 @@ pub trait Shaped: Copy {
     /// The untyped form.
     fn shape(&self) -> Shape;
 
-    /// An alias that the kind implies for a setting called `name`.
+    /// An alias that the kind implies for a setting named `name`.
     fn alias(&self, _name: &'static str) -> Option<String> {
         None
     }

@@ -76,15 +76,15 @@ settings! {
         integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)
             .enforced("proxy-server", "connections_over_the_limit_are_answered_503_and_closed");
-    /// Idle connections kept to one target, unless its upstream sets another number. 0 keeps none.
+    /// Idle connections kept to one target, unless its upstream sets another number. 0 disables it.
     MAX_IDLE_CONNECTIONS_PER_UPSTREAM: Integer<u32>, Given<u32> =
         integer("limits.max-idle-connections-per-upstream", 0, 1_000_000, "connections")
             .or(100)
             .enforced("proxy-pool", "idle_connections_are_limited_for_all_upstreams_together");
-    /// Requests being served at once, without tunnels. Over it requests wait as `max-queued-requests`
-    /// allows, else they are answered 503 with `Retry-After`. Builtin handlers are exempt. Of the second
-    /// half of the places each route, upstream and client has a fair share: at most eight times the places
-    /// that are free, or 16.
+    /// Requests in flight, without tunnels. Above it, requests are queued within
+    /// `max-queued-requests`, else answered 503 with `Retry-After`. Builtin handlers are exempt. In
+    /// the second half of the places each route, upstream and client has a fair share: at most
+    /// eight times the free places, or 16.
     MAX_IN_FLIGHT_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests", 1, MAX_COUNT, "requests")
             .or(10_000)
@@ -92,15 +92,16 @@ settings! {
                 "proxy-pipeline",
                 "requests_over_the_limit_are_answered_503_until_there_is_room",
             );
-    /// Requests being served at once by one worker, without tunnels. Over it as over
-    /// `max-in-flight-requests`, and with the same fair shares.
+    /// Requests in flight in one worker, without tunnels. Above it, as for
+    /// `max-in-flight-requests`, with the same fair shares.
     MAX_IN_FLIGHT_REQUESTS_PER_WORKER: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests-per-worker", 1, MAX_COUNT, "requests")
             .or(1_000)
             .enforced("proxy-pipeline", "one_worker_serves_so_many_requests_at_once");
-    /// Requests that wait for a place among those in flight: routes in turn, and the clients of a route in
-    /// turn. A request for a route with fewer waiting takes the place of the newest one of the route with
-    /// the most; of one route the same holds for clients. Over it: 503 with `Retry-After`. 0 lets none wait.
+    /// Requests queued for a place in flight: routes in rotation, and the clients of a route in
+    /// rotation. A request for a route with fewer waiting ones replaces the newest of the route
+    /// with the most; within one route the same applies to clients. Above it: 503 with
+    /// `Retry-After`. 0 disables the queue.
     MAX_QUEUED_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-queued-requests", 0, MAX_COUNT, "requests")
             .or(1_000)
@@ -110,8 +111,8 @@ settings! {
     MAX_QUEUE_WAIT: Time, Given<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
         .or(Duration::from_secs(1))
         .enforced("proxy-pipeline", "a_request_waits_in_the_queue_only_so_long");
-    /// Requests waiting for one agent, shared fairly among clients: at the maximum, a client with fewer
-    /// takes the place of the newest request of the client with the most.
+    /// Requests waiting for one agent, shared fairly among clients: at the maximum, a client with
+    /// fewer replaces the newest request of the client with the most.
     MAX_AGENT_QUEUE_DEPTH: Integer<u32>, Given<u32> =
         integer("limits.max-agent-queue-depth", 1, 1_000_000, "requests")
             .or(100)
@@ -124,8 +125,8 @@ settings! {
     MAX_AGENT_RESPONSE: Size, Given<u64> = size("limits.max-agent-response-bytes", KIB, 16 * MIB)
         .or(10_240)
         .enforced("proxy-pipeline", "an_answer_larger_than_the_limit_is_refused");
-    /// Requests a second of all clients on all routes; bursts may be 10 times as many. Over it: 429
-    /// `RATE_LIMIT_EXCEEDED`. Builtin handlers are exempt.
+    /// Requests per second of all clients on all routes; bursts may be 10 times as large. Above it:
+    /// 429 `RATE_LIMIT_EXCEEDED`. Builtin handlers are exempt.
     MAX_REQUESTS_PER_SECOND_GLOBAL: Integer<u32>, Unset =
         integer("limits.max-requests-per-second-global", 1, MAX_COUNT, "requests a second")
             .optional("no limit")

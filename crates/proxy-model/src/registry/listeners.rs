@@ -135,8 +135,8 @@ settings! {
         integer("listeners.listener.max-stream-resets", 16, 100_000, "streams")
             .or(256)
             .enforced("proxy-server", "a_listener_says_how_many_streams_may_be_given_up");
-    /// Maximum age of a client connection. At that age it ends after the current response
-    /// (`Connection: close`, or GOAWAY), or at once if it is idle.
+    /// Maximum age of a client connection. At that age it closes after the current response
+    /// (`Connection: close`, or GOAWAY), or at once if idle.
     MAX_CONNECTION_AGE: Time, Unset = time_from(
         "listeners.listener.max-connection-age-secs",
         Duration::from_millis(100),

@@ -18,7 +18,7 @@ fn method(text: &str) -> Result<Method, String> {
 
 settings! {
     /// Conditions that a request must meet. Several of one kind are alternatives; different kinds
-    /// must all hold; a route without conditions matches every request.
+    /// must all be met; a route without conditions matches every request.
     MATCHES: Block, Unset = block("routes.route.matches")
         .optional("every request")
         .enforced("proxy-config", "every_block_is_decoded");

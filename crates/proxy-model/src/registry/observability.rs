@@ -64,7 +64,7 @@ settings! {
     .or(written("stdout", || LogTarget::Stdout))
     .names(MachinePart::File)
     .enforced("proxy-telemetry", "logs_go_to_files");
-    /// Format of a line. Error records stay in JSON.
+    /// Format of a line. Error records are always JSON.
     ACCESS_FORMAT: Choice<AccessLogFormat>, Given<AccessLogFormat> =
         choice("observability.access-log.format", FORMATS)
             .or(AccessLogFormat::Json)

@@ -14,7 +14,7 @@ settings! {
     OUTLIER_DETECTION: Block, Unset = block("upstreams.upstream.outlier-detection")
         .optional("no target is ejected for its answers")
         .enforced("proxy-pipeline", "a_target_that_fails_in_a_row_is_ejected_for_a_time");
-    /// Failures in a row that eject it. 0 counts none.
+    /// Consecutive failures that eject it. 0 disables it.
     CONSECUTIVE_FAILURES: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.outlier-detection.consecutive-failures", 0, 10_000, "failures")
             .or(5)
@@ -44,7 +44,7 @@ settings! {
         time("upstreams.upstream.outlier-detection.max-ejection-secs", Duration::from_hours(24))
             .or(Duration::from_mins(5))
             .enforced("proxy-pipeline", "a_target_that_fails_in_a_row_is_ejected_for_a_time");
-    /// Share of the targets that may be ejected at once.
+    /// Maximum share of targets ejected at the same time.
     MAX_EJECTED_PERCENT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.outlier-detection.max-ejected-percent", 0, 100, "percent")
             .or(50)

@@ -140,7 +140,7 @@ settings! {
     )
     .optional("as `requests-per-second` says")
     .enforced("proxy-server", "a_rate_may_be_below_one_a_second");
-    /// Most requests at once after a rest.
+    /// Maximum burst of requests after an idle time.
     BURST: Integer<u32>, Unset =
         integer("routes.route.policies.rate-limit.burst", 1, 100_000_000, "requests")
             .optional("10 times `requests-per-second`; the number of a `rate` of a longer period")
@@ -160,10 +160,11 @@ settings! {
     OBSERVE_ONLY: Flag, Given<bool> = flag("routes.route.policies.rate-limit.observe-only")
         .or(false)
         .enforced("proxy-pipeline", "a_limit_that_only_observes_serves_and_logs");
-    /// A Redis or Valkey with buckets that all proxies with this route, limit and store share: together
-    /// they admit at most burst + rate × time, by its clock. The URL may have a password and a database:
-    /// `redis://:secret@host:6379/1`. When there is no answer in time, the proxy's own bucket decides,
-    /// which all its requests have been counted in, and the store is left alone for a second.
+    /// A Redis or Valkey with buckets shared by all proxies with this route, limit and store:
+    /// together they admit at most burst + rate × time, by its clock. The URL may have a password
+    /// and a database: `redis://:secret@host:6379/1`. Without an answer in time, the proxy's own
+    /// bucket decides, in which all its requests are counted, and the store is not queried for a
+    /// second.
     STORE: Text<StoreUrl>, Unset = text(
         "routes.route.policies.rate-limit.store",
         "the URL of a Redis",
@@ -185,10 +186,12 @@ settings! {
         .optional("no change but the proxy's own")
         .also(ROUTE)
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Replaces all fields of a name: `set "X-Env" "beta"` or `set { "X-Env" "beta" }`. A value may hold values
-    /// of the request: `{client_ip}`, `{host}`, `{scheme}`, `{method}`, `{path}`, `{query}`, `{uri}` (path and
-    /// query), `{route}`, `{listener}`, `{correlation_id}`, `{protocol}`, `{tls_version}`, `{tls_server_name}`,
-    /// `{tls_client_subject}`, `{tls_client_fingerprint}`, `{time}`, `{user}`. A field with an empty value is not sent. A raw text, `#"{host}"#`, is sent as it is.
+    /// Replaces all fields of a name: `set "X-Env" "beta"` or `set { "X-Env" "beta" }`. Values of
+    /// the request in a value: `{client_ip}`, `{host}`, `{scheme}`, `{method}`, `{path}`,
+    /// `{query}`, `{uri}` (path and query), `{route}`, `{listener}`, `{correlation_id}`,
+    /// `{protocol}`, `{tls_version}`, `{tls_server_name}`, `{tls_client_subject}`,
+    /// `{tls_client_fingerprint}`, `{time}`, `{user}`. A field with an empty value is not sent. A
+    /// raw text, `#"{host}"#`, is sent unchanged.
     SET_REQUEST: Pair, Many = pair(
         "routes.route.policies.request-headers.set",
         "a header name and a value",
@@ -262,14 +265,14 @@ settings! {
         .or(false)
         .also(ROUTE)
         .enforced("proxy-pipeline", "a_buffered_response_that_breaks_off_is_answered_502");
-    /// Retry policy. Without the block a request is retried once, if nothing of it was sent or its
+    /// Retry policy. Without the block a request is retried once, if no byte of it was sent or its
     /// method is idempotent, and no byte of a response arrived.
     RETRY: Block, Unset = block("routes.route.policies.retry")
         .optional("once, when that is safe")
         .also(ROUTE)
         .enforced("proxy-pipeline", "with_two_of_three_targets_refusing_no_get_fails");
-    /// Maximum number of retries of one request. 0 never retries. A connect that fails is no retry: every
-    /// other target is tried until the upstream's `request-secs` has passed.
+    /// Maximum number of retries of one request. 0 never retries. A failed connect is no retry:
+    /// every other target is tried until the upstream's `request-secs` has passed.
     ATTEMPTS: Integer<u32>, Given<u32> =
         integer("routes.route.policies.retry.attempts", 0, 10, "times")
             .or(1)
@@ -297,8 +300,8 @@ settings! {
     /// every default. Unchanged: encoded responses, partial responses, event streams, gRPC,
     /// responses or requests with `Cache-Control: no-transform`, and clients of HTTP/1.0. A
     /// compressed response has a weak `ETag` and no `Accept-Ranges`; every response of a type below
-    /// has `Vary: Accept-Encoding`. Bytes that arrive slowly are flushed at once. Do not compress
-    /// pages that contain both secrets and text of the request (BREACH).
+    /// has `Vary: Accept-Encoding`. Slow bodies are flushed at once. Do not compress pages that
+    /// contain both secrets and text of the request (BREACH).
     COMPRESSION: Block, Unset = block("routes.route.policies.compression")
         .optional("as the upstream sends it")
         .also(ROUTE)
@@ -337,10 +340,10 @@ settings! {
         integer("routes.route.policies.compression.zstd-level", 1, 9, "")
             .or(3)
             .enforced("proxy-pipeline", "a_higher_level_makes_fewer_bytes");
-    /// Sends copies of requests to a second upstream and drops its responses. A copy never delays its
-    /// request: it is sent when the request's body has been read, and left out when 64 copies of the worker
-    /// are under way or the body is larger than `limits { max-body-buffer-bytes }`. As with Envoy, `-shadow`
-    /// is appended to the host's name. Upgrades are not copied.
+    /// Sends copies of requests to a second upstream and drops its responses. A copy never delays
+    /// its request: it is sent after the request's body was read, and omitted if 64 copies of the
+    /// worker are active or the body is larger than `limits { max-body-buffer-bytes }`. As with
+    /// Envoy, `-shadow` is appended to the host's name. Upgrades are not copied.
     SHADOW: Block, Unset = block("routes.route.policies.shadow")
         .optional("no copies")
         .also(ROUTE)

@@ -24,7 +24,7 @@ pub struct Spec<K, D> {
     pub aliases: &'static [&'static str],
     /// The replacement of a deprecated setting.
     pub deprecated: Option<&'static str>,
-    /// The part of the machine that its value names; `None` for a value that names none.
+    /// The part of the machine that its value refers to; `None` for values without one.
     pub machine: Option<MachinePart>,
 }
 

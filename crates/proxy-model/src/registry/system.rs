@@ -40,7 +40,7 @@ settings! {
     DNS: Block, Unset = block("system.dns")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Name servers, asked in turn, by UDP and, for long answers, by TCP.
+    /// Name servers, queried in order, by UDP and, for long answers, by TCP.
     NAME_SERVERS: Text<SocketAddr>, Many =
         text("system.dns.name-servers", "an IP address", "10.0.0.53", name_server)
             .many()

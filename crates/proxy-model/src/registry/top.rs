@@ -11,8 +11,8 @@ settings! {
     SCHEMA_VERSION: Integer<u32>, Given<u32> = integer("schema-version", 1, 1, "")
         .or(1)
         .enforced("proxy-config", "a_schema_version_from_the_future_is_refused");
-    /// Includes other files in place of this node. Paths are relative to the folder of this file;
-    /// `*` and `?` match parts of a name; matching files are read in the order of their names. A
+    /// Includes other files at the place of this node. Paths are relative to the folder of this
+    /// file; `*` and `?` match parts of a name; matching files are read in alphabetical order. A
     /// pattern that matches no file is an error.
     INCLUDE: Text<String>, Many = words("include", "a file name or a pattern", "routes/*.kdl")
         .many()

@@ -197,7 +197,7 @@ settings! {
         integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")
             .optional("no limit but the global ones")
             .enforced("proxy-pool", "the_limit_on_connections_holds_over_all_workers");
-    /// Maximum number of idle connections to one target, over all workers. 0 keeps none.
+    /// Maximum number of idle connections to one target, over all workers. 0 disables it.
     MAX_IDLE: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-idle", 0, 1_000_000, "connections")
             .optional("`limits { max-idle-connections-per-upstream }`")

@@ -10,7 +10,7 @@ pub struct FixedResponse {
     pub place: Place,
     /// Status, 200 to 299 or 400 to 599.
     pub status: Setting<u16>,
-    /// Body; `None` sends none, or for a status of 400 and above the proxy's own error.
+    /// Body; `None` for an empty one or, for a status of 400 and above, the proxy's own error.
     pub body: Option<Setting<String>>,
     /// `Content-Type` of the body.
     pub content_type: Setting<HeaderValue>,

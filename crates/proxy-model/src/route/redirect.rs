@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct Redirect {
     /// Place of the block.
     pub place: Place,
-    /// Parts of the URL that are replaced; `None` replaces a part of the path only.
+    /// Replaced parts of the URL; `None` to replace a part of the path only.
     pub to: Option<Setting<RedirectTarget>>,
     /// The beginning of the path that is replaced.
     pub replace_prefix: Option<Setting<PrefixReplacement>>,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Length of the accept queue of a Unix socket.
 const BACKLOG_CONNECTIONS: u32 = 128;
 
-/// The sockets of the next admin interface. Dropped, it changes nothing.
+/// The sockets of the next admin interface. If it is dropped, nothing changes.
 #[derive(Debug)]
 pub(crate) struct AdminListeners {
     pub(super) tcp: Change,

@@ -146,7 +146,7 @@ impl Deliveries {
 }
 
 impl Inbox {
-    /// The next delivery; pending if there will be none.
+    /// The next delivery; pending if there is none.
     pub(crate) async fn next(&mut self) -> Pending {
         match self.0.recv().await {
             Some(pending) => pending,

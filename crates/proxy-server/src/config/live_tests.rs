@@ -114,7 +114,7 @@ impl BoundTest {
         None
     }
 
-    /// The answer, or the reason why there is none.
+    /// The response, or the reason why there is none.
     async fn answer(&self, now: fn() -> Duration) -> Result<LiveAnswer, String> {
         let request = self.request()?;
         let (started, limit) = (now(), self.test.timeout());

@@ -18,8 +18,8 @@ pub struct Options {
     /// The log of the process's events, for its metrics and summaries; `None` leaves events to the
     /// program.
     pub events: Option<Events>,
-    /// Starts the client of the control plane, if the configuration names one; `None` for a program
-    /// without such a client, which then follows none.
+    /// Starts the client of the control plane, if one is configured; `None` for a program without
+    /// such a client.
     pub follow: Option<Follow>,
 }
 

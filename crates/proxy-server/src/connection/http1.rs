@@ -1,4 +1,4 @@
-//! HTTP/1.x towards clients: one task serves a connection's requests one after the other.
+//! HTTP/1.x to clients: one task serves a connection's requests in sequence.
 
 pub(crate) mod connection;
 pub(crate) mod driver;

@@ -34,8 +34,9 @@ pub(crate) fn serve(ready: ReadyConnection, server_name: Option<Box<str>>) {
     tokio::task::spawn_local(open(ready, server_name));
 }
 
-/// Connects to a target; the relay is a task of its own, so that the task that lives as long as the connection is
-/// small. A connection that is refused is reset: its client must not take it for one that ended in order.
+/// Connects to a target; the relay is a separate task, so that the task that lives as long as the
+/// connection is small. A refused connection is reset: its client must not mistake it for an
+/// orderly end.
 async fn open(ready: ReadyConnection, server_name: Option<Box<str>>) {
     let ReadyConnection {
         settings: _,

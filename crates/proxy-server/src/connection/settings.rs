@@ -58,7 +58,7 @@ struct Conditions {
     max_stream_resets: u32,
     max_age: Option<Duration>,
     max_requests: Option<u32>,
-    /// Timeouts of heads, bodies, writing, keep-alive and handshakes.
+    /// Timeouts of heads, bodies, writing, keep-alive and handshakes, in this order.
     times: [Duration; 5],
 }
 

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 const CONNECT_TIME: Duration = Duration::from_secs(2);
 /// Longest time for all upstreams. Those that are not reached then are not judged.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// Before targets that refused are tried once more.
+/// Delay before refused targets are tried once more.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 
 /// A message for each upstream of `after` with changed targets of which none accepts a connection,

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Interval of checking whether the workers have ended.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time that requests in flight have to finish after a worker or the admin interface has died.
+/// Grace period for requests in flight after a worker or the admin interface has died.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 
 /// The kind of exit.
@@ -72,8 +72,8 @@ impl Process {
         self.end(signals).await;
     }
 
-    /// As [`drain`](Self::drain), for a few seconds: the process does not listen meanwhile, so its
-    /// restart must not be delayed for long.
+    /// Like [`drain`](Self::drain), for a few seconds: the process does not listen in that time, so
+    /// its restart must not be delayed for long.
     async fn drain_briefly(&mut self, signals: &mut Signals) {
         drop(tokio::time::timeout(LAST_GRACE, self.drain(signals)).await);
     }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 pub(super) struct PendingReload {
     pub(super) prepared: Pin<Box<dyn Future<Output = Prepared>>>,
     pub(super) bundle: Option<Delivery>,
-    /// Takes the result of a delivery; `None` after a signal.
+    /// Receives the result of a delivery; `None` after a signal.
     pub(super) answer: Option<DeliveryAnswer>,
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 static REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
 
-/// Metrics of a process that has served nothing yet.
+/// Metrics of a process without requests yet.
 pub(crate) fn new_registry() -> Arc<Registry> {
     let settings = RegistrySettings {
         reasons: &REASONS,

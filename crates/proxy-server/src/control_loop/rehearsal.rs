@@ -1,10 +1,9 @@
 //! Rehearsal of a bundle before it serves clients: its live tests run against a second server
 //! beside the serving one, and its new targets are connected to.
 //!
-//! The second server has a worker, certificates, pools and limits of its own, and sockets with
-//! other ports at the same addresses. It connects to the same agents and targets; of an upstream
-//! with new targets, only to those, because an old target's response proves nothing about the
-//! bundle.
+//! The second server has its own worker, certificates, pools and limits, and sockets with other
+//! ports at the same addresses. It connects to the same agents and targets; of an upstream with new
+//! targets, only to those, because an old target's response proves nothing about the bundle.
 
 use super::dead_upstreams::dead_upstreams;
 use super::registry::new_registry;
@@ -78,8 +77,8 @@ async fn failed_tests(
     failures
 }
 
-/// The model with one worker, with listeners at free ports of loopback, and with new targets in turn in place of all
-/// targets.
+/// The model with one worker, with listeners at free ports of loopback, and with only new targets,
+/// in rotation.
 fn beside(before: &Model, after: &Model) -> Model {
     let mut model = after.clone();
     for upstream in &mut model.upstreams {

@@ -105,7 +105,7 @@ impl Process {
         };
         self.conclude_reload(outcome);
         match answer {
-            // The client may have ended meanwhile.
+            // The client may have ended.
             Some(answer) => drop(answer.send(answer_text.map(Option::unwrap_or_default))),
             None => systemd::tell(NotifyState::Ready),
         }

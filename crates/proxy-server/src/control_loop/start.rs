@@ -48,7 +48,7 @@ impl Process {
         let model = Arc::new(loaded.model);
         let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry));
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
-        // Before serving begins: nothing may fail once a client is accepted.
+        // Before serving begins, because no step may fail after a client is accepted.
         let listeners = prepare_admin(&disk, OpenPlaces::default(), &model, &mut inherited).await?;
         let knowledge = predecessor.as_mut().map(|it| mem::take(&mut it.knowledge));
         let keys = PrivateKeys::default();
@@ -125,7 +125,8 @@ async fn follower(
     Ok(Some(prepared))
 }
 
-/// Reports the sockets. A process that serves already is ready before that: a reader may ask at once.
+/// Reports the sockets. A serving process must be ready before that: a reader may send requests at
+/// once.
 fn announce(server: &Server, serving: Option<&Lifecycle>) {
     if let Some(lifecycle) = serving {
         lifecycle.serves(server.plan().generation());

@@ -1,4 +1,4 @@
-//! The upgrade: the steps of both processes, in order.
+//! The upgrade: steps of both processes, in order.
 
 use super::process::Process;
 use crate::admin::Admin;

@@ -23,7 +23,7 @@ pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// `error` in words that an operator can act on.
+/// `error` with an instruction for operators.
 pub(super) fn why(address: SocketAddr, error: &io::Error) -> String {
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
     match error.kind() {

@@ -26,7 +26,7 @@ pub(crate) struct SocketFile {
     disk: OnceLock<DiskThread>,
 }
 
-/// A file by its path, and as it was found there.
+/// A file by its path, and its identity when found.
 #[derive(Clone, Debug)]
 struct FileIdentity {
     path: PathBuf,
@@ -132,8 +132,8 @@ pub(crate) fn open(
     Ok((socket, SocketFile::new(path, file.file.inode)))
 }
 
-/// Binds an unused name next to `path`. The first name tried may be left over from a killed process
-/// with the same id, as the first process of a container has.
+/// Binds an unused name next to `path`. The first name tried may exist after a crash of a process
+/// with the same ID, such as the first process of a container.
 fn bind_aside(socket: &Socket, path: &Path) -> io::Result<PathBuf> {
     let mut tried = 0;
     loop {
@@ -149,7 +149,7 @@ fn bind_aside(socket: &Socket, path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// `error` in words that an operator can act on.
+/// `error` with an instruction for operators.
 pub(super) fn why(path: &Path, error: &io::Error) -> String {
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
     match error.kind() {
@@ -290,7 +290,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
         let next = NEXT.load(Ordering::Relaxed);
-        // Other tests use numbers meanwhile, but not that many.
+        // Other tests use numbers concurrently, but not that many.
         for number in next..next + MAX_NAMES_TRIED / 2 {
             let left = format!(".{:x}-{number:x}", std::process::id());
             drop(UnixListener::bind(folder.path().join(left)).unwrap());

@@ -12,8 +12,8 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The `tracing` target of events that respond to a signal of the operator: each is written,
-/// however often it is repeated.
+/// The `tracing` target of events that respond to an operator's signal: each is written, also if
+/// repeated.
 pub(crate) const ANSWER: &str = "proxy_server::answer";
 
 /// The name of this log in metrics.

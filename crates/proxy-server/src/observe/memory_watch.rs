@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Time between readings while more than half of the limit is in use.
 const SHORT_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The limit on memory as workers see it, and the metrics that show it.
+/// The memory limit used by workers, and its metrics.
 #[derive(Debug)]
 pub(crate) struct MemoryWatch {
     limit: Arc<MemoryLimit>,

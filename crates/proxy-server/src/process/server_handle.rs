@@ -36,16 +36,16 @@ pub struct HandleOptions {
     pub config: Source,
     /// Build information of the program.
     pub build: Build,
-    /// The file for lines of logs that the configuration sends to standard output, which belongs to
-    /// the program; `None` sends them there all the same.
+    /// The file for log lines that the configuration sends to standard output, which belongs to the
+    /// program; `None` sends them there.
     pub stdout: Option<PathBuf>,
 }
 
 /// A running proxy: its workers, and a control thread for reloads, health checks and names.
 ///
 /// It binds no listener, opens no admin interface, handles no signal and follows no control plane:
-/// the program hands each connection over with [`Self::accept`]. All else is as in
-/// [`run`](crate::run). Several may run in one process. Drop ends it at once, and waits for that.
+/// the program passes each connection to [`Self::accept`]. All else is as in [`run`](crate::run).
+/// Several may run in one process. Drop ends it at once, and waits for its end.
 #[derive(Debug)]
 pub struct ServerHandle {
     requests: UnboundedSender<Request>,
@@ -61,8 +61,8 @@ enum Request {
 }
 
 impl ServerHandle {
-    /// Loads the configuration and starts the workers; blocks until they serve. Not to be called on
-    /// a thread that runs asynchronous tasks.
+    /// Loads the configuration and starts the workers; blocks until they serve. Must not be called
+    /// on a thread that runs asynchronous tasks.
     ///
     /// # Errors
     /// [`StartError`] if the configuration cannot be served.
@@ -79,9 +79,9 @@ impl ServerHandle {
         Ok(handle)
     }
 
-    /// Serves a connected socket, TCP or Unix, under the settings of the listener with this index in the
-    /// configuration. `peer` is the client's address, `None` for a client on this host. The proxy closes
-    /// the socket, even if there is no such listener. Workers take turns.
+    /// Serves a connected socket, TCP or Unix, under the settings of the listener with this index
+    /// in the configuration. `peer` is the client's address, `None` for a client on this host. The
+    /// proxy closes the socket, even if there is no such listener. Workers are used in rotation.
     pub fn accept(&self, listener: usize, socket: impl Into<OwnedFd>, peer: Option<SocketAddr>) {
         let connection = HandedConnection {
             listener,
@@ -164,7 +164,7 @@ struct Control {
     server: Server,
     /// The reload that waits for files or names, and the channel for its result.
     reload: Option<(PreparedReload, ReloadAnswer)>,
-    /// Reloads requested meanwhile.
+    /// Reloads requested in the meantime.
     waiting: VecDeque<ReloadAnswer>,
 }
 

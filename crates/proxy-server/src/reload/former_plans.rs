@@ -1,4 +1,4 @@
-//! Plans that a reload has replaced, until nothing uses them.
+//! Plans that a reload has replaced, until they are unused.
 
 use crate::runtime::disk_thread::DiskThread;
 use proxy_plan::Plan;
@@ -17,7 +17,7 @@ impl FormerPlans {
         self.0.push(plan);
     }
 
-    /// Frees the plans that nothing else uses.
+    /// Frees the unused plans.
     pub(crate) fn free(&mut self, disk: &DiskThread) {
         let (unused, used): (Vec<_>, Vec<_>) = std::mem::take(&mut self.0)
             .into_iter()

@@ -12,7 +12,8 @@ use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
 use proxy_telemetry::{Gauge, Registry, SharedCounter, names};
 use std::sync::Arc;
 
-/// Buckets and connection counts of the active plan, each kept across plans while its settings stay the same.
+/// Buckets and connection counts of the active plan, each kept across plans while its settings are
+/// unchanged.
 #[derive(Debug)]
 pub(crate) struct LimitRegistry {
     seed: KeySeed,
@@ -191,8 +192,8 @@ impl LimitRegistry {
         limits.map(|limit| ConcurrencyLimit::clone(limit)).collect()
     }
 
-    /// Keeps idle buckets from losing count of time; returns the number of dropped keys. To be
-    /// called at least every five minutes.
+    /// Keeps idle buckets from losing count of time; returns the number of dropped keys. Call it at
+    /// least every five minutes.
     pub(crate) fn settle(&mut self, now_ns: u64) {
         for state in self.rates.states() {
             match &**state {

@@ -69,7 +69,7 @@ pub(crate) struct Server {
     /// The recorded heads.
     recording: Arc<LineRing>,
     certificates: CertificateManager,
-    /// `None` in a rehearsal: a challenge is answered by the listeners that serve.
+    /// `None` in a rehearsal: challenges are answered by the serving listeners.
     acme: Option<AcmeTasks>,
     inherited: InheritedSockets,
     health: TargetHealth,
@@ -238,7 +238,7 @@ impl Server {
         self.listeners.bound()
     }
 
-    /// Begins a reload. The returned step may wait, and needs nothing of the server.
+    /// Begins a reload. The returned step may wait, and does not access the server.
     pub(crate) fn opening(&self) -> Opening {
         Opening {
             disk: self.disk.clone(),
@@ -536,7 +536,7 @@ impl Server {
         self.workers.is_over()
     }
 
-    /// Ends everything at once.
+    /// Ends all workers at once.
     pub(crate) async fn stop(self) {
         self.workers.stop().await;
         self.logs.close();

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 /// Maximum time that the exit of the process waits for jobs that are not done yet.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// One thread for all loads of the configuration, one after the other.
+/// A single thread for all loads of the configuration, in sequence.
 ///
 /// The allocator keeps freed memory per thread: a new thread for each load would leave memory
 /// behind each time.
@@ -41,7 +41,7 @@ impl DiskThread {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
         let (answer, answered) = oneshot::channel();
-        // The receiver is dropped if the process ends meanwhile.
+        // The receiver is dropped if the process ends.
         let job = Box::new(move || drop(answer.send(job())));
         let lost = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.jobs.send(job).map_err(|_| lost())?;

@@ -96,7 +96,7 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
 
 impl<K, S> TaskTransaction<K, S> {
     /// Adds the task with the identity `key`, which must be unique in this transaction. `name`
-    /// appears in the log. `work` must do nothing before its result is polled.
+    /// appears in the log. `work` must do nothing before its future is polled.
     pub(crate) fn add<F>(
         &mut self,
         (key, name): (K, String),

@@ -19,8 +19,8 @@ pub(crate) struct InheritedSockets {
 }
 
 impl InheritedSockets {
-    /// The sockets that systemd opened for this process. To be called before any descriptor is
-    /// opened, so that descriptors behind the passed ones are not taken for sockets even if the
+    /// The sockets that systemd opened for this process. Call it before any descriptor is opened,
+    /// so that descriptors behind the passed ones are not mistaken for sockets even if the
     /// environment counts too many.
     pub(crate) fn from_service_manager() -> Self {
         let mut given = listenfd::ListenFd::from_env();
@@ -96,7 +96,7 @@ impl InheritedSockets {
         })
     }
 
-    /// Logs the sockets that nothing accepts from.
+    /// Logs the sockets without a listener.
     pub(crate) fn log_unclaimed(&self) {
         for (label, _) in self.unclaimed() {
             tracing::warn!(

@@ -1,4 +1,4 @@
-//! The bound listeners of the active plan, kept across plans while their address stays the same.
+//! The bound listeners of the active plan, kept across plans while their address is unchanged.
 
 use crate::listen::{self, BindError, Bound};
 use crate::runtime::disk_thread::DiskThread;
@@ -28,7 +28,7 @@ struct BoundListener {
 }
 
 impl ListenerSet {
-    /// Listeners that stay without sockets.
+    /// Listeners without sockets.
     pub(crate) fn without_sockets() -> Self {
         Self {
             is_socketless: true,

@@ -183,7 +183,7 @@ impl NameTable {
     /// Waits for the results of one or more look-ups.
     pub(crate) async fn next(&mut self) -> Vec<Answer> {
         let mut answers = Vec::new();
-        // The channel is open as long as its sender, which lives here.
+        // The channel is open as long as its sender, a field of this value.
         if self.answers.recv_many(&mut answers, usize::MAX).await == 0 {
             return std::future::pending().await;
         }
@@ -308,7 +308,7 @@ impl FirstLookUps {
     }
 }
 
-/// The answer without addresses that a bundle's targets must not use; a failure if none is left.
+/// The answer without addresses forbidden for a bundle's targets; a failure if none remains.
 fn permitted(mut answer: Answer, peers: Option<PeerRule>) -> Answer {
     let (Some(rule), Ok(addresses)) = (peers, &mut answer.look_up.found) else {
         return answer;
@@ -349,7 +349,7 @@ fn settings(dns: &Dns) -> ResolverSettings {
     }
 }
 
-/// The names of all targets, each once.
+/// The names of all targets, without duplicates.
 fn names_of(model: &Model) -> HashSet<TargetAddress> {
     let targets = model.upstreams.iter().flat_map(|one| &one.targets);
     let addresses = targets.map(|target| &target.address.value);

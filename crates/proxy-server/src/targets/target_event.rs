@@ -38,8 +38,8 @@ pub(crate) fn changes(
     events.collect()
 }
 
-/// The messages for the removal of a target for a cause, and for its return. `None` for causes with events
-/// of their own.
+/// The messages for the removal of a target for a cause, and for its return. `None` for causes with
+/// separate events.
 const fn messages(cause: HealthCause) -> Option<(&'static str, &'static str)> {
     match cause {
         HealthCause::ActiveCheck => Some((

@@ -21,13 +21,13 @@ struct ObservedTarget {
     gauge: Arc<Gauge>,
     /// The causes at the last check.
     causes: HealthCauses,
-    /// True if it took requests at the last check.
+    /// True if it accepted requests at the last check.
     took_requests: bool,
 }
 
 impl TargetHealth {
-    /// For the targets of `plan`, with their current state. A target that was not among those before
-    /// starts slowly, unless there were none.
+    /// For the targets of `plan`, with their current state. A new target starts slowly, unless
+    /// there were no targets before.
     pub(crate) fn new(plan: &Plan, registry: &Registry, before: &Self) -> Self {
         let known = before.0.iter();
         let known = known.map(|one| {
@@ -102,7 +102,7 @@ impl TargetHealth {
         }
     }
 
-    /// Extends an override of all former addresses of a name to its new addresses in `plan`.
+    /// Extends an override of all former addresses of a DNS name to its new addresses in `plan`.
     pub(crate) fn extend_overrides(before: &Plan, plan: &Plan) {
         for (upstream, target) in named_targets(plan) {
             let former = named_targets(before).filter(|(of, other)| {

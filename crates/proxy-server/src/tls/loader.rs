@@ -91,7 +91,7 @@ impl Loader {
             return Err(found);
         }
         // Values kept for unchanged settings are updated with the contents now on disk. An expired
-        // certificate is a warning at start and here: the valid one in use stays.
+        // certificate is a warning at start and here: the valid one in use is kept.
         let watcher = loaded.watcher();
         let kept = watcher.poll(now).kept;
         let refused = kept.iter().filter(|fault| !fault.is_out_of_date());

@@ -21,7 +21,7 @@ pub(crate) struct CertificateManager {
     pub(super) expiry: Vec<Arc<Gauge>>,
 }
 
-/// A load of files outside the manager, which stays in use meanwhile.
+/// A load of files outside the manager, which stays in use.
 #[derive(Debug)]
 pub(crate) struct CertificateLoad(Loader);
 

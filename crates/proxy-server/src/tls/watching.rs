@@ -14,8 +14,8 @@ use tokio::time::MissedTickBehavior;
 /// Interval of checking every file.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The task that checks the files in use: one from the first configuration to the end, so that the
-/// result of a check during a reload is not lost.
+/// The task that checks the files in use: one for the lifetime of the process, so that the result
+/// of a check during a reload is not lost.
 #[derive(Debug)]
 pub(super) struct CertificateWatch {
     tasks: TaskScope<(), SharedWatcher>,
@@ -48,7 +48,7 @@ impl CertificateWatch {
     pub(super) async fn next(&mut self) -> CertificateChanges {
         match self.changes.recv().await {
             Some(changes) => changes,
-            // The channel is open as long as its sender, which lives here.
+            // The channel is open as long as its sender, a field of this value.
             None => pending().await,
         }
     }

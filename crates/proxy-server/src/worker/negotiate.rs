@@ -35,8 +35,7 @@ pub(crate) struct Accepted {
 
 /// Starts serving an accepted connection.
 ///
-/// Negotiation is a task of its own, so that the task that lives as long as the connection is
-/// small.
+/// Negotiation is a separate task, so that the task that lives as long as the connection is small.
 pub(crate) fn start(accepted: Accepted, stream: ClientSocket) {
     if accepted.settings.needs_negotiation() {
         tokio::task::spawn_local(negotiate(accepted, stream));
@@ -196,7 +195,7 @@ fn check_trust(accepted: &Accepted) -> Result<(), HandshakeError> {
     ))
 }
 
-/// Networks of the trusted peers of the connection's listener; none if the active plan lacks it.
+/// Networks of the trusted peers of the connection's listener; empty if the active plan lacks it.
 fn trusted_proxies<'p>(active: &'p ActivePlan, accepted: &Accepted) -> &'p [IpNet] {
     let listener = active.plan.listeners().get(accepted.listener.get());
     listener.map_or(&[][..], |listener| &listener.trusted_proxies)

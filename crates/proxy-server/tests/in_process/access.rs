@@ -39,7 +39,7 @@ fn a_listener_takes_requests_of_its_networks_only() {
     assert_eq!(ask_from(&proxyd, "198.51.100.1").status, 200);
     let response = ask_from(&proxyd, "192.0.2.9");
     refusal(&response, 403, "AUTHORIZATION_FAILED");
-    // No route is tried.
+    // No route is matched.
     let record = proxyd.access_record(&response.correlation_id());
     assert_eq!(record.text("route"), "");
 }
@@ -59,7 +59,7 @@ fn networks_are_compared_with_the_client_behind_a_trusted_proxy() {
 
     assert_eq!(ask("10.0.0.1", "192.0.2.7"), 200);
     assert_eq!(ask("10.0.0.1", "198.51.100.7"), 403);
-    // The claim of a stranger is none.
+    // A claim by an untrusted peer is ignored.
     assert_eq!(ask("198.51.100.7", "192.0.2.7"), 403);
     assert_eq!(ask("192.0.2.7", "198.51.100.7"), 200);
 }

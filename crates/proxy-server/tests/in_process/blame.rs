@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// One failure is enough.
 const STRICT: &str = "circuit-breaker { failure-threshold 1; timeout-seconds 60 }";
 
-/// Answers a GET at once and reads the head of any other request, after which it waits for the gate. `/`
-/// fails while it is ill.
+/// Answers a GET at once and reads the head of any other request, after which it waits for the
+/// gate. `/` fails while `ill` is true.
 fn upstream(ill: &Arc<AtomicBool>, gate: &Gate) -> Upstream {
     let (ill, gate) = (Arc::clone(ill), gate.clone());
     Upstream::start(move |served| {

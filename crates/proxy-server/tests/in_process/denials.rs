@@ -50,7 +50,7 @@ impl BodyBehaviour {
         vec![b'x'; length]
     }
 
-    /// The part of an answer that it sends at once.
+    /// The part of an answer sent at once.
     fn sent(self, answer: &[u8]) -> &[u8] {
         match self {
             Self::Fits | Self::TooLarge => answer,
@@ -342,7 +342,7 @@ fn serve(mut stream: UnixStream, case: &Case) -> std::io::Result<()> {
     }
 }
 
-/// Reads until the proxy has given up the call.
+/// Reads until the proxy has abandoned the call.
 fn wait_for_end(stream: &mut UnixStream, protocol: Protocol) -> std::io::Result<()> {
     match protocol {
         Protocol::Native | Protocol::ForwardAuth => stream.read_exact(&mut [0]),

@@ -232,7 +232,7 @@ fn claims_replace_the_fields_of_the_client() {
         assert_eq!(fields.get(alike), None, "{alike}");
     }
 
-    // Without the claims there is nothing, rather than the client's own.
+    // Without the claim the field is absent, and not the client's own.
     let token = issuer.sign(r#"{"iss":"https://id.test","aud":"api","exp":4000000000}"#);
     assert_eq!(send(&token, &forged).status, 200);
     let fields = upstream.last_request().fields;

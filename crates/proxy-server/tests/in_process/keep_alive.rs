@@ -169,7 +169,7 @@ fn no_pipelined_request_is_lost_when_a_timer_runs_out() {
         .listener("timeouts { keep-alive-ms 100 }")
         .start();
 
-    // The timer passes again and again while batches are under way.
+    // The timer expires repeatedly while batches are active.
     for _ in 0..3 {
         let mut client = proxyd.connect();
         let mut batches = 0;

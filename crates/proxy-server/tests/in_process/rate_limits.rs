@@ -1,4 +1,4 @@
-//! Rate limits: of all clients, of each, on each route, and by the policy of a route.
+//! Rate limits: of all clients, per client, per route, and by the policy of a route.
 #![expect(clippy::disallowed_methods, reason = "a test reads the time of day")]
 
 use crate::support::{Config, METRICS, Proxy, metric, pause, reason, refusal, target};

@@ -1,4 +1,4 @@
-//! Passive health: a target that cannot be connected to costs one request, and is left out.
+//! Passive health: an unreachable target costs one request, and is excluded.
 
 use crate::support::{Config, Proxy, post, reason, target};
 use proxy_testkit::{Upstream, closed_port, get, ok};
@@ -21,7 +21,7 @@ fn two_of_three_dead_targets_cost_no_request_without_a_retry_policy() {
     let proxy = to(&[refusing(), target(&alive), refusing()]);
 
     for number in 0..60 {
-        // Any method: nothing was sent.
+        // For any method, because no byte was sent.
         let response = proxy.connect().ask(post("/", "order"));
         assert_eq!(response.text(), "alive", "request {number}");
     }

@@ -43,7 +43,7 @@ fn a_connection_that_was_closed_while_it_rested_is_not_an_error() {
     assert_eq!(client.ask(get("/", &[])).text(), "0");
     upstream.hang_up();
 
-    // Even a request that is not idempotent: nothing of it was sent.
+    // For a non-idempotent request too: no byte of it was sent.
     let response = client.ask(post("/", "order"));
 
     assert_eq!((response.status, response.text().as_str()), (200, "1"));
@@ -211,7 +211,7 @@ fn a_target_that_refuses_is_passed_over_for_the_next() {
 
     let mut retried = 0;
     for _ in 0..4 {
-        // Any method: nothing was sent.
+        // For any method, because no byte was sent.
         let response = proxyd.connect().ask(post("/", "order"));
         assert_eq!((response.status, response.text().as_str()), (200, "alive"));
         let record = proxyd.access_record(&response.correlation_id());

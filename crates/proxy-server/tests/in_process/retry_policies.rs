@@ -127,7 +127,7 @@ fn retries_stay_within_their_share_of_the_requests() {
         statuses.filter(|status| *status == 503).count()
     });
 
-    // Three a second are free; half of the requests meet the target that is ill.
+    // Three per second are free; half of the requests reach the failing target.
     assert!((50..=97).contains(&failed[0]), "{failed:?}");
     assert_eq!(failed[1], 0, "{failed:?}");
 }

@@ -33,7 +33,7 @@ impl Launcher for InProcess {
     }
 }
 
-/// A running proxy. The test makes each connection to it, and hands the other end over.
+/// A running proxy. The test creates each connection to it, and passes on the other end.
 pub(crate) struct Proxy {
     handle: ServerHandle,
     stdout: Log,

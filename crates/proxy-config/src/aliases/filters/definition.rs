@@ -10,7 +10,8 @@ pub(super) type Settings = Vec<(&'static str, Vec<Argument>)>;
 /// The settings represented by a filter, or a workaround.
 pub(super) type Definition = Result<Settings, &'static str>;
 
-/// A setting of a filter with its entries, read one at a time so that none is forgotten.
+/// A setting of a filter with its entries, each removed when read, so that unread ones are
+/// detected.
 struct Filter<'t, T> {
     node: &'t T,
     unread: Vec<&'t T>,
@@ -79,7 +80,7 @@ fn rate_limit<T: Tree>(mut filter: Filter<'_, T>) -> Definition {
     let rate = filter.arguments("max-rps").ok_or("write `max-rps`")?;
     let mut settings = vec![("policies.rate-limit.requests-per-second", rate)];
     let burst = filter.arguments("burst");
-    // The burst of a filter that names none.
+    // The default burst of a filter.
     let burst = burst.unwrap_or_else(|| vec![Argument::plain(Value::Integer(10))]);
     settings.push(("policies.rate-limit.burst", burst));
     match filter.word("key").as_deref() {

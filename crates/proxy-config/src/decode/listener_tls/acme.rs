@@ -51,7 +51,7 @@ pub(super) fn acme<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Acme> {
     Some(acme)
 }
 
-/// The program of DNS-01; reports its absence, and leaves it to `close` for the other challenges.
+/// The program of DNS-01; reports its absence, and leaves it to `close` for other challenges.
 fn dns_command<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,

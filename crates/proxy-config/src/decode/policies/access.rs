@@ -76,7 +76,7 @@ fn files<'t>(
                 files.push(Setting::at(file, place));
             }
             Err(line) => {
-                // Without its text: the file may be none that the author may read.
+                // Without its text: the author may not have the right to read the file.
                 let message = format!("line {line} of `{}` is not a network", path.display());
                 let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
                 d.push(fault.help("write one address or network a line, as `10.0.0.0/8`"));
@@ -86,7 +86,7 @@ fn files<'t>(
     files
 }
 
-/// The networks of a file, or the number of its first line that is none.
+/// The networks of a file, or the number of its first invalid line.
 fn networks(bytes: &[u8], row: &Spec<Text<IpNet>, Many>) -> Result<Vec<IpNet>, usize> {
     let text = String::from_utf8_lossy(bytes);
     let mut networks = Vec::new();

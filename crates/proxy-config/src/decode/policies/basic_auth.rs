@@ -121,7 +121,7 @@ fn files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<UsersFile>> 
             }
         };
         match read_htpasswd(&String::from_utf8_lossy(&bytes)) {
-            // Of a file that is being written, a reload would see nothing and lock all users out.
+            // A file that is being written may be empty; a reload would lock all users out.
             Ok(users) if users.is_empty() => {
                 let message = format!("`{}` has no users", path.display());
                 let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
@@ -132,7 +132,7 @@ fn files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<UsersFile>> 
                 let users = users.map(|(name, hash)| BasicUser { name, hash }).collect();
                 files.push(Setting::at(UsersFile { path, users }, place));
             }
-            // Without the line's text: the file may be none that the author may read.
+            // Without the line's text: the author may not have the right to read the file.
             Err(HtpasswdError { line, hash }) => {
                 let message = format!("line {line} of `{}` is not taken", path.display());
                 let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);

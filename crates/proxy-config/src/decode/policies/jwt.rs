@@ -129,7 +129,7 @@ fn read(
             return None;
         }
     };
-    // A file that is not there to be read has no keys: nothing serves such a configuration.
+    // A missing file has no keys: such a configuration is never served.
     let parsed = bytes.map_or(Ok(JwtKeys::empty()), |bytes| parse(&bytes));
     match parsed {
         Ok(keys) => {

@@ -185,7 +185,7 @@ fn check_upstream(d: &mut Decoder<'_, '_>, model: &Model, route: &Route) {
     d.push(fault.label(cause));
 }
 
-/// Reports live tests of connections: a node sends requests.
+/// Reports live tests of relayed connections: nodes only send requests.
 fn check_tests(d: &mut Decoder<'_, '_>, model: &Model) {
     for test in model.tests.iter().filter(|test| test.live.is_some()) {
         let scheme = test.request.url.split_once("://").map(|(scheme, _)| scheme);

@@ -5,12 +5,14 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::{ConfigTest, Model, Route};
 
-/// Maximum entries of the routers' index, which has one for each pair of a host and a path of a route.
+/// Maximum number of entries in the routers' index, one for each pair of a host and a path of a
+/// route.
 const MAX_PAIRS: usize = 500_000;
-/// Maximum work of all tests: a test compares its request with every route in the worst case, by regular expressions
-/// too, which read the whole path.
+/// Maximum work of all tests: in the worst case a test compares its request with every route, also
+/// by regular expressions, which read the whole path.
 const MAX_TEST_BYTES: usize = 1_000_000_000;
-/// Live tests: each is a request that a node sends between its switch and its verdict.
+/// Maximum number of live tests: each is a request that a node sends between its switch and its
+/// verdict.
 const MAX_LIVE_TESTS: usize = 32;
 /// Work of comparing a request with one route, independent of the request's length, in bytes.
 const COMPARISON_BYTES: usize = 64;

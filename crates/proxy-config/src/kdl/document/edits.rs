@@ -42,7 +42,7 @@ pub(crate) fn open_block(node: &mut KdlNode, mut first: KdlNode) {
     node.set_children(block_on_one_line(first));
 }
 
-/// Inserts a node at the beginning of a block, on a line of its own if the first node has one.
+/// Inserts a node at the beginning of a block, in a separate line if the first node has one.
 pub(crate) fn insert_first(block: &mut KdlDocument, mut node: KdlNode) {
     let is_empty = block.nodes().is_empty();
     let mut format = layout(&node);
@@ -83,7 +83,7 @@ pub(crate) fn append(document: &mut KdlDocument, mut node: KdlNode) {
     document.nodes_mut().push(node);
 }
 
-/// Removes a node, with its line if nothing else is on it. Comments before and behind it stay.
+/// Removes a node, with its line if nothing else is on it. Comments before and after it are kept.
 pub(crate) fn remove_node(block: &mut KdlDocument, index: usize) -> KdlNode {
     let before = index.checked_sub(1).and_then(|at| block.nodes().get(at));
     let is_behind_line_end = before.is_some_and(ends_line);
@@ -126,7 +126,7 @@ pub(crate) fn remove_node(block: &mut KdlDocument, index: usize) -> KdlNode {
     node
 }
 
-/// Removes a property, and returns the node `name` with its value. Comments before it stay.
+/// Removes a property, and returns the node `name` with its value. Comments before it are kept.
 pub(crate) fn remove_property(node: &mut KdlNode, index: usize, name: &str) -> KdlNode {
     let mut entry = node.entries_mut().remove(index);
     let format = entry.format().cloned().unwrap_or_default();
@@ -167,7 +167,7 @@ fn has_disabled_part(text: &str) -> bool {
     text.contains("/-")
 }
 
-/// Returns true if `text` has nothing but spaces and a comment up to the end of its first line.
+/// Returns true if only spaces and a comment precede the end of the first line of `text`.
 fn ends_with_its_line(text: &str) -> bool {
     let text = text.trim_start_matches([' ', '\t']);
     text.is_empty() || text.starts_with(['\r', '\n']) || text.starts_with("//")

@@ -9,8 +9,8 @@ const MAX_CHARS_BEFORE: usize = 40;
 /// Characters of a long line that are shown from the beginning of a place on.
 const MAX_CHARS_AFTER: usize = 80;
 
-/// A file's name and text. Each character that could steer a terminal is replaced by a harmless one of
-/// the same length, so that places stay right.
+/// A file's name and text. Each character that could control a terminal is replaced by a harmless
+/// one of the same length, so that places stay valid.
 #[derive(Debug)]
 pub(super) struct SourceText<'f> {
     name: Cow<'f, str>,
@@ -110,7 +110,7 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(replaced.collect())
 }
 
-/// Returns true if a character, shown as it is, could steer a terminal.
+/// Returns true if a character could control a terminal.
 pub(super) fn is_unsafe(c: char) -> bool {
     !matches!(c, '\n' | '\t' | '\r') && (c.is_control() || crate::kdl::is_forbidden(c))
 }

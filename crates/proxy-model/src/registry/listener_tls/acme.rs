@@ -110,7 +110,7 @@ settings! {
         file("listeners.listener.tls.acme.directory-ca-file", "a certificate file", "ca.pem")
             .optional("the roots of the system")
             .enforced(BY, "an_authority_with_an_unknown_root_is_not_asked");
-    /// Address for the authority's notices about the account.
+    /// E-mail address for the authority's notices about the account.
     EMAIL: Text<String>, Required =
         text("listeners.listener.tls.acme.email", "an address of mail", "ops@example.com", email)
             .enforced(BY, "a_certificate_is_obtained_by_http_01");
@@ -122,9 +122,9 @@ settings! {
         choice("listeners.listener.tls.acme.challenge", CHALLENGES)
             .or(AcmeChallenge::Http01)
             .enforced(BY, "a_certificate_is_obtained_by_tls_alpn_01");
-    /// The program that publishes the TXT records of `dns-01`, called as `PROGRAM present NAME VALUE`, and
-    /// removes them, as `PROGRAM cleanup NAME VALUE`. It ends with status 0 when the authority's resolvers
-    /// can see the record. Its environment is `PATH` alone.
+    /// The program that publishes the TXT records of `dns-01`, called as `PROGRAM present NAME
+    /// VALUE`, and removes them, as `PROGRAM cleanup NAME VALUE`. It must exit with status 0 once
+    /// the authority's resolvers can see the record. Its environment contains only `PATH`.
     DNS_COMMAND: Text<PathBuf>, Unset = file(
         "listeners.listener.tls.acme.dns-command",
         "a program",
@@ -144,11 +144,11 @@ settings! {
     EAB: Block, Unset = block("listeners.listener.tls.acme.eab")
         .optional("the account is bound to none")
         .enforced(BY, "an_account_is_bound_to_an_external_one");
-    /// The identifier of the external account's key, as the authority gave it.
+    /// The identifier of the external account's key, from the authority.
     EAB_KEY_ID: Text<String>, Required =
         words("listeners.listener.tls.acme.eab.key-id", "an identifier", "kid-1")
             .enforced(BY, "an_account_is_bound_to_an_external_one");
-    /// A file with the external account's MAC key in base64url, as the authority gave it.
+    /// A file with the external account's MAC key in base64url, from the authority.
     EAB_KEY_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.acme.eab.key-file", "a file", "eab.key")
             .enforced(BY, "an_account_is_bound_to_an_external_one");

@@ -19,9 +19,9 @@ const fn network_file(path: &'static str) -> Spec<Text<PathBuf>, Required> {
 }
 
 settings! {
-    /// Networks of the clients that the listener serves; requests of further ones are answered 403, reason
-    /// `access_denied`. The client's address is the one that limits and logs use: behind `trusted-proxies`
-    /// that in `X-Forwarded-For`.
+    /// Networks of admitted clients; requests of other clients are answered 403, reason
+    /// `access_denied`. The client's address is the one used by limits and logs: behind
+    /// `trusted-proxies` the one in `X-Forwarded-For`.
     LISTENER_ALLOW: Text<IpNet>, Many = networks("listeners.listener.allow")
         .many()
         .enforced(BY, "a_listener_takes_requests_of_its_networks_only");

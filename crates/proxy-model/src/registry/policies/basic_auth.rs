@@ -21,15 +21,15 @@ pub(super) fn realm(text: &str) -> Result<String, String> {
 }
 
 settings! {
-    /// Lets only users with a name and a password in: the `Basic` scheme of HTTP. All other requests are answered 401,
-    /// reason `credentials_missing` or `credentials_invalid`. Right credentials are remembered for a minute,
-    /// by a keyed digest in memory, so that their hash is not computed for each request. Preflight requests of
-    /// `cors` need none.
+    /// Admits only users with a name and a password: the `Basic` scheme of HTTP. All other requests
+    /// are answered 401, reason `credentials_missing` or `credentials_invalid`. Correct credentials
+    /// are cached for a minute, as a keyed digest in memory, so that their hash is not computed for
+    /// each request. Preflight requests of `cors` need none.
     BASIC_AUTH: Block, Unset = block("routes.route.policies.basic-auth")
         .optional("no password is needed")
         .also(&["routes.route"])
         .enforced(BY, "users_of_the_list_and_of_the_file_are_let_in");
-    /// The name that browsers show when they ask for a password.
+    /// The name shown in browsers' password dialogs.
     BASIC_REALM: Text<String>, Given<Written<String>> = text(
         "routes.route.policies.basic-auth.realm",
         "printable ASCII",

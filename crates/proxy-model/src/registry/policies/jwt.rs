@@ -54,11 +54,12 @@ fn scope(text: &str) -> Result<String, String> {
 }
 
 settings! {
-    /// Lets only requests with a valid JSON Web Token in: signed by a key of `jwks-file`, `jwks-url` or `hmac-file`,
-    /// from `issuer`, for `audience`, with `exp` in the future. All other requests are answered 401 with
-    /// `WWW-Authenticate: Bearer`, reason `credentials_missing` or `credentials_invalid`; 403 without a required claim
-    /// or scope, reason `token_claim_missing`. `{user}` in header fields is `sub`. Preflight requests of `cors` need
-    /// none. Does not go with `basic-auth`.
+    /// Admits only requests with a valid JSON Web Token: signed by a key of `jwks-file`, `jwks-url`
+    /// or `hmac-file`, from `issuer`, for `audience`, with `exp` in the future. All other requests
+    /// are answered 401 with `WWW-Authenticate: Bearer`, reason `credentials_missing` or
+    /// `credentials_invalid`; 403 without a required claim or scope, reason `token_claim_missing`.
+    /// `{user}` in header fields is `sub`. Preflight requests of `cors` need none. Excludes
+    /// `basic-auth`.
     JWT: Block, Unset = block("routes.route.policies.jwt")
         .optional("no token is needed")
         .also(&["routes.route"])

@@ -10,9 +10,9 @@ use crate::registry::word::Flag;
 const BY: &str = "proxy-server";
 
 settings! {
-    /// The path that the upstream gets. The route is found by the client's path, and the new one is never
-    /// matched again; agents and logs have the client's. The query stays. A path that servers read
-    /// differently is rewritten in the form that routes are found by. The host is replaced by
+    /// The path sent to the upstream. The route is matched by the client's path, and the new one is
+    /// never matched again; agents and logs use the client's. The query is unchanged. A path with
+    /// several readings is rewritten in the form used for matching. The host is replaced by
     /// `request-headers { set "Host" "name" }`.
     REWRITE: Block, Unset = block("routes.route.policies.rewrite")
         .optional("the path as the client sent it")

@@ -54,9 +54,10 @@ settings! {
     REDIRECT: Block, Unset = named("routes.route.redirect", "a URL or a part of it")
         .optional("the route does not redirect")
         .enforced("proxy-server", "a_redirect_keeps_the_parts_of_the_url_that_it_does_not_replace");
-    /// `https` or `http` alone: the same URL with that scheme and its default port. A URL without a path:
-    /// path and query stay. A URL with a path, or a path alone: it replaces the path, and the query stays
-    /// unless there is a `?` here. `//host` keeps the scheme. May be written as the block's argument.
+    /// `https` or `http` alone: the same URL with that scheme and its default port. A URL without a
+    /// path: path and query are unchanged. A URL with a path, or a path alone: it replaces the
+    /// path, and the query is unchanged unless a `?` is written here. `//host` keeps the scheme.
+    /// May be written as the block's argument.
     REDIRECT_TO: Text<RedirectTarget>, Unset = text(
         "routes.route.redirect.to",
         "a URL or a part of it",

@@ -1,7 +1,7 @@
 //! The driver of an HTTP/1.x connection, from its first byte to its last.
 //!
-//! Requests are served one after the other: see [`exchange`]. An idle connection holds only its
-//! socket, so that thousands of them cost little: see [`poll_hibernating`].
+//! Requests are served in sequence: see [`exchange`]. An idle connection holds only its socket, so
+//! that thousands of them cost little: see [`poll_hibernating`].
 
 use crate::connection::http1::connection::{Connection, ConnectionIo};
 use crate::connection::http1::end::End;
@@ -62,7 +62,7 @@ impl Future for Driver {
     }
 }
 
-/// Serves requests until the connection is idle. Returns whether it stays open.
+/// Serves requests until the connection is idle. Returns true if it stays open.
 async fn serving(conn: Rc<Connection>) -> bool {
     let end = serve_requests(&conn).await;
     if matches!(end, End::Idle) {

@@ -82,7 +82,7 @@ pub(crate) async fn exchange(
 /// The client closed the connection.
 struct ClientLeft;
 
-/// Runs the pipeline, and writes interim responses meanwhile.
+/// Runs the pipeline, and writes interim responses concurrently.
 fn poll_handling(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,

@@ -122,7 +122,7 @@ impl RequestReader {
         let head = head.and_then(|head| read_request(&head));
         match &head {
             Some(head) => self.body = BodyDecoder::new(head.extent),
-            // The validator accepts nothing that the `http` crate refuses, as far as known.
+            // The validator accepts no input known to be refused by the `http` crate.
             None => self.fault = Some(FramingError::BadTarget),
         }
         head

@@ -172,7 +172,7 @@ impl ConnectionDriver<'_> {
         ControlFlow::Break(())
     }
 
-    /// Sends the notice once. Returns whether the client has had time to receive it.
+    /// Sends the notice once. Returns true if the client has had time to receive it.
     ///
     /// A client may have opened a stream before it receives the notice. If the PING came with the
     /// first GOAWAY, a client that answers it before sending its own frames would have such a

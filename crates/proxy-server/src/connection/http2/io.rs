@@ -23,7 +23,7 @@ pub(super) struct SessionIo {
     passed: Bytes,
     /// Output, scanned for streams that `h2` refused.
     written: WrittenFrames,
-    /// The rest of a notice, to be written before other output.
+    /// The remainder of a notice, to be written before other output.
     notice: Bytes,
     /// True if our side is closed.
     ended: bool,

@@ -30,8 +30,8 @@ pub(super) struct Session {
     pub(super) refused_streams: RefusedStreams,
     /// The flood limit that the client exceeded, if any.
     pub(super) flood: Cell<Option<Flood>>,
-    /// A GOAWAY notice is to be sent: the client should open another connection, and streams are
-    /// still accepted here.
+    /// True if a GOAWAY notice is to be sent: the client should open another connection, and
+    /// streams are still accepted here.
     pub(super) notice: Cell<bool>,
     /// The final GOAWAY is sent.
     pub(super) leaving: Cell<bool>,
@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    /// The input for `h2` in place of `fresh`, which the client sent; `None` if it is the same.
+    /// The input for `h2` instead of the client's `fresh` bytes; `None` if it is equal.
     pub(super) fn passes(&self, fresh: &[u8]) -> Result<Option<Vec<u8>>, Flood> {
         let mut meter = self.meter.borrow_mut();
         match self.client.take_earned_resets() {

@@ -7,7 +7,7 @@ use proxy_plan::ListenerPlan;
 /// Bytes of one request body that may wait for a slow upstream.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Bytes of all request bodies of a connection that may wait.
+/// Total size of a connection's unread request bodies, in bytes.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// Bytes of one response that may wait for the socket.

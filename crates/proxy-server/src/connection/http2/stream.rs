@@ -102,7 +102,7 @@ pub(super) async fn serve(
     send_body(ResponseSender::new(send, body), session, deadline).await;
 }
 
-/// Sends a response's body, as far as the client accepts it in time.
+/// Sends a response's body, as long as the client accepts it in time.
 async fn send_body(mut sender: ResponseSender, session: &Session, deadline: &Deadline) {
     let timed_out = poll_fn(|cx| {
         deadline.watch(cx.waker());

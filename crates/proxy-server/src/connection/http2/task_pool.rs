@@ -1,4 +1,4 @@
-//! Tasks that serve streams, one after the other.
+//! Tasks that serve streams in sequence.
 //!
 //! A task holds all state for serving a request, which makes it large: allocating one for each
 //! stream would cost more than most of its work.

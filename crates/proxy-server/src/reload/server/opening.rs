@@ -28,7 +28,7 @@ pub(crate) struct Opening {
     pub(super) recording: Arc<LineRing>,
 }
 
-/// Files, sockets and addresses for a model. Dropped instead of applied, it changes nothing.
+/// Files, sockets and addresses for a model. If it is dropped instead of applied, nothing changes.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(super) model: Arc<Model>,
@@ -91,8 +91,8 @@ pub(super) async fn open_logs(
     opened.map_err(ApplyError::Log)
 }
 
-/// The sockets for `model`. The disk thread checks and binds the files of Unix sockets; if the process
-/// ends meanwhile, its inherited sockets are closed.
+/// The sockets for `model`. The disk thread checks and binds the files of Unix sockets; if the
+/// process ends in the meantime, its inherited sockets are closed.
 pub(super) async fn arrange(
     disk: &DiskThread,
     listeners: ListenerSet,

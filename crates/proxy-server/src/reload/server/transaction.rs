@@ -23,8 +23,8 @@ pub(super) struct Preparation {
     pub(super) logs: Option<OpenLogs>,
 }
 
-/// A plan with all its system resources: from here on nothing can fail. Dropped instead of
-/// committed, it changes nothing.
+/// A plan with all its system resources: the remaining steps are infallible. If it is dropped
+/// instead of committed, nothing changes.
 pub(super) struct Transaction {
     pub(super) prepared: Preparation,
     /// Number of workers.

@@ -17,8 +17,8 @@ const MAX_BYTES: usize = 100 * 1024;
 pub(crate) struct Knowledge(HashMap<String, Vec<String>>);
 
 impl Knowledge {
-    /// The text for the new process: unhealthy targets, and breakers that have counted a failure. Entries
-    /// above the maximum size are left out.
+    /// The text for the new process: unhealthy targets, and breakers that have counted a failure.
+    /// Entries above the maximum size are omitted.
     pub(crate) fn encode(plan: &Plan) -> String {
         let mut text = VERSION.to_owned();
         let targets = plan.upstreams().iter().flat_map(|upstream| {
@@ -50,7 +50,7 @@ impl Knowledge {
         Self(parsed.collect())
     }
 
-    /// Restores the states of the targets and breakers of `plan`, which serves nothing yet.
+    /// Restores the states of the targets and breakers of `plan`, before it serves.
     pub(crate) fn restore(&self, plan: &Plan) {
         let upstreams = plan.upstreams().iter().zip(&plan.model().upstreams);
         for (upstream, model) in upstreams {

@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
     Listener(u32),
     /// The admin interface.
     Admin,
-    /// None: a service manager's socket at an address without a listener.
+    /// No listener: a service manager's socket at another address.
     Unclaimed,
 }
 

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// Maximum time for receiving the sockets of the predecessor.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The process that this one takes over from.
+/// The process to take over from.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     line: UnixStream,

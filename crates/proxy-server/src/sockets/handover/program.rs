@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Default of the maximum time until a new process serves.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The program that SIGUSR2 starts to take over.
+/// The program started by SIGUSR2 to take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Absolute path; resolved when the signal arrives.
@@ -26,9 +26,9 @@ pub struct Program {
 impl Program {
     /// The program of this process, with the path and the arguments that it was started with.
     ///
-    /// To be called early, because it uses the working directory and `PATH`. The path is the one
-    /// that was started, not the running file's, so that an upgrade starts a replaced file or the
-    /// new target of a link.
+    /// Call it early, because it uses the working directory and `PATH`. The path is the one that
+    /// was started, not the running file's, so that an upgrade starts a replaced file or the new
+    /// target of a link.
     ///
     /// # Errors
     /// The process has no working directory, or its file cannot be determined.

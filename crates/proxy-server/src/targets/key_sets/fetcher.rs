@@ -23,7 +23,7 @@ pub(super) struct KeySetSource {
     pub(super) targets: Vec<(Arc<TargetState>, ProbeSettings)>,
 }
 
-/// Sources are equal if they ask the same targets in the same way.
+/// Sources are equal if they query the same targets with the same settings.
 impl PartialEq for KeySetSource {
     fn eq(&self, other: &Self) -> bool {
         let Self { targets } = self;
@@ -45,7 +45,8 @@ pub(super) struct Fetcher {
     fetched: Option<Instant>,
     registry: Arc<Registry>,
     lifecycle: Arc<Lifecycle>,
-    /// Metrics of the keys in use and of the last success. A gauge is shown as long as it is held.
+    /// Metrics of the keys in use and of the last success. A gauge is exported as long as it is
+    /// held.
     gauges: (Arc<Gauge>, Arc<Gauge>),
 }
 
@@ -72,7 +73,7 @@ impl Fetcher {
         }
     }
 
-    /// Fetches at once and then again and again, until the sender of the settings is dropped.
+    /// Fetches at once and then repeatedly, until the sender of the settings is dropped.
     pub(super) async fn run(mut self, context: TaskContext<KeySetSource>) {
         let TaskContext { settings, now } = context;
         let KeySetTimes {

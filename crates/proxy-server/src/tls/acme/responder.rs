@@ -5,7 +5,7 @@ use proxy_pipeline::ChallengeTokens;
 use proxy_tls::ChallengeCertificates;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// The answers of all listeners, over HTTP and in handshakes.
+/// Challenge responses of all listeners, over HTTP and in handshakes.
 #[derive(Debug)]
 pub(super) struct ListenerResponder {
     pub(super) tokens: ChallengeTokens,
