@@ -72,7 +72,7 @@ pub(crate) async fn unlink(
     Path(id): Path<IdentityId>,
 ) -> Result<Response, Failure> {
     let note = match ui.app.unlink_identity(&caller.call, id).await {
-        Ok(()) => Note::good("That identity signs you in no more."),
+        Ok(()) => Note::good("That identity no longer signs you in."),
         Err(error) => Faults::from_error(error)?.note(),
     };
     Ok(note.at("/profile", ui.cookie))

@@ -147,7 +147,7 @@ pub(crate) async fn ask_removal(
             heading: "Turn the second factor off?".to_owned(),
             effects: vec![
                 "Your password alone signs in from now on, and your recovery codes end.".to_owned(),
-                "An organization that comes to demand a second factor is closed to you until you set up another one.".to_owned(),
+                "If an organization requires a second factor, you have no access to it until you set up another one.".to_owned(),
             ],
             action: "/profile/totp/remove".to_owned(),
             back: "/profile".to_owned(),

@@ -176,7 +176,7 @@ fn finish(
     let mut response = match signed_in {
         Ok(new) => begin(ui, &new, &back),
         Err(Error::Unauthenticated) => {
-            let note = Note::bad("That sign-in took too long: begin anew.");
+            let note = Note::bad("That sign-in took too long: start again.");
             note.at(&leading_back("/sign-in", &back), ui.cookie)
         }
         Err(error) => {

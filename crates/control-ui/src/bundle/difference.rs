@@ -189,7 +189,7 @@ fn values(values: &[Value]) -> String {
 fn heading(settings: usize, files: usize) -> String {
     match (signed(settings), signed(files)) {
         (0, 0) => "Nothing changes.".to_owned(),
-        (0, _) => "Files differ, and every setting stays as it is.".to_owned(),
+        (0, _) => "Files differ, and all settings are equal.".to_owned(),
         (settings, _) => format!(
             "{} {}.",
             count(settings, "setting"),
@@ -209,10 +209,7 @@ mod tests {
     #[test]
     fn settings_count_and_files_alone_change_nothing_in_force() {
         assert_eq!(heading(0, 0), "Nothing changes.");
-        assert_eq!(
-            heading(0, 1),
-            "Files differ, and every setting stays as it is."
-        );
+        assert_eq!(heading(0, 1), "Files differ, and all settings are equal.");
         assert_eq!(heading(1, 1), "1 setting changes.");
         assert_eq!(heading(12, 1), "12 settings change.");
     }

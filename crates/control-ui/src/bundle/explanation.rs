@@ -114,7 +114,7 @@ async fn respond(
     let (heading, rest, answer) = match answered {
         Some((Compared { heading, rest }, answer)) => (heading, rest, Some(answer)),
         None if choices.usual.is_none() => (
-            "There is no bundle to ask yet.".to_owned(),
+            "There is no bundle to explain yet.".to_owned(),
             String::new(),
             None,
         ),

@@ -126,7 +126,7 @@ async fn respond(
 /// The heading before anything is asked, and the sentence below.
 fn opening(has_bundles: bool) -> (String, String) {
     let heading = if has_bundles {
-        "Which recorded requests would another bundle decide otherwise?"
+        "Which recorded requests would another bundle decide differently?"
     } else {
         "There is no bundle to replay requests through yet."
     };
@@ -205,7 +205,7 @@ fn heading(replayed: &Replayed) -> String {
             "All {} kinds of request are decided as before.",
             number(kinds)
         ),
-        (1, _) => "The one kind of request is decided otherwise.".to_owned(),
+        (1, _) => "The one kind of request is decided differently.".to_owned(),
         (kinds, differing) => format!(
             "Of {} kinds of request, {} {} decided otherwise.",
             number(kinds),
@@ -318,7 +318,7 @@ mod tests {
         for (kinds, differing, expected) in [
             (1, 0, "The one kind of request is decided as before."),
             (7, 0, "All 7 kinds of request are decided as before."),
-            (1, 1, "The one kind of request is decided otherwise."),
+            (1, 1, "The one kind of request is decided differently."),
             (7, 1, "Of 7 kinds of request, 1 is decided otherwise."),
             (40, 12, "Of 40 kinds of request, 12 are decided otherwise."),
         ] {

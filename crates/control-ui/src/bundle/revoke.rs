@@ -63,7 +63,7 @@ fn effects(nodes: i64) -> Vec<String> {
     };
     vec![
         first,
-        "Rollouts of it stop and go back. It can never be ordered again; a new bundle of the same files can.".to_owned(),
+        "Rollouts of it stop and roll back. It can never be ordered again; a new bundle of the same files can.".to_owned(),
     ]
 }
 

@@ -169,7 +169,7 @@ pub(crate) async fn create(
         Ok(settings) => match ui.app.create_service(&caller.call, project, settings).await {
             Ok(made) => {
                 let note = Note::good(format!(
-                    "Service {} is made. The next bundle of services has it.",
+                    "Service {} is created. The next bundle of services has it.",
                     made.value.name
                 ));
                 return Ok(note.at(&format!("/projects/{project}/services"), ui.cookie));

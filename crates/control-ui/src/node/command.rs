@@ -70,7 +70,7 @@ pub(crate) async fn approve(
 ) -> Result<Response, Failure> {
     let grants = fields.get("labels") == "grant";
     let note = match ui.app.approve_node(&caller.call, place, grants).await {
-        Ok(_) if grants => Note::good("The node has the labels that it asked for."),
+        Ok(_) if grants => Note::good("The node has the requested labels."),
         Ok(_) => Note::good("The node keeps the labels of its token."),
         Err(error) => Faults::from_error(error)?.note(),
     };
@@ -92,8 +92,9 @@ pub(crate) async fn ask_deletion(
             over: ("Nodes", format!("/projects/{project}/nodes")),
             heading: format!("Delete {}?", node.name),
             effects: vec![
-                "Its key is refused from now on, and its reports and events are gone.".to_owned(),
-                "The proxy itself serves on with what it runs. To come back, it must enrol again."
+                "Its key is refused from now on, and its reports and events are deleted."
+                    .to_owned(),
+                "The proxy itself keeps serving its bundle. To return, it must enrol again."
                     .to_owned(),
             ],
             action: format!("{back}/delete"),

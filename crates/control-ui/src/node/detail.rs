@@ -181,14 +181,14 @@ fn rest(standing: NodeStanding) -> &'static str {
     match standing {
         NodeStanding::AsOrdered | NodeStanding::Drifted => "",
         NodeStanding::Moving => "It fetches the bundle, checks it, and answers with a heartbeat.",
-        NodeStanding::Refused => "It runs what it ran before. Its diagnostics say why.",
+        NodeStanding::Refused => "It runs its former bundle. Its diagnostics have the reason.",
         NodeStanding::Unordered => "A rollout, or the assignment of a bundle, gives it one.",
         NodeStanding::Silent => {
             "It missed three heartbeats. It may serve all the same, with what it ran last: look at its machine and \
              at the network between it and this server."
         }
         NodeStanding::Enrolled => {
-            "It was registered and has sent no heartbeat. Look at its log: it says whether it reaches this server."
+            "It was registered and has sent no heartbeat. Its log shows whether it reaches this server."
         }
     }
 }

@@ -159,7 +159,7 @@ fn text(value: Option<&Value>) -> String {
 
 fn heading(newest: Option<&AuditRecord>, is_filtered: bool, now: Timestamp) -> String {
     match newest {
-        None if is_filtered => "No entry fits this filter.".to_owned(),
+        None if is_filtered => "No entry matches this filter.".to_owned(),
         None => "The log has no entry yet.".to_owned(),
         Some(record) => {
             let first = if is_filtered {

@@ -90,12 +90,12 @@ fn heading(status: &InstallationStatus, now: Timestamp) -> &'static str {
         return "The database refuses writes.";
     }
     if !status.is_clock_right {
-        return "The clock of this replica is wrong, and it has left.";
+        return "The clock of this replica is wrong, so it does not serve.";
     }
     if status.leases.iter().any(is_late) {
-        return "Work in the background is late.";
+        return "Background work is late.";
     }
-    "The control plane is well."
+    "The control plane is healthy."
 }
 
 fn work(lease: Lease, now: Timestamp) -> Work {
@@ -107,7 +107,7 @@ fn work(lease: Lease, now: Timestamp) -> Work {
     let words = match name.as_str() {
         "scheduler" => "Steps of rollouts",
         "drift" => "Look for drift",
-        "housekeeping" => "Deletion of what has ended",
+        "housekeeping" => "Deletion of ended records",
         "archives" => "Sweep of archives",
         other => other,
     };
@@ -157,11 +157,11 @@ mod tests {
         let told = |is_writable, is_clock_right, minutes| {
             heading(&status(is_writable, is_clock_right, minutes), now)
         };
-        assert_eq!(told(true, true, 1), "The control plane is well.");
-        assert_eq!(told(true, true, 3), "Work in the background is late.");
+        assert_eq!(told(true, true, 1), "The control plane is healthy.");
+        assert_eq!(told(true, true, 3), "Background work is late.");
         assert_eq!(
             told(true, false, 3),
-            "The clock of this replica is wrong, and it has left."
+            "The clock of this replica is wrong, so it does not serve."
         );
         assert_eq!(told(false, false, 3), "The database refuses writes.");
         assert_eq!(mebibytes(1), "1 MiB");

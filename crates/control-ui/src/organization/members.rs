@@ -122,7 +122,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
 
 fn roles() -> Vec<(String, String)> {
     let words = |role: Role| match role {
-        Role::Reader => "Reader: sees everything, changes nothing",
+        Role::Reader => "Reader: reads everything, changes nothing",
         Role::Operator => "Operator: runs bundles, rollouts, services and nodes",
         Role::Admin => "Administrator: people, keys and the audit log as well",
     };
@@ -195,7 +195,7 @@ pub(crate) async fn withdraw(
     Path((org, id)): Path<(OrgId, InvitationId)>,
 ) -> Result<Response, Failure> {
     let note = match ui.app.delete_invitation(&caller.call, org, id).await {
-        Ok(()) => Note::good("The invitation is withdrawn; its link has ended."),
+        Ok(()) => Note::good("The invitation is withdrawn; its link no longer works."),
         Err(error) => Faults::from_error(error)?.note(),
     };
     Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
@@ -239,7 +239,7 @@ pub(crate) async fn ask_removal(
                     "{} ({}) sees nothing of the organization any more.",
                     member.name, member.email
                 ),
-                "API keys, invitations and enrolment tokens that this person made end at once."
+                "API keys, invitations and enrolment tokens created by this person end at once."
                     .to_owned(),
             ],
             action: format!("/orgs/{org}/members/{user}/remove"),
@@ -257,7 +257,7 @@ pub(crate) async fn remove(
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
     let note = match ui.app.remove_member(&caller.call, (org, user)).await {
-        Ok(()) => Note::good("The person is no member any more."),
+        Ok(()) => Note::good("The person is no longer a member."),
         Err(error) => Faults::from_error(error)?.note(),
     };
     Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))

@@ -49,10 +49,10 @@ pub(crate) async fn ask(
             heading: format!("Let {} choose another password?", member.name),
             effects: vec![
                 format!(
-                    "The next page has a link to send to {} by a way that you trust: its bearer chooses the password.",
+                    "The next page has a link to send to {} over a trusted channel: anyone with it can choose the password.",
                     member.email
                 ),
-                "It works once, within 24 hours; a link that was made before ends. The second factor stays as it is."
+                "It works once, within 24 hours; an earlier link ends. The second factor is unchanged."
                     .to_owned(),
                 "Once it is used, all sessions of the member end.".to_owned(),
             ],

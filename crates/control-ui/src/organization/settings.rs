@@ -195,7 +195,7 @@ pub(crate) async fn secure(
     let changed = ui.app.set_org_security(&caller.call, org, security).await;
     let note = match changed {
         Ok(_) if security.second_factor => {
-            Note::good("Members without a second factor see nothing until they have one.")
+            Note::good("Members without a second factor have no access until they have one.")
         }
         Ok(_) => Note::good("A password alone signs members in."),
         Err(error) => Faults::from_error(error)?.note(),

@@ -232,9 +232,9 @@ pub(crate) async fn ask_removal(
         frame,
         confirm: Confirm {
             over: ("Single sign-on", back.clone()),
-            heading: format!("Sign in through {} no more?", provider(&settings)),
+            heading: format!("Stop sign-in through {}?", provider(&settings)),
             effects: vec![
-                "Sessions that the provider vouched for end at once.".to_owned(),
+                "Sessions from the provider end at once.".to_owned(),
                 "Members without a password cannot sign in until they get a reset link; their links to the provider \
                  stay, for another connection to it."
                     .to_owned(),

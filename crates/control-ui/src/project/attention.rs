@@ -177,14 +177,14 @@ fn of_nodes(project: ProjectId, standings: &Standings) -> Vec<Attention> {
         Tone::Bad,
         "bad",
         ["refuses its order", "refuse their orders"],
-        "They run what they ran before; each says why.",
+        "They run their former bundle; each shows the reason.",
     );
     let silent = one(
         NodeStanding::Silent,
         Tone::Warn,
         "off",
         ["is silent", "are silent"],
-        "They missed three heartbeats. A node goes on serving without the control plane.",
+        "They missed three heartbeats. A node keeps serving without the control plane.",
     );
     refused.into_iter().chain(silent).collect()
 }

@@ -88,8 +88,8 @@ fn heading(rule: ApprovalRule) -> &'static str {
 
 fn words(rule: ApprovalRule) -> &'static str {
     match rule {
-        ApprovalRule::None => "Where a rollout asks for it",
-        ApprovalRule::Risky => "Where the change is risky, too",
+        ApprovalRule::None => "If a rollout requests it",
+        ApprovalRule::Risky => "Also if the change is risky",
         ApprovalRule::All => "Always",
     }
 }
@@ -148,9 +148,9 @@ pub(crate) async fn set_policy(
         Ok(change) => match ui.app.ask_policy(&caller.call, id, change).await {
             Ok(project) => {
                 let note = match project.value.policy.weaker {
-                    None => Note::good("The policy holds from now on."),
+                    None => Note::good("The policy is in force now."),
                     Some(_) => Note::good(
-                        "A weaker policy needs two: it holds once another administrator asks for the same.",
+                        "A weaker policy needs two: it is in force once another administrator requests the same.",
                     ),
                 };
                 return Ok(note.at(&format!("/projects/{id}/policy"), ui.cookie));

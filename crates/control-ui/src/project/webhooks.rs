@@ -287,7 +287,7 @@ pub(crate) async fn switch(
         enabled,
     };
     let note = match ui.app.update_webhook(&caller.call, place, settings).await {
-        Ok(_) if enabled => Note::good("Events from now on are sent, and those that waited."),
+        Ok(_) if enabled => Note::good("New and waiting events are sent."),
         Ok(_) => Note::good("No event is sent until the webhook is switched on."),
         Err(error) => Faults::from_error(error)?.note(),
     };
@@ -301,7 +301,7 @@ pub(crate) async fn test(
     Path(place): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
     let note = match ui.app.test_webhook(&caller.call, place).await {
-        Ok(_) => Note::good("A test is on its way. Load the page again to see the answer."),
+        Ok(_) => Note::good("A test was sent. Load the page again to see the response."),
         Err(error) => Faults::from_error(error)?.note(),
     };
     Ok(note.at(&own_path(place), ui.cookie))
@@ -315,7 +315,7 @@ pub(crate) async fn ask_secret(
 ) -> Result<Response, Failure> {
     let texts = (
         "Another secret for",
-        "The secret of now is used no more: the receiver refuses events until it has the new one. Those are tried again.",
+        "The current secret is no longer used: the receiver refuses events until it has the new one. Those are retried.",
         "Make another secret",
     );
     ask(&ui, &caller, place, ("rotate-secret", texts)).await
@@ -356,7 +356,7 @@ pub(crate) async fn ask_deletion(
 ) -> Result<Response, Failure> {
     let texts = (
         "Delete",
-        "Events that wait for it are not sent any more.",
+        "Events waiting for it are not sent.",
         "Delete the webhook",
     );
     ask(&ui, &caller, place, ("delete", texts)).await

@@ -50,7 +50,7 @@ impl Failure {
     pub(crate) fn not_found() -> Self {
         Self::told(
             StatusCode::NOT_FOUND,
-            "There is nothing at this address.",
+            "No page has this address.",
             "It may have been deleted, or belong to an organization that you are not a member of.",
         )
     }
@@ -96,7 +96,7 @@ impl Failure {
     pub(crate) fn stale_form() -> Self {
         Self::told(
             StatusCode::FORBIDDEN,
-            "This form is of an earlier sign-in.",
+            "This form belongs to an earlier sign-in.",
             "Nothing was changed. Go back, load the page again, and send the form once more.",
         )
     }
@@ -130,7 +130,7 @@ impl Failure {
     pub(crate) fn rate_limited(retry_after: u64) -> Self {
         Self::retried(
             StatusCode::TOO_MANY_REQUESTS,
-            "Too many requests came from here.",
+            "Too many requests from your address.",
             retry_after,
         )
     }
@@ -150,7 +150,7 @@ impl Failure {
         let sentence = if let Refusal::LowerRole(role) = refusal {
             format!("Only {} see this page.", plural(*role))
         } else {
-            "Your account may not do this.".to_owned()
+            "Your account has no permission for this.".to_owned()
         };
         let advice = "An administrator of the organization can change your role.";
         Self::told(StatusCode::FORBIDDEN, &sentence, advice)

@@ -151,11 +151,11 @@ fn effects(
             count(rollout.batches(), "batch")
         )],
         RolloutCommand::Pause => vec![
-            "No further batch is opened. Nodes stay as they are, and serve on.".to_owned(),
-            "It can be resumed, and its batch then begins anew.".to_owned(),
+            "No further batch is opened. Nodes keep their bundles and keep serving.".to_owned(),
+            "It can be resumed, and its batch then restarts.".to_owned(),
         ],
         RolloutCommand::Resume => vec![
-            "The batch that was under way begins anew: its time runs from the start, and its gate counts again."
+            "The interrupted batch restarts: its time begins again, and so do the gate's counts."
                 .to_owned(),
         ],
         RolloutCommand::Cancel => vec![
@@ -167,7 +167,7 @@ fn effects(
                 pick(left, "keeps", "keep"),
                 pick(left, "it", "they"),
             ),
-            "A rollout that has ended cannot go on, and cannot go back. A new one can.".to_owned(),
+            "A rollout that has ended cannot be resumed or rolled back. Start a new one.".to_owned(),
         ],
         RolloutCommand::RollBack => vec![
             format!(
@@ -177,7 +177,7 @@ fn effects(
                 pick(moved, "is", "are"),
                 pick(moved, "it", "they"),
             ),
-            "Offline nodes go back when they return. The rollout ends with that, and cannot go on."
+            "Offline nodes roll back when they return. The rollout ends with that, and cannot be resumed."
                 .to_owned(),
         ],
     }
@@ -208,9 +208,9 @@ fn outcome(command: RolloutCommand, state: RolloutState) -> &'static str {
         }
         RolloutCommand::Start => "The rollout has started.",
         RolloutCommand::Approve => "You approved the rollout, and it has started.",
-        RolloutCommand::Pause => "The rollout is paused. Nodes stay as they are.",
+        RolloutCommand::Pause => "The rollout is paused. Nodes keep their bundles.",
         RolloutCommand::Resume => "The rollout goes on.",
-        RolloutCommand::Cancel => "The rollout has ended. Nodes stay as they are.",
+        RolloutCommand::Cancel => "The rollout has ended. Nodes keep their bundles.",
         RolloutCommand::RollBack => "Nodes are ordered back.",
     }
 }

@@ -139,9 +139,9 @@ pub(crate) async fn show(
 fn rest(rollout: &Rollout, moved: i64) -> String {
     let left = rollout.nodes - moved;
     match rollout.state {
-        RolloutState::Planned => "Nothing is ordered before it is started.".to_owned(),
+        RolloutState::Planned => "No order is sent before it is started.".to_owned(),
         RolloutState::AwaitingApproval => {
-            "The person that asked cannot approve it, by whatever credential.".to_owned()
+            "The person that requested approval cannot give it, with any credential.".to_owned()
         }
         RolloutState::Paused => format!(
             "{} {} the bundle, {} {} not. Traffic is served by all of them. Nothing moves until you decide.",

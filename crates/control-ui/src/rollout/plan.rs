@@ -76,7 +76,7 @@ pub(crate) async fn send(
             match made {
                 Ok(made) => {
                     let note =
-                        Note::good("The rollout is planned. Look at its batches, and start it.");
+                        Note::good("The rollout is planned. Check its batches, then start it.");
                     let path = format!("/projects/{project}/rollouts/{}", made.value.id);
                     return Ok(note.at(&path, ui.cookie));
                 }

@@ -17,7 +17,7 @@ async fn a_form_needs_the_token_of_its_session_and_this_site() {
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     assert_eq!(
         refused.heading(),
-        "Forbidden. This form is of an earlier sign-in."
+        "Forbidden. This form belongs to an earlier sign-in."
     );
     let csrf = world.get(path, &admin).await.csrf().to_owned();
     let request = |site: &str, cookie: &str| {
@@ -74,11 +74,7 @@ async fn a_refused_form_is_shown_again_with_its_faults() {
     ];
     let refused = world.submit(page, page, &world.admin, &fields).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(
-        refused.text.contains("This was not done"),
-        "{}",
-        refused.text
-    );
+    assert!(refused.text.contains("Not done"), "{}", refused.text);
     let field = between(&refused.text, "<input id=\"labels\"", ">");
     assert!(
         field.contains("value=\"region\"") && field.contains("autofocus"),
@@ -188,7 +184,7 @@ async fn a_request_is_explained_in_the_bundle_in_force_and_in_another() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let page = "/projects/{project}/explain";
     let empty = world.get(page, &world.admin).await;
-    assert_eq!(empty.heading(), "There is no bundle to ask yet.");
+    assert_eq!(empty.heading(), "There is no bundle to explain yet.");
     let fleet = Fleet::new(&world).await;
     let reader = world.member(Role::Reader).await;
     let (spring, cart) = (fleet.spring.to_string(), fleet.cart.to_string());

@@ -112,10 +112,7 @@ async fn files_are_kept_for_ever_and_others_are_not_found() {
         .header(header::ACCEPT, "text/html");
     let lost = world.send(request.body(Body::empty()).unwrap()).await;
     assert_eq!(lost.status, StatusCode::NOT_FOUND);
-    assert_eq!(
-        lost.heading(),
-        "Not Found. There is nothing at this address."
-    );
+    assert_eq!(lost.heading(), "Not Found. No page has this address.");
 }
 
 #[tokio::test]

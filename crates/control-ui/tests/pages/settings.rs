@@ -200,7 +200,7 @@ async fn a_new_key_of_a_node_is_shown_once() {
     let page = format!("{node}/rotate-key");
     let asked = world.get(&page, &operator).await;
     assert!(
-        asked.text.contains("End the present key now"),
+        asked.text.contains("End the current key now"),
         "{}",
         asked.text
     );

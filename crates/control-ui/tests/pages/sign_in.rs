@@ -184,7 +184,7 @@ async fn a_sign_in_leads_to_no_other_server_and_needs_its_token() {
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     assert_eq!(
         refused.heading(),
-        "Forbidden. This form is of an earlier sign-in."
+        "Forbidden. This form belongs to an earlier sign-in."
     );
     browser.csrf = token;
     let signed_in = browser.post("/sign-in", &fields).await;
@@ -324,7 +324,7 @@ async fn a_form_of_the_profile_without_its_token_is_refused() {
         assert_eq!(refused.status, StatusCode::FORBIDDEN, "{path}");
         assert_eq!(
             refused.heading(),
-            "Forbidden. This form is of an earlier sign-in."
+            "Forbidden. This form belongs to an earlier sign-in."
         );
     }
 }
@@ -357,7 +357,7 @@ async fn an_old_proof_leads_to_another_one_and_back() {
             asked.text
         );
         let page = browser.open(asked.header("location")).await;
-        assert_eq!(page.heading(), "Prove once more that it is you.");
+        assert_eq!(page.heading(), "Confirm your identity.");
         let wrong = [("password", "wrong horse battery"), ("return", "/profile")];
         let refused = browser.post("/profile/prove", &wrong).await;
         assert_eq!(refused.status, StatusCode::UNAUTHORIZED);

@@ -108,7 +108,7 @@ pub(crate) async fn ask_deletion(
             over: ("Certificates", format!("/projects/{project}/certificates")),
             heading: format!("Delete {}?", certificate.name),
             effects: vec![
-                "Its private key is forgotten here. Nodes keep what they serve until they get another bundle.".to_owned(),
+                "Its private key is deleted here. Nodes keep serving it until they get another bundle.".to_owned(),
                 "A certificate that a service uses is not deleted.".to_owned(),
             ],
             action: format!("{}/delete", page(place)),

@@ -127,7 +127,7 @@ pub(crate) async fn revoke(
         .await
     {
         Ok(revoked) => Note::good(format!(
-            "Token {} admits no node any more. Nodes that it admitted stay.",
+            "Token {} admits no more nodes. Nodes that it admitted stay.",
             revoked.value.name
         )),
         Err(error) => Faults::from_error(error)?.note(),
