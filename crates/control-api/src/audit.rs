@@ -29,8 +29,8 @@ pub(crate) struct AuditEntryView {
     /// The kind of actor, such as `user` or `api_key`.
     actor_kind: String,
     actor: Uuid,
-    /// The actor as it was called then; a user with the e-mail address, a key with its maker. Absent in entries from
-    /// before this was noted.
+    /// The actor's name at that time; a user with the e-mail address, a key with its maker. Absent
+    /// in older entries.
     actor_name: Option<String>,
     /// The address of the client; absent for the control plane's own work.
     client_ip: Option<String>,
@@ -46,7 +46,8 @@ pub(crate) struct AuditEntryView {
     before: Option<Value>,
     /// The subject after; absent for deleted ones.
     after: Option<Value>,
-    /// The entry's link of the chain, an HMAC over it and the one before, which `controld audit verify` compares.
+    /// The entry's link of the chain, an HMAC over it and the previous one, verified by `controld
+    /// audit verify`.
     hash: String,
 }
 

@@ -77,7 +77,7 @@ struct BundleCountView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NodePatch {
-    /// A text sets a label, null removes it; labels that are not named stay.
+    /// A text sets a label, null removes it; unnamed labels are unchanged.
     #[schema(value_type = Object)]
     labels: BTreeMap<String, Option<String>>,
 }
@@ -169,7 +169,7 @@ pub(crate) async fn list(
     Ok(Json(List::new(page, views, |view: &NodeView| view.id.0)))
 }
 
-/// The conditions of both parameters.
+/// Joins the conditions of both parameters.
 fn selector(label: Option<&str>, selector: Option<&str>) -> Result<LabelSelector, Problem> {
     let mut all = LabelSelector::default();
     if let Some(label) = label {

@@ -52,7 +52,7 @@ impl From<&Org> for OrgView {
     }
 }
 
-/// The organizations that the caller sees.
+/// Lists the organizations visible to the caller.
 #[utoipa::path(
     get, path = "/orgs", operation_id = "list_orgs", tag = "orgs",
     params(PageQuery), responses((status = 200, body = List<OrgView>))

@@ -1,4 +1,5 @@
-//! The description as readers see it: one walk for the page in the browser and the one in the docs.
+//! The OpenAPI document as a model: one traversal for the page in the browser and the one in the
+//! docs.
 
 mod access;
 pub(crate) mod constraints;

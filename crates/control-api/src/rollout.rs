@@ -33,7 +33,7 @@ const DEFAULT_SOAK_SECS: i64 = 60;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRolloutRequest {
-    /// The bundle that the nodes shall run.
+    /// The bundle for the nodes.
     bundle: BundleId,
     /// Nodes by their identifiers.
     #[schema(max_items = 1000)]
@@ -58,7 +58,7 @@ pub(crate) struct NewRolloutRequest {
     soak_secs: Option<i64>,
     /// Conditions after each batch; absent: the default gate.
     gate: Option<GateSettings>,
-    /// Leaves the gate out: the nodes' verdicts alone count. For nodes that serve nothing yet.
+    /// Omits the gate: only the nodes' verdicts count. For nodes without traffic.
     #[serde(default)]
     skip_gate: bool,
     /// A further condition after each batch, on figures of a Prometheus server; also without the gate.
@@ -181,7 +181,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// Plans a rollout of a signed bundle; nothing is ordered before it is started.
+/// Plans a rollout of a signed bundle; no order is sent before its start.
 #[utoipa::path(
     post, path = "/projects/{project}/rollouts", operation_id = "create_rollout",
     tag = "rollouts", request_body = NewRolloutRequest,
@@ -220,7 +220,7 @@ pub(crate) async fn view(
     })
 }
 
-/// The nodes of a rollout, and how far each is by its own word.
+/// Lists the nodes of a rollout with their reported progress.
 #[utoipa::path(
     get, path = "/projects/{project}/rollouts/{rollout}/nodes",
     operation_id = "list_rollout_nodes", tag = "rollouts", params(PageQuery),

@@ -92,7 +92,7 @@ impl Route {
         !is_one_time && !self.method.is_safe()
     }
 
-    /// Returns true if its bodies are so large that few are taken at once.
+    /// Returns true if its bodies are so large that only a few are accepted at once.
     pub(crate) fn is_upload(&self) -> bool {
         BODY_BYTES < self.max_body_bytes
     }

@@ -1,4 +1,4 @@
-//! The one table of routes.
+//! The table of routes.
 
 use crate::account::{
     api_key, invitation, member_sign_in, second_factor, session, setup, sign_in, user,

@@ -35,7 +35,7 @@ pub(crate) struct SsoBody {
 pub(crate) struct OidcBody {
     #[schema(min_length = 1, max_length = 1000)]
     client_id: String,
-    /// Absent: the one before, if issuer, client and token endpoint are the same.
+    /// Absent: unchanged, if issuer, client and token endpoint are the same.
     #[schema(min_length = 1, max_length = 1000, format = "password")]
     client_secret: Option<String>,
     /// As the discovery document has it, to the letter.
@@ -85,8 +85,8 @@ pub(crate) struct SamlBody {
 pub(crate) struct SsoView {
     oidc: Option<OidcView>,
     saml: Option<SamlView>,
-    /// The path that sign-in begins at. With `?try=1`, an administrator tries the connection: the outcome is in
-    /// `sign_ins`, and nothing else changes.
+    /// The start path of sign-in. With `?try=1`, an administrator tests the connection: the result
+    /// is in `sign_ins`, without other effects.
     sign_in_path: String,
     /// The redirect URI to register at an OpenID provider; absent without the setting `public-url`.
     redirect_uri: Option<String>,
@@ -97,7 +97,7 @@ pub(crate) struct SsoView {
     metadata_path: String,
     /// Domains of addresses for new users; without effect if there is one organization.
     domains: Vec<String>,
-    /// The newest first: the last ten that the provider vouched for, and the last ten further ones.
+    /// Newest first: the last ten confirmed by the provider, and the last ten further ones.
     sign_ins: Vec<SsoSignInView>,
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct SsoSignInView {
     role: Option<String>,
     /// The reference that the user was shown.
     correlation_id: String,
-    /// True if an administrator tried the connection: no session began.
+    /// True for a test by an administrator, without a session.
     is_trial: bool,
 }
 
@@ -400,7 +400,7 @@ pub(crate) async fn update(
     overview(&app, &call, org).await
 }
 
-/// Ends the connection, and the sessions that the provider vouched for.
+/// Deletes the connection, and ends the sessions from the provider.
 #[utoipa::path(
     delete, path = "/orgs/{org}/sso", operation_id = "delete_sso", tag = "sso",
     responses((status = 204))
@@ -443,7 +443,7 @@ pub(crate) async fn identities(
     Ok(Json(LinkedIdentitiesView { items }))
 }
 
-/// Unlinks an identity, and ends the sessions that its provider vouched for.
+/// Unlinks an identity, and ends the sessions from its provider.
 #[utoipa::path(
     delete, path = "/users/me/identities/{identity}", operation_id = "unlink_identity", tag = "users",
     responses((status = 204))

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 pub struct Bundle {
     /// The order to run it.
     pub order: Order,
-    /// The archive, as it was fetched.
+    /// The fetched archive.
     pub archive: Arc<[u8]>,
     /// Its files by name.
     pub files: Files,
@@ -36,7 +36,7 @@ pub struct Certificates(pub BTreeMap<CertificateId, HeldCertificate>);
 /// A chain and its private key, of one answer of the control plane: they belong together.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldCertificate {
-    /// The chain in PEM, leaf first; it takes the place of the bundle's.
+    /// The chain in PEM, leaf first; it replaces the bundle's.
     pub chain_pem: String,
     /// The private key of the leaf in PEM.
     pub key_pem: Zeroizing<String>,
@@ -47,7 +47,7 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// [`BundleError`] if it is not the one of `order`, is damaged, or needs a newer proxy.
+    /// [`BundleError`] if it does not match `order`, is damaged, or needs a newer proxy.
     pub fn open(
         order: Order,
         archive: Arc<[u8]>,
@@ -69,7 +69,7 @@ impl Bundle {
         })
     }
 
-    /// The files of the bundle as they were unpacked in `folder`.
+    /// The files of the bundle as unpacked in `folder`.
     pub fn unpacked_in(&self, folder: &Path) -> UnpackedFiles {
         let files = self.files.iter();
         UnpackedFiles {

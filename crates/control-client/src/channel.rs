@@ -24,7 +24,7 @@ const ARCHIVE_TIME: Duration = Duration::from_mins(5);
 const POLL_GRACE: Duration = Duration::from_secs(15);
 const MAX_JSON_BYTES: usize = 1024 * 1024;
 const MAX_REASON_CHARS: usize = 200;
-/// A longer `ETag` counts as none.
+/// Maximum length of an `ETag`; a longer one is ignored.
 const MAX_TAG_BYTES: usize = 256;
 
 /// Error of a request without a usable answer.

@@ -48,7 +48,7 @@ pub struct Client {
     current: Option<Started>,
     /// The previous bundle, to which the node reverts from a trial.
     good: Option<Started>,
-    /// True if the bundle in force was tried out and not confirmed yet.
+    /// True if the active bundle is on trial and not confirmed yet.
     is_on_trial: bool,
     /// The files of the bundle in force; `None` for a node without a disk.
     active_files: Option<UnpackedFiles>,
@@ -523,7 +523,7 @@ impl Client {
             self.in_use.push(self.folder.clone());
             let folder = self.folder.clone();
             self.watch_files(bundle, &folder);
-            // The one before is still read by requests under way.
+            // Requests in flight may still read the previous one.
             let surplus = self.in_use.len().saturating_sub(2);
             self.in_use.drain(..surplus);
         }

@@ -76,7 +76,7 @@ pub enum RefusalReason {
     Disk,
     /// The bundle's certificates cannot be had.
     Certificates,
-    /// The bundle cannot be put in force, or a live test of it fails.
+    /// The bundle cannot be activated, or a live test of it fails.
     Activation,
     /// The control plane did not confirm the order in time.
     Unconfirmed,

@@ -18,7 +18,7 @@ pub trait Host: Send {
     /// Activates the bundle and sends its live tests. If one fails, reactivates the previous
     /// configuration, and returns the failure.
     ///
-    /// A host that serves nothing has nothing to send.
+    /// The default implementation sends nothing.
     fn try_out(
         &mut self,
         started: Started,
@@ -29,7 +29,7 @@ pub trait Host: Send {
     /// Activates renewed certificates of the active bundle, or returns the faults and changes
     /// nothing.
     ///
-    /// A host that serves no TLS has nothing to do.
+    /// The default implementation does nothing, for hosts without TLS.
     fn renew(&mut self, renewed: Renewed) -> impl Future<Output = Result<(), Vec<String>>> + Send {
         drop(renewed);
         std::future::ready(Ok(()))
@@ -37,7 +37,7 @@ pub trait Host: Send {
 
     /// Receives the state of the client's connection to its control plane, after each action.
     ///
-    /// A host without metrics has nothing to do.
+    /// The default implementation does nothing, for hosts without metrics.
     fn observe(&mut self, seen: Observation) {
         drop(seen);
     }

@@ -52,7 +52,7 @@ pub enum Outcome {
     Confirmed(Duration),
     /// The heartbeat was taken, and the rollout of the order on trial is paused.
     Held(Duration),
-    /// There is no other order; the answer took so long.
+    /// There is no other order; the poll took this long.
     Unchanged(Duration),
     /// There is an order.
     Assigned(Assignment),
@@ -102,9 +102,9 @@ pub struct Machine {
     status: NodeStatus,
     /// Versions of the language and of the proxy.
     versions: (u32, Version),
-    /// The tag of the last answer that was dealt with.
+    /// The tag of the last processed answer.
     known: String,
-    /// The tag of the answer with the order under way; empty when there is none.
+    /// The tag of the answer with the current order; empty without one.
     assigned_tag: String,
     /// Time when the token was issued.
     token_since: Option<Duration>,
@@ -135,7 +135,7 @@ impl Machine {
         {
             state.trust = Some(identity.trust.clone());
         }
-        // The process before died in a trial: this one begins with the last good bundle.
+        // The previous process crashed in a trial: this one starts with the last good bundle.
         state.trial = None;
         let last_good = state.last_good.as_ref();
         let status = NodeStatus {
@@ -262,7 +262,8 @@ impl Machine {
                 | Outcome::Confirmed(interval)
                 | Outcome::Held(interval),
             ) => self.poll(interval),
-            // An older control plane may not understand the report; its orders are good all the same.
+            // An older control plane may not understand the report; its orders are valid
+            // nevertheless.
             (Phase::Reporting, Outcome::Refused(_)) => self.poll(self.interval),
             (Phase::Polling, Outcome::Unchanged(took)) => self.pace(took),
             (Phase::Polling, Outcome::Assigned(assignment)) => {
@@ -316,7 +317,8 @@ impl Machine {
         Action::Wait(self.within_trial(wait))
     }
 
-    /// A new token that is refused, as by a replica with another clock, would be refused again at once.
+    /// A new token that is refused, such as by a replica with another clock, would be refused
+    /// again.
     fn renew_token(&mut self) -> Action {
         let since = self.token_since.take();
         if since.is_some_and(|since| self.now.saturating_sub(since) < MAX_WAIT) {
@@ -402,8 +404,8 @@ impl Machine {
         Action::Wait(self.within_trial(wait))
     }
 
-    /// The answer was dealt with: the next one is awaited by a long poll. A tag that is another one in
-    /// each answer does not make the node ask without a pause.
+    /// Records a processed answer: the next one is awaited by a long poll. Tags that differ in each
+    /// answer do not make the node poll without pauses.
     fn learn_tag(&mut self, tag: String) -> Action {
         let is_first = self.known.is_empty() && !tag.is_empty();
         self.known = tag;

@@ -59,7 +59,7 @@ impl SealedCertificates {
         }
     }
 
-    /// The certificates `needed` of the node; `None` unless all of them can be opened.
+    /// The certificates `needed` by the node; `None` unless all of them can be opened.
     pub(crate) fn load(&self, node: NodeId, needed: &[CertificateId]) -> Option<Certificates> {
         let sealer = self.sealer(false).ok()?;
         let mut found = Certificates::default();

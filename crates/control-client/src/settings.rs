@@ -16,7 +16,7 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The key that seals private keys on the disk, 32 bytes; `None` for one in `data_dir`.
     pub machine_key_file: Option<PathBuf>,
-    /// Roots for the control plane's certificate; `None`: the system's.
+    /// Root certificates for the control plane's certificate; `None` for the system's.
     pub ca_file: Option<PathBuf>,
     /// The node's name in its project.
     pub name: String,

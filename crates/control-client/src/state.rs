@@ -23,7 +23,7 @@ pub struct Identity {
 /// Durable state of a node, written before the action that depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistedState {
-    /// The signing keys that this node believes; `None` until the first enrolment.
+    /// The signing keys trusted by this node; `None` until the first enrolment.
     pub trust: Option<Trust>,
     /// The counter of the newest order that was carried out or refused; it never falls.
     pub counter: u64,

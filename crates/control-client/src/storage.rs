@@ -75,7 +75,7 @@ impl Storage {
         let identity: Option<Identity> = read_json(&path.join(IDENTITY));
         let mut state: PersistedState = read_json(&path.join(STATE)).unwrap_or_default();
         if identity.is_none() {
-            // Another node's trust and counter are worth nothing to the node that enrols next.
+            // Another node's trust and counter are invalid for the node that enrols next.
             state = PersistedState::default();
         }
         let bundle = last_good(path, &state, versions);
@@ -205,7 +205,7 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// A file that is missing or cannot be understood is `None`; the latter is put aside.
+/// `None` for a missing or unparsable file; the latter is renamed.
 fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let read = read_bounded(path, MAX_STATE_BYTES);
     let fault = match read {
@@ -224,7 +224,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
 
 pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A folder or a pipe in the place of the file must not hold up the start.
+    // A folder or a pipe at the path must not block the start.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidData, "not a regular file"));
     }
@@ -242,7 +242,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // Half a file would fill the disk for nothing.
+        // A partial file would use up disk space.
         drop(fs::remove_file(&beside));
         return written;
     }

@@ -1,4 +1,4 @@
-//! The signing keys that a node believes: pinned at its enrolment, changed by endorsement only.
+//! The signing keys trusted by a node: pinned at its enrolment, changed by endorsement only.
 
 use control_auth::PublicKey;
 use control_wire::{JsonWebKey, OrgId, SigningKeyId, endorsed_text};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Keys of one organization at most; the control plane holds the same bound.
 const MAX_KEYS: usize = 16;
-/// Retired keys that are remembered; the oldest are forgotten first.
+/// Maximum number of stored retired keys; the oldest are dropped first.
 const MAX_RETIRED: usize = 64;
 /// Deactivated keys of one answer at most.
 const MAX_ENDED: usize = 64;
@@ -30,7 +30,7 @@ pub struct PinnedKey {
 }
 
 impl Trust {
-    /// Pins the keys of the enrolment: the one moment at which keys are believed without a proof.
+    /// Pins the keys of the enrolment, the only time when keys are trusted without a proof.
     pub fn pin(org: OrgId, keys: &[JsonWebKey]) -> Self {
         let pinned = keys.iter().take(MAX_KEYS).map(|key| PinnedKey {
             kid: key.kid,
@@ -58,8 +58,8 @@ impl Trust {
     /// pinned key that is missing is retired. A set without any trusted key changes nothing, so an
     /// impostor of the control plane cannot remove the last key.
     ///
-    /// Keys that have `ended` meanwhile are never pinned, but endorse: a node that was away while several keys followed
-    /// each other finds the newest one by them. Returns whether something changed.
+    /// Keys in `ended` are never pinned, but endorse: a node that was offline during several
+    /// rotations finds the newest key by them. Returns true if something changed.
     pub fn update(&mut self, published: &[JsonWebKey], ended: &[JsonWebKey]) -> bool {
         let before = self.clone();
         let published = published.get(..MAX_KEYS).unwrap_or(published);
@@ -196,7 +196,7 @@ mod tests {
         assert!(!trust.update(&[endorsed(4, 3)], &[endorsed(3, 2), key(1)]));
         assert!(!trust.update(&[key(4)], &ended));
         assert_eq!(believed(&trust), [kid(1)]);
-        // A key that the node saw ending leads nowhere.
+        // A key that ended while pinned endorses no other.
         let mut trust = Trust::pin(ORG, &[key(1)]);
         assert!(trust.update(&[endorsed(2, 1)], &[key(1)]));
         assert!(!trust.update(&[endorsed(3, 1), endorsed(2, 1)], &[key(1)]));

@@ -26,7 +26,8 @@ use metrics::counter;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The field of requests that keep a page live. They are no use of the session, and are not led to sign in.
+/// The field of requests that keep a page live. They do not extend the session, and are not
+/// redirected to sign-in.
 pub(crate) const LIVE: HeaderName = HeaderName::from_static("x-live");
 
 /// The cookie that identifies a browser before it has a session, so that the sign-in form has a
@@ -126,14 +127,14 @@ fn page_of_form(request: &Request) -> Option<String> {
     (host.eq_ignore_ascii_case(own) && is_own_path(path)).then(|| path.to_owned())
 }
 
-/// A secret for the forms of a browser that has none yet.
+/// A secret for the forms of a browser without one.
 fn new_before(ui: &Ui, page: &Page, request: &Request) -> Option<String> {
     let known = cookie(request.headers(), &ui.cookie.named(BEFORE));
     let is_needed = page.access == Access::Public && page.method == Method::GET && known.is_none();
     is_needed.then(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
-/// Everything before the handler; the actor's request, or `None` on a public page.
+/// The steps before the handler; returns the actor's request, or `None` on a public page.
 async fn enter(
     ui: &Ui,
     page: &Page,

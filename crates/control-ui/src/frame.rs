@@ -241,7 +241,7 @@ impl Frame {
     }
 }
 
-/// The text of the search that led to this page, to stay in its field.
+/// The text of the search that led to this page, to keep in its field.
 fn searched(caller: &Caller) -> String {
     let is_search = caller.visit.path.contains("/search?");
     let text = if is_search {
@@ -346,7 +346,7 @@ fn groups(
     ]
 }
 
-/// The pages of an organization that the actor may see.
+/// The pages of an organization visible to the actor.
 fn org_entries(caller: &Caller, org: OrgId, place: Place) -> Vec<Entry> {
     let entry = |own: Place, path: &str, sign: &'static str, label: &'static str| Entry {
         href: format!("/orgs/{org}{path}"),

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
-/// Changes of this time are one event: a page loads itself at most so often.
+/// Changes within this time are one event: it bounds the rate of reloads of a page.
 const QUIET: Duration = Duration::from_secs(2);
 /// Interval for rollouts, which change by nodes' reports without audit entries.
 const PULSE: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The one table of pages.
+//! The table of pages.
 
 use crate::account::{
     appearance, identities, invitation, password_reset, profile, proof, second_factor, set_up,

@@ -5,7 +5,7 @@ use control_http::SessionCookie;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Pages that are kept live at once. Each holds a connection.
+/// Maximum number of live pages. Each holds a connection.
 const MAX_STREAMS: usize = 1_000;
 
 /// State that handlers share.
@@ -13,7 +13,7 @@ const MAX_STREAMS: usize = 1_000;
 pub(crate) struct Ui {
     pub(crate) app: Arc<App>,
     pub(crate) cookie: SessionCookie,
-    /// One permit for each page that is kept live.
+    /// One permit for each live page.
     pub(crate) streams: Arc<Semaphore>,
 }
 

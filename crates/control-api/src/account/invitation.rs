@@ -181,8 +181,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes the bearer of an invitation a user and a member, and signs the user in. A person with an account joins
-/// with it instead.
+/// Creates a user and a member for the bearer of an invitation, and signs the user in.
 #[utoipa::path(
     post, path = "/invitations/accept", operation_id = "accept_invitation", tag = "invitations",
     request_body = AcceptRequest, responses((status = 201, body = JoinedView))

@@ -141,7 +141,7 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ten new recovery codes in the place of all earlier ones.
+/// Creates ten new recovery codes, replacing all earlier ones.
 #[utoipa::path(
     post, path = "/users/me/recovery-codes", operation_id = "renew_recovery_codes", tag = "users",
     responses((status = 200, body = RecoveryCodesView))

@@ -53,7 +53,7 @@ pub(crate) struct SetUpView {
     api_key: Option<CreatedApiKey>,
 }
 
-/// Makes the first organization and its administrator, and signs the administrator in.
+/// Creates the first organization and its administrator, and signs the administrator in.
 #[utoipa::path(
     post, path = "/setup", operation_id = "set_up", tag = "setup",
     request_body = SetUpRequest, responses((status = 201, body = SetUpView))

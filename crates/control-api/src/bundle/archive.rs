@@ -27,7 +27,7 @@ const CYCLONE_DX: HeaderValue = HeaderValue::from_static("application/vnd.cyclon
 /// Result of verifying the stored bytes and the signature.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VerificationView {
-    /// True if nothing is wrong.
+    /// True if no fault was found.
     valid: bool,
     /// SHA-256 of the archive in Base64-URL.
     digest: String,
@@ -38,8 +38,8 @@ pub(crate) struct VerificationView {
     public_key: String,
     /// The present use of the key.
     signing_key_state: SigningKeyState,
-    /// When the key was deactivated, perhaps because it leaked: a signature by it proves nothing from then on. Nodes
-    /// believe orders by newer keys.
+    /// Time of the key's deactivation, perhaps because it leaked: its signatures prove nothing
+    /// since then. Nodes accept orders by newer keys.
     #[schema(value_type = Option<String>, format = DateTime)]
     signing_key_deactivated_at: Option<Timestamp>,
     /// Ed25519 in Base64-URL, over the lines `bundle v1`, digest and kid.
@@ -137,7 +137,7 @@ pub(crate) struct SettingChangeView {
     before: Vec<Value>,
     /// The values after.
     after: Vec<Value>,
-    /// Ids of the routes with requests that it applies to; empty where it applies to all or to none.
+    /// IDs of the routes whose requests it applies to; empty if it applies to all or to none.
     routes: Vec<String>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct ReplayView {
     /// Requests that another route answered when they were recorded than the older bundle: 0 if that bundle was in
     /// force.
     unlike_recorded: u64,
-    /// The first of them, in words.
+    /// A description of the first of them.
     unlike_example: Option<String>,
     /// Lines that are no requests.
     skipped_lines: usize,
@@ -100,8 +100,9 @@ impl From<KindMoved> for KindView {
     }
 }
 
-/// Decides on recorded requests under a bundle and an older one, with the rate limits and circuit breakers of both in the
-/// time of the records: how many are decided otherwise. All targets count as healthy, nothing is sent, nothing is kept.
+/// Decides on recorded requests under a bundle and an older one, with the rate limits and circuit
+/// breakers of both at the recorded times: the number of different decisions. All targets count as
+/// healthy; no request is sent or stored.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/{bundle}/replay", operation_id = "replay_bundle",
     tag = "bundles", request_body = ReplayRequest, responses(

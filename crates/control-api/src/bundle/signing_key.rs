@@ -56,7 +56,7 @@ impl From<&SigningKey> for SigningKeyView {
     }
 }
 
-/// The public half of a key, as nodes and verifiers take it.
+/// The public half of a key, in the format of nodes and verifiers.
 pub(crate) fn web_key(key: &Versioned<SigningKey>) -> JsonWebKey {
     let key = &key.value;
     let public = JsonWebKey::ed25519(key.id, key.public_key.as_str().to_owned());

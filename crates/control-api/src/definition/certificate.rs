@@ -37,7 +37,7 @@ pub(crate) struct CertificateView {
     fingerprint: String,
     /// The chain, leaf first.
     chain_pem: String,
-    /// Labels that a node needs to get the private key; none: every node of the project.
+    /// Labels that a node needs to get the private key; empty permits every node of the project.
     node_labels: BTreeMap<String, String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -50,7 +50,7 @@ pub(crate) struct CertificateRequest {
     /// Unique in the project.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// The chain in PEM, leaf first; each certificate is signed by the one behind it.
+    /// The chain in PEM, leaf first; each certificate is signed by the next one.
     chain_pem: String,
     /// The private key of the leaf in PEM, not encrypted.
     private_key_pem: String,
@@ -200,7 +200,7 @@ pub(crate) async fn view(
     Ok(Resource::found(found.version, view))
 }
 
-/// Replaces a certificate and its key, as at a renewal. The key before is forgotten.
+/// Replaces a certificate and its key, as at a renewal. The former key is deleted.
 #[utoipa::path(
     put, path = "/projects/{project}/certificates/{certificate}",
     operation_id = "update_certificate", tag = "certificates", request_body = CertificateRequest,

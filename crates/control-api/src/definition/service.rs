@@ -41,7 +41,7 @@ pub(crate) struct ServiceView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServiceRequest {
-    /// Unique in the project; the id of the route that is made of it.
+    /// Unique in the project; the ID of the generated route.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// The host that it answers for, or `*.` and a domain; absent: every host.
@@ -50,7 +50,7 @@ pub(crate) struct ServiceRequest {
     /// Prefix of its paths; absent for all paths.
     #[schema(min_length = 1, max_length = 1000)]
     path_prefix: Option<String>,
-    /// A higher one is asked first; absent: 50.
+    /// Services with a higher priority are matched first; absent: 50.
     #[serde(default = "default_priority")]
     priority: i32,
     /// Destination of its requests: an upstream of the project.

@@ -108,7 +108,7 @@ pub(crate) async fn heartbeat(
     Ok(Json(app.heartbeat(&call, node, said).await?))
 }
 
-/// The order of the node. A long poll: waits while nothing has changed.
+/// The order of the node. A long poll: waits for a change.
 #[utoipa::path(
     get, path = "/nodes/{node}/desired", operation_id = "get_desired_state", tag = "node",
     params(WaitQuery), responses((status = 200, body = DesiredState))

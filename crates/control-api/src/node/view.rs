@@ -1,4 +1,4 @@
-//! A node as operators see it.
+//! A node, for operators.
 
 use control_app::Versioned;
 use control_domain::{HeartbeatInterval, Node, NodeReport, NodeState, OrderSummary, Tenant};
@@ -53,7 +53,7 @@ struct DesiredView {
 /// A node's report of its bundle.
 #[derive(Debug, Serialize, ToSchema)]
 struct StatusView {
-    /// The bundle of the newest order that the node believes.
+    /// The bundle of the newest order accepted by the node.
     desired: Option<BundleId>,
     /// Fetched and verified, not in force yet.
     staged: Option<BundleId>,

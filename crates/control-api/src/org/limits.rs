@@ -26,7 +26,7 @@ pub(crate) struct OrgLimitsView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuotasView {
     projects: u64,
-    /// Of all projects.
+    /// In all projects.
     nodes: u64,
     /// Those that are not deleted.
     api_keys: u64,
@@ -41,7 +41,7 @@ pub(crate) struct QuotasView {
 pub(crate) struct RetentionView {
     /// After their end.
     rollouts: u32,
-    /// Those that nothing needs, after they were made.
+    /// Unused bundles, counted from their creation.
     bundles: u32,
     /// Drift events, after they were resolved.
     drift: u32,

@@ -111,8 +111,8 @@ pub(crate) async fn change_role(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Removes a member; the last administrator stays. API keys, invitations and enrolment tokens that the member made
-/// end.
+/// Removes a member; the last administrator cannot be removed. API keys, invitations and enrolment
+/// tokens created by the member end.
 #[utoipa::path(
     delete, path = "/orgs/{org}/members/{user}", operation_id = "delete_member", tag = "members",
     responses((status = 204))

@@ -215,7 +215,7 @@ pub(crate) async fn view(
     Ok(Resource::found(found.version, found.value.into()))
 }
 
-/// Replaces the settings of a webhook; its secret and its queue stay.
+/// Replaces the settings of a webhook; its secret and its queue are kept.
 #[utoipa::path(
     put, path = "/projects/{project}/webhooks/{webhook}", operation_id = "update_webhook",
     tag = "webhooks", request_body = WebhookRequest,

@@ -51,7 +51,7 @@ pub fn access_md(routes: &[Route]) -> String {
 
 /// An access rule, by kind of caller.
 struct Row {
-    /// The least role of a user with a session; `None` if no role suffices.
+    /// The minimum role of a user with a session; `None` if no role suffices.
     role: Option<Role>,
     fresh: bool,
     key: String,

@@ -234,7 +234,7 @@ pub(super) fn complete(document: &mut Value) {
             *property = merged(property.take(), &fragment);
         }
     }
-    // Files or services: one of both makes a bundle.
+    // Exactly one of files and services is required.
     for schema in ["NewBundleRequest", "PreviewRequest"] {
         let pointer = format!("/components/schemas/{schema}");
         if let Some(schema) = document.pointer_mut(&pointer) {

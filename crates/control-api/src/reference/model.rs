@@ -24,7 +24,7 @@ pub(super) struct Operation {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) about: String,
-    /// The access rule in words.
+    /// Description of the access rule.
     pub(super) access: String,
     pub(super) parameters: Vec<Field>,
     pub(super) body: Option<Kind>,
@@ -50,7 +50,7 @@ pub(super) struct Field {
     pub(super) about: String,
 }
 
-/// A type in words, with the schema that it ends in.
+/// Description of a type, with the schema it refers to.
 #[derive(Debug, Default)]
 pub(super) struct Kind {
     pub(super) words: String,

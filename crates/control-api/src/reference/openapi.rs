@@ -227,7 +227,7 @@ fn security_of(access: Access) -> Value {
     }
 }
 
-/// The access rule in words, for readers of the description.
+/// Description of the access rule, for readers of the OpenAPI document.
 fn access_text(access: Access) -> String {
     match access {
         Access::Public => "any client".to_owned(),

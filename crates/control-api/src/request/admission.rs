@@ -66,7 +66,7 @@ pub(crate) async fn admit(
     response
 }
 
-/// The response after a token was taken from the buckets of `address`, unless a row of the table took
+/// Takes a token from the buckets of `address` for the response, unless a row of the table took
 /// one: paths without a route, other methods and the description cost as much.
 pub(crate) async fn meter(app: &App, address: &AddressBuckets, response: Response) -> Response {
     let was_taken = response.headers().contains_key(RATE_LIMIT);
@@ -88,7 +88,8 @@ pub(crate) async fn meter(app: &App, address: &AddressBuckets, response: Respons
     response
 }
 
-/// The actor, after a token was taken. The credential of a node proves nothing at the path of another.
+/// Identifies the actor, after a token was taken. A node's credential is invalid at another node's
+/// path.
 async fn identify(
     app: &App,
     (route, node): (&Route, Option<NodeId>),
@@ -182,7 +183,7 @@ async fn body_place(
             let place = app.upload_place(&call.actor, route.access, project).await?;
             Ok(HeldPlace::Upload(place))
         }
-        // An identifier that is none is refused before the body is read.
+        // A malformed identifier is refused before the body is read.
         None if is_large(max_bytes) => Ok(HeldPlace::Large {
             _place: app.body_place(&call.actor).await?,
         }),

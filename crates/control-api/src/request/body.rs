@@ -15,7 +15,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// A body may take this long, and a second more for each [`BYTES_A_SECOND`] of the largest one.
 const BODY_GRACE: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: u64 = 128 * 1024;
-/// A body that is slower than this after [`BODY_GRACE`] is given up: it may hold a place that another upload waits for.
+/// Minimum rate of a body after [`BODY_GRACE`]; a slower one is aborted, because it may hold a
+/// place that another upload needs.
 const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
 /// The same of an upload while an organization without a place waits for one.
 const WANTED_GRACE: Duration = Duration::from_secs(5);
@@ -43,7 +44,7 @@ impl BodyLimit {
         let declared = declared.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         let bytes = u64::try_from(limit).unwrap_or(u64::MAX);
         let declared = declared.filter(|declared| bytes < *declared);
-        // Without `Expect` the client is sending already, and would see a broken connection only.
+        // Without `Expect` the client is already sending, and would only see a broken connection.
         if declared.is_some() && headers.contains_key(header::EXPECT) {
             return Err(Problem::too_large(declared, limit));
         }
@@ -60,8 +61,8 @@ impl BodyLimit {
         }
     }
 
-    /// Reads the body and keeps nothing of it: without `Expect` the client is sending already, and would
-    /// see a broken connection in place of the answer.
+    /// Reads and drops the body: without `Expect` the client is already sending, and would see a
+    /// broken connection instead of the response.
     pub(crate) async fn discard(self, headers: &HeaderMap, body: Body) {
         if headers.contains_key(header::EXPECT) {
             return;
@@ -69,7 +70,7 @@ impl BodyLimit {
         let Self(limit) = self;
         let mut body = Limited::new(body, limit);
         let read = async { while let Some(Ok(_)) = body.frame().await {} };
-        // The answer is sent all the same.
+        // The response is sent in any case.
         timeout(BODY_GRACE, read).await.unwrap_or_default();
     }
 }

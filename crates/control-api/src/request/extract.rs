@@ -161,7 +161,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The versions in `If-Match`; `None` for no field, or `*`. A tag that is not ours matches nothing.
+/// The versions in `If-Match`; `None` for no field, or `*`. A foreign tag matches nothing.
 pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i64>> {
     let lines = headers.get_all(header::IF_MATCH).iter();
     let lines: Vec<&str> = lines

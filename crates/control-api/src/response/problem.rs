@@ -1,4 +1,4 @@
-//! The one place where a failure becomes an answer.
+//! Conversion of failures to responses.
 
 use crate::response::page::FailurePage;
 use crate::route::Route;
@@ -11,7 +11,7 @@ use control_wire::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 use std::time::Duration;
 
 const BUSY_RETRY_SECS: u64 = 30;
-/// A database or an object store may be back sooner.
+/// `Retry-After` for an unavailable database or object store.
 const UNAVAILABLE_RETRY_SECS: u64 = 5;
 
 /// A failure that becomes a response; `request/answer.rs` adds its body.
@@ -194,7 +194,7 @@ impl Problem {
         Self::new(status, code, status.canonical_reason().unwrap_or_default())
     }
 
-    /// 503: to be tried again in 30 seconds.
+    /// 503 with a `Retry-After` of 30 seconds.
     fn busy(message: &str) -> Self {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self {

@@ -20,7 +20,7 @@ pub(crate) struct Resource<T> {
 }
 
 impl<T> Resource<T> {
-    /// 200 with the resource as it is now.
+    /// 200 with the current resource.
     pub(crate) fn found(version: i64, body: T) -> Self {
         Self::tagged(version.to_string(), body)
     }

@@ -1,4 +1,4 @@
-//! Rollouts as operators see them.
+//! Rollouts, for operators.
 
 use control_app::{RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide};
 use control_domain::{
@@ -88,7 +88,7 @@ pub(crate) struct GateSettings {
     /// Minimum number of requests on either side; fewer are no data, which does not pass.
     #[schema(default = 100, minimum = 1)]
     min_requests: i64,
-    /// By how much the share of 5xx may grow, in thousandths of all requests.
+    /// Tolerated growth of the share of 5xx, in thousandths of all requests.
     #[schema(default = 10, minimum = 0, maximum = 1000)]
     max_error_increase_permille: i64,
     /// Tolerated 99th percentile of latency, in percent of the compared nodes'.
@@ -100,7 +100,7 @@ pub(crate) struct GateSettings {
     /// By how much the mean CPU of a node may grow; 100 is one core.
     #[schema(default = 50, minimum = 0)]
     max_cpu_increase_percent: i64,
-    /// The mean latency of a route may grow by so much, in percent.
+    /// Tolerated growth of a route's mean latency, in percent.
     #[schema(default = 20, minimum = 0)]
     max_latency_increase_percent: i64,
     /// Failures of one reason that pass in any case, however few the nodes compared with have.
@@ -112,8 +112,9 @@ pub(crate) struct GateSettings {
     max_mix_shift_permille: i64,
 }
 
-/// A condition on figures of a Prometheus server, or of another one with its HTTP API. It is asked every 10 seconds
-/// from the switch of a batch on; a batch passes if the newest answer does. No answer and no sample do not pass.
+/// A condition on figures of a Prometheus server, or of another one with its HTTP API. It is
+/// queried every 10 seconds from the switch of a batch on; a batch passes if the newest answer
+/// does. No answer and no sample do not pass.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PrometheusCondition {

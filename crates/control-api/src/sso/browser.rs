@@ -24,7 +24,7 @@ use control_wire::OrgId;
 use metrics::counter;
 use std::sync::Arc;
 
-/// A form with a response of 512 KiB in Base64, encoded once more.
+/// A form with a response of 512 KiB in Base64, URL-encoded.
 const RESPONSE_BYTES: usize = 1024 * 1024;
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -187,7 +187,7 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
     }
 }
 
-/// A page of another site must not make a user link an identity that the other site chose.
+/// A page of another site must not make a user link an identity of its choice.
 fn signed_in_call(browser: &Browser, parts: &Parts) -> Result<Call, Problem> {
     let site = parts.headers.get(FETCH_SITE);
     if site.is_none_or(|site| site != "same-origin") {

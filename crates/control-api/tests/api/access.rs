@@ -404,7 +404,7 @@ async fn ended(world: &World, access: Access) -> Vec<Case> {
     cases
 }
 
-/// Credentials of another tenant: to them nothing that a route names exists.
+/// Credentials of another tenant, for which every resource is missing.
 async fn strangers(world: &World, route: &Route) -> Vec<Case> {
     let access = member(route.access);
     if !route.path.contains('{') || !matches!(access, Access::Member { .. }) {
@@ -439,7 +439,7 @@ async fn no_wrong_actor_passes_any_route() {
         for route in ROUTES {
             let mut cases = wrong(&world, route.access).await;
             cases.extend(strangers(&world, route).await);
-            // A wrong actor changes nothing: one target does for all of them.
+            // A wrong actor changes nothing, so that one target serves all of them.
             let path = target(&world, route).await;
             let body = body(&world, route.path).await;
             for (name, credential, status) in cases {
@@ -459,7 +459,7 @@ async fn no_wrong_actor_passes_any_route() {
     }
 }
 
-/// A body that the route accepts again and again.
+/// A body that the route accepts repeatedly.
 pub(crate) async fn fresh_body(world: &World, path: &str) -> Value {
     if path == "/invitations/join" {
         let (_, link) = world.other_invitation().await;

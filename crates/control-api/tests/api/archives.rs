@@ -19,7 +19,7 @@ fn upload(world: &World, number: u128, digest: &str) -> Upload {
     }
 }
 
-/// Leaves an upload like a program that dies before the bundle is in the database.
+/// Leaves an upload as after a crash before the bundle is in the database.
 async fn leave(world: &World, upload: &Upload, at: Timestamp) {
     let objects = Objects::in_folder(world.objects.path()).unwrap();
     let mut tx = world.store.begin().await.unwrap();

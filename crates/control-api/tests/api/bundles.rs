@@ -273,7 +273,7 @@ async fn a_node_gets_the_archives_of_its_orders_alone() {
             // The order before may be under way, an older one not.
             assert_eq!(fetch(own, &bundles[0]).await, status);
         }
-        // A node's report opens nothing.
+        // A node's report does not start a drift.
         let said = json!({"health": {"cpu_percent": 1.0}, "status": {
             "active": bundles[3].text("id"), "last_good": bundles[3].text("id"),
         }});

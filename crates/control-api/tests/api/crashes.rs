@@ -1,7 +1,8 @@
 //! Every row of the rollout's table, and a crash within, before and behind its write.
 //!
-//! The state before a row is kept as a file. On copies of it the step is taken once wholly, and once for each
-//! table that it writes, with a database that refuses that write: then nothing of the step may be there.
+//! The state before a row is stored as a file. On copies of it the step is executed once
+//! completely, and once for each written table, with a database that refuses that write: then no
+//! part of the step may be stored.
 
 use crate::fleet::Fleet;
 use crate::world::{World, app};

@@ -1,4 +1,4 @@
-//! Tokens that are none: other signers, other claims, other forms.
+//! Invalid tokens: other signers, other claims, other forms.
 
 use crate::world::World;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// Texts in the place of an identifier.
+/// Invalid identifiers.
 const MALFORMED: [&str; 9] = [
     "x",
     "%00",
@@ -344,7 +344,7 @@ async fn no_query_and_no_method_is_an_error_of_the_server() {
             let answer = world
                 .send(method, &path, &Credential::None, &json!({}), &[])
                 .await;
-            // Another route may have a parameter in the place of a word.
+            // Another route may have a parameter at the place of a word.
             let is_refused = [401, 404, 405].contains(&answer.status.as_u16());
             assert!(is_refused, "{method} {route}: {}", answer.body);
         }

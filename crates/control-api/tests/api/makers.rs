@@ -13,7 +13,7 @@ const TOKENS: &str = "/projects/{project}/enrolment-tokens";
 const REGISTER: &str = "/projects/{project}/nodes/register";
 const PROJECTS: &str = "/orgs/{org}/projects";
 
-/// Credentials of an administrator, each made by the one before.
+/// Credentials of an administrator, each created with the previous one.
 struct Made {
     key: Answer,
     key_of_key: Answer,
@@ -102,7 +102,7 @@ async fn credentials_of_a_removed_administrator_end() {
             let entry = entry.unwrap_or_else(|| panic!("{action}: {}", log.body));
             assert!(entry["actor"].to_string().contains(&remover), "{entry}");
         }
-        // A person that returns finds none of it.
+        // A returning person has none of them.
         let back = world.post(INVITATIONS, &keeper, sample(INVITATIONS)).await;
         let secret = json!({"secret": back.text("secret")});
         let back = world.post("/invitations/join", &admin, secret).await;

@@ -177,7 +177,7 @@ async fn bundles_of_the_version_before_are_read_when_a_node_asks() {
             fs::remove_dir_all(bundle.unwrap().path()).unwrap();
         }
         assert_eq!(project.fetch_all().await, all);
-        // One that is lost is no refusal, for the node would believe it.
+        // A lost list must not cause a refusal, which the node would treat as final.
         project.forget_lists().await;
         assert_eq!(project.fetch(0).await, StatusCode::INTERNAL_SERVER_ERROR);
     }

@@ -95,7 +95,7 @@ async fn an_enrolment_token_is_counted_and_revoked() {
         let (id, token) = enrol(&world, 3).await;
         let made = register(&world, &token, "edge-1").await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
-        // Another machine of the same name: from its own address, an answer that was lost is repeated.
+        // Another machine of the same name: from its own address, a lost response is repeated.
         world.change_address();
         let taken = register(&world, &token, "edge-1").await;
         assert_eq!(

@@ -38,7 +38,7 @@ async fn use_link(world: &World, secret: &str, password: &str) -> Answer {
         .await
 }
 
-/// Makes the user a member of the other organization, too.
+/// Adds the user to the other organization, too.
 async fn share(world: &World, user: UserId) {
     let mut tx = world.store.begin().await.unwrap();
     let membership = Membership {

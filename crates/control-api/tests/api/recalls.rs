@@ -20,8 +20,7 @@ async fn ordered(fleet: &Fleet<'_>) -> String {
     fleet.order(0).await.unwrap().bundle.to_string()
 }
 
-/// A node that ran these bundles by its orders, one after the other; with a word in the place of the ones that it
-/// rejected.
+/// A node that ran these bundles by its orders in sequence; false marks the ones that it rejected.
 async fn ran<const N: usize>(world: &World, accepts: [bool; N]) -> (Fleet<'_>, [String; N]) {
     let mut fleet = Fleet::new(world, 1).await;
     let mut bundles = [const { String::new() }; N];

@@ -246,7 +246,7 @@ async fn audit_entries_are_archived_before_they_are_deleted() {
             world.app.archive_audit(replica, now).await
         };
         assert_eq!(archive(400).await.unwrap(), 0, "kept for 400 days");
-        // An object store that takes nothing: everything stays.
+        // An object store without space: everything is kept.
         let folder = world.objects.path().join("audit");
         fs::write(&folder, "").unwrap();
         archive(402).await.unwrap_err();

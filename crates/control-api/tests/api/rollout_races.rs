@@ -1,4 +1,4 @@
-//! Rollouts that meet a revocation, an operator or a deletion at the wrong moment.
+//! Rollouts with a concurrent revocation, command or deletion.
 
 use crate::fleet::Fleet;
 use crate::world::{World, worlds};

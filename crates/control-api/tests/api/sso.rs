@@ -376,7 +376,7 @@ async fn a_provider_that_lies_signs_nobody_in() {
     ];
     for site in sites().await {
         for (rule, lie) in lies.clone() {
-            // A provider of its own: documents of the one before are kept.
+            // A separate provider: documents of the previous one are cached.
             let provider = OidcProvider::start(honest());
             let admin = site.connect(&oidc(&provider.issuer)).await;
             let mut browser = Browser::default();
@@ -685,7 +685,7 @@ async fn settings_show_no_secret_and_belong_to_administrators_with_a_fresh_proof
             let refused = site.call(&reader, method.clone(), &path, &body).await;
             assert_eq!(refused.status, StatusCode::FORBIDDEN, "{method}");
         }
-        // The secret stays with its endpoint, and is needed for another one.
+        // The secret is kept with its endpoint, and required for another one.
         let mut same = oidc(&provider.issuer);
         same["oidc"]
             .as_object_mut()

@@ -263,7 +263,7 @@ impl World {
         Credential::Session(secret.reveal().to_owned())
     }
 
-    /// Makes the user's proofs of identity so much older.
+    /// Makes the user's proofs of identity older.
     pub(crate) async fn age_proofs(&self, user: UserId, by: SignedDuration) {
         let mut tx = self.store.begin().await.unwrap();
         let sessions = tx.sessions_of_user(user, self.app.now()).await.unwrap();

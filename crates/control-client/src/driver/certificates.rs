@@ -65,7 +65,7 @@ impl Client {
         fetched.unwrap_or_else(|_| Err("the control plane does not answer".to_owned()))
     }
 
-    /// Certificates that are the same as before, as after the renewal of another one, change nothing.
+    /// Unchanged certificates, such as after the renewal of another one, have no effect.
     pub(super) async fn renew(&mut self, host: &mut impl Host) -> Outcome {
         if self.certificates == self.served {
             return Outcome::Renewed(false);

@@ -16,7 +16,7 @@ pub enum Action {
     FetchKeys(OrgId),
     /// Send a heartbeat with this status.
     Report(NodeStatus),
-    /// Ask for an answer with another tag than `known`, and wait up to `wait` for it.
+    /// Request an answer with another tag than `known`, and wait up to `wait` for it.
     Poll {
         /// The `ETag` of the last processed answer, unchanged; empty for none.
         known: String,
@@ -29,15 +29,17 @@ pub enum Action {
     Stage(Arc<Bundle>),
     /// Fetch these certificates with their private keys.
     FetchCertificates(Vec<CertificateId>),
-    /// Put the bundle in force, or change nothing.
+    /// Activate the bundle, or change nothing.
     Activate(Arc<Bundle>),
-    /// Put the bundle in force and send its live tests; if one fails, put the bundle before in force again.
+    /// Activate the bundle and send its live tests; if one fails, reactivate the previous bundle.
     TryOut(Arc<Bundle>),
-    /// Put the last good bundle in force in place of the one on trial, without a request to the control plane.
+    /// Activate the last good bundle instead of the one on trial, without a request to the control
+    /// plane.
     GoBack,
-    /// Serve the certificates that were fetched with the bundle in force, or change nothing.
+    /// Activate the fetched certificates with the active bundle, or change nothing.
     Renew,
-    /// Wait; the driver may shorten it by up to a half, so that a fleet does not reconnect at once.
+    /// Wait; the driver may shorten it by up to a half, so that a fleet does not reconnect
+    /// simultaneously.
     Wait(Duration),
 }
 

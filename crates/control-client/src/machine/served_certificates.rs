@@ -9,7 +9,7 @@ pub(super) struct ServedCertificates {
     pub(super) count: u64,
     /// Certificates that the active bundle needs.
     pub(super) needed: Vec<CertificateId>,
-    /// The count when those that are served were fetched; `None` if it was not known then.
+    /// The count when the served ones were fetched; `None` if unknown.
     pub(super) served: Option<u64>,
     /// Reason why renewed ones are not served.
     pub(super) fault: Option<String>,

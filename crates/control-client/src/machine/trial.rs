@@ -35,7 +35,7 @@ pub(super) struct Trial {
 }
 
 impl Served {
-    /// Returns true if far more requests fail than `before`; no verdict by a few requests.
+    /// Returns true if far more requests fail than `before`; false for a small number of requests.
     pub(super) fn is_far_worse_than(self, before: Self) -> bool {
         let share_permyriad = |served: Self| {
             let parts = u128::from(served.errors) * 10_000;

@@ -23,7 +23,7 @@ impl Machine {
             self.status.last_good = Some(order.bundle);
         }
         if order.counter < self.state.counter {
-            // The bundle before is in force again; the newest order stays answered as it was.
+            // The previous bundle is active again; the newest order's answer is unchanged.
             self.repeat_answer();
         } else {
             if self.trial.is_none() {
@@ -82,7 +82,7 @@ impl Machine {
         self.status.diagnostics = diagnostics_of(&self.state);
     }
 
-    /// The bundle from before a restart does not run now; the node tries again.
+    /// The bundle from before a restart fails now; the node retries.
     pub(super) fn failed_again(&mut self, reason: RefusalReason, mut diagnostics: Vec<String>) {
         bound(&mut diagnostics);
         if self.status.diagnostics != diagnostics {

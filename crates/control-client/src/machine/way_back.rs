@@ -28,7 +28,7 @@ impl Machine {
         self.trial.as_ref().map(|trial| trial.order.counter)
     }
 
-    /// Returns true if an order is tried out if it is put in force now.
+    /// Returns true if an order activated now starts a trial.
     pub(super) fn is_tried_out(&self, order: &Order) -> bool {
         self.assigned_trial.is_some() && self.state.last_good.as_ref() != Some(order)
     }
@@ -105,7 +105,7 @@ impl Machine {
         self.settled()
     }
 
-    /// The bundle on trial stays in force: nothing else works. The node tries to go back again.
+    /// The bundle on trial stays active, because no other one works. The node retries the reversal.
     pub(super) fn stayed(&mut self, diagnostics: &[String]) -> Action {
         if let Some(trial) = &mut self.trial {
             trial.until = self.now + MAX_WAIT;

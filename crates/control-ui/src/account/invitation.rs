@@ -29,7 +29,7 @@ pub(crate) async fn show(caller: Caller) -> Response {
     respond(&caller, Form::new(&caller.visit.csrf, fields))
 }
 
-/// Makes the account, and signs it in.
+/// Creates the account, and signs it in.
 pub(crate) async fn accept(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

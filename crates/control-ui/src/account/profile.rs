@@ -30,7 +30,7 @@ struct ProfilePage {
     email: String,
     sessions: Vec<Row>,
     second_factor: Option<(When, String)>,
-    /// When an administrator took the second factor away, until there is another one.
+    /// Time when an administrator removed the second factor, until there is a new one.
     was_reset: Option<When>,
     has_password: bool,
     identities: Identities,

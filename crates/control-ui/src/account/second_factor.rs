@@ -58,7 +58,7 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
     Ok(shown(&StartPage { frame }))
 }
 
-/// Makes a secret, and shows it this once.
+/// Creates a secret, and shows it once.
 pub(crate) async fn start(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let made = ui.app.start_totp(&caller.call).await?;
     let form = Form::new(&caller.visit.csrf, Fields::default());
@@ -134,7 +134,7 @@ async fn codes_page(
     }))
 }
 
-/// The page that asks before the second factor ends.
+/// The confirmation page of removing the second factor.
 pub(crate) async fn ask_removal(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

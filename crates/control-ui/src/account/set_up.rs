@@ -31,7 +31,8 @@ pub(crate) async fn show(caller: Caller) -> Response {
     respond(&caller, Form::new(&caller.visit.csrf, fields))
 }
 
-/// Makes the first organization, its administrator and perhaps a project; signs the administrator in.
+/// Creates the first organization, its administrator and an optional project; signs the
+/// administrator in.
 pub(crate) async fn set_up(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

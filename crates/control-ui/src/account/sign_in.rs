@@ -39,7 +39,7 @@ struct CodePage {
     form: Form,
     back: String,
     is_recovery: bool,
-    /// The page that takes the other kind of code.
+    /// Address of the page for the other kind of code.
     other: String,
 }
 
@@ -248,7 +248,7 @@ fn code_page(visit: &Visit, form: Form, is_recovery: bool) -> Response {
     })
 }
 
-/// Ends the session here, and leads to the provider that vouched for it, to end the session there.
+/// Ends the session here, and redirects to its provider, to end the session there.
 pub(crate) async fn sign_out(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

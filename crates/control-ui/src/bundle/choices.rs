@@ -1,4 +1,4 @@
-//! Bundles to choose from, for forms that ask one or two of them.
+//! Bundles to choose from, for forms with one or two of them.
 
 use crate::request::failure::Failure;
 use crate::request::visit::Caller;
@@ -14,7 +14,7 @@ const MAX_LISTED_BUNDLES: i64 = 50;
 /// Bundles to choose from, each with its name as a form shows it.
 pub(super) struct Choices {
     all: Vec<(BundleId, String)>,
-    /// The one that most nodes run, else the newest.
+    /// The one on most nodes, else the newest.
     pub(super) usual: Option<BundleId>,
     /// The newest one that no node runs, else `usual`.
     pub(super) next: Option<BundleId>,

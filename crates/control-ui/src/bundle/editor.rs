@@ -96,7 +96,7 @@ async fn earlier(
     Ok((bundle.name.to_string(), text))
 }
 
-/// Checks the text, or makes a bundle of it.
+/// Checks the text, or creates a bundle from it.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

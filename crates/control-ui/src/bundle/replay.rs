@@ -123,7 +123,7 @@ async fn respond(
     Ok(response)
 }
 
-/// The heading before anything is asked, and the sentence below.
+/// The heading and the sentence before a request.
 fn opening(has_bundles: bool) -> (String, String) {
     let heading = if has_bundles {
         "Which recorded requests would another bundle decide differently?"

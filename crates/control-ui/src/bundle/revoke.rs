@@ -1,4 +1,4 @@
-//! Taking a bundle back: the page that asks once more, and the command.
+//! Revoking a bundle: the confirmation page, and the command.
 
 use crate::frame::form::Faults;
 use crate::frame::{Frame, Place, show as shown};

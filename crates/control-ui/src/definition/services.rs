@@ -47,7 +47,7 @@ struct Row {
     certificate: String,
 }
 
-/// The services in the order in which they are tried, and the form of a new one.
+/// The services in the order of matching, and the form of a new one.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -158,7 +158,7 @@ fn heading(services: usize, upstreams: usize) -> String {
     }
 }
 
-/// Makes a service.
+/// Creates a service.
 pub(crate) async fn create(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -143,7 +143,7 @@ fn heading(upstreams: usize, targets: usize) -> String {
     }
 }
 
-/// Makes an upstream.
+/// Creates an upstream.
 pub(crate) async fn create(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! The one place where a failure becomes a page.
+//! Conversion of failures to pages.
 
 use crate::frame::{Frame, show};
 use crate::request::failure::{Failure, Told};
@@ -53,7 +53,7 @@ pub(crate) async fn render(
     response
 }
 
-/// The status in words, and the sentence: title and heading of the page.
+/// The status text and the sentence: title and heading of the page.
 fn heading(told: &Told) -> String {
     let status = told.status.canonical_reason().unwrap_or_default();
     format!("{status}. {}", told.sentence.trim_end_matches('.'))

@@ -124,7 +124,7 @@ impl Faults {
         own.next().map(|(_, reason)| reason.as_str())
     }
 
-    /// The field that the browser shall put the cursor into.
+    /// The field to focus.
     fn first(&self) -> Option<&'static str> {
         self.0.first().map(|(field, _)| *field)
     }

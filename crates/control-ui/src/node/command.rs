@@ -77,7 +77,7 @@ pub(crate) async fn approve(
     Ok(note.at(&page(place), ui.cookie))
 }
 
-/// The page that asks before a node is deleted.
+/// The confirmation page of deleting a node.
 pub(crate) async fn ask_deletion(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -37,7 +37,7 @@ struct MadePage {
     is_immediate: bool,
 }
 
-/// The page that asks how the key is rotated.
+/// The page with the ways of rotating the key.
 pub(crate) async fn ask(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -54,7 +54,7 @@ pub(crate) async fn ask(
     }))
 }
 
-/// Makes a key, and shows it this once.
+/// Creates a key, and shows it once.
 pub(crate) async fn rotate(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Standings of nodes, in words.
+//! Texts for nodes' standings.
 
 use crate::view::component::{Bar, Status, Tone, bar};
 use crate::view::phrase::{count, few, list_of, number, pick, sentence};

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Keys and projects that the page shows, each.
 const MAX_SHOWN: i64 = 200;
-/// Lifetimes of a key, in days, and in words; 0: without an end.
+/// Lifetimes of a key, in days, with their texts; 0 is unlimited.
 const LIFETIMES: &[(i64, &str)] = &[
     (30, "30 days"),
     (90, "90 days"),
@@ -156,7 +156,7 @@ fn heading(rows: &[Row]) -> String {
     }
 }
 
-/// Makes a key, and shows its secret this once.
+/// Creates a key, and shows its secret once.
 pub(crate) async fn create(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -220,7 +220,7 @@ pub(crate) async fn change_role(
     Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
 }
 
-/// The page that asks before a member leaves.
+/// The confirmation page of removing a member.
 pub(crate) async fn ask_removal(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

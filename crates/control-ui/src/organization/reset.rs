@@ -33,7 +33,7 @@ struct MadePage {
     ends: When,
 }
 
-/// The page that asks before a link is made.
+/// The confirmation page of creating a link.
 pub(crate) async fn ask(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -64,7 +64,7 @@ pub(crate) async fn ask(
     }))
 }
 
-/// Makes a link, and shows it this once.
+/// Creates a link, and shows it once.
 pub(crate) async fn create(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -86,7 +86,7 @@ pub(crate) async fn create(
                 ends: when(reset.ends_at, caller.visit.now),
             }))
         }
-        // The administrators of all organizations of a member decide together.
+        // The administrators of all organizations of a member must agree.
         Err(Error::Refused(refusal @ Refusal::SharedMember)) => {
             let note = Faults::from_field("", refusal.to_string()).note();
             Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))

@@ -131,7 +131,7 @@ fn heading(keys: &[SigningKey], now: Timestamp) -> String {
     }
 }
 
-/// The page that asks before another key signs.
+/// The confirmation page of rotating the signing key.
 pub(crate) async fn ask_rotation(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -165,7 +165,7 @@ pub(crate) async fn rotate(
     Ok(note.at(&format!("/orgs/{org}/signing-keys"), ui.cookie))
 }
 
-/// The page that asks before a key ends.
+/// The confirmation page of deactivating a key.
 pub(crate) async fn ask_end(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -218,7 +218,7 @@ fn row(sign_in: SsoSignIn, now: Timestamp) -> Row {
     }
 }
 
-/// The page that asks before single sign-on is switched off.
+/// The confirmation page of switching single sign-on off.
 pub(crate) async fn ask_removal(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

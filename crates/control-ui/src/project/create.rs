@@ -38,7 +38,7 @@ pub(crate) async fn show(
     .await
 }
 
-/// Makes the project.
+/// Creates the project.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

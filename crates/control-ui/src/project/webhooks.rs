@@ -162,7 +162,7 @@ fn words(event: WebhookEvent) -> &'static str {
     }
 }
 
-/// Makes a webhook, and shows its secret this once.
+/// Creates a webhook, and shows its secret once.
 pub(crate) async fn create(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -307,7 +307,7 @@ pub(crate) async fn test(
     Ok(note.at(&own_path(place), ui.cookie))
 }
 
-/// The page that asks whether the secret is replaced.
+/// The confirmation page of replacing the secret.
 pub(crate) async fn ask_secret(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -348,7 +348,7 @@ pub(crate) async fn rotate_secret(
     }
 }
 
-/// The page that asks whether the webhook is deleted.
+/// The confirmation page of deleting the webhook.
 pub(crate) async fn ask_deletion(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Failures of requests, in words for users.
+//! Failures of requests, as texts for users.
 
 use crate::view::phrase::sentence;
 use axum::http::StatusCode;
@@ -187,7 +187,7 @@ impl Failure {
     }
 }
 
-/// The role of several persons, in words.
+/// The role in plural.
 pub(crate) fn plural(role: Role) -> &'static str {
     match role {
         Role::Reader => "members",

@@ -8,7 +8,7 @@ use control_http::{SessionCookie, cookie};
 const NAME: &str = "note";
 /// Lifetime of a note, which the next page shows.
 const SECONDS: u32 = 60;
-/// The longest note, so that the cookie stays within the 4 KiB that browsers keep.
+/// Maximum length of a note, so that the cookie stays within the browsers' limit of 4 KiB.
 const MAX_CHARS: usize = 600;
 
 /// The outcome of a form.

@@ -47,7 +47,7 @@ pub(crate) fn leading_back(path: &str, back: &str) -> String {
     format!("{path}?return={back}")
 }
 
-/// The path to go back to; `/` in place of another server's.
+/// The path to redirect back to; `/` instead of another server's.
 pub(crate) fn own_or_root(text: &str) -> &str {
     if is_own_path(text) { text } else { "/" }
 }

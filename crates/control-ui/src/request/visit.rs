@@ -16,7 +16,7 @@ use std::net::IpAddr;
 /// A request with its actor.
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
-    /// The one time of the request.
+    /// The time of the request, used throughout.
     pub(crate) now: Timestamp,
     /// The address of the client.
     pub(crate) client_ip: Option<IpAddr>,
@@ -38,7 +38,7 @@ pub(crate) struct Visit {
     pub(crate) query: Fields,
     /// The token that forms of this page carry.
     pub(crate) csrf: String,
-    /// The theme that this browser chose; `None`: the system's.
+    /// The theme selected in this browser; `None` for the system's.
     pub(crate) theme: Option<Theme>,
     /// The rate limit that refused the request.
     pub(crate) refused_by: Option<Allowance>,

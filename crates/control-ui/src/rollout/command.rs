@@ -28,7 +28,7 @@ pub(crate) struct Action {
     pub(crate) label: String,
     /// `primary`, `danger`, or empty.
     pub(crate) class: &'static str,
-    /// True if a page asks once more.
+    /// True if a confirmation page is required.
     pub(crate) asks: bool,
 }
 

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Batches that are drawn around the one under way.
+/// Number of batches drawn around the current one.
 const DRAWN: i64 = 12;
 /// Nodes of one page.
 const NODES: usize = 50;
@@ -173,7 +173,7 @@ fn plan(rollout: &Rollout) -> String {
     )
 }
 
-/// The batches around the one under way, and a sentence on the rest.
+/// The batches around the current one, and a sentence on the rest.
 fn track(progress: &RolloutProgress, now: Timestamp) -> (Vec<BatchCard>, String) {
     let rollout = &progress.rollout;
     let all = rollout.batches();

@@ -60,7 +60,7 @@ pub(crate) async fn show(
     respond(&ui, &caller, project, form).await
 }
 
-/// Plans the rollout; nothing is ordered before it is started.
+/// Plans the rollout; no order is sent before its start.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -186,7 +186,7 @@ pub(crate) struct More {
     label: &'static str,
 }
 
-/// The way to the next page; none on the last one.
+/// The link to the next page; absent on the last one.
 pub(crate) fn more(next: Option<String>, label: &'static str) -> More {
     More { next, label }
 }

@@ -51,7 +51,7 @@ pub(crate) fn few(value: i64) -> String {
     word.map_or_else(|| number(value), |word| (*word).to_owned())
 }
 
-/// `s` for several things, nothing for one: to follow a noun, or `is`/`are` by [`pick`].
+/// Returns `several` for several things, `one` for one: for the ending of a noun, or `is`/`are`.
 pub(crate) fn pick<'a>(value: i64, one: &'a str, several: &'a str) -> &'a str {
     if value == 1 { one } else { several }
 }

@@ -1,5 +1,6 @@
-//! Every page in Debian's Chromium, driven by Playwright: no finding of axe, no console message, no sideways
-//! scrolling, at 360 px in light and 1280 px in dark. Screenshots stay in the target folder.
+//! Every page in Debian's Chromium, driven by Playwright: no finding of axe, no console message, no
+//! sideways scrolling, at 360 px in light and 1280 px in dark. Screenshots are stored in the target
+//! folder.
 
 use crate::fleet::{Fleet, RECORDING, moved_bundle};
 use crate::headers::shown_pages;

@@ -290,7 +290,7 @@ async fn recorded_requests_are_replayed_through_two_bundles_and_the_form_stays_f
     let linked = format!("{page}?before={spring}&after={moved}");
     let linked = world.get(&linked, &reader).await;
     assert!(linked.text.contains(&chosen), "{}", linked.text);
-    // Another project's bundle is none of this project.
+    // Another project's bundle is invalid in this project.
     let foreign = send(&spring, "00000000-0000-0000-0000-000000000000", RECORDING).await;
     assert_eq!(foreign.status, StatusCode::NOT_FOUND);
 }

@@ -275,7 +275,7 @@ impl World {
             .replace("{project}", &self.project.to_string())
     }
 
-    /// A page, by a session; an empty one is none.
+    /// Requests a page with a session; an empty one sends none.
     pub(crate) async fn get(&self, path: &str, session: &str) -> Shown {
         let request = self.request(&Method::GET, path, session);
         self.send(request.body(Body::empty()).unwrap()).await

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The state of the installation, as the replica that was asked sees it.
+/// The state of the installation, as seen by the replica of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct InstallationStatusView {
     /// The version of this replica.
@@ -24,7 +24,7 @@ pub(crate) struct InstallationStatusView {
     database_bytes: i64,
     /// Of the archives of all bundles.
     archive_bytes: i64,
-    /// True if the database took the last writes of this replica.
+    /// True if the last writes of this replica succeeded.
     writable: bool,
     /// True if this replica's clock is near enough to the database's.
     clock_right: bool,
@@ -40,7 +40,7 @@ pub(crate) struct LeaseView {
     name: String,
     /// The replica, under the name that it chose at its start.
     holder: Uuid,
-    /// Another replica takes over from then on.
+    /// Time after which another replica may take over.
     #[schema(value_type = String, format = DateTime)]
     ends_at: Timestamp,
 }

@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct WrongField {
     detail: ErrorDetail,
-    /// The names and positions that lead to it; `None` if they are not known.
+    /// Names and positions of the path to it; `None` if unknown.
     steps: Option<Vec<Step>>,
 }
 

@@ -1,4 +1,4 @@
-//! The document of `proxyd explain --json`, as far as the page shows it.
+//! The parts of the `proxyd explain --json` document that the page shows.
 
 use crate::request::failure::Failure;
 use crate::view::component::{Status, Tone};
@@ -148,7 +148,7 @@ impl Document {
         })
     }
 
-    /// Returns true if other agents are asked, or in another order.
+    /// Returns true if other agents are called, or in another order.
     pub(super) fn agents_differ(&self, other: &Self) -> bool {
         let names = self.agents.iter().map(|agent| &agent.name);
         !names.eq(other.agents.iter().map(|agent| &agent.name))
@@ -159,7 +159,8 @@ impl Document {
         self.outcome.candidates() != other.outcome.candidates()
     }
 
-    /// The routes: the one that takes the request, those that would, and the rest in the order of the configuration.
+    /// The routes: the matching one, further candidates, and the rest in the order of the
+    /// configuration.
     pub(super) fn reasons(&self) -> Vec<Reason> {
         let outranked = |one: &&Rejected| matches!(one.why, Why::Outranked { .. });
         let close = self.rejected.iter().filter(outranked);
@@ -240,7 +241,7 @@ impl Nearest {
 }
 
 impl Setting {
-    /// The value as it is written.
+    /// The value as written.
     pub(super) fn value(&self) -> String {
         let text = self.value.as_str().map(str::to_owned);
         text.unwrap_or_else(|| self.value.to_string())

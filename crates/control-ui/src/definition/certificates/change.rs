@@ -92,7 +92,7 @@ fn new(fields: &Fields) -> Result<NewCertificate, Faults> {
     })
 }
 
-/// The page that asks before a certificate is deleted.
+/// The confirmation page of deleting a certificate.
 pub(crate) async fn ask_deletion(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -101,7 +101,7 @@ fn status(state: EnrolmentTokenState) -> Status {
     Status::new(tone, icon, word)
 }
 
-/// `left` has the uses that are left of each token that admits nodes.
+/// `left` has the remaining uses of each active token.
 fn heading(left: &[i64]) -> String {
     let tokens = i64::try_from(left.len()).unwrap_or(i64::MAX);
     if tokens == 0 {

@@ -18,7 +18,7 @@ use control_wire::ProjectId;
 use jiff::SignedDuration;
 use std::sync::Arc;
 
-/// Lifetimes of a token, in hours, and in words.
+/// Lifetimes of a token, in hours, with their texts.
 const LIFETIMES: &[(i64, &str)] = &[
     (1, "An hour"),
     (24, "A day"),
@@ -56,7 +56,7 @@ pub(crate) async fn show(
     respond(&ui, &caller, project, Form::new(&caller.visit.csrf, fields)).await
 }
 
-/// Makes the token, and shows its secret this once.
+/// Creates the token, and shows its secret once.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -32,7 +32,7 @@ struct ChangePage {
     heading: &'static str,
     form: Form,
     is_oidc: bool,
-    /// True if there is a connection that this one takes the place of.
+    /// True if this one replaces an existing connection.
     is_connected: bool,
     keeps_secret: bool,
 }
@@ -217,7 +217,7 @@ fn saml(fields: &Fields) -> Result<SamlSettings, Faults> {
     })
 }
 
-/// Lines such as `edge-operators = operator`. Names of groups may have `=` in them, roles have none.
+/// Lines such as `edge-operators = operator`. Names of groups may contain `=`, roles do not.
 fn mapping(fields: &Fields) -> Result<GroupMapping, Faults> {
     let mut groups = BTreeMap::new();
     let lines = fields.get(GROUPS).lines().map(str::trim);
