@@ -57,7 +57,7 @@ pub enum BundleError {
     /// A file that is in the manifest only.
     #[error("`{0}` is in the manifest and not in the archive")]
     Missing(String),
-    /// A file whose bytes differ from the manifest.
+    /// A file with other bytes than in the manifest.
     #[error("`{0}` has another hash or size than the manifest says")]
     HashMismatch(String),
     /// The configuration is of a newer language.

@@ -12,9 +12,9 @@ const MAX_WAIT_UNCHECKED: SignedDuration = SignedDuration::from_millis(20);
 /// The actor, after a token was taken from the bucket of the actor, or else of the address.
 ///
 /// `accepts` returns true if the credential is valid evidence at this path; if not, the request
-/// counts as one without a credential. For an address whose bucket is empty after wrong
-/// credentials, nothing is compared any more, except previously accepted credentials: a node with a
-/// wrong key must not block its neighbours.
+/// counts as one without a credential. For an address with an empty bucket after wrong credentials,
+/// nothing is compared any more, except previously accepted credentials: a node with a wrong key
+/// must not block its neighbours.
 ///
 /// # Errors
 ///

@@ -48,7 +48,7 @@ impl NativeClient {
     /// Asks about the head of a request, at the time `now` since the worker's start. `head` has the id
     /// and the number of events replaced.
     ///
-    /// A request whose connection ends before it is answered is sent again once, on another
+    /// A request on a connection that ends before it is answered is sent again once, on another
     /// connection: an agent may restart at any time. The same applies to one that waited for a
     /// further connection that fails.
     ///

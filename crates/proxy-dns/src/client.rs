@@ -18,7 +18,7 @@ use tokio::time::timeout;
 /// Maximum number of addresses of one name; more are left out.
 pub(crate) const MAX_ADDRESSES: usize = 256;
 
-/// Maximum number of concurrent look-ups. An unanswered one does not delay the others.
+/// Maximum number of concurrent look-ups. An unanswered one does not delay the rest.
 const MAX_LOOK_UPS: usize = 256;
 
 /// The result of a look-up.

@@ -1,4 +1,4 @@
-//! Response heads whose fields are written unchanged, without a map of them.
+//! Response heads with fields that are written unchanged, without a map of them.
 //!
 //! Most responses pass a proxy unchanged. Reading their fields into a map, and writing them from it, costs
 //! more than the rest of the head.

@@ -20,9 +20,9 @@ const SETS_SEARCHED: usize = 64;
 /// The table never grows: it takes [`KeyedBuckets::BYTES_PER_KEY`] bytes for each key of its
 /// capacity from the beginning. A key is known by 64 bits of its seeded hash; two of 100 000 keys
 /// share a bucket once in 3 × 10⁹ tables. A new key without room replaces, among the up to 16 keys
-/// of its set, the one whose bucket was full first: the key idle for longest; a client over its
-/// limit is replaced last, so that a flood of new keys does not reset it. A dropped key starts with
-/// a full bucket when it returns.
+/// of its set, the one with the bucket that was full first: the key idle for longest; a client over
+/// its limit is replaced last, so that a flood of new keys does not reset it. A dropped key starts
+/// with a full bucket when it returns.
 #[derive(Debug)]
 pub struct KeyedBuckets {
     sets: Box<[Set]>,

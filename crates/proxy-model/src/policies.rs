@@ -243,7 +243,7 @@ impl HeaderEdits {
         filled
     }
 
-    /// These edits followed by `later`, whose edits replace the ones they conflict with.
+    /// These edits followed by `later`, which replaces conflicting ones.
     #[must_use]
     pub fn followed_by(mut self, later: Self) -> Self {
         let Self { remove, set, add } = later;

@@ -19,8 +19,8 @@ pub(crate) const ARGUMENTS: [&str; 2] = ["--heartbeat-secs", "1"];
 /// For a gate that ignores latencies: a busy machine is sometimes slow.
 const BUSY_SLACK_MS: u32 = 60_000;
 
-/// A gate with enough data within seconds. It permits no multiple of the others' latency: if the
-/// machine stalls for a second, theirs is so long that a slow bundle would pass.
+/// A gate with enough data within seconds. It permits no multiple of the other nodes' latency: if
+/// the machine stalls for a second, theirs is so long that a slow bundle would pass.
 pub(crate) fn gate(p99_slack_ms: u32) -> Value {
     json!({
         "min_requests": 10, "max_p99_percent": 100, "p99_slack_ms": p99_slack_ms,

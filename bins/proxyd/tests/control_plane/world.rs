@@ -197,7 +197,7 @@ impl World {
     }
 }
 
-/// A node that runs a first bundle, whose page is `one`.
+/// A node that runs a first bundle, with the page `one`.
 pub(crate) struct Running {
     pub(crate) world: World,
     pub(crate) proxyd: Proxyd,
@@ -238,7 +238,7 @@ impl Running {
         }
     }
 
-    /// Orders a bundle whose page is `word`.
+    /// Orders a bundle with the page `word`.
     pub(crate) fn order(&self, word: &str) -> String {
         let page = Page::on(self.page.address, word);
         let bundle = self.world.bundle(&page.files);
@@ -246,7 +246,7 @@ impl Running {
         bundle
     }
 
-    /// Orders a bundle whose page is `word`, and waits until it is active.
+    /// Orders a bundle with the page `word`, and waits until it is active.
     pub(crate) fn run(&self, word: &str) -> String {
         let bundle = self.order(word);
         until_says(self.page.address, word);

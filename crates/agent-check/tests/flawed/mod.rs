@@ -301,7 +301,7 @@ impl Connection {
     }
 }
 
-/// Like a language whose numbers have 24 bits of precision.
+/// Like a language with 24-bit precision of numbers.
 fn rounded(id: RequestId) -> RequestId {
     let is_small = id.get() < 1 << 24;
     let kept = if is_small { id.get() } else { id.get() & !1 };

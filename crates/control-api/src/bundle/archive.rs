@@ -137,7 +137,7 @@ pub(crate) struct SettingChangeView {
     before: Vec<Value>,
     /// The values after.
     after: Vec<Value>,
-    /// IDs of the routes whose requests it applies to; empty if it applies to all or to none.
+    /// IDs of the routes with affected requests; empty if it applies to all or to none.
     routes: Vec<String>,
 }
 

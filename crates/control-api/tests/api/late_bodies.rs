@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 /// Longer than a request waits without being authenticated again.
 const LATE: SignedDuration = SignedDuration::from_millis(40);
 
-/// The response to a request whose body arrives after `meanwhile`, which starts when the body is
-/// awaited.
+/// The response to a request with a body that arrives after `meanwhile`, which starts when the body
+/// is awaited.
 async fn late(
     world: &World,
     request: (&Method, &str, &str),

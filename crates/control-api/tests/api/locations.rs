@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use control_api::{ROUTES, Route, description};
 use control_domain::Tenant;
 
-/// Returns true if `path` matches `template`, whose parts in braces are identifiers.
+/// Returns true if `path` matches `template`, with identifiers for its parts in braces.
 fn fits(path: &str, template: &str) -> bool {
     let (parts, places): (Vec<_>, Vec<_>) =
         (path.split('/').collect(), template.split('/').collect());

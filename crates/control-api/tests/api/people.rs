@@ -73,7 +73,7 @@ impl World {
         cookies(&answer)
     }
 
-    /// The `sign_in` of a person whose second factor must follow.
+    /// The `sign_in` of a person before the second factor.
     pub(crate) async fn pending(&self, person: &Person) -> String {
         let answer = self.try_sign_in(&person.email, PASSWORD).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);

@@ -132,7 +132,7 @@ impl WriteQueue {
 }
 
 impl Write {
-    /// The organization whose turn it uses; `None` goes first.
+    /// The organization of its turn; `None` goes first.
     fn org(&self) -> Option<OrgId> {
         match self {
             Self::Heartbeat { org, .. } => Some(*org),

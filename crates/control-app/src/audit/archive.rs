@@ -62,7 +62,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Reads every archive of the audit log; returns the first one whose bytes have changed.
+    /// Reads every archive of the audit log; returns the first one with changed bytes.
     ///
     /// # Errors
     ///

@@ -72,7 +72,7 @@ impl App {
     }
 
     /// The archive of a signed bundle that a node may need. Only bundles ordered for it: a
-    /// compromised node must not read others.
+    /// compromised node must not read further ones.
     pub async fn node_archive(
         &self,
         call: &Call,

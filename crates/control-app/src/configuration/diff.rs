@@ -91,7 +91,7 @@ pub struct SettingChange {
     pub before: Vec<Value>,
     /// The values after.
     pub after: Vec<Value>,
-    /// IDs of the routes whose requests it applies to; empty if it applies to all or to none.
+    /// IDs of the routes with affected requests; empty if it applies to all or to none.
     pub routes: Vec<String>,
 }
 

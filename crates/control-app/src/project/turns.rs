@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const MAX_PLACES: usize = 32;
 /// Places of one organization.
 const MAX_PLACES_OF_ORG: usize = 8;
-/// Places beyond the first one of each organization, for all organizations together: the others
-/// stay free for organizations without one.
+/// Places beyond the first one of each organization, for all organizations together: the rest stays
+/// free for organizations without one.
 const MAX_FURTHER_PLACES: usize = 16;
 
 /// Places for deliveries of this process, and the order in which they are given.

@@ -23,7 +23,7 @@ pub(crate) enum SsoFailure {
         document: &'static str,
         reason: OutboundError,
     },
-    /// The provider confirmed the user, who is not admitted.
+    /// The provider confirmed the user, but admission is refused.
     #[error(transparent)]
     Refused(#[from] SsoRefusal),
     /// Not the user's or the provider's fault.

@@ -15,7 +15,7 @@ use serde_json::json;
 
 impl App {
     /// Stores a failure for the connection's administrators. A response to no begun sign-in is not
-    /// stored, because anyone can send one.
+    /// stored, because any client can send one.
     pub(super) async fn note_failure(
         &self,
         visit: &Visit,
@@ -51,8 +51,8 @@ impl App {
         }
     }
 
-    /// The audit log has only users confirmed by the provider: anyone can send a response without
-    /// one.
+    /// The audit log has only users confirmed by the provider: any client can send a response
+    /// without one.
     async fn note_refused_sign_in(
         &self,
         visit: &Visit,

@@ -1,5 +1,5 @@
-//! SQLite beyond its connections: the permit of the single writer, a connection whose commits do
-//! not wait for the disk, and checkpoints of the write-ahead log.
+//! SQLite beyond its connections: the permit of the single writer, a connection with commits that
+//! do not wait for the disk, and checkpoints of the write-ahead log.
 //!
 //! SQLite's automatic checkpoint runs in the commit that fills the log: that commit and all waiting
 //! ones would wait for the disk, on a slow one for half a second.

@@ -112,7 +112,7 @@ fn check_copied(
     }
 }
 
-/// Reports agents whose protocol does not match their upstream's.
+/// Reports agents with a protocol that does not match their upstream's.
 pub(super) fn check_upstreams(d: &mut Decoder<'_, '_>, model: &Model) {
     for agent in &model.agents {
         let AgentAddress::Upstream(index) = &agent.address else {

@@ -117,7 +117,7 @@ settings! {
     TRANSPORT: Choice<AgentTransport>, Unset = choice("agents.agent.transport", TRANSPORTS)
         .optional("there must be a `unix-socket` or an `upstream`")
         .enforced("proxy-pipeline", "a_transport_is_another_spelling_of_the_socket");
-    /// The upstream whose targets are the agent, over TCP or, with its `tls` block, over TLS:
+    /// The upstream with the agent as its targets, over TCP or, with its `tls` block, over TLS:
     /// instead of a Unix socket, for `forward-auth` and `ext-authz`. Targets that its health checks
     /// find unhealthy are not called, and connections are kept for its `idle-timeout-secs`.
     /// `ext-authz` needs its `protocol "h2"`.

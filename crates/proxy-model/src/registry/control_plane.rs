@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 const MAX_NAME_CHARS: usize = 100;
 
-/// Parses a base URL, whose path is the prefix of every request's path.
+/// Parses a base URL, with a path that is the prefix of every request's path.
 fn url(text: &str) -> Result<String, String> {
     let rest = text
         .strip_prefix("https://")

@@ -36,7 +36,7 @@ pub struct LiveTest {
     expectations: Vec<Setting<Expectation>>,
 }
 
-/// The live tests of a plan, in file order. A test whose request cannot be sent by a client is
+/// The live tests of a plan, in file order. A test with a request that no client can send is
 /// excluded: it fails as an ordinary test.
 #[must_use]
 pub fn live_tests(plan: &Plan) -> Vec<LiveTest> {

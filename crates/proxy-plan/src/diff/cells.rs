@@ -103,7 +103,7 @@ impl<'p> Side<'p> {
         by_path
     }
 
-    /// The parts of a route that its responses depend on; `None` for files, whose folders are
+    /// The parts of a route that its responses depend on; `None` for files, because folders are
     /// compared by deciding on requests.
     pub(super) fn route_key(&self, index: usize) -> Option<RouteKey<'p>> {
         let route = self.plan.routes().get(index)?;

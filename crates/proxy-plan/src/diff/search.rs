@@ -61,7 +61,7 @@ pub(super) struct DiffSearch<'p> {
     /// By the texts of their conditions.
     partitions: HashMap<Vec<String>, Vec<PathCell>>,
     requests: usize,
-    /// IDs of routes whose cells are evaluated even if equal rules compete.
+    /// IDs of routes with cells to evaluate even if equal rules compete.
     pub(super) wanted: Option<HashSet<String>>,
 }
 

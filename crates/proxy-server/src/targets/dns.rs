@@ -29,7 +29,7 @@ pub(crate) struct NameTable {
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
     resolution: Resolution,
-    /// Names whose last look-up failed.
+    /// Names with a failed last look-up.
     failing: HashSet<TargetAddress>,
     /// Gauges of each name, exposed while this value exists.
     gauges: HashMap<TargetAddress, NameGauges>,

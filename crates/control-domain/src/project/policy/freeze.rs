@@ -72,7 +72,7 @@ impl Freezes {
         Some(started.checked_add(length).unwrap_or(Timestamp::MAX))
     }
 
-    /// Returns true if every minute frozen by `others` is frozen by `self`.
+    /// Returns true if every minute frozen by the argument is frozen by `self`.
     pub(super) fn cover(&self, others: &Self) -> bool {
         let has = |freezes: &Self, minute| freezes.0.iter().any(|one| one.contains(minute));
         let mut week = (0..WEEK_MINUTES).map(WeekMinute);

@@ -19,7 +19,7 @@ const fn name(path: &'static str) -> Spec<Text<HeaderName>, Required> {
 }
 
 settings! {
-    /// Origins whose pages may use the route, for browsers. Preflight requests (`OPTIONS` with
+    /// Origins of pages that may use the route, for browsers. Preflight requests (`OPTIONS` with
     /// `Origin` and `Access-Control-Request-Method`) are answered 204 by the proxy itself, so the
     /// route must match `OPTIONS`. Fields `Access-Control-…` of the upstream are replaced.
     CORS: Block, Unset = block("routes.route.policies.cors")

@@ -41,8 +41,8 @@ pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
     risks
 }
 
-/// Returns true if the owner of a setting is in both models; for others, the changed requests are
-/// reported instead.
+/// Returns true if the owner of a setting is in both models; for other owners, the changed requests
+/// are reported instead.
 fn stays(compared: &Compared<'_>, change: &SettingChange) -> bool {
     let is_new_and_open = change.row == agents::FAILURE_MODE.path && becomes(change, "open");
     let both = |has: &dyn Fn(&Model) -> bool| has(compared.before) && has(compared.after);
