@@ -1,4 +1,4 @@
-//! The OpenAPI document as a model: one traversal for the page in the browser and the one in the
+//! The `OpenAPI` document as a model: one traversal for the page in the browser and the one in the
 //! docs.
 
 mod access;

@@ -1,7 +1,7 @@
 //! Enums with variants that have a name in the interface, the database and the documentation.
 
 /// Declares an enum with its names and the list of its variants, which therefore cannot disagree.
-/// The names are used in JSON and in the OpenAPI document.
+/// The names are used in JSON and in the `OpenAPI` document.
 ///
 /// The names are taken as `tt`: a `literal` reaches the derive of the schema in a group that it cannot read,
 /// and the description would have the variants' names.

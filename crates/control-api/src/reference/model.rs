@@ -1,4 +1,4 @@
-//! The OpenAPI document, parsed for both reference pages.
+//! The `OpenAPI` document, parsed for both reference pages.
 
 use serde_json::Value;
 

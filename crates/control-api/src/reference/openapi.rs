@@ -1,4 +1,4 @@
-//! The OpenAPI document: the handlers' annotations, completed with parts common to all.
+//! The `OpenAPI` document: the handlers' annotations, completed with parts common to all.
 
 use crate::reference::constraints;
 use crate::route::{PREFIX, Route};
@@ -227,7 +227,7 @@ fn security_of(access: Access) -> Value {
     }
 }
 
-/// Description of the access rule, for readers of the OpenAPI document.
+/// Description of the access rule, for readers of the `OpenAPI` document.
 fn access_text(access: Access) -> String {
     match access {
         Access::Public => "any client".to_owned(),
