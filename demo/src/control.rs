@@ -23,7 +23,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Starts this program, sets it up by its link, and makes a project and a key.
+    /// Starts this program, sets it up by its link, and creates a project and a key.
     pub(super) fn start(controld: PathBuf) -> Result<Self, TaskError> {
         let folder = tempfile::tempdir().map_err(|source| TaskError::System {
             action: "make a folder",

@@ -20,12 +20,12 @@ const NODE_TIMEOUT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Between two rounds of requests to all nodes.
 const ROUND: Duration = Duration::from_millis(20);
-/// A gate that sees enough within seconds, and leaves room for a machine that is busy.
+/// A gate with enough data within seconds, and tolerance for a busy machine.
 const GATE: &str = r#"{"min_requests":50,"p99_slack_ms":1000,"max_cpu_increase_percent":10000}"#;
 
 /// Nodes of the demo under a steady load; everything ends when this is dropped.
 pub(super) struct Fleet {
-    /// Dropped first: a client must not ask a node that has ended.
+    /// Dropped first: clients must not send requests to a stopped node.
     _client: Client,
     nodes: Vec<Proxyd>,
     upstream: Upstream,
@@ -38,7 +38,7 @@ impl Fleet {
         let nodes = enrol(control, binary)?;
         control.show(&["node", "list"])?;
         let upstream = Upstream::saying("well\n");
-        // The nodes serve nothing yet, so that a gate had nothing to compare.
+        // The nodes have no traffic yet for a gate to compare.
         let flags = [
             "--batch-count",
             "3",
@@ -175,7 +175,7 @@ fn ask(address: SocketAddr) -> Option<String> {
     Some(response.fields.get("x-bundle")?.to_owned())
 }
 
-/// One client of all nodes, until it is dropped.
+/// A client that sends requests to all nodes until it is dropped.
 struct Client {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

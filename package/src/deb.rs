@@ -10,7 +10,7 @@ use std::process::Command;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 
-/// Makes the package in `out`, and returns its file name.
+/// Builds the package in `out`, and returns its file name.
 pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     let folder = tempfile::tempdir().map_err(|source| TaskError::System {
         action: "make a temporary folder",

@@ -69,7 +69,7 @@ pub(crate) struct Build<'a> {
     pub(crate) workspace: &'a Workspace,
     pub(crate) product: &'a Product,
     pub(crate) program: &'a Path,
-    /// Time of all files, in seconds since 1970.
+    /// Modification time of all files, in seconds since 1970.
     pub(crate) epoch: &'a str,
     pub(crate) version: String,
     /// Debian's name of the processor.
@@ -79,7 +79,7 @@ pub(crate) struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    /// Asks the program for its version, its help and its completions.
+    /// Runs the program to get its version, its help and its completions.
     pub(crate) fn new(
         workspace: &'a Workspace,
         product: &'a Product,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use xtask_kit::task_error::TaskError;
 
-/// Makes the bill in `out`, and returns its file name.
+/// Writes the bill in `out`, and returns its file name.
 pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     let metadata = build.workspace.metadata()?;
     let lock = tree::read_text(&build.source("Cargo.lock"))?;

@@ -11,7 +11,7 @@ use xtask_kit::task_error::TaskError;
 /// Documents of the repository in each archive.
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Makes the archive in `out`, and returns its file name.
+/// Builds the archive in `out`, and returns its file name.
 pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     let folder = tempfile::tempdir().map_err(|source| TaskError::System {
         action: "make a temporary folder",

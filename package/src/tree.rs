@@ -67,7 +67,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), TaskError> {
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|source| fault(path, source))
 }
 
-/// Gives all folders below `root`, and `root`, one mode, and returns the files in order.
+/// Sets one mode on all folders below and including `root`, and returns the files in order.
 pub(crate) fn settle(root: &Path) -> Result<Vec<PathBuf>, TaskError> {
     set_mode(root, FOLDER)?;
     let mut files = Vec::new();

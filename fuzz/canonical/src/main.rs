@@ -176,7 +176,8 @@ impl Case {
     }
 }
 
-/// An element that declares, redeclares and uses prefixes; the one that brings `apex` to 0 is marked.
+/// An element that declares, redeclares and uses prefixes; the one that decrements `apex` to 0 is
+/// marked.
 fn element(random: &mut Random, depth: u32, scope: &[&'static str], apex: &mut usize) -> String {
     let mut scope = scope.to_vec();
     let mut parts = Vec::new();
