@@ -52,7 +52,7 @@ pub(crate) async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
-    let (mut request, mut visit) = look(&ui, request);
+    let (mut request, mut visit) = read_visit(&ui, request);
     let before = new_before(&ui, page, &request);
     let entered = enter(&ui, page, &mut request, (&mut visit, before.as_deref())).await;
     let (caller, mut response) = match entered {
@@ -84,7 +84,7 @@ pub(crate) async fn admit(
 }
 
 /// Reads the context of a request.
-fn look(ui: &Ui, request: Request) -> (Request, Visit) {
+fn read_visit(ui: &Ui, request: Request) -> (Request, Visit) {
     let now = ui.app.now();
     let headers = request.headers();
     let id = request.extensions().get::<CorrelationId>();

@@ -45,7 +45,7 @@ fn refuse(proxyd: &Proxyd, config: Config, taken: &Upstream) {
 
 /// Requests `/`, and returns the text of the response.
 #[track_caller]
-fn asked(client: &mut RawClient) -> String {
+fn target_name(client: &mut RawClient) -> String {
     client.ask(get("/", &[])).text()
 }
 
@@ -54,15 +54,15 @@ fn refused_reloads_do_not_lead_requests_to_the_connections_of_another_target() {
     let (old, new, other) = (checking("old"), checking("new"), checking("other"));
     let proxyd = named("old", &old).start();
     let mut client = proxyd.connect();
-    assert_eq!(asked(&mut client), "old");
+    assert_eq!(target_name(&mut client), "old");
 
     for _ in 0..2 {
         refuse(&proxyd, named("other", &other), &old);
-        assert_eq!(asked(&mut client), "old");
+        assert_eq!(target_name(&mut client), "old");
     }
     apply(&proxyd, &named("new", &new));
 
-    assert_eq!(asked(&mut client), "new");
+    assert_eq!(target_name(&mut client), "new");
     assert_eq!(old.requests().len(), 3);
     assert_eq!(other.connections(), 0);
 }
@@ -72,15 +72,15 @@ fn a_refused_reload_leaves_the_connections_of_targets_alone() {
     let (old, new) = (checking("old"), checking("new"));
     let proxyd = named("old", &old).start();
     let mut client = proxyd.connect();
-    assert_eq!(asked(&mut client), "old");
+    assert_eq!(target_name(&mut client), "old");
 
     for _ in 0..5 {
         refuse(&proxyd, named("new", &new), &old);
-        assert_eq!(asked(&mut client), "old");
+        assert_eq!(target_name(&mut client), "old");
     }
     apply(&proxyd, &named("old", &old));
 
-    assert_eq!(asked(&mut client), "old");
+    assert_eq!(target_name(&mut client), "old");
     assert_eq!(old.connections(), 1, "the kept connection is used on");
 }
 
@@ -111,10 +111,10 @@ fn a_response_older_than_three_reloads_does_not_give_its_connection_to_another_t
     assert_eq!(response.text(), "firstlater");
 
     // The first connection of the last target is not made before this.
-    assert_eq!(asked(&mut early), "c");
+    assert_eq!(target_name(&mut early), "c");
     for (name, upstream) in &others {
         apply(&proxyd, &named(name, upstream));
-        assert_eq!(asked(&mut early), *name);
+        assert_eq!(target_name(&mut early), *name);
     }
     assert_eq!(old.requests().len(), 1);
 }
@@ -136,14 +136,14 @@ fn a_retry_under_an_old_plan_does_not_use_the_connections_of_a_new_target() {
     let others = ["a", "b", "c"].map(|name| (name, checking(name)));
     let proxyd = named("old", &old).start();
     let mut early = proxyd.connect();
-    assert_eq!(asked(&mut early), "old");
+    assert_eq!(target_name(&mut early), "old");
     early.send(get("/again", &[]));
     old.wait_for_requests(2);
 
     let mut client = proxyd.connect();
     for (name, upstream) in &others {
         apply(&proxyd, &named(name, upstream));
-        assert_eq!(asked(&mut client), *name);
+        assert_eq!(target_name(&mut client), *name);
     }
     gate.open();
 
@@ -160,7 +160,7 @@ fn a_recovered_target_is_called_again() {
     for _ in 0..4 {
         for (name, upstream) in [("one", &one), ("two", &two)] {
             apply(&proxyd, &named(name, upstream));
-            assert_eq!(asked(&mut client), name);
+            assert_eq!(target_name(&mut client), name);
         }
     }
 }

@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-fn what_it_says(proxyd: &mut Proxyd) -> String {
+fn startup_error(proxyd: &mut Proxyd) -> String {
     assert_eq!(proxyd.wait().code(), Some(1));
     proxyd.stderr().to_the_end().join("\n")
 }
@@ -149,14 +149,14 @@ fn neither_a_living_socket_nor_a_file_is_replaced() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let kdl = place.config(&upstream, "");
     let living = UnixListener::bind(place.path()).unwrap();
-    let said = what_it_says(&mut Launch::new(BINARY, &kdl).spawn());
+    let said = startup_error(&mut Launch::new(BINARY, &kdl).spawn());
     assert!(said.contains("another process listens there"), "{said}");
     assert!(said.contains("proxyd.kdl:1:"), "{said}");
 
     drop(living);
     fs::remove_file(place.path()).unwrap();
     fs::write(place.path(), "mine").unwrap();
-    let said = what_it_says(&mut Launch::new(BINARY, &kdl).spawn());
+    let said = startup_error(&mut Launch::new(BINARY, &kdl).spawn());
     assert!(
         said.contains("a file stands there that is no socket"),
         "{said}"
@@ -301,7 +301,7 @@ fn a_socket_of_another_user_is_reported() {
     let launch = Launch::new(installed.path(), &place.config(&Upstream::saying(""), ""));
     fs::set_permissions(launch.folder(), fs::Permissions::from_mode(0o755)).unwrap();
 
-    let said = what_it_says(&mut launch.spawn());
+    let said = startup_error(&mut launch.spawn());
 
     assert!(said.contains("another user's"), "{said}");
     drop(living);

@@ -92,15 +92,15 @@ pub(crate) async fn find(
     list.extend(
         rollouts
             .iter()
-            .map(|found| of_rollout(&found.value, &bundles)),
+            .map(|found| rollout_attention(&found.value, &bundles)),
     );
-    list.extend(of_nodes(project, standings));
+    list.extend(nodes_attention(project, standings));
     list.extend(
         drifts
             .iter()
-            .map(|found| of_drift(&found.value, &nodes, now)),
+            .map(|found| drift_attention(&found.value, &nodes, now)),
     );
-    list.extend(of_certificates(&certificates, now));
+    list.extend(certificates_attention(&certificates, now));
     list.sort_by_key(|one| match one.tone {
         Tone::Bad => 0,
         Tone::Warn => 1,
@@ -109,7 +109,7 @@ pub(crate) async fn find(
     Ok(list)
 }
 
-fn of_rollout(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> Attention {
+fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> Attention {
     let status = words::status(rollout);
     let name = names
         .get(&rollout.bundle)
@@ -159,7 +159,7 @@ fn why(rollout: &Rollout) -> String {
     reason.map_or_else(String::new, sentence)
 }
 
-fn of_nodes(project: ProjectId, standings: &Standings) -> Vec<Attention> {
+fn nodes_attention(project: ProjectId, standings: &Standings) -> Vec<Attention> {
     let one = |standing: NodeStanding, tone, sign, rest: [&str; 2], detail: &str| {
         let nodes = standings.nodes(standing);
         let href = format!("/projects/{project}/nodes?standing={standing}");
@@ -189,7 +189,7 @@ fn of_nodes(project: ProjectId, standings: &Standings) -> Vec<Attention> {
     refused.into_iter().chain(silent).collect()
 }
 
-fn of_drift(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timestamp) -> Attention {
+fn drift_attention(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timestamp) -> Attention {
     let name = names.get(&drift.node).map_or("A node", String::as_str);
     let project = drift.tenant.project.map(|id| id.to_string());
     let href = format!("/projects/{}/drift", project.unwrap_or_default());
@@ -203,17 +203,17 @@ fn of_drift(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timestamp) -> 
     }
 }
 
-fn of_certificates(found: &[Versioned<Certificate>], now: Timestamp) -> Vec<Attention> {
+fn certificates_attention(found: &[Versioned<Certificate>], now: Timestamp) -> Vec<Attention> {
     let certificates = found.iter().map(|found| &found.value);
     let ending = certificates.filter(|one| one.facts.not_after < now + CERTIFICATE_NOTICE);
     let limit = usize::try_from(MAX_LISTED).unwrap_or(usize::MAX);
     ending
         .take(limit)
-        .map(|one| of_certificate(one, now))
+        .map(|one| certificate_attention(one, now))
         .collect()
 }
 
-fn of_certificate(certificate: &Certificate, now: Timestamp) -> Attention {
+fn certificate_attention(certificate: &Certificate, now: Timestamp) -> Attention {
     let end = certificate.facts.not_after;
     let left = end.as_second() - now.as_second();
     let has_ended = left <= 0;

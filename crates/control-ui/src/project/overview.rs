@@ -139,15 +139,19 @@ async fn lately(ui: &Ui, caller: &Caller, id: ProjectId) -> Result<Vec<Event>, F
     let names = app.bundle_names(call, id, &wanted).await?;
     let mut events: Vec<(Timestamp, Event)> = Vec::new();
     for Versioned { value, .. } in &rollouts {
-        events.extend(of_rollout(value, id, &names, now));
+        events.extend(rollout_event(value, id, &names, now));
     }
-    events.extend(bundles.iter().map(|found| of_bundle(&found.value, id, now)));
+    events.extend(
+        bundles
+            .iter()
+            .map(|found| bundle_event(&found.value, id, now)),
+    );
     events.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let events = events.into_iter().map(|(_, event)| event);
     Ok(events.take(MAX_LATELY).collect())
 }
 
-fn of_rollout(
+fn rollout_event(
     rollout: &Rollout,
     project: ProjectId,
     names: &BTreeMap<BundleId, String>,
@@ -183,7 +187,7 @@ fn of_rollout(
     events
 }
 
-fn of_bundle(bundle: &Bundle, project: ProjectId, now: Timestamp) -> (Timestamp, Event) {
+fn bundle_event(bundle: &Bundle, project: ProjectId, now: Timestamp) -> (Timestamp, Event) {
     let (sign, after) = match bundle.state {
         BundleState::Rejected => ("bad", "was rejected by the check"),
         BundleState::Revoked => ("bundle", "was made, and is revoked by now"),

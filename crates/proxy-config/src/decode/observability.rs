@@ -34,7 +34,7 @@ fn access_log<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> AccessLog {
     let path = b.setting(d, &spec::ACCESS_PATH);
     AccessLog {
         enabled: b.setting(d, &spec::ACCESS_ENABLED),
-        path: beside_its_file(d, path),
+        path: resolve_log_path(d, path),
         format: b.setting(d, &spec::ACCESS_FORMAT),
         buffer_lines: b.setting(d, &spec::ACCESS_BUFFER),
     }
@@ -44,7 +44,7 @@ fn error_log<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ErrorLog {
     let path = b.setting(d, &spec::ERROR_PATH);
     ErrorLog {
         level: b.setting(d, &spec::ERROR_LEVEL),
-        path: beside_its_file(d, path),
+        path: resolve_log_path(d, path),
     }
 }
 
@@ -63,7 +63,7 @@ fn recording<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Recording> {
 
 /// A log file's path, resolved against the folder of the file that names it. The log file need not
 /// exist; its folder must.
-fn beside_its_file(d: &mut Decoder<'_, '_>, log: Setting<LogTarget>) -> Setting<LogTarget> {
+fn resolve_log_path(d: &mut Decoder<'_, '_>, log: Setting<LogTarget>) -> Setting<LogTarget> {
     let (LogTarget::File(path), Some(place)) = (&log.value, log.place()) else {
         return log;
     };

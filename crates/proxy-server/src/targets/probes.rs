@@ -98,7 +98,7 @@ fn settings(
         Some((Arc::clone(tls), names.get(target.position)?.clone()))
     });
     ProbeSettings {
-        check: asked(kind),
+        check: probe_check(kind),
         timing: CheckTiming {
             interval: **interval,
             timeout: **timeout,
@@ -113,7 +113,7 @@ fn settings(
     }
 }
 
-fn asked(kind: &HealthCheckKind) -> Check {
+fn probe_check(kind: &HealthCheckKind) -> Check {
     match kind {
         HealthCheckKind::Tcp => Check::Tcp,
         HealthCheckKind::Http {

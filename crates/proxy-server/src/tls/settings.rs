@@ -42,7 +42,7 @@ pub(super) fn listener_settings(
             .then(|| challenges.clone()),
         min_version: version(min_version.value),
         max_version: version(max_version.value),
-        client_auth: asked(client_auth.as_ref()),
+        client_auth: client_auth_mode(client_auth.as_ref()),
         // The protocol of relayed bytes is unknown.
         alpn: if offered.is_empty() && !protocol.is_relayed() {
             vec![Alpn::H2, Alpn::Http1]
@@ -139,7 +139,7 @@ fn obtained(acme: &Acme) -> CertificateSource {
     }
 }
 
-fn asked(client_auth: Option<&ClientAuth>) -> proxy_tls::ClientAuth {
+fn client_auth_mode(client_auth: Option<&ClientAuth>) -> proxy_tls::ClientAuth {
     let Some(ClientAuth { ca_file, mode }) = client_auth else {
         return proxy_tls::ClientAuth::None;
     };
