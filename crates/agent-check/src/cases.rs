@@ -1,4 +1,4 @@
-//! The cases, and the run of all of them.
+//! The cases, and the function that runs all of them.
 
 mod connections;
 mod events;

@@ -4,7 +4,7 @@ use agent_protocol::Header;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The agent, and how it is asked.
+/// The agent, with the parameters of the check.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The agent's socket.

@@ -30,7 +30,7 @@ pub enum Decision {
 /// Continue with the request, with optional edits of headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
-    /// Changes of the request's headers, as it is forwarded.
+    /// Edits of the request's headers before it is forwarded.
     pub request_headers: Vec<HeaderEdit>,
     /// Changes of the response's headers, as the client gets them.
     pub response_headers: Vec<HeaderEdit>,
@@ -65,7 +65,7 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The status of a redirect that names none.
+    /// The status of a redirect without one.
     pub const DEFAULT_STATUS: u16 = 302;
 }
 

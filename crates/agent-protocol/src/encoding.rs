@@ -84,7 +84,7 @@ impl Encoding {
         deserializer
     }
 
-    /// Reads one object, and nothing after it. The error is the cause in words.
+    /// Parses one object, without trailing data. The error is a description of the cause.
     pub(crate) fn read<'de, T: Deserialize<'de>>(self, payload: &'de [u8]) -> Result<T, String> {
         match self {
             Self::Json => {
@@ -101,7 +101,7 @@ fn read_message_pack<'de, T: Deserialize<'de>>(payload: &'de [u8]) -> Result<T, 
     let mut deserializer = Encoding::message_pack(payload);
     let read: Result<Object<T>, _> = Object::deserialize(&mut deserializer);
     let object = read.map_err(|error| error.to_string())?;
-    // A marker can be read of any byte, so that only the end of the payload has none.
+    // A marker can be parsed from any byte, so only the end of the payload has none.
     match IgnoredAny::deserialize(&mut deserializer) {
         Err(MessagePackError::InvalidMarkerRead(_)) => Ok(object.0),
         _ => Err("bytes after the object".to_owned()),

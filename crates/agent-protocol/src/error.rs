@@ -9,7 +9,7 @@ use thiserror::Error;
 pub enum DecodeErrorKind {
     /// The frame itself: its length or its type.
     Frame(FrameError),
-    /// A frame of a type that the other side sends, or that does not belong here.
+    /// A frame of a type that only the other side sends, or at the wrong time.
     UnexpectedType,
     /// The payload is not one object of the agreed encoding with the fields of its type.
     Payload,
@@ -41,12 +41,12 @@ impl From<FrameError> for DecodeError {
 /// Error of a message that could not be encoded. The buffer is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EncodeError {
-    /// The frame would be longer than the other side accepts.
+    /// The frame would exceed the other side's limit.
     #[error("a frame of {length} bytes is longer than {limit}")]
     TooLong {
         /// Length of the frame.
         length: usize,
-        /// Maximum of the other side.
+        /// The other side's limit.
         limit: usize,
     },
     /// A value that the encoding cannot express.

@@ -9,7 +9,7 @@ use crate::text::Text;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The kinds of events, in the order in which a request meets them.
+/// The kinds of events, in the order of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {

@@ -104,7 +104,7 @@ pub enum BodyMode {
     None,
     /// Whole, in one event, before any of it is forwarded.
     Buffered,
-    /// In pieces as they arrive; each is forwarded when its event was allowed.
+    /// In pieces as they arrive; each is forwarded once its event was allowed.
     Chunks,
 }
 

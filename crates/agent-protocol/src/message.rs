@@ -56,8 +56,8 @@ pub struct Drain {
     pub id: RequestId,
 }
 
-/// A failure, in words for a log. With the id of a request it takes the place of the decision; with
-/// id 0 it is the last frame of the connection.
+/// A failure, described for a log. With the ID of a request it replaces the decision; with ID 0 it
+/// is the last frame of the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorMessage<'a> {
     /// The request, or [`RequestId::CONNECTION`].
@@ -72,7 +72,7 @@ pub struct ErrorMessage<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The other side broke the protocol.
+    /// The other side violated the protocol.
     Protocol,
     /// No version that was offered is known.
     UnsupportedVersion,
@@ -84,11 +84,11 @@ pub enum ErrorCode {
 }
 
 impl ProxyMessage<'_> {
-    /// Appends the frame to `out`. A handshake is JSON for every encoding. `limit` is the greatest
-    /// length that the other side accepts.
+    /// Appends the frame to `out`. A handshake is JSON for every encoding. `limit` is the maximum
+    /// length accepted by the other side.
     ///
     /// # Errors
-    /// The frame is too long; nothing was appended.
+    /// The frame is too long; the buffer is unchanged.
     pub fn encode(
         &self,
         encoding: Encoding,
@@ -145,11 +145,11 @@ impl ProxyMessage<'static> {
 }
 
 impl AgentMessage<'_> {
-    /// Appends the frame to `out`. A handshake is JSON for every encoding. `limit` is the greatest
-    /// length that the other side accepts.
+    /// Appends the frame to `out`. A handshake is JSON for every encoding. `limit` is the maximum
+    /// length accepted by the other side.
     ///
     /// # Errors
-    /// The frame is too long; nothing was appended.
+    /// The frame is too long; the buffer is unchanged.
     pub fn encode(
         &self,
         encoding: Encoding,
@@ -187,7 +187,7 @@ impl AgentMessage<'static> {
     }
 }
 
-/// The message that `read` makes of a frame's payload; `None` is a type of the other side.
+/// The message parsed by `read` from a frame's payload; `None` for a type of the other side.
 fn decode<M>(
     frame: Frame<'_>,
     encoding: Encoding,

@@ -21,7 +21,7 @@ pub type MetadataByAgent = BTreeMap<String, Metadata>;
 pub struct Metadata(BTreeMap<String, String>);
 
 impl Metadata {
-    /// Adds or replaces an entry; `false` if a bound forbids it, and then nothing has changed.
+    /// Adds or replaces an entry; `false`, without a change, if a bound forbids it.
     pub fn insert(&mut self, key: &str, value: &str) -> bool {
         let has_room = self.0.len() < MAX_METADATA_ENTRIES || self.0.contains_key(key);
         let fits = has_room && is_key(key) && value.len() <= MAX_METADATA_VALUE_BYTES;

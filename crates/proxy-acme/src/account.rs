@@ -10,7 +10,7 @@ use instant_acme::{Account, AccountBuilder, AccountCredentials, ExternalAccountK
 use tokio::task::spawn_blocking;
 use zeroize::Zeroizing;
 
-/// Opens the stored account, or makes one and stores it.
+/// Opens the stored account, or creates and stores one.
 pub(crate) async fn open(
     settings: &AcmeSettings,
     storage: &Storage,

@@ -19,7 +19,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// The time that the authority's last error asked to wait, in seconds; 0 for none.
+/// The wait requested by the authority's last error, in seconds; 0 for none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RetryAfter(Arc<AtomicU64>);
 
@@ -31,7 +31,7 @@ pub(crate) struct AuthorityClient {
 }
 
 impl RetryAfter {
-    /// The time, and none from now on.
+    /// Returns and resets the time.
     pub(crate) fn take(&self) -> Option<Duration> {
         let seconds = self.0.swap(0, Ordering::Relaxed);
         (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -39,7 +39,7 @@ impl RetryAfter {
 }
 
 impl AuthorityClient {
-    /// A client that trusts the roots of `settings`. Blocks.
+    /// A client that trusts the root certificates of `settings`. Blocks.
     pub(crate) fn new(settings: &AcmeSettings, retry_after: RetryAfter) -> Result<Self, AcmeError> {
         let tls = ClientTlsSettings {
             sni: None,

@@ -21,7 +21,7 @@ pub(crate) struct StoredCertificate {
     pub(crate) validity: Validity,
     /// Its DNS names, in lower case.
     names: Vec<String>,
-    /// `None` for a kind that is not configured here.
+    /// `None` for a type that is not supported here.
     key_type: Option<AcmeKeyType>,
     /// Key identifier of its issuer, and its serial number, as in renewal information. [RFC 9773 §4.1]
     renewal_id: Option<(Vec<u8>, Vec<u8>)>,

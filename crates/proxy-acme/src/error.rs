@@ -75,7 +75,7 @@ pub enum AcmeError {
 /// A refusal by the authority.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The host that it is about; `None` for the whole order or account.
+    /// The host at fault; `None` for the whole order or account.
     pub host: Option<String>,
     /// The problem's type, without the prefix of ACME. [RFC 8555 §6.7]
     pub kind: String,

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 /// Longest sleep: the time of day may jump, and another process may store a certificate.
 const MAX_SLEEP: Duration = Duration::from_mins(10);
-/// Delay before the lock is tried again.
+/// Delay between two attempts to lock.
 const LOCK_RETRY: Duration = Duration::from_secs(2);
 /// Interval between requests for renewal information, if the authority specifies none.
 const WINDOW_INTERVAL: Duration = Duration::from_hours(6);
@@ -43,7 +43,7 @@ pub enum Event<'a> {
     },
     /// An attempt begins.
     Ordering,
-    /// An attempt failed; a stored certificate stays.
+    /// An attempt failed; a stored certificate is kept.
     Failed {
         /// The settings of the attempt.
         settings: &'a AcmeSettings,
@@ -69,13 +69,14 @@ struct Keeper<O> {
     retry_at: Option<SystemTime>,
     /// The certificate that was reported last.
     known: Option<StoredCertificate>,
-    /// The authority's window for that certificate, and when to ask again.
+    /// The authority's window for that certificate, and the time of the next request for it.
     window: Option<Window>,
     ask_window_at: Option<SystemTime>,
 }
 
-/// Keeps the certificate of `settings` stored and valid until their channel closes. Other settings take
-/// effect at once, also while it waits after a failure. `observe` is called for each event.
+/// Keeps the certificate of `settings` stored and valid until their channel closes. Changed
+/// settings take effect at once, also during the delay after a failure. `observe` is called for
+/// each event.
 pub async fn keep(
     mut settings: watch::Receiver<AcmeSettings>,
     responder: Arc<dyn Responder>,
@@ -168,8 +169,8 @@ impl<O: FnMut(Event<'_>) + Send> Keeper<O> {
         self.retry_at.map_or(renewal, |retry| retry.max(renewal))
     }
 
-    /// Fetches the authority's renewal window of the stored certificate, if due. A failure changes
-    /// nothing.
+    /// Fetches the authority's renewal window of the stored certificate, if due. A failure is
+    /// ignored.
     async fn ask_window(&mut self, settings: &AcmeSettings, storage: &Storage) {
         let now = (self.now)();
         if self.ask_window_at.is_some_and(|at| now < at) {
@@ -192,7 +193,7 @@ impl<O: FnMut(Event<'_>) + Send> Keeper<O> {
         self.ask_window_at = now.checked_add(interval);
     }
 
-    /// Obtains and stores a certificate, unless another process does: then `None`. The lock is returned, so
+    /// Obtains and stores a certificate; `None` if another process does. The lock is returned, so
     /// that it is held until the certificate is stored.
     async fn try_renew(
         &mut self,

@@ -88,7 +88,7 @@ async fn place(
     Ok(account.new_order(&NewOrder::new(hosts)).await?)
 }
 
-/// Answers the challenge of each host that the authority does not trust yet.
+/// Answers the challenge of each host that the authority has not validated yet.
 async fn answer_all(
     order: &mut Order,
     settings: &AcmeSettings,
@@ -180,7 +180,7 @@ impl Drop for Answers {
                     name,
                     value,
                 } => {
-                    // A record that stays is harmless: its value is used once.
+                    // A remaining record is harmless: its value is used once.
                     let change = RecordChange::Cleanup;
                     drop(tokio::task::spawn_blocking(move || {
                         dns_command::run(&command, change, &name, &value)

@@ -7,10 +7,10 @@ const FIRST_RETRY: Duration = Duration::from_mins(1);
 const RETRY_FACTOR: u32 = 4;
 /// Maximum delay between two attempts, unless the authority requests a longer one.
 const MAX_RETRY: Duration = Duration::from_hours(6);
-/// Longest delay that the authority can ask for.
+/// Maximum delay that the authority can request.
 const MAX_ASKED: Duration = Duration::from_hours(7 * 24);
-/// Shortest interval between two certificates, for lifetimes of at least three times as long: a clock that is ahead, or
-/// a window in the past, orders no certificate after the other.
+/// Minimum interval between two certificates, for lifetimes of at least three times as long: it
+/// bounds the orders caused by a fast clock or a window in the past.
 const MIN_ORDER_INTERVAL: Duration = Duration::from_hours(24);
 /// A window of the authority moves no renewal beyond this part of the lifetime before the end: 1/10.
 const LAST_PART: u32 = 10;
@@ -31,8 +31,9 @@ pub(crate) struct Window {
     pub(crate) end: SystemTime,
 }
 
-/// The time at which a certificate is renewed: in the window of the authority, else at two thirds of its
-/// life or a little earlier. `spread`, from 0 to 1, differs between certificates and stays the same for one.
+/// The time at which a certificate is renewed: in the window of the authority, else at two thirds
+/// of its life or a little earlier. `spread`, from 0 to 1, differs between certificates and is
+/// constant for each.
 pub(crate) fn renewal_time(validity: Validity, window: Option<Window>, spread: f64) -> SystemTime {
     let Validity {
         not_before,
@@ -55,7 +56,8 @@ pub(crate) fn earliest_order(validity: Validity, now: SystemTime) -> SystemTime 
     now + (lifetime.unwrap_or_default() / 3).min(MIN_ORDER_INTERVAL)
 }
 
-/// The delay before the next attempt after `failures` in a row, at least one. `asked` is the authority's.
+/// The delay before the next attempt after `failures` in a row, at least one. `asked` is the delay
+/// requested by the authority.
 pub(crate) fn retry_delay(failures: u32, asked: Option<Duration>) -> Duration {
     let factor = RETRY_FACTOR.saturating_pow(failures.saturating_sub(1));
     let delay = FIRST_RETRY.saturating_mul(factor).min(MAX_RETRY);

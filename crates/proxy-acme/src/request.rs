@@ -16,7 +16,7 @@ pub(crate) struct SigningRequest {
     pub(crate) der: Vec<u8>,
 }
 
-/// Makes a key and a signing request for `hosts`. Blocks: RSA takes up to a second.
+/// Generates a key and a signing request for `hosts`. Blocks: RSA takes up to a second.
 pub(crate) fn signing_request(
     hosts: &[String],
     key_type: AcmeKeyType,

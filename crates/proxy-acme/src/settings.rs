@@ -13,7 +13,7 @@ pub struct AcmeSettings {
     pub directory: String,
     /// Root certificates for the authority's own server, PEM; `None` for the system's.
     pub directory_ca_file: Option<PathBuf>,
-    /// Address for the authority's notices.
+    /// E-mail address for the authority's notices.
     pub email: String,
     /// Proof of control over the hosts.
     pub challenge: Challenge,

@@ -31,7 +31,7 @@ pub(crate) struct StorageLock {
 }
 
 impl Storage {
-    /// The files of these settings; nothing is read or made.
+    /// The paths of these settings' files, without accessing them.
     pub fn new(settings: &AcmeSettings) -> Self {
         let (hosts, directory) = (&settings.hosts, &settings.directory);
         let storage = &settings.storage;
@@ -122,7 +122,8 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, AcmeError> {
     }
 }
 
-/// Replaces a file at once: a reader, and the disk after a crash, has the old or the new contents.
+/// Replaces a file atomically: a reader, and the disk after a crash, has the old or the new
+/// contents.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), AcmeError> {
     let fault = failed(path);
     let temporary = path.with_extension("new");

@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// require the token.
 const PUBLIC_PATHS: [&str; 2] = ["/health", "/ready"];
 
-/// The page for browsers, which send a token as the password of Basic authentication. They add it to the requests
-/// of any other page too, so no path that changes state takes it.
+/// The page for browsers, which send a token as the password of Basic authentication. They add it
+/// to requests of any other page too, so no path that changes state accepts it.
 const PAGE_PATH: &str = "/";
 
 /// Authorization at one listening socket.

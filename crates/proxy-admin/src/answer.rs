@@ -41,7 +41,7 @@ pub(crate) fn json_bytes(document: Bytes) -> Response {
     ([(CONTENT_TYPE, JSON_CONTENT_TYPE)], document).into_response()
 }
 
-/// Adds the fields of all responses to `response`, and the body if it is a problem.
+/// Adds the fields common to all responses to `response`, and the body if it is a problem.
 pub(crate) fn finish(response: Response, method: &Method, id: &HeaderValue) -> Response {
     let (mut parts, mut body) = response.into_parts();
     if let Some(Refused(problem)) = parts.extensions.remove::<Refused>() {
@@ -61,7 +61,7 @@ pub(crate) fn finish(response: Response, method: &Method, id: &HeaderValue) -> R
     Response::from_parts(parts, body)
 }
 
-/// The error response to `problem`, without the fields of all responses.
+/// The error response to `problem`, without the fields common to all responses.
 pub(crate) fn local_reply(problem: &Problem, id: &HeaderValue) -> LocalReply {
     let mut reply = LocalReply::new(problem, ResponseForm::Json, id);
     if problem.error_type() == ErrorType::AuthenticationFailed {
@@ -70,7 +70,8 @@ pub(crate) fn local_reply(problem: &Problem, id: &HeaderValue) -> LocalReply {
     reply
 }
 
-/// Lets a browser ask for the token, if the response refuses one.
+/// Adds the challenge that makes a browser show its dialog for the token, if the response refuses
+/// one.
 pub(crate) fn ask_browser(mut response: Response) -> Response {
     if response.status() == StatusCode::UNAUTHORIZED {
         response.headers_mut().append(WWW_AUTHENTICATE, BASIC);

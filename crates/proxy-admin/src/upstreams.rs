@@ -73,7 +73,7 @@ fn upstream(
     })
 }
 
-/// Overrides by the admin interface, until the next reload; null if there are none.
+/// Overrides by the admin interface, until the next reload; null without any.
 fn overridden(target: &TargetPlan) -> Value {
     let weight = target.state.overridden_weight();
     let draining = target.state.causes().contains(HealthCause::Draining);

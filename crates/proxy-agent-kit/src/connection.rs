@@ -152,7 +152,8 @@ impl Wire {
         Ok(())
     }
 
-    /// The next message; `None` when the proxy has closed. Cancel safe: bytes that were read stay.
+    /// The next message; `None` after the proxy has closed. Cancel safe: bytes already read are
+    /// kept.
     async fn next(&mut self) -> Result<Option<ProxyMessage<'static>>, ConnectionError> {
         loop {
             let found = read_frame(&self.input, self.max_input).map_err(DecodeError::from)?;
@@ -200,7 +201,7 @@ impl Wire {
     }
 }
 
-/// The status alone of a denial; `None` if `decision` allows.
+/// The denial reduced to its status; `None` if `decision` allows.
 fn bare_denial(decision: &Decision) -> Option<Decision> {
     let status = match decision {
         Decision::Allow(_) => return None,

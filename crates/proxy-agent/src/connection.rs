@@ -445,8 +445,8 @@ impl Connection {
         }
     }
 
-    /// Passes an answer on. Answers to calls that were given up are skipped; those to events that were
-    /// never sent, and second ones, are the end of the connection.
+    /// Forwards an answer to its call. Answers to abandoned calls are skipped; answers without an
+    /// event, and second ones, close the connection.
     fn answer(
         &self,
         (id, seq): (RequestId, Option<u32>),

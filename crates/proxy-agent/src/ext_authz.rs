@@ -1,4 +1,4 @@
-//! Agents that are asked by gRPC: `envoy.service.auth.v3.Authorization/Check`.
+//! Agents called by gRPC: `envoy.service.auth.v3.Authorization/Check`.
 
 mod messages;
 mod prefix;
@@ -47,8 +47,8 @@ struct GrpcConnection {
     method: Uri,
 }
 
-/// A call without an answer. Dropped because its time was over, it leaves the connection, which may be
-/// dead, to the calls that are on it.
+/// A call without an answer. If it is dropped after its timeout, it returns the connection, which
+/// may be dead, to its other calls.
 struct PendingCall<'c> {
     client: &'c ExtAuthzClient,
     context: &'c CallContext,
@@ -84,8 +84,8 @@ impl ExtAuthzClient {
         }
     }
 
-    /// Asks about the head of a request. One that was sent on a connection which ends under it is sent
-    /// again once, on another.
+    /// Requests a decision on the head of a request. A request whose connection ends is sent again
+    /// once, on another one.
     pub(crate) async fn decide(
         &self,
         head: &RequestHeaders<'_>,

@@ -1,4 +1,4 @@
-//! Agents that are asked by a request over HTTP/1.1, as by nginx's `auth_request` and Traefik's
+//! Agents called by a request over HTTP/1.1, like nginx's `auth_request` and Traefik's
 //! `forwardAuth`.
 
 use crate::early_denial::EarlyDenial;
@@ -75,8 +75,8 @@ impl ForwardAuthClient {
         }
     }
 
-    /// Asks about the head of a request, at the time `now`. A request on an idle connection that ends under
-    /// it is sent again, on a new one.
+    /// Requests a decision on the head of a request, at the time `now`. A request on an idle
+    /// connection that ends is sent again, on a new one.
     pub(crate) async fn decide(
         &self,
         head: &RequestHeaders<'_>,
@@ -177,8 +177,8 @@ impl ForwardAuthClient {
         }
     }
 
-    /// The request that asks: a GET with the client's fields, and its method, URL and address in fields
-    /// of their own.
+    /// The authorization request: a GET with the client's fields, and its method, URL and address
+    /// in separate fields.
     fn request(&self, head: &RequestHeaders<'_>) -> Request<Empty<Bytes>> {
         let mut request = Request::new(Empty::new());
         *request.method_mut() = Method::GET;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 
-/// The status of a denial that names none a client could get.
+/// The status of a denial without one valid for clients.
 const FORBIDDEN: u16 = 403;
 
 /// An answer that is to be the client's.

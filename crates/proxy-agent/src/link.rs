@@ -36,7 +36,7 @@ pub(crate) enum AgentStream {
     Target(UpstreamStream),
 }
 
-/// Connects to the agent. `turn` is the number of the attempt: targets are tried in turn.
+/// Connects to the agent. `turn` is the number of the attempt: targets are tried in rotation.
 pub(crate) async fn connect(
     endpoint: &AgentEndpoint,
     upstream: Option<AgentUpstream<'_>>,
@@ -74,8 +74,8 @@ impl AgentUpstream<'_> {
         idle < self.upstream.idle_for && targets.any(|one| one.id == target)
     }
 
-    /// Connects to the first ready target that accepts, from the one at `turn`; to all targets in their
-    /// order if none is ready.
+    /// Connects to the first ready target that accepts, starting with the one at `turn`; to all
+    /// targets in order if none is ready.
     async fn connect(&self, turn: usize) -> Result<AgentLink, CallError> {
         let mut candidates: Vec<_> = self.upstream.ready_targets().collect();
         if candidates.is_empty() {

@@ -45,8 +45,8 @@ impl NativeClient {
         }
     }
 
-    /// Asks about the head of a request, at the time `now` since the worker's start. `head` has the id
-    /// and the number of events replaced.
+    /// Requests a decision on the head of a request, at the time `now` since the worker's start.
+    /// `head` has the id and the number of events replaced.
     ///
     /// A request on a connection that ends before it is answered is sent again once, on another
     /// connection: an agent may restart at any time. The same applies to one that waited for a
@@ -140,9 +140,9 @@ impl Drop for NativeClient {
     }
 }
 
-/// Returns true if a further connection takes requests with bodies; `None` if there may be no
-/// further one for a request that `shows_body` or not. The first connection takes all requests, the
-/// second none with bodies if it is opened for one without.
+/// Returns true if the next connection is for requests with bodies; `None` if no further one is
+/// permitted for a request with this `shows_body`. The first connection is for all requests, the
+/// second one excludes bodies if it is opened for a request without one.
 fn next_takes_bodies(connections: &[Rc<Connection>], shows_body: bool) -> Option<bool> {
     let with_bodies = connections.iter().filter(|one| one.takes_bodies).count();
     let is_reserved = with_bodies < connections.len();

@@ -32,7 +32,7 @@ pub enum AgentOutcome {
     ServerError,
     /// The request's own timeout expired.
     RequestTimeout,
-    /// The body is larger than it may see.
+    /// The body exceeds the agent's inspection limit.
     Oversize,
     /// The body grows too much when it is decompressed.
     Decompression,
@@ -58,11 +58,11 @@ enum OutcomeKind {
     Decision,
     /// The agent has failed.
     Failure,
-    /// The agent was not asked.
+    /// The agent was not called.
     NotAsked,
     /// The request is refused for a reason of its own.
     Refusal,
-    /// The message is refused for its body: 502 in place of the reason's status if it is a response.
+    /// The message is refused for its body: 502 instead of the reason's status if it is a response.
     BodyRefusal,
 }
 

@@ -1,13 +1,13 @@
-//! Credentials that were right, remembered for a minute.
+//! A cache of verified credentials, for a minute.
 
 use crate::basic::BasicCredentials;
 use aws_lc_rs::hmac;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Time for which right credentials are remembered.
+/// Lifetime of cached credentials.
 const LIFETIME: Duration = Duration::from_mins(1);
-/// Credentials that are remembered at most.
+/// Maximum number of cached credentials.
 const CAPACITY: usize = 1_024;
 
 /// Length of a client's key.
@@ -42,7 +42,7 @@ impl CredentialCache {
         client: [u8; CLIENT_BYTES],
         credentials: &BasicCredentials,
     ) -> CredentialDigest {
-        // A client has a fixed length and a user no colon, so that nothing else has the same text.
+        // A client has a fixed length and a user no colon, so the text is unambiguous.
         let mut context = hmac::Context::with_key(&self.key);
         context.update(&client);
         context.update(credentials.user().as_bytes());
@@ -62,7 +62,7 @@ impl CredentialCache {
         self.entries.get(digest).is_some_and(|end| now < *end)
     }
 
-    /// Remembers right credentials from `now` on. The oldest ones make room.
+    /// Caches verified credentials at `now`. The oldest entries are evicted.
     pub fn insert(&mut self, digest: CredentialDigest, now: Duration) {
         if CAPACITY <= self.entries.len() {
             self.entries.retain(|_, end| now < *end);

@@ -52,7 +52,7 @@ pub enum PasswordHashError {
 }
 
 impl PasswordHash {
-    /// The hash as it is written.
+    /// The hash as written.
     pub(crate) fn text(&self) -> &str {
         match &self.0 {
             Scheme::Bcrypt(text) | Scheme::Argon2(text) => text,

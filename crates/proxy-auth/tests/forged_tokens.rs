@@ -79,7 +79,7 @@ impl Issuer {
         signature
     }
 
-    /// A token with this header and these claims, signed by the key called `kid`.
+    /// A token with this header and these claims, signed by the key `kid`.
     fn token(&self, kid: &str, header: &Value, claims: &Value) -> String {
         let message = message(header, claims);
         let signature = self.sign(kid, message.as_bytes());

@@ -41,7 +41,7 @@ pub enum Timer {
 }
 
 impl Timer {
-    /// The operation in words, for clients and operators.
+    /// Description of the operation, for clients and operators.
     #[must_use]
     pub const fn operation(self) -> &'static str {
         match self {
@@ -63,8 +63,7 @@ impl Timer {
     }
 }
 
-/// The one timer that a connection or a stream runs at a time, and the end of the whole exchange,
-/// which no other timer replaces.
+/// The current timer of a connection or a stream, and the separate end of the whole exchange.
 pub struct Deadline {
     state: Cell<State>,
     /// [`Timer::Total`], if the exchange has one.

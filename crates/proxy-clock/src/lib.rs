@@ -3,7 +3,7 @@
 //! A runtime timer for each request costs about 5 % of a small request. Here a worker moves one
 //! clock every [`TICK`], checks every registered [`Deadline`] and wakes the expired ones. Setting a
 //! deadline is one store; this crate does not allocate on the request path, reads no clock and
-//! shares nothing between threads. State that threads share takes its time from a [`ProcessClock`].
+//! shares nothing between threads. Shared state uses the time of a [`ProcessClock`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod clock;

@@ -20,8 +20,8 @@ pub struct MinDataRate {
 }
 
 impl MinDataRate {
-    /// Bytes that must move in each interval: fewer than any usable link carries, and enough to
-    /// make it expensive to hold thousands of requests open.
+    /// Minimum number of bytes in each interval: fewer than any usable link transfers, and enough
+    /// to make thousands of slow requests expensive.
     pub const MIN_BYTES: usize = 1024;
 
     /// Records that the proxy waits for the peer. Returns the rest of an interval of `time`.

@@ -83,8 +83,8 @@ const MAX_CODINGS: usize = 3;
 const MAX_ZSTD_WINDOW_BITS: u32 = 23;
 
 impl Decoder {
-    /// A decoder for a body with these header fields; `None` if the body is not compressed. Of several
-    /// codings the last one is undone first. [RFC 9110 §8.4]
+    /// A decoder for a body with these header fields; `None` if the body is not compressed. Several
+    /// codings are decoded in reverse order. [RFC 9110 §8.4]
     ///
     /// # Errors
     /// [`DecodingError::Unsupported`] for a coding other than `gzip`, `deflate`, `br` and `zstd`, and for

@@ -13,7 +13,7 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 pub struct CompressionLevels {
     /// 1 to 9.
     pub gzip: u8,
-    /// 0 to 6: more would take up to 32 MiB for each body.
+    /// 0 to 6: higher levels would use up to 32 MiB for each body.
     pub brotli: u8,
     /// 1 to 9.
     pub zstd: u8,
@@ -78,7 +78,7 @@ impl Encoder {
         })
     }
 
-    /// Compresses `piece`. Returns the bytes that are ready, which may be none.
+    /// Compresses `piece`. Returns the available output, which may be empty.
     ///
     /// # Errors
     /// The library's own.

@@ -168,7 +168,7 @@ fn several_codings_are_undone_in_turn() {
 
 #[test]
 fn a_bomb_in_several_codings_is_found_by_the_ratio_of_all_together() {
-    // Each coding alone stays below the ratio.
+    // Each coding alone is below the ratio.
     let limits = DecodingLimits {
         max_ratio: 2_000.0,
         ..WIDE

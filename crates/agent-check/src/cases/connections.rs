@@ -6,7 +6,7 @@ use crate::sample::{plain, request};
 use crate::settings::Settings;
 use agent_protocol::{Encoding, EventKind, FrameType, ProxyMessage};
 
-/// Connections that are open at once: the proxy has a few for each of its workers.
+/// Number of concurrent connections: the proxy has a few for each of its workers.
 const CONNECTIONS: usize = 8;
 /// Bytes that arrive one by one: the length, the type, and some of the payload.
 const SINGLE_BYTES: usize = 7;

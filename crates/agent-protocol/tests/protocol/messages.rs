@@ -72,7 +72,7 @@ fn a_frame_beyond_the_other_sides_limit_is_not_written() {
     assert_eq!(bytes, b"before");
 }
 
-/// Decisions with a piece of the error that they meet.
+/// Invalid decisions, each with a part of its error.
 const REFUSED_DECISIONS: &[(&str, &str)] = &[
     ("[1,0,\"allow\"]", "expected an object"),
     (r#"{"id":1,"seq":0,"decision":"allow"} x"#, "trailing"),

@@ -1,5 +1,5 @@
-//! The page at `/`: health, routes, upstreams, limits and reloads, for a browser. It reads the documents of the other
-//! endpoints, and changes nothing.
+//! The page at `/`: health, routes, upstreams, limits and reloads, for a browser. It reads the
+//! documents of the other endpoints, and is read-only.
 
 use crate::answer::Refused;
 use crate::endpoints::clock::now;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// The routes of `plan`, in matching order.
 pub(super) fn in_matching_order(plan: &Plan) -> impl Iterator<Item = Value> {
     let model = plan.model();
-    // Documents of routes that are bound to none.
+    // Documents of routes without listeners.
     let all: Vec<&str> = model
         .listeners
         .iter()

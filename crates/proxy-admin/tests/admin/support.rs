@@ -36,7 +36,7 @@ pub(crate) fn plan(generation: u64, text: &str) -> Arc<Plan> {
     ))
 }
 
-/// No limit is set, and none is used.
+/// No limit is set or used.
 #[derive(Debug)]
 struct NoLimits;
 
@@ -159,7 +159,7 @@ impl Answer {
         Self::parse(&text).unwrap_or_else(|| panic!("no answer in {text:?}"))
     }
 
-    /// The next response of a connection that stays open.
+    /// The next response of a connection that is kept open.
     pub(crate) async fn read_one(stream: &mut (impl AsyncReadExt + Unpin)) -> Self {
         let mut bytes = Vec::new();
         loop {

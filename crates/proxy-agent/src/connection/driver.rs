@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::OwnedReadHalf;
 
-/// Bytes read at once.
+/// Maximum bytes of one read.
 const READ_BYTES: usize = 16 << 10;
 /// Reads after which other tasks have their turn.
 const MAX_READS: u32 = 16;

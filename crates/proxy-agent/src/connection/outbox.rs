@@ -3,7 +3,7 @@
 use std::io;
 use tokio::net::unix::OwnedWriteHalf;
 
-/// Unsent bytes that are written at once, not at the end of the round.
+/// Unsent bytes above which they are written immediately, not at the end of the round.
 const MAX_COLLECTED_BYTES: usize = 32 << 10;
 /// Written bytes that are removed from the buffer although frames follow them.
 const MAX_WRITTEN_BYTES: usize = 64 << 10;
@@ -23,7 +23,7 @@ impl Outbox {
         self.bytes.len() - self.written
     }
 
-    /// Returns true if there is so much to write that it does not wait for the end of the round.
+    /// Returns true if the unsent data is too large to wait for the end of the round.
     pub(crate) fn is_large(&self) -> bool {
         MAX_COLLECTED_BYTES < self.unsent()
     }

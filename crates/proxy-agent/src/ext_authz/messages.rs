@@ -94,7 +94,7 @@ pub(crate) struct DeniedHttpResponse {
     pub(crate) status: Option<HttpStatus>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) headers: Vec<HeaderValueOption>,
-    /// Text; not every server keeps to UTF-8.
+    /// Text; not all servers send valid UTF-8.
     #[prost(bytes = "vec", tag = "3")]
     pub(crate) body: Vec<u8>,
 }
@@ -129,7 +129,7 @@ pub(crate) struct HeaderValueOption {
 pub(crate) struct HeaderValue {
     #[prost(string, tag = "1")]
     pub(crate) key: String,
-    /// Text; not every server keeps to UTF-8.
+    /// Text; not all servers send valid UTF-8.
     #[prost(bytes = "vec", tag = "2")]
     pub(crate) value: Vec<u8>,
     #[prost(bytes = "vec", tag = "3")]
@@ -143,7 +143,8 @@ pub(crate) struct BoolValue {
 }
 
 impl HeaderValueOption {
-    /// The field; `None` if no agent may set it. White space around a value is no part of it. [RFC 9110 §5.5]
+    /// The field; `None` if agents must not set it. White space around a value is not part of it.
+    /// [RFC 9110 §5.5]
     ///
     /// # Errors
     /// The field cannot be sent.

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 struct Server {
     streams: RefCell<Vec<SendResponse<Bytes>>>,
     is_answering: Cell<bool>,
-    /// The message of its answers; `None` allows without more.
+    /// The message of its answers; `None` allows without edits.
     reply: RefCell<Option<Bytes>>,
     connections: Cell<usize>,
     ended: Cell<usize>,

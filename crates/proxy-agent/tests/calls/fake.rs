@@ -1,5 +1,5 @@
-//! An agent that reads the events of a connection one after the other, as a thread for each connection
-//! does.
+//! An agent that reads the events of a connection in sequence, like one with a thread per
+//! connection.
 
 use agent_protocol::{
     AgentMessage, Allow, BODY_PARTS, BodyMode, Decision, DecisionMessage, Drain, Encoding,
@@ -22,7 +22,7 @@ pub(crate) enum Reaction {
     Ignore,
     /// Allows, and takes no further requests on the connection.
     Drain,
-    /// Reads nothing more on the connection until [`FakeAgent::resume`].
+    /// Stops reading on the connection until [`FakeAgent::resume`].
     Pause,
 }
 

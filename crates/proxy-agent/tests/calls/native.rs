@@ -17,7 +17,7 @@ fn own(agent: &FakeAgent) -> Rc<AgentClient> {
     client(agent.socket().as_ref(), AgentProtocol::Native)
 }
 
-/// Asks about the head of a request with a body, and about this body.
+/// Requests decisions on the head of a request with a body, and on this body.
 async fn upload(client: &AgentClient, data: &[u8]) -> Result<(), CallError> {
     let mut session = begin(client, true).await?.session.unwrap();
     show(&mut session, data).await
@@ -223,7 +223,7 @@ fn assert_parts(events: &[ProxyMessage<'static>], other: RequestId) {
     assert_eq!(numbers.len(), 1, "{numbers:?}");
 }
 
-/// Calls that the agent ignores, ended one after the other.
+/// Calls ignored by the agent, ended in sequence.
 async fn ignored(agent: &FakeAgent, client: &Rc<AgentClient>, (count, has_expired): (usize, bool)) {
     for _ in 0..count {
         let before = agent.events().len();

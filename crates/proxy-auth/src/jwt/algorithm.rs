@@ -6,7 +6,7 @@ use std::fmt;
 /// Declares [`JwtAlgorithm`] with its names.
 macro_rules! algorithms {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:literal $theirs:ident;)+) => {
-        /// An algorithm of signatures. There is none without a key.
+        /// An algorithm of signatures. It always belongs to a key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum JwtAlgorithm {
             $($(#[doc = $doc])+ $variant,)+

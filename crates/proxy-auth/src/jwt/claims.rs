@@ -28,7 +28,8 @@ impl TokenClaims {
         Self(map)
     }
 
-    /// The claim called `name`. A name with dots that no claim has is a path into objects: `realm_access.roles`.
+    /// The claim `name`. A name with dots that is no claim itself is a path into objects:
+    /// `realm_access.roles`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         if let Some(claim) = self.0.get(name) {
@@ -39,7 +40,7 @@ impl TokenClaims {
         steps.try_fold(self.0.get(first)?, |value, step| value.get(step))
     }
 
-    /// The text of the claim called `name`, if it is one.
+    /// The claim `name` if it is a text.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name)?.as_str()

@@ -169,7 +169,7 @@ impl VerifyingKey {
     }
 }
 
-/// Algorithms of a kind of key; none for symmetric keys and those that are too short or too long.
+/// Algorithms of a type of key; empty for symmetric keys and for invalid lengths.
 fn algorithms(parameters: &AlgorithmParameters) -> &'static [JwtAlgorithm] {
     use JwtAlgorithm as A;
     match parameters {

@@ -1,4 +1,4 @@
-//! The key set of an issuer, as it was fetched last.
+//! The key set of an issuer, as of the last fetch.
 
 use super::key_set::JwtKeys;
 use arc_swap::ArcSwapOption;
@@ -14,7 +14,8 @@ pub struct RemoteKeys {
 }
 
 impl RemoteKeys {
-    /// The current keys; `None` before the first fetch that succeeds, and after they have become too old.
+    /// The current keys; `None` before the first successful fetch, and after they have become too
+    /// old.
     #[must_use]
     pub fn current(&self) -> Option<Arc<JwtKeys>> {
         self.keys.load_full()

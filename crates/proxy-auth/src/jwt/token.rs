@@ -84,7 +84,7 @@ fn is_for(claims: &Map<String, Value>, audiences: &[String]) -> bool {
     }
 }
 
-/// `exp` must be there.
+/// `exp` is mandatory.
 fn check_times(claims: &Map<String, Value>, now: i64, skew: i64) -> Result<(), TokenError> {
     let exp = seconds(claims, "exp")?.ok_or(TokenError::Time)?;
     let nbf = seconds(claims, "nbf")?;
