@@ -84,7 +84,7 @@ impl ExtAuthzClient {
         }
     }
 
-    /// Requests a decision on the head of a request. A request whose connection ends is sent again
+    /// Requests a decision on the head of a request. A request on a connection that ends is sent again
     /// once, on another one.
     pub(crate) async fn decide(
         &self,
