@@ -1,4 +1,4 @@
-//! The load generator's own capacity, which must exceed that of every proxy.
+//! The load generator's own capacity, which must exceed every proxy's.
 
 use crate::cases::GET;
 use crate::effort::{Effort, Turns};

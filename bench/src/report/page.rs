@@ -12,18 +12,19 @@ pub(crate) fn markdown(results: &Results, verdicts: &[Verdict]) -> String {
     let remarks = tables::remarks(results);
     let mut parts = vec![
         OPENING.to_owned(),
-        format!("## On what\n\n{}", machine(results).markdown()),
-        format!("## How\n\n{}", how(results)),
+        format!("## Machine\n\n{}", machine(results).markdown()),
+        format!("## Method\n\n{}", how(results)),
         format!(
-            "## Beside nginx and HAProxy\n\nMedians; ratios are medians of the rounds' ratios, with \
-             the least and the greatest of them. Less is better, except of requests a second.\n\n\
-             {}\n![proxyd beside its peers](performance.svg)\n",
+            "## Compared with nginx and HAProxy\n\nMedians; ratios are medians of the rounds' ratios, \
+             with the minimum and the maximum in parentheses. Less is better, except for requests \
+             per second.\n\n\
+             {}\n![proxyd compared with nginx and HAProxy](performance.svg)\n",
             tables::peers(results).markdown()
         ),
     ];
     let ours = tables::ours(results);
     if !ours.is_empty() {
-        parts.push(format!("## proxyd by itself\n\n{}", ours.markdown()));
+        parts.push(format!("## proxyd alone\n\n{}", ours.markdown()));
     }
     parts.push(format!(
         "## Targets\n\nTargets of `bench/bench-targets.toml`; `cargo xtask bench --gate` fails when \
@@ -33,7 +34,7 @@ pub(crate) fn markdown(results: &Results, verdicts: &[Verdict]) -> String {
     if !remarks.is_empty() {
         let items: Vec<String> = remarks.iter().map(|item| format!("- {item}\n")).collect();
         let list = items.concat();
-        parts.push(format!("## Left out\n\n{list}"));
+        parts.push(format!("## Void rounds\n\n{list}"));
     }
     parts.push(LIMITS.to_owned());
     parts.join("\n")
@@ -59,7 +60,7 @@ fn machine(results: &Results) -> Grid {
         row(name, version.clone());
     }
     row(
-        "the load by itself",
+        "the load alone",
         format!("{:.0} requests a second", results.capacity_per_second),
     );
     grid
@@ -70,11 +71,11 @@ fn how(results: &Results) -> String {
     let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
     [
         "Each proxy has one worker on the first core. Clients and upstream are one thread on the \
-         last, which never sleeps: a load that sleeps measures how fast a machine wakes up."
+         last, which never sleeps: a sleeping load would measure the wake-up time of the machine."
             .to_owned(),
         format!(
             "Rounds: {} of each case{}. In each, every proxy is driven for {}, then measured for \
-             {}, one after the other; the order turns round with every round. The \
+             {}, in sequence; the order is rotated in every round. The \
              access log, where hundredths matter, has {} rounds, of {} and {}.",
             effort.usual.rounds,
             more_rounds(results),
@@ -84,23 +85,23 @@ fn how(results: &Results) -> String {
             seconds(effort.fine.warm),
             seconds(effort.fine.span),
         ),
-        "At a fixed rate every request that is due in the measured time is made and its answer \
-         awaited, however late; its time counts from when it was due."
+        "At a fixed rate every request due in the measured time is sent and its response \
+         awaited, even if late; its time is measured from its due time."
             .to_owned(),
         format!(
             "A sample with a failed request is void, and so is one in which a proxy used less \
-             than 90 % of its core although 64 requests or more were waiting. It is taken anew, \
+             than 90 % of its core although 64 requests or more were waiting. It is repeated, \
              at most {} times.",
             effort.repeats
         ),
         format!(
             "CPU time is read from `/proc/PID/task/*/schedstat`. Memory is read from \
-             `smaps_rollup`, after connections have rested for {}; pages that a proxy's own \
+             `smaps_rollup`, after connections have been idle for {}; pages that a proxy's own \
              processes share count once.",
             seconds(effort.settle)
         ),
         "Instructions and system calls are counted by valgrind over 1 000 requests of one \
-         connection, what starting and stopping cost left out."
+         connection, without the cost of start and stop."
             .to_owned(),
         format!("The upstream, on port {BACKEND_PORT}, answers from memory."),
     ]
@@ -114,7 +115,7 @@ fn more_rounds(results: &Results) -> &'static str {
     let cases = results.cases.iter().filter(|case| case.with_peers);
     let mut entries = cases.flat_map(|case| &case.entries);
     if entries.any(|entry| entry.rounds > usual) {
-        ", and as many again where a figure is within a tenth of its gate or missing"
+        ", and as many again if a figure is within a tenth of its gate or missing"
     } else {
         ""
     }
@@ -132,11 +133,11 @@ mod tests {
         for part in [
             "| processor | a processor, 2 cores |",
             "| nginx | nginx/1.22.1 |",
-            "## What these figures are worth",
+            "## Interpretation",
         ] {
             assert!(page.contains(part), "{part}");
         }
-        assert!(!page.contains("## proxyd by itself"));
-        assert!(!page.contains("## Left out"));
+        assert!(!page.contains("## proxyd alone"));
+        assert!(!page.contains("## Void rounds"));
     }
 }

@@ -106,7 +106,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> Result<String, TaskError> 
     Ok(text)
 }
 
-/// Routes and upstreams in addition to those of the template.
+/// Routes and upstreams in addition to the template's.
 fn growth(setup: &Setup) -> String {
     if setup.routes == 0 {
         return String::new();

@@ -222,8 +222,8 @@ fn a_database_of_the_eighth_migration_is_served_whole() {
 }
 
 /// While replicas are upgraded one by one, older ones write into the newer schema: no migration
-/// removes a column, or adds one without a default. The statements are those of the fixture; a
-/// second program would have to be built from an older source.
+/// removes a column, or adds one without a default. The statements are in the fixture; a second
+/// program would have to be built from an older source.
 #[test]
 fn rows_that_an_older_replica_writes_into_the_newest_schema_are_served() {
     for database in databases() {

@@ -11,7 +11,7 @@ pub enum Error {
     /// The identity of the actor could not be established.
     #[error("no valid credential")]
     Unauthenticated,
-    /// The address, the password or the code is wrong; the caller is not told which.
+    /// The address, the password or the code is wrong; the response does not reveal which.
     #[error("wrong address, password or code")]
     WrongSignIn,
     /// Too many wrong passwords or codes for this account.

@@ -31,7 +31,7 @@ pub struct Claims {
     pub org: OrgId,
     /// The key that signed; also in the header.
     pub kid: SigningKeyId,
-    /// When the token ends, in seconds since 1970.
+    /// Expiry of the token, in seconds since 1970.
     pub exp: i64,
 }
 

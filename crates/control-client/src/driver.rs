@@ -40,7 +40,7 @@ pub struct Client {
     channel: Channel,
     storage: Storage,
     machine: Machine,
-    /// The bundle that is being put in force.
+    /// The bundle being activated.
     folder: PathBuf,
     /// Folders in force now and before.
     in_use: Vec<PathBuf>,

@@ -55,7 +55,7 @@ pub struct Measured {
     pub traffic: Option<Traffic>,
 }
 
-/// A bundle that is ready to be put in force.
+/// A bundle ready for activation.
 #[derive(Clone, Debug)]
 pub struct Started {
     /// The bundle.

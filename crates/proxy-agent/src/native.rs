@@ -29,7 +29,7 @@ pub(crate) struct NativeClient {
     /// Failures to connect in a row, and the error of the last one.
     failures: Cell<u32>,
     last_error: RefCell<Option<CallError>>,
-    /// When it may connect again, since the worker's start.
+    /// Earliest time of the next connect, since the worker's start.
     retry_at: Cell<Duration>,
 }
 

@@ -200,7 +200,8 @@ impl RequestQueue {
         queued
     }
 
-    /// When the next request reaches its maximum wait, in nanoseconds as passed to [`Self::push`].
+    /// Time when the next request reaches its maximum wait, in nanoseconds as passed to
+    /// [`Self::push`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
         Some(self.slots.waiting(self.arrivals.first()?)?.deadline_ns)
     }

@@ -28,8 +28,8 @@ fn migrated(language: Language, path: &Path) -> Migrated {
     migrate(language, &source, &|_| None).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compares with the file beside `path` that ends in `.expected`. With `UPDATE_EXPECTED=1` in the
-/// environment that file is written instead.
+/// Compares with the `.expected` file next to `path`. With `UPDATE_EXPECTED=1` in the environment
+/// that file is written instead.
 fn compare(path: &Path, actual: &str) {
     let beside = path.with_extension("expected");
     if std::env::var_os("UPDATE_EXPECTED").is_some() {

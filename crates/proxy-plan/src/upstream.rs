@@ -25,7 +25,7 @@ pub struct UpstreamPlan {
     pub targets: Vec<TargetPlan>,
     /// The load balancer.
     pub balancing: BalancingPlan,
-    /// When requests that fail eject a target, if they do.
+    /// Outlier detection: ejection by failed requests; `None` if disabled.
     pub outlier_detection: Option<OutlierSettings>,
     /// Budget of the retries sent to it.
     pub retry_budget: Arc<RetryBudget>,

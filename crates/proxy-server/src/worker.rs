@@ -335,7 +335,7 @@ impl WorkerLoop {
         }
         let some_left = !old.is_empty();
         for listener in old.into_values() {
-            // A listener bound anew under the same name keeps its connections.
+            // A listener bound again under the same name keeps its connections.
             let mut anew = self
                 .listeners
                 .values()

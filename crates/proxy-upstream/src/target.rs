@@ -148,8 +148,8 @@ impl TargetState {
         self.serving_since_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// When it last began to take requests again, in nanoseconds of the process clock; 0 when it always
-    /// did.
+    /// Time when it last started to accept requests again, in nanoseconds of the process clock; 0
+    /// if it always did.
     #[inline]
     pub fn serving_since_ns(&self) -> u64 {
         self.serving_since_ns.load(Ordering::Relaxed)

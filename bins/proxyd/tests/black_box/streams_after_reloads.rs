@@ -149,7 +149,7 @@ fn a_tunnel_to_a_target_restored_in_time_goes_on() {
     apply(&proxyd, by_path(&[("other", &other)]));
     apply(&proxyd, by_path(&[("one", &one)]));
 
-    // When this stream is ended, the time of the other one would be over, too.
+    // At the end of this stream, the time of the other one has passed, too.
     let _ = cut.end();
     echoes(&mut kept);
 }

@@ -52,7 +52,7 @@ struct ByteRate {
 /// A report passes while the bucket has any bytes; the rest of a large one is owed.
 #[derive(Debug, Default)]
 struct Bucket {
-    /// When the bucket is full again, in microseconds since 1970.
+    /// Time when the bucket is full again, in microseconds since 1970.
     full_at: AtomicI64,
 }
 

@@ -136,8 +136,8 @@ pub(crate) async fn end_of_tokens(
     ))
 }
 
-/// A time at or after `now` with a [`first_second`] later than that of every token issued so far.
-/// Tokens issued since a replacement at `before` may be dated into the following second.
+/// A time at or after `now` with a [`first_second`] later than every issued token's. Tokens issued
+/// since a replacement at `before` may be dated into the following second.
 fn after_tokens(before: Timestamp, now: Timestamp) -> Timestamp {
     let latest = now.as_second().max(first_second(before));
     if latest < first_second(now) {

@@ -94,7 +94,7 @@ pub struct NewEnrolmentToken {
     pub max_uses: Option<i64>,
     /// Labels that it grants to its nodes.
     pub labels: BTreeMap<String, String>,
-    /// When it ends, at most a year from now; absent: in 24 hours.
+    /// Expiry, at most a year from now; absent: in 24 hours.
     pub expires_at: Option<Timestamp>,
 }
 

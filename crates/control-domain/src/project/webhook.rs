@@ -114,7 +114,7 @@ pub struct WebhookDelivery {
     pub last_error: Option<String>,
     /// Time of queueing.
     pub created_at: Timestamp,
-    /// When it was delivered, or had failed for good.
+    /// Time of delivery or of the final failure.
     pub ended_at: Option<Timestamp>,
 }
 

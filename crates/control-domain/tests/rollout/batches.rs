@@ -1,4 +1,4 @@
-//! When a batch passes, and when a way back ends.
+//! Conditions for passing a batch, and for the end of a rollback.
 
 use crate::{DEADLINE_SECS, NOW, after, planned, user};
 use control_domain::{

@@ -26,7 +26,7 @@ pub struct Rate {
 pub struct Group {
     /// 0 if the bucket is empty.
     pub taken: i64,
-    /// When the bucket is full again, in microseconds since 1970.
+    /// Time when the bucket is full again, in microseconds since 1970.
     pub full_at_micros: i64,
 }
 

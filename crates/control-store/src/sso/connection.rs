@@ -143,7 +143,7 @@ impl Transaction {
         Ok(other.bind(org).row(self).await?.is_none())
     }
 
-    /// Ends the sessions that the organization's identity provider vouched for.
+    /// Ends the sessions from the organization's identity provider.
     pub async fn revoke_provider_sessions(
         &mut self,
         org: OrgId,

@@ -19,8 +19,8 @@ pub(crate) fn files(name: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Compares `actual` with the file beside `path` that ends in `.expected`. With
-/// `UPDATE_EXPECTED=1` in the environment that file is written instead.
+/// Compares `actual` with the `.expected` file next to `path`. With `UPDATE_EXPECTED=1` in the
+/// environment that file is written instead.
 pub(crate) fn compare(path: &Path, actual: &str) -> Result<(), String> {
     let beside = path.with_extension("expected");
     if std::env::var_os("UPDATE_EXPECTED").is_some() {

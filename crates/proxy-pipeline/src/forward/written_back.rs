@@ -82,7 +82,7 @@ fn location(rewrite: &RewritePlan, names: Names<'_>, value: &str) -> Option<Stri
     let (scheme, rest) = value.split_once("://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, written) = rest.split_at(end);
-    // A URL without a path is that of the root.
+    // A URL without a path means the root.
     let root = if written.starts_with('/') { "" } else { "/" };
     let path = path_back(rewrite, &format!("{root}{written}"));
     if names.is_upstream(scheme, host) {

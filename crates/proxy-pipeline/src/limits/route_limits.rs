@@ -57,7 +57,7 @@ pub enum RateBuckets {
 pub(crate) struct RateLimitStatus {
     limit: u32,
     remaining: u32,
-    /// When the bucket is full again, in seconds since 1970.
+    /// Time when the bucket is full again, in seconds since 1970.
     reset: u64,
 }
 

@@ -113,7 +113,7 @@ impl Deliveries {
         self.send(delivery, false).await
     }
 
-    /// Like [`Self::apply`], for a bundle with live tests that pass on a second server beside the
+    /// Like [`Self::apply`], for a bundle with live tests that pass on a second server next to the
     /// serving one. If a test fails, no client is served by the bundle.
     ///
     /// # Errors

@@ -120,7 +120,7 @@ impl ConnectionSettings {
         let needs_certificate =
             tls.is_some_and(|(tls, _)| matches!(tls.client_auth, ClientAuth::Required { .. }));
         self.terms.retire(close_idle_at, needs_certificate);
-        // A listener bound anew under the same name has already set a successor.
+        // A listener bound again under the same name has already set a successor.
         drop(self.successor.set(Rc::clone(successor)));
     }
 

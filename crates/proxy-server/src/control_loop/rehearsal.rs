@@ -1,5 +1,5 @@
-//! Rehearsal of a bundle before it serves clients: its live tests run against a second server
-//! beside the serving one, and its new targets are connected to.
+//! Rehearsal of a bundle before it serves clients: its live tests run against a second server next
+//! to the serving one, and its new targets are connected to.
 //!
 //! The second server has its own worker, certificates, pools and limits, and sockets with other
 //! ports at the same addresses. It connects to the same agents and targets; of an upstream with new

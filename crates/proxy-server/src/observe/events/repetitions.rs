@@ -21,7 +21,8 @@ pub(super) struct Summary {
     pub(super) repeated: u64,
 }
 
-/// The kinds of events of the last seconds. When there are too many, events of further kinds are all written.
+/// The kinds of events of the last seconds. Above this number, events of further kinds are written
+/// without suppression.
 #[derive(Debug, Default)]
 pub(super) struct Repetitions(proxy_telemetry::Repetitions<(Kind, EventFields), ()>);
 
