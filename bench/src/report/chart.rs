@@ -32,7 +32,7 @@ pub(crate) fn svg(results: &Results) -> String {
     let line = LEFT + UNIT;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" role=\"img\">\
-         <title>proxyd beside its peers; nginx is 100 %, less is better</title>\
+         <title>proxyd compared with nginx and HAProxy; nginx is 100 %, less is better</title>\
          <style>{STYLE}</style>\
          <text x=\"{line}\" y=\"24\" text-anchor=\"middle\">{REFERENCE_SERVER} = 100 %, less is better</text>\
          <line class=\"line\" x1=\"{line}\" x2=\"{line}\" y1=\"32\" y2=\"{y}\"/>\

@@ -217,8 +217,9 @@ pub(crate) async fn list(
     }))
 }
 
-/// The audit log of an organization as JSON lines, oldest first, up to the newest entry at the time
-/// of the request. If the connection ends without the last chunk, the export is incomplete.
+/// The audit log of an organization as JSON lines, oldest first.
+/// It ends with the newest entry at the time of the request. If the connection ends without
+/// the last chunk, the export is incomplete.
 #[utoipa::path(
     get, path = "/orgs/{org}/audit/export", operation_id = "export_audit", tag = "audit",
     params(AuditQuery),

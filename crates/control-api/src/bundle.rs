@@ -293,8 +293,8 @@ pub(crate) async fn list(
     }))
 }
 
-/// Creates a bundle: its files are checked as a proxy would, and signed, or rejected with
-/// diagnostics. Both are answered with 201.
+/// Creates a bundle: checks its files as a proxy would, and signs or rejects them.
+/// Both are answered with 201; a rejected bundle has diagnostics.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles", operation_id = "create_bundle", tag = "bundles",
     request_body = NewBundleRequest, responses(
@@ -329,8 +329,8 @@ pub(crate) async fn view(
     Ok(Resource::found(found.version, view))
 }
 
-/// Takes a signed bundle back: no node is ordered to run it any more, and those that were are
-/// ordered to run the bundle before it.
+/// Revokes a signed bundle.
+/// No node is ordered to run it any more; nodes with such an order are ordered to run the previous bundle.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/{bundle}/revoke", operation_id = "revoke_bundle",
     tag = "bundles", responses((status = 200, body = BundleView))

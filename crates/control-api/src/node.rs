@@ -245,8 +245,8 @@ pub(crate) async fn update(
     Ok(Resource::found(changed.version, view).with_revision(revision))
 }
 
-/// Approves a waiting node, which requested labels beyond its token's. Labels that open private
-/// keys need the right to certificates.
+/// Approves a waiting node, which requested labels beyond its token's.
+/// Labels that grant access to private keys need the right to certificates.
 #[utoipa::path(
     post, path = "/projects/{project}/nodes/{node}/approve", operation_id = "approve_node",
     tag = "nodes", request_body = ApproveNodeRequest,

@@ -44,7 +44,7 @@ pub(crate) struct RulesView {
     /// Condition for approval of another bundle by a second person: `none`, if the rollout requests
     /// it; `risky`, also if more than comments, tests and new upstreams changes; `all`, always.
     approve: ApprovalRule,
-    /// True if bundles with warnings of the check are refused.
+    /// True if bundles with warnings are refused.
     refuse_warnings: bool,
     /// Times of the week in UTC at which no rollout starts or opens a batch, and nothing is assigned.
     #[schema(example = json!(["Fri 16:00-Mon 08:00"]))]
@@ -66,7 +66,7 @@ pub(crate) struct WeakerPolicyView {
 pub(crate) struct PolicyRequest {
     /// Condition for approval of another bundle by a second person.
     approve: Option<ApprovalRule>,
-    /// True if bundles with warnings are refused.
+    /// Refuses bundles with warnings.
     refuse_warnings: Option<bool>,
     /// Times of the week in UTC without changes, at most 16, each with its end excluded; an empty list ends all.
     #[schema(max_items = 16, example = json!(["Fri 16:00-Mon 08:00"]))]
@@ -204,9 +204,10 @@ pub(crate) async fn rename(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Requests a policy. A stricter one is in force at once; a weaker one, unless `approve` is `none`,
-/// when a second administrator requests the same. It applies to rollouts that start or resume, to
-/// assignments and, for approval, to accepted drift.
+/// Requests a policy.
+/// A stricter one is in force at once; a weaker one, unless `approve` is `none`, when a second
+/// administrator requests the same. It applies to rollouts that start or resume, to assignments and, for
+/// approval, to accepted drift.
 #[utoipa::path(
     put, path = "/projects/{project}/policy", operation_id = "set_project_policy",
     tag = "projects",

@@ -63,7 +63,7 @@ pub(crate) struct NewRolloutRequest {
     skip_gate: bool,
     /// A further condition after each batch, on figures of a Prometheus server; also without the gate.
     prometheus: Option<PrometheusCondition>,
-    /// True if a person other than the one that starts it must approve; the project's policy may
+    /// Requires the approval of a person other than the one that starts it. The project's policy may
     /// require it too.
     #[serde(default)]
     needs_approval: bool,

@@ -149,7 +149,7 @@ impl App {
         Ok(found)
     }
 
-    /// Takes a signed bundle back.
+    /// Revokes a signed bundle.
     pub async fn revoke_bundle(
         &self,
         call: &Call,

@@ -9,29 +9,29 @@ const OPENING: &str = "\
 <!-- Written by `cargo xtask reference` from the command line's grammar; changes here are lost. -->
 
 The whole interface of the control plane as commands: `controld ctl <noun> <verb>`. Each follows from an
-operation of [the interface](api.md), which says what the fields mean and who may do it.
+operation of [the interface](api.md), which documents its fields and the required rights.
 
 | | |
 |---|---|
-| server | `--url`, else `CONTROLD_URL`, else what `ctl login` kept, else `http://127.0.0.1:8443` |
-| key | the first line of `--key-file`, else `CONTROLD_API_KEY`, else what `ctl login` kept for this URL |
-| trust | `--ca-file`, else `CONTROLD_CA_FILE`, else what `ctl login` kept: certificates in PEM to trust instead of the system's |
-| `ctl login` | keeps all three in `$XDG_CONFIG_HOME/controld/login.json` (mode 0600) once the server has accepted the key |
-| output | `-o table`, `-o json`, or `-o id` with one id a line |
-| exit code | 0 done; 1 refused or failed: code, message and correlation id on the standard error output; 2 a wrong command line |
-| names | where an id is wanted, a name does too; `--org` and `--project` may be left out where there is one |
-| values | `@FILE` is read from the file, `@-` from the standard input; `-f FILE` gives all fields as JSON; a list is given by commas or by repeating its flag |
-| lists | are followed to their last page, or to `--limit` |
-| repetition | a request that is answered with 429 or 503 is sent up to three times more, after `Retry-After`, under one `Idempotency-Key` |
+| server | `--url`, else `CONTROLD_URL`, else the URL stored by `ctl login`, else `http://127.0.0.1:8443` |
+| key | the first line of `--key-file`, else `CONTROLD_API_KEY`, else the key stored by `ctl login` for this URL |
+| trust | `--ca-file`, else `CONTROLD_CA_FILE`, else the file stored by `ctl login`: certificates in PEM to trust instead of the system's |
+| `ctl login` | stores all three in `$XDG_CONFIG_HOME/controld/login.json` (mode 0600) after the server has accepted the key |
+| output | `-o table`, `-o json`, or `-o id` with one id per line |
+| exit code | 0 success; 1 refused or failed, with code, message and correlation id on standard error; 2 invalid command line |
+| names | names are accepted instead of ids; `--org` and `--project` may be omitted if there is only one |
+| values | `@FILE` reads a value from the file, `@-` from standard input; `-f FILE` has all fields as JSON; elements of a list are separated by commas or given by repeated flags |
+| lists | all pages, or up to `--limit` items |
+| repetition | a request answered with 429 or 503 is retried up to three times, after `Retry-After`, with the same `Idempotency-Key` |
 | completions | `controld ctl completions bash` (or `zsh`, `fish`, `elvish`, `powershell`) prints a script |
 
 `ctl apply -f FILE` takes a JSON object with a list for each noun, such as
 `{\"upstreams\": [{\"name\": \"web\", …}], \"services\": [{\"name\": \"shop\", \"upstream\": \"web\", …}]}`. Missing
-objects are created and different ones updated; `--prune` deletes those that a list of the file does not name, and
+objects are created and different ones updated; `--prune` deletes objects that are missing in a list of the file, and
 `--dry-run` only reports.
 
-`ctl plan DIR` and `ctl deploy DIR` are [deployments from a repository](../operate/deploy.md). A folder replaces all that its nodes
-run: nothing is left to prune.
+`ctl plan DIR` and `ctl deploy DIR` are [deployments from a repository](../operate/deploy.md). A folder
+replaces the whole configuration of its nodes, so there is nothing to prune.
 ";
 
 pub(crate) fn page(ctl: &Command) -> String {

@@ -130,8 +130,9 @@ pub(crate) async fn list(
     })))
 }
 
-/// Invites a person by a one-time link of seven days, which the inviter passes on. It replaces an earlier
-/// invitation of the same address. The answer does not depend on whether the address has an account.
+/// Creates an invitation: a one-time link, valid for seven days, that the inviter sends.
+/// It replaces an earlier invitation of the same address. The response does not depend on whether the
+/// address has an account.
 #[utoipa::path(
     post, path = "/orgs/{org}/invitations", operation_id = "create_invitation",
     tag = "invitations",
@@ -182,6 +183,7 @@ pub(crate) async fn delete(
 }
 
 /// Creates a user and a member for the bearer of an invitation, and signs the user in.
+/// A user with an account joins with the invitation instead.
 #[utoipa::path(
     post, path = "/invitations/accept", operation_id = "accept_invitation", tag = "invitations",
     request_body = AcceptRequest, responses((status = 201, body = JoinedView))

@@ -66,8 +66,8 @@ pub(crate) async fn end_sessions(
     Ok(Json(EndedSessions::new(ended)))
 }
 
-/// Removes a member's second factor, and ends its sessions. The member is informed at the next
-/// sign-in.
+/// Removes a member's second factor, and ends its sessions.
+/// The member is informed at the next sign-in.
 #[utoipa::path(
     delete, path = "/orgs/{org}/members/{user}/totp", operation_id = "reset_member_second_factor",
     tag = "members", responses((status = 204))
@@ -81,8 +81,8 @@ pub(crate) async fn reset_second_factor(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A one-time link of 24 hours by which a member sets another password, which the administrator passes on. It
-/// replaces an earlier one.
+/// Creates a one-time link, valid for 24 hours, for a member to set another password.
+/// The administrator sends it to the member. It replaces an earlier one.
 #[utoipa::path(
     post, path = "/orgs/{org}/members/{user}/reset-password", operation_id = "create_password_reset",
     tag = "members", responses((status = 200, body = PasswordResetView))

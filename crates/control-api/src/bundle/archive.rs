@@ -386,8 +386,8 @@ pub(crate) async fn sbom(
     Ok(response)
 }
 
-/// Compares a bundle with an older one: requests that another route or service answers, effective
-/// settings, files; and its risks.
+/// Compares a bundle with an older one.
+/// The result has the requests that another route or service answers, the effective settings, the files, and the risks.
 #[utoipa::path(
     get, path = "/projects/{project}/bundles/{bundle}/diff", operation_id = "diff_bundle",
     tag = "bundles", params(DiffQuery), responses(

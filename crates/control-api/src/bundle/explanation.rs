@@ -71,8 +71,8 @@ impl From<QuestionBody> for RequestQuestion {
     }
 }
 
-/// The decision of a proxy with this bundle on a request, with its reasons: the document of `proxyd
-/// explain --json`. All targets count as healthy, and no request is sent.
+/// The decision of a proxy with this bundle on a request, with its reasons.
+/// It is the document of `proxyd explain --json`. All targets count as healthy, and no request is sent.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/{bundle}/explain", operation_id = "explain_request",
     tag = "bundles", request_body = QuestionBody, responses(

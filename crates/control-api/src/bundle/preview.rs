@@ -110,8 +110,8 @@ impl From<PreviewComparison> for PreviewComparisonView {
     }
 }
 
-/// Previews a bundle: checks files, compares them with the bundles ordered for nodes, and applies
-/// the project's policy. Stores nothing.
+/// Previews a bundle: check, comparison with the nodes' bundles, and the project's policy.
+/// Stores nothing.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/preview", operation_id = "preview_bundle",
     tag = "bundles", request_body = PreviewRequest, responses(

@@ -100,8 +100,8 @@ impl From<KindMoved> for KindView {
     }
 }
 
-/// Decides on recorded requests under a bundle and an older one, with the rate limits and circuit
-/// breakers of both at the recorded times: the number of different decisions. All targets count as
+/// Counts the recorded requests on which a bundle and an older one decide differently.
+/// The rate limits and circuit breakers of both apply at the recorded times. All targets count as
 /// healthy; no request is sent or stored.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/{bundle}/replay", operation_id = "replay_bundle",

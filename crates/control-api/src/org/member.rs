@@ -94,8 +94,8 @@ pub(crate) async fn view(
     ))
 }
 
-/// Changes a member's role; the last administrator's cannot be changed. API keys created by the
-/// member are limited to the role; invitations and enrolment tokens beyond it end.
+/// Changes a member's role; the last administrator's cannot be changed.
+/// API keys created by the member are limited to the role; invitations and enrolment tokens beyond it end.
 #[utoipa::path(
     patch, path = "/orgs/{org}/members/{user}", operation_id = "update_member", tag = "members",
     request_body = MemberRequest, responses((status = 200, body = MemberView))
@@ -111,8 +111,8 @@ pub(crate) async fn change_role(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Removes a member; the last administrator cannot be removed. API keys, invitations and enrolment
-/// tokens created by the member end.
+/// Removes a member; the last administrator cannot be removed.
+/// API keys, invitations and enrolment tokens created by the member end.
 #[utoipa::path(
     delete, path = "/orgs/{org}/members/{user}", operation_id = "delete_member", tag = "members",
     responses((status = 204))

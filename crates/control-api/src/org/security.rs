@@ -41,8 +41,8 @@ pub(crate) async fn view(
     Ok(Resource::found(version, value.into()))
 }
 
-/// Changes an organization's security requirements for its members. A member without a required
-/// second factor is answered 403 `SECOND_FACTOR_REQUIRED` until it has one.
+/// Changes an organization's security requirements for its members.
+/// A member without a required second factor is answered 403 `SECOND_FACTOR_REQUIRED` until it has one.
 #[utoipa::path(
     put, path = "/orgs/{org}/security", operation_id = "set_security", tag = "orgs",
     request_body = SecurityView, responses((status = 200, body = SecurityView))

@@ -101,8 +101,8 @@ pub(crate) async fn give(
     Ok(Resource::found(given.version, given.value.into()))
 }
 
-/// Removes a member's role in the project; the role in the organization is unchanged. Enrolment
-/// tokens beyond the remaining role end.
+/// Removes a member's role in the project; the role in the organization is unchanged.
+/// Enrolment tokens beyond the remaining role end.
 #[utoipa::path(
     delete, path = "/projects/{project}/roles/{user}", operation_id = "take_project_role",
     tag = "projects", responses((status = 204))

@@ -9,7 +9,7 @@ use std::time::Duration;
 settings! {
     /// Stops sending requests to a failing upstream, and tries again later.
     CIRCUIT_BREAKER: Block, Unset = block("routes.route.circuit-breaker")
-        .optional("the upstream is always asked")
+        .optional("no circuit breaker")
         .also(&["routes.route.policies"])
         .enforced("proxy-pipeline", "a_breaker_opens_after_its_failures_and_closes_again");
     /// Consecutive failures (no connection, timeout, 5xx) that open the breaker.

@@ -116,7 +116,7 @@ settings! {
         text("tests.test.expect.reason", "a reason", "route_not_found", reason)
             .optional("any reason, or none")
             .enforced(BY, "a_test_expects_a_refusal");
-    /// The listener that takes the request.
+    /// The listener that receives the request.
     EXPECT_LISTENER: Text<String>, Unset =
         words("tests.test.expect.listener", "a listener's name", "https")
             .optional("any listener")
@@ -202,7 +202,7 @@ settings! {
             .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// Maximum time to the first byte of the body in the response to a live test.
     EXPECT_FIRST_BYTE: Time, Unset = time("tests.test.expect.first-byte-ms", MAX_ANSWER_TIME)
-        .optional("that of `total-ms`")
+        .optional("the value of `total-ms`")
         .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// Maximum time to the last byte of the response to a live test. Without it a response may take
     /// 10 s.

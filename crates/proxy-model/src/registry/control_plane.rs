@@ -128,7 +128,7 @@ settings! {
     /// The parts of this machine that bundles of the control plane may use. Without it, a bundle may listen
     /// on TCP ports above 1023, have targets off loopback, and read its own files.
     ALLOW: Block, Unset = block("control-plane.allow")
-        .optional("nothing but ports above 1023 and targets off loopback")
+        .optional("only ports above 1023 and targets outside loopback")
         .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
     /// Folders with static files, as `name=/path` or `/path`. A bundle refers to a folder by name
     /// or path, as the `root` of `static-files`. A folder inside or around `data-dir` is refused.

@@ -61,7 +61,7 @@ const PROFILES: &[Meaning<CheckProfile>] = &[
 settings! {
     /// Active health checks of the targets.
     HEALTH_CHECK: Block, Unset = super::table::block("upstreams.upstream.health-check")
-        .optional("targets are taken to be well")
+        .optional("targets count as healthy")
         .enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// The probe, with its own settings in braces: `type "http" { path "/healthz" }`, or
     /// `health-check type="http"`.

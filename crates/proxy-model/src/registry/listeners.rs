@@ -26,7 +26,7 @@ const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
     word(
         "tls-passthrough",
         ListenerProtocol::TlsPassthrough,
-        "TLS, relayed as it is to the upstream that its server name leads to",
+        "TLS, relayed unchanged to the upstream selected by its server name",
     ),
 ];
 
@@ -34,12 +34,12 @@ pub(super) const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
     word(
         "strict",
         PathPolicy::Strict,
-        "refused with 400 unless every reading leads to the same route",
+        "refused with 400 unless every reading matches the same route",
     ),
     word(
         "forward",
         PathPolicy::Forward,
-        "passed on as they came; routes are matched with the encoded bytes as they are",
+        "forwarded unchanged; routes are matched against the encoded bytes",
     ),
 ];
 
@@ -94,7 +94,7 @@ settings! {
     /// Treatment of paths that an upstream could read differently. `strict` finds the route of each
     /// reading: escapes decoded once (`%2F` and `%5C` too), dot segments removed or kept, slashes
     /// merged, path parameters (`;…`) dropped, a backslash as a slash, and every combination of
-    /// these. It refuses a path with readings that lead to different routes; NUL, broken escapes
+    /// these. It refuses a path with readings that match different routes; NUL, broken escapes
     /// and dot segments that leave the root in any reading; and more than 16 dot segments. An
     /// accepted path is sent upstream unchanged. A route's own `path-policy` applies to paths that
     /// match it as sent. Files are served only if every reading matches their route, under either

@@ -29,7 +29,7 @@ settings! {
         integer("upstreams.upstream.outlier-detection.min-requests", 1, 1_000_000, "requests")
             .or(20)
             .enforced("proxy-pipeline", "a_target_that_fails_too_often_is_ejected");
-    /// Over which the share is counted.
+    /// Interval in which the share is counted.
     INTERVAL: Time, Given<Duration> =
         time("upstreams.upstream.outlier-detection.interval-secs", HOUR)
             .or(Duration::from_secs(10))

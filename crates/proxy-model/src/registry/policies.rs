@@ -30,7 +30,7 @@ const CAUSES: &[Meaning<RetryCause>] = &[
     word(
         "connect-failure",
         RetryCause::ConnectFailure,
-        "no connection came about; nothing was sent",
+        "the connection failed; nothing was sent",
     ),
     word(
         "reset",
@@ -84,7 +84,7 @@ settings! {
         .enforced("proxy-pipeline", "the_short_timeouts_of_routes_and_upstreams_are_kept");
     /// Timeouts that override the upstream's.
     TIMEOUTS: Block, Unset = block("routes.route.policies.timeouts")
-        .optional("as the upstream says")
+        .optional("the upstream's timeouts")
         .also(ROUTE)
         .enforced("proxy-config", "every_block_is_decoded");
     /// From the request's head to the last byte of the response, whether or not bytes move. Then
@@ -114,7 +114,7 @@ settings! {
     /// Maximum rate of requests. Above it, they are answered 429 `RATE_LIMIT_EXCEEDED`. Every
     /// response of the route reports the limit in `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
     RATE_LIMIT: Block, Unset = block("routes.route.policies.rate-limit")
-        .optional("as fast as they like")
+        .optional("no limit")
         .also(ROUTE)
         .enforced(
             "proxy-pipeline",
@@ -128,17 +128,17 @@ settings! {
         "requests a second",
     )
     .aliases(&["requests_per_second"])
-    .optional("as `rate` says")
+    .optional("the value of `rate`")
     .enforced("proxy-pipeline", "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate");
     /// Requests in a period, refilled continuously: `5/min` is one in twelve seconds. Periods are `s`, `min`,
-    /// `h` and `day`. `X-RateLimit-Limit` has the number. Below one a second it does not go with a `store`.
+    /// `h` and `day`. `X-RateLimit-Limit` has the number. A rate below one per second cannot have a `store`.
     RATE: Text<RequestRate>, Unset = text(
         "routes.route.policies.rate-limit.rate",
         "a rate",
         "5/min",
         |text| text.parse::<RequestRate>().map_err(str::to_owned),
     )
-    .optional("as `requests-per-second` says")
+    .optional("the value of `requests-per-second`")
     .enforced("proxy-server", "a_rate_may_be_below_one_a_second");
     /// Maximum burst of requests after an idle time.
     BURST: Integer<u32>, Unset =
@@ -183,7 +183,7 @@ settings! {
     .enforced("proxy-pipeline", "a_store_that_hangs_delays_a_request_by_its_time_at_most");
     /// Edits of the request headers sent upstream.
     REQUEST_HEADERS: Block, Unset = block("routes.route.policies.request-headers")
-        .optional("no change but the proxy's own")
+        .optional("only the proxy's own changes")
         .also(ROUTE)
         .enforced("proxy-config", "every_block_is_decoded");
     /// Replaces all fields of a name: `set "X-Env" "beta"` or `set { "X-Env" "beta" }`. Values of
@@ -215,14 +215,14 @@ settings! {
     /// Edits of the response headers sent to the client, also on the proxy's own errors of this
     /// route.
     RESPONSE_HEADERS: Block, Unset = block("routes.route.policies.response-headers")
-        .optional("no change but the proxy's own")
+        .optional("only the proxy's own changes")
         .also(ROUTE)
         .enforced("proxy-config", "every_block_is_decoded");
     /// Sets security header fields that the route does not edit itself. They count as `set`, in `explain` and in
     /// `diff` too.
     RESPONSE_PRESET: Choice<HeaderPreset>, Unset =
         choice("routes.route.policies.response-headers.preset", PRESETS)
-            .optional("no fields but those written")
+            .optional("only the configured fields")
             .enforced("proxy-server", "a_preset_sets_security_headers");
     /// Replaces all fields of a name. Values of the request as in `request-headers`.
     SET_RESPONSE: Pair, Many = pair(
@@ -246,10 +246,10 @@ settings! {
             .many()
             .enforced("proxy-pipeline", "response_headers_are_set_added_and_removed");
     /// Treatment of paths that an upstream could read differently, for requests with a path that
-    /// leads to this route as sent; values as `path-policy` of a listener.
+    /// matches this route as sent; values as `path-policy` of a listener.
     PATH_POLICY: Choice<PathPolicy>, Unset =
         choice("routes.route.policies.path-policy", PATH_POLICIES)
-            .optional("as the listener says")
+            .optional("the listener's policy")
             .also(ROUTE)
             .enforced("proxy-plan", "a_route_says_how_its_paths_are_read");
     /// Reads the whole request body before connecting to the upstream. A body larger than `limits {
@@ -268,7 +268,7 @@ settings! {
     /// Retry policy. Without the block a request is retried once, if no byte of it was sent or its
     /// method is idempotent, and no byte of a response arrived.
     RETRY: Block, Unset = block("routes.route.policies.retry")
-        .optional("once, when that is safe")
+        .optional("one retry, if safe")
         .also(ROUTE)
         .enforced("proxy-pipeline", "with_two_of_three_targets_refusing_no_get_fails");
     /// Maximum number of retries of one request. 0 never retries. A failed connect is no retry:
@@ -303,7 +303,7 @@ settings! {
     /// has `Vary: Accept-Encoding`. Slow bodies are flushed at once. Do not compress pages that
     /// contain both secrets and text of the request (BREACH).
     COMPRESSION: Block, Unset = block("routes.route.policies.compression")
-        .optional("as the upstream sends it")
+        .optional("the upstream's encoding")
         .also(ROUTE)
         .enforced("proxy-pipeline", "a_response_is_compressed_as_the_client_prefers");
     /// Codings in order of preference. The client's own weights have precedence. Without the

@@ -22,12 +22,12 @@ const SERVICE_TYPES: &[Meaning<ServiceType>] = &[
     word(
         "api",
         ServiceType::Api,
-        "an upstream; our own errors are told in JSON",
+        "an upstream; errors of the proxy are JSON",
     ),
     word(
         "web",
         ServiceType::Web,
-        "an upstream; our own errors are told as HTML pages",
+        "an upstream; errors of the proxy are HTML pages",
     ),
     word(
         "builtin",
@@ -50,7 +50,7 @@ pub(super) const HANDLERS: &[Meaning<BuiltinHandler>] = &[
     word(
         "ready",
         BuiltinHandler::Ready,
-        "200 when the proxy takes traffic, else 503",
+        "200 when the proxy accepts traffic, else 503",
     ),
     word(
         "status",
@@ -66,7 +66,7 @@ pub(super) const HANDLERS: &[Meaning<BuiltinHandler>] = &[
     word(
         "welcome",
         BuiltinHandler::Welcome,
-        "a page that says the proxy runs",
+        "a page that confirms that the proxy runs",
     ),
 ];
 
@@ -93,7 +93,7 @@ settings! {
     PRIORITY: Integer<i32>, Given<i32> = priority()
         .or(50)
         .enforced("proxy-routing", "the_higher_priority_wins_whatever_the_order_and_the_path");
-    /// Names of the listeners that lead to the route: `listeners "http" "admin"`. Counts as one
+    /// Names of the route's listeners: `listeners "http" "admin"`. Counts as one
     /// condition more among routes of the same host and path.
     LISTENERS: Text<String>, Many = words("routes.route.listeners", "a listener's name", "http")
         .many()
@@ -104,7 +104,7 @@ settings! {
         .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
     /// The kind of service, and the format of the proxy's own errors.
     SERVICE_TYPE: Choice<ServiceType>, Unset = choice("routes.route.service-type", SERVICE_TYPES)
-        .optional("an upstream; our own errors are HTML for clients that prefer it, else JSON")
+        .optional("an upstream; errors of the proxy are HTML for clients that prefer it, else JSON")
         .enforced("proxy-pipeline", "api_routes_send_errors_in_json_whatever_the_client_accepts");
     /// The built-in handler. Requires `service-type "builtin"`.
     BUILTIN_HANDLER: Choice<BuiltinHandler>, Unset =

@@ -149,7 +149,7 @@ settings! {
     /// The trusted certificate authorities, PEM.
     CA_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.ca-file", "a certificate file", "ca.pem")
-            .optional("those of the system")
+            .optional("the system's authorities")
             .enforced("proxy-tls", "a_target_of_a_strange_authority_is_not_trusted");
     /// The proxy's client certificate chain, PEM. Requires `key-file`.
     CERT_FILE: Text<PathBuf>, Unset =
@@ -195,7 +195,7 @@ settings! {
     /// of its own.
     MAX_CONNECTIONS: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")
-            .optional("no limit but the global ones")
+            .optional("only the global limits")
             .enforced("proxy-pool", "the_limit_on_connections_holds_over_all_workers");
     /// Maximum number of idle connections to one target, over all workers. 0 disables it.
     MAX_IDLE: Integer<u32>, Unset =

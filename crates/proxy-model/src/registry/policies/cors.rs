@@ -23,7 +23,7 @@ settings! {
     /// `Origin` and `Access-Control-Request-Method`) are answered 204 by the proxy itself, so the
     /// route must match `OPTIONS`. Fields `Access-Control-…` of the upstream are replaced.
     CORS: Block, Unset = block("routes.route.policies.cors")
-        .optional("as the upstream answers")
+        .optional("the upstream's headers")
         .also(&["routes.route"])
         .enforced(BY, "pages_of_allowed_origins_may_use_a_route");
     /// Origins that are allowed: `https://app.example.com`, `https://*.example.com` for all names below one, or

@@ -72,7 +72,7 @@ settings! {
         "a beginning of paths and its replacement",
         "\"/old\" \"/new\"",
     )
-    .optional("the path stays, or is that of the URL")
+    .optional("the path of the request or of the URL")
     .enforced("proxy-server", "a_redirect_replaces_the_beginning_of_a_path");
     /// Change of the slash at the end of the path.
     REDIRECT_TRAILING_SLASH: Choice<TrailingSlash>, Unset =
