@@ -1,4 +1,4 @@
-//! Any stream, cut in any way, within any limits.
+//! Any stream, split at any positions, within any limits.
 #![no_main]
 
 #[path = "../../crates/proxy-framing/fuzz/checks.rs"]

@@ -39,7 +39,7 @@ pub(crate) struct Running {
     pub(crate) family: Vec<i32>,
     child: Child,
     log: PathBuf,
-    /// Ends after the proxy, which asks it.
+    /// Ends after the proxy, which calls it.
     _agent: Option<BenchAgent>,
 }
 

@@ -48,7 +48,7 @@ pub(crate) enum RouteKind {
     /// Every protection: limits by client, in flight and on rates, checks, retries and a breaker, none of
     /// which ever takes effect.
     Protected,
-    /// An agent on a Unix socket is asked about the head of each request.
+    /// An agent on a Unix socket decides on the head of each request.
     Agent,
     /// There are more routes, to targets in trouble, and all limits are as by default.
     Storm,

@@ -126,7 +126,7 @@ impl DataDir {
         }
     }
 
-    /// The object store behind a URL, if there is one; nothing is asked of it.
+    /// The object store of a URL, if any; it is not contacted.
     pub(crate) fn objects_by_url(&self) -> Result<Option<Objects>, ObjectError> {
         let url = self.object_store_url.as_deref();
         url.map(|url| Objects::by_url(url, readable_variables()))

@@ -31,7 +31,7 @@ const BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// Seconds until a balancer asks again.
+/// Seconds until a balancer retries.
 const READY_RETRY_SECS: &str = "5";
 
 /// Serves until SIGTERM or SIGINT.

@@ -266,7 +266,7 @@ fn a_database_that_becomes_read_only_is_reported_and_used_again() {
     assert_eq!(made.status, 201, "{}", made.text);
 }
 
-/// The first replica of an upgrade brings the schema up to date while the older ones run.
+/// The first replica of an upgrade migrates the schema while older replicas run.
 #[test]
 fn a_replica_goes_on_beside_a_newer_version_and_does_not_start_after_it() {
     let postgres = Postgres::start();

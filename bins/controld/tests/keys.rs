@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
-/// Enough for a rotation to be killed on its way.
+/// Enough to kill a rotation before it completes.
 const SECRETS: u128 = 3_000;
 
 struct World {

@@ -74,7 +74,7 @@ impl World {
     }
 
     fn get(&self, rest: &str) -> Value {
-        // A key may ask five times a second.
+        // A key may send five requests per second.
         pause(Duration::from_millis(250));
         let answer = self.client().get(&self.path(rest));
         assert_eq!(answer.status, 200, "{rest}: {}", answer.text);

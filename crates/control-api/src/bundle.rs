@@ -80,7 +80,7 @@ pub(crate) struct DiagnosticView {
     length: u32,
     /// Label of that text; may be empty.
     label: String,
-    /// A way to mend it.
+    /// A suggested fix.
     help: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Rollouts: a bundle on its way to nodes, batch by batch.
+//! Rollouts: deployment of a bundle to nodes, batch by batch.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod view;

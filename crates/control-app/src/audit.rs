@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Maximum number of exported entries in memory.
 const CHUNK: i64 = 500;
 
-/// An export on its way: the entries of an organization, oldest first, up to the newest one of its
+/// An export in progress: the entries of an organization, oldest first, up to the newest one of its
 /// beginning.
 #[derive(Debug)]
 pub struct AuditExport {

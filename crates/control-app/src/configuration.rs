@@ -35,7 +35,7 @@ pub struct Diagnostic {
     pub length: u32,
     /// Label of the underlined text; may be empty.
     pub label: String,
-    /// A way to mend it.
+    /// A suggested fix.
     pub help: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use metrics::{
 };
 use std::fmt::Write as _;
 
-/// Kind of a metric: the way in which its value changes.
+/// Kind of a metric: how its value changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// It only grows.

@@ -48,7 +48,7 @@ pub struct RolloutProgress {
     pub rollout: Rollout,
     /// The batches that were opened.
     pub batches: Vec<StoredBatch>,
-    /// The nodes of the batch under way.
+    /// The nodes of the current batch.
     pub counts: Option<BatchCounts>,
     /// The gate's present figures for it.
     pub figures: Option<StoredFigures>,
@@ -157,7 +157,7 @@ impl App {
     ) -> Result<Versioned<Rollout>, Error> {
         let approval = self.judge_start(call, place, command).await?;
         let mut tx = self.store.begin().await?;
-        // A step under way ends first, so that no operator is refused for it.
+        // The current step ends first, so that no operator is refused for it.
         tx.lock_audit().await?;
         let found = find(&mut tx, place).await?;
         let is_needed = match approval {
@@ -342,7 +342,7 @@ impl App {
             RolloutEvent::Complete | RolloutEvent::FinishRollback | RolloutEvent::Cancel => {
                 tx.hold_nodes(rollout.id, false).await?;
                 tx.drop_samples(rollout.id).await?;
-                // A revocation left these nodes to the rollout, which leads them nowhere any more.
+                // A revocation left these nodes to the rollout, which no longer reverts them.
                 tx.recall_if_revoked(rollout.bundle).await?;
             }
             RolloutEvent::Submit
@@ -364,7 +364,7 @@ impl App {
         let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
         let found = tx.bundle(rollout.bundle).await?.ok_or(Refusal::NotFound)?;
         if found.value.state != BundleState::Signed {
-            // Revoked since the step was decided on: the next one leads the nodes back.
+            // Revoked since the step was decided on: the next step reverts the nodes.
             return Err(StoreError::Stale.into());
         }
         let nodes = tx.pending_nodes(rollout.id, number, ORDER_CHUNK).await?;

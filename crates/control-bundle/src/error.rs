@@ -39,7 +39,7 @@ pub enum BundleError {
     /// A name twice, or a file where another one needs a folder.
     #[error("`{0}` stands there twice")]
     Duplicate(String),
-    /// A private key in PEM: those reach nodes by another way, and are held in memory.
+    /// A private key in PEM: those are delivered to nodes separately, and held in memory.
     #[error("`{0}` holds a private key, which never belongs in a bundle")]
     PrivateKey(String),
     /// The file that a configuration begins with is missing.

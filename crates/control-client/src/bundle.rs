@@ -1,4 +1,4 @@
-//! A bundle on its way into force.
+//! A bundle being activated.
 
 use control_bundle::{
     BundleError, Contents, Files, Version, certificates, digest, key_file, unpack,

@@ -225,7 +225,7 @@ impl Machine {
         self.storage_fault = fault;
     }
 
-    /// Returns true if a bundle is on its way from the disk into force.
+    /// Returns true if a bundle on the disk is being activated.
     pub fn is_activating(&self) -> bool {
         matches!(
             self.phase,

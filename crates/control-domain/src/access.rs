@@ -1,4 +1,4 @@
-//! Permissions: the rules, and where a value belongs.
+//! Permissions: the rules, and the scope of a value.
 
 pub(crate) mod actor;
 pub(crate) mod maker;

@@ -44,7 +44,7 @@ named! {
     }
 }
 
-/// Every way of a bundle.
+/// Transitions of a bundle.
 pub const BUNDLE_TRANSITIONS: &[Transition<BundleState, BundleEvent>] = &[
     Transition::new(
         BundleState::Draft,

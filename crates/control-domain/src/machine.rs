@@ -1,6 +1,6 @@
 //! State machines as tables: the code, the tests and the documentation read the same rows.
 
-/// One row: in state `from`, `event` leads to `to`. A pair without a row is refused.
+/// One row: in state `from`, `event` changes the state to `to`. A pair without a row is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition<S, E> {
     /// The state before.

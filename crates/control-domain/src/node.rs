@@ -54,7 +54,7 @@ named! {
 use NodeState::{Deleted, Enrolled, Offline, Online};
 use NodeTransitionEvent::{Delete, Heartbeat, Miss};
 
-/// Every way of a node.
+/// Transitions of a node.
 pub const NODE_TRANSITIONS: &[Transition<NodeState, NodeTransitionEvent>] = &[
     Transition::new(Enrolled, Heartbeat, Online),
     Transition::new(Online, Heartbeat, Online),

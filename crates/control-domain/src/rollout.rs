@@ -1,4 +1,4 @@
-//! A rollout: a bundle on its way to nodes, batch by batch.
+//! A rollout: deployment of a bundle to nodes, batch by batch.
 
 mod advance;
 mod command;

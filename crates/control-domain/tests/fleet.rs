@@ -44,7 +44,7 @@ fn after(secs: i64) -> Timestamp {
     NOW + SignedDuration::from_secs(secs)
 }
 
-/// No pair has two rows, every state is reached from `first`, and `last` has no way out.
+/// No pair has two rows, every state is reachable from `first`, and `last` has no transitions.
 fn explore<S, E>(table: &[Transition<S, E>], (states, events): (&[S], &[E]), first: S, last: S)
 where
     S: Copy + Debug + Ord,

@@ -87,7 +87,7 @@ fn one_node_of_a_batch_cannot_hide_the_others() {
     let good = || Word::new(1_000, 0, 2);
     let rest = [good(), good(), good()];
     assert!(passes(&[good(), good(), liar()], &rest));
-    // Of a reason that clients bring about too, some failures more pass for each thousand requests.
+    // For a reason that clients can cause, some more failures per thousand requests pass.
     let lost = || good().failing("route_not_found");
     for bad in [Word::new(1_000, 90, 2), Word::new(1_000, 0, 4), lost()] {
         assert!(!passes(&[bad.clone(), liar()], &rest), "{bad:?}");

@@ -210,7 +210,7 @@ fn stopped(
     None
 }
 
-/// A batch, with its nodes' traffic before the switch where known.
+/// A batch, with its nodes' traffic before the switch if known.
 fn switched(batch: &[Traffic], before: &[Traffic]) -> Figures {
     let mut figures = Figures::default();
     for (number, now) in batch.iter().enumerate() {

@@ -273,7 +273,7 @@ impl Host for SimulatedHost {
         match fault {
             Some(Fault::Cpu(more)) => cpu_percent += f64::from(more),
             Some(Fault::Silent) => traffic = None,
-            // The report is on its way when the node stops.
+            // The report was sent when the node stops.
             Some(Fault::Dead) => self.shared.freeze(self.number, self.bundle),
             Some(_) | None => {}
         }

@@ -32,7 +32,7 @@ pub struct Usage {
     pub steps: f64,
     /// The mean time of a step.
     pub step_time: Duration,
-    /// 99 of 100 calls of the operator took at most so long; `None` without calls.
+    /// 99th percentile of the operator's calls; `None` without calls.
     pub call_p99: Option<Duration>,
 }
 

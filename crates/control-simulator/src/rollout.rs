@@ -26,7 +26,7 @@ pub struct Pace {
     pub deadline_secs: u32,
 }
 
-/// A bundle on its way to the nodes of a group.
+/// Deployment of a bundle to the nodes of a group.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The group; `None` for all nodes.

@@ -42,7 +42,7 @@ pub enum StoreError {
         "its schema {0} is older than this version needs: start this version first, or use the one that wrote it"
     )]
     Older(i64),
-    /// A page of the database file is not as it was written.
+    /// A page of the database file is corrupt.
     #[error("the database file is damaged ({0}): restore the newest backup")]
     Damaged(String),
     /// The database takes no writes: its disk is full or read-only.

@@ -62,7 +62,7 @@ pub struct RolloutFilter {
     pub bundle: Option<BundleId>,
 }
 
-/// A batch as it was kept when it ended.
+/// A batch as stored at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBatch {
     /// The batch.
@@ -255,7 +255,7 @@ impl Transaction {
         rows.iter().map(stored).collect()
     }
 
-    /// Returns true if a rollout that has not ended brings the bundle to nodes.
+    /// Returns true if an unfinished rollout deploys the bundle.
     pub async fn bundle_moves(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let first = "SELECT id FROM rollouts WHERE bundle_id = $1
                      AND state IN ('running', 'paused', 'failed', 'rolling_back') LIMIT 1";

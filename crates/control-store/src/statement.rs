@@ -1,4 +1,4 @@
-//! A statement with its arguments, and the ways in which nouns use one.
+//! A statement with its arguments, and the operations on it.
 
 pub(crate) mod list;
 

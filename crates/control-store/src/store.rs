@@ -65,7 +65,7 @@ enum Inner {
 }
 
 impl Store {
-    /// Connects to `sqlite://FILE?mode=rwc` or `postgres://…`, and brings the schema up to date.
+    /// Connects to `sqlite://FILE?mode=rwc` or `postgres://…`, and migrates the schema.
     ///
     /// # Errors
     ///

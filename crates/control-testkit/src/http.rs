@@ -148,7 +148,7 @@ impl Client {
 }
 
 impl Answer {
-    /// `None` for an answer that was broken off.
+    /// `None` for an incomplete answer.
     fn parse(text: &str) -> Option<Self> {
         let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();

@@ -1,4 +1,4 @@
-//! The way in: limit, authenticate, admit, read the form.
+//! Admission of requests: rate limit, authentication, permission, parsing of the form.
 
 use crate::account::sign_in::PENDING;
 use crate::frame::failure_page::render;

@@ -241,7 +241,7 @@ impl Frame {
     }
 }
 
-/// The text of the search that led to this page, to keep in its field.
+/// The search text of this page, to keep in its field.
 fn searched(caller: &Caller) -> String {
     let is_search = caller.visit.path.contains("/search?");
     let text = if is_search {

@@ -1,4 +1,4 @@
-//! A certificate on its way to a node.
+//! A certificate for delivery to a node.
 
 use crate::id::CertificateId;
 use serde::{Deserialize, Serialize};

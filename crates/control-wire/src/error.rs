@@ -66,7 +66,7 @@ codes! {
     AuthorizationFailed = "AUTHORIZATION_FAILED",
     /// 409: another value of the same name exists, or the value changed meanwhile.
     Conflict = "CONFLICT",
-    /// 409: a request with the same `Idempotency-Key` is under way, or its answer is not kept.
+    /// 409: a request with the same `Idempotency-Key` is in progress, or its answer is not stored.
     IdempotencyConflict = "IDEMPOTENCY_CONFLICT",
     /// 500: the control plane failed; the log has the cause.
     Internal = "INTERNAL",

@@ -36,7 +36,7 @@ pub enum Confirmation {
     Confirmed,
     /// An operator has paused its rollout: the time restarts.
     Held,
-    /// Its batch is under way.
+    /// Its batch is in progress.
     Pending,
 }
 

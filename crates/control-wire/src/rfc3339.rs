@@ -1,4 +1,4 @@
-//! Times as RFC 3339 writes them, and no other way: jiff alone reads all of ISO 8601 and RFC 9557.
+//! Times in RFC 3339 format only: jiff alone reads all of ISO 8601 and RFC 9557.
 
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, Error};

@@ -3,7 +3,7 @@
 use crate::error::AcmeError;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Answers the validations of authorities while they are under way.
+/// Answers validations by authorities.
 pub trait Responder: Send + Sync {
     /// Answers `GET /.well-known/acme-challenge/TOKEN` with `key_authorization`. [RFC 8555 §8.3]
     fn publish_token(&self, token: &str, key_authorization: &str);

@@ -4,7 +4,7 @@ use agent_protocol::{Block, Decision};
 use std::cell::RefCell;
 
 /// The denial at the beginning of an incomplete answer. It is valid regardless of the remainder: a
-/// body that is too large, stalls or breaks off is omitted.
+/// body that is too large, stalls or is incomplete is omitted.
 #[derive(Debug, Default)]
 pub struct EarlyDenial(RefCell<Option<Decision>>);
 

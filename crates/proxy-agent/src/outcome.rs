@@ -114,7 +114,7 @@ impl AgentOutcome {
         self.row().reason
     }
 
-    /// Returns true if `failure-mode "open"` lets the request go on.
+    /// Returns true if `failure-mode "open"` lets the request continue.
     #[must_use]
     pub fn obeys_failure_mode(self) -> bool {
         matches!(

@@ -144,7 +144,7 @@ fault_codes! {
     /// A route loses requests to another one with a more specific host or path, although it is
     /// narrower in a condition of lower precedence.
     RouteOrder = "route-order", Warning;
-    /// A path that other servers may read in another way, which leads to another route: every request for
+    /// A path that other servers may read differently, with a reading that matches another route: every request for
     /// it is refused under `path-policy "strict"`.
     AmbiguousPath = "ambiguous-path", Warning;
     /// No route names the upstream.

@@ -83,7 +83,7 @@ impl Files<'_> {
         }
     }
 
-    /// A canonical name, equal for all paths that lead to one file.
+    /// A canonical name, equal for all paths of one file.
     pub(crate) fn identity(self, name: &str) -> PathBuf {
         match self {
             Self::Disk | Self::DiskAnd(_) => Path::new(name)

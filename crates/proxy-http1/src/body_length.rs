@@ -1,6 +1,6 @@
 //! The length of a body.
 
-/// The way in which the end of a body is determined. [RFC 9112 §6.3]
+/// Framing of a body: the source of its end. [RFC 9112 §6.3]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
     /// By its length in bytes, which may be 0.

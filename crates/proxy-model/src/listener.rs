@@ -85,7 +85,7 @@ impl ListenerProtocol {
 /// `;`, `\`, dot segments and escapes of reserved characters are not affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathPolicy {
-    /// Refuses with 400 a path of which one reading leads to another route, holds NUL or a broken
+    /// Refuses with 400 a path with a reading that matches another route, holds NUL or a broken
     /// escape, or leaves the root; forwards any other path unchanged.
     Strict,
     /// Forwards every path unchanged; matching decodes unreserved characters and removes dot

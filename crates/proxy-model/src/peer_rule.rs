@@ -14,7 +14,7 @@ pub struct PeerRule {
 /// The reason against an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerFault {
-    /// It leads to this machine.
+    /// It is an address of this machine.
     #[error("it is a loopback address")]
     Loopback,
     /// It is valid on one link only, where clouds have their metadata services.
@@ -90,7 +90,7 @@ fn four(high: u16, low: u16) -> IpAddr {
     Ipv4Addr::from_bits(bits).into()
 }
 
-/// A connection to an unspecified address leads to loopback, too.
+/// A connection to an unspecified address reaches loopback, too.
 fn leads_to_loopback(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(four) => four.is_loopback() || four.octets().first() == Some(&0),

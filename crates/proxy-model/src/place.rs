@@ -29,7 +29,7 @@ pub enum Origin {
     /// The registry's default; the setting is not written.
     #[default]
     Default,
-    /// The place where the setting is written.
+    /// Source location of the setting.
     At(Place),
 }
 
@@ -82,7 +82,7 @@ impl<T> Setting<T> {
         }
     }
 
-    /// The place where it is written; `None` for a default.
+    /// Source location; `None` for a default.
     pub const fn place(&self) -> Option<Place> {
         match self.origin {
             Origin::Default => None,

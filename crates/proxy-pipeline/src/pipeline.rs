@@ -75,7 +75,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     if let Some(credentials) = &route.credentials
         && !matches!(outcome, Outcome::Refuse(_))
     {
-        // Boxed: most routes ask for no credentials.
+        // Boxed: most routes require no credentials.
         Box::pin(credentials::check(exchange, route, credentials)).await?;
     }
     let compression = compression::negotiate(exchange, route);

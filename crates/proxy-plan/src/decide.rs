@@ -209,7 +209,7 @@ impl Plan {
         found.or_else(|| self.listeners.get(listener)?.default_route)
     }
 
-    /// Refuses a path with readings that lead to different routes. The matching route decides
+    /// Refuses a path with readings that match different routes. The matching route decides
     /// whether that is required, else the listener. For static files it always is, because the
     /// proxy itself interprets the path.
     #[cold]

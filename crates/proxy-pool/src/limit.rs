@@ -17,7 +17,7 @@ const MAX_OVERTAKEN: u32 = 8;
 /// first of them at once. A connection returned to a pool is granted to a request of the same
 /// worker if the first has not been overtaken too often; else it is closed and its permit is
 /// granted to the first. When a request begins to wait while a worker keeps an idle connection,
-/// that worker is asked to close it.
+/// that worker gets a request to close it.
 #[derive(Debug)]
 pub struct ConnectionLimit {
     held: AtomicU32,
@@ -257,7 +257,7 @@ impl PoolMember {
         known.or_else(|| Some(Self::join(limit, target, evictions.clone())))
     }
 
-    /// Registers a pool at `limit`. `evictions` asks it to close idle connections to `target`.
+    /// Registers a pool at `limit`. By `evictions` it is requested to close idle connections to `target`.
     fn join(
         limit: &Arc<ConnectionLimit>,
         target: TargetId,

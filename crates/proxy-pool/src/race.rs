@@ -1,4 +1,4 @@
-//! Connecting to one of several addresses of a target, in parallel where one is slow. [RFC 8305]
+//! Connecting to one of several addresses of a target, in parallel if one is slow. [RFC 8305]
 
 use crate::connect::{ConnectSettings, connect_once};
 use crate::error::ConnectError;

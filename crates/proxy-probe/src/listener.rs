@@ -78,7 +78,7 @@ pub enum ListenerError {
     /// The listener supports HTTP/1.1 only.
     #[error("the listener does not offer HTTP/2")]
     NoHttp2,
-    /// The exchange breaks off.
+    /// The exchange is incomplete.
     #[error("no whole answer: {}", innermost(.0))]
     Exchange(#[from] hyper::Error),
 }

@@ -27,7 +27,7 @@ pub struct Probe {
     pub settings: ProbeSettings,
 }
 
-/// Probes of the same target are equal if they ask the same, equally often.
+/// Probes of the same target are equal if their checks and intervals are equal.
 impl PartialEq for Probe {
     fn eq(&self, other: &Self) -> bool {
         let is_same_target = self.target == other.target && self.peers == other.peers;

@@ -22,7 +22,7 @@ pub struct ProbeSettings {
 }
 
 impl ProbeSettings {
-    /// Returns true if a check under `other` settings asks the same, equally often.
+    /// Returns true if a check under `other` settings is the same, with the same interval.
     #[must_use]
     pub fn sends_the_same(&self, other: &Self) -> bool {
         let Self {
@@ -63,7 +63,7 @@ pub enum Check {
     },
     /// The gRPC health protocol, over HTTP/2.
     Grpc {
-        /// The service asked about; empty for the server as a whole.
+        /// The service to check; empty for the server as a whole.
         service: String,
     },
     /// A GET of a model server's list of models.

@@ -71,7 +71,7 @@ impl AgentReply {
         Self::Decide(Decision::Block(Block::default()))
     }
 
-    /// The frame of a decision about another event than was asked about.
+    /// The frame of a decision on another event than the one sent.
     #[must_use]
     pub fn misnumbered(id: u64, seq: u32) -> Self {
         let id = RequestId::new(id).expect("an id of a test is small");

@@ -70,7 +70,7 @@ impl RedisServer {
         self.signal(Signal::STOP);
     }
 
-    /// Lets the process go on.
+    /// Resumes the process.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The protocol of TLS-ALPN-01. [RFC 8737 §6.2]
 pub const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// The certificates of validations under way, by host. Clones share them; equal are clones of one value.
+/// The certificates of pending validations, by host. Clones share them; equal are clones of one value.
 #[derive(Clone, Default)]
 pub struct ChallengeCertificates(Arc<ArcSwap<ByHost>>);
 

@@ -8,7 +8,7 @@ use x509_parser::time::ASN1Time;
 /// The reason why a certificate, a key or a set of roots cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// The file does not exist, or its link leads nowhere.
+    /// The file does not exist, or is a dangling link.
     #[error("{}: no such file", file.display())]
     Missing {
         /// Path of the file.
@@ -50,7 +50,7 @@ pub enum TlsError {
         /// The damage.
         what: &'static str,
     },
-    /// PEM of another kind where a certificate is needed.
+    /// PEM of another kind instead of a certificate.
     #[error("{}: no CERTIFICATE in it, only {}", file.display(), found.join(", "))]
     NoCertificate {
         /// Path of the file.
@@ -58,7 +58,7 @@ pub enum TlsError {
         /// The kinds found instead.
         found: Vec<String>,
     },
-    /// PEM of another kind where a private key is needed.
+    /// PEM of another kind instead of a private key.
     #[error("{}: no private key in it, only {}", file.display(), found.join(", "))]
     NoKey {
         /// Path of the file.

@@ -13,7 +13,7 @@ use std::time::Duration;
 const LIMIT: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A request to ask about.
+/// A request to decide on.
 pub(crate) struct Asked<'a> {
     pub(crate) method: &'a str,
     pub(crate) target: &'a str,
@@ -78,7 +78,7 @@ impl Asking {
         asking
     }
 
-    /// The decision on a request: of its body, if that is asked about after the head.
+    /// The decision on a request; on its body, if the agent gets a body event.
     pub(crate) fn ask(&mut self, asked: &Asked<'_>) -> Decision {
         let id = RequestId::new(self.next_id).unwrap();
         self.next_id += 1;

@@ -1,4 +1,4 @@
-//! The example agents as processes, asked over their sockets.
+//! The example agents as processes, called over their sockets.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

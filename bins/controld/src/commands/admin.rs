@@ -1,4 +1,4 @@
-//! `controld admin`: administrators without the set-up link, and ways back in for users that are locked out.
+//! `controld admin`: creates administrators without the set-up link, and restores access for locked-out users.
 
 use crate::cli::{CreateAdminArgs, OrgArgs, SetPasswordArgs, StateArgs, UserArgs};
 use crate::data_dir::DataDir;
@@ -101,7 +101,7 @@ pub(crate) async fn reset_second_factor(args: UserArgs) -> Result<ExitCode, Box<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Switches an organization's single sign-on off: the way back in when its provider admits no user any more.
+/// Switches an organization's single sign-on off, to restore access if its provider admits no users.
 pub(crate) async fn delete_sso(args: OrgArgs) -> Result<ExitCode, Box<dyn Error>> {
     let OrgArgs { state, org } = args;
     let app = open(state).await?;

@@ -1,4 +1,4 @@
-//! `controld audit verify`: whether the audit log is as it was written.
+//! `controld audit verify`: verifies that the audit log is unaltered.
 
 use crate::cli::VerifyArgs;
 use crate::data_dir::DataDir;

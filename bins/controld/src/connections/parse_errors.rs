@@ -1,7 +1,7 @@
 //! Answers to bytes that are no HTTP request: with the body of every error, and a correlation ID.
 //!
 //! hyper answers them itself, before there is a request, without a body and without a hook. Such an answer is known by
-//! its missing `X-Correlation-Id`, and replaced on its way to the client.
+//! its missing `X-Correlation-Id`, and replaced before it is sent to the client.
 
 use control_wire::{ErrorBody, ErrorCode, ErrorResponse};
 use std::io::{self, IoSlice};

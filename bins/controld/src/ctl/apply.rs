@@ -27,7 +27,7 @@ struct Noun<'a> {
     delete: Option<&'a Operation>,
 }
 
-/// One run: where the file's nouns belong, and whether anything is done.
+/// One run: the file's organization and project, and the dry-run flag.
 struct Apply<'a> {
     lookup: &'a Lookup<'a>,
     org: Option<String>,

@@ -97,7 +97,7 @@ impl Client {
         })
     }
 
-    /// Sends the request, and repeats it while the server asks to wait; returns a successful
+    /// Sends the request, and retries it while the server responds with `Retry-After`; returns a successful
     /// response.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response<Incoming>, CtlError> {
         // The same for every attempt: after any loss, it is executed once.

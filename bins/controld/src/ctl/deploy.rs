@@ -1,4 +1,4 @@
-//! `ctl plan` and `ctl deploy`: a folder of configuration, and its way to the nodes of a project.
+//! `ctl plan` and `ctl deploy`: deployment of a folder of configuration to the nodes of a project.
 
 mod preview;
 

@@ -1,4 +1,4 @@
-//! Names instead of ids, and the only organization or project where none is named.
+//! Lookup of ids by name; the default is the only organization or project.
 
 use crate::ctl::client::{Call, Client};
 use crate::ctl::error::CtlError;

@@ -227,7 +227,7 @@ fn kind(schema: &Value, item_schema: Option<&Value>) -> Kind {
 /// The schema behind references, without the possibility of `null`.
 fn plain<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
-    // References of a description that is generated from types lead to their end in a few steps.
+    // References of a description generated from types resolve in a few steps.
     for _ in 0..8 {
         // Alternatives next to fields define which of the fields exclude each other.
         let choices = schema.get("oneOf").or(schema.get("anyOf"));

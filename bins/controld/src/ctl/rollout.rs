@@ -158,7 +158,7 @@ fn line(found: &Value) -> String {
     line
 }
 
-/// Of the batch under way, or of the last one that ended.
+/// Of the current batch, or of the last one that ended.
 fn gate_figures(found: &Value) -> Option<&Value> {
     let batches = found.get("batches").and_then(Value::as_array);
     let last = batches.and_then(|all| all.last());

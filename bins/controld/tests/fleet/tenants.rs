@@ -68,7 +68,7 @@ fn run(words: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// Makes an organization by the command line, for the interface lets no user make a second one.
+/// Creates an organization by the command line, because the API does not allow a second one.
 fn organization(data: &str, number: u8) -> String {
     let (email, name) = (format!("a@{number}.example"), format!("tenant {number}"));
     let create = ["admin", "create", "--data-dir", data, "--email", &email];

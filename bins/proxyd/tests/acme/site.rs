@@ -20,7 +20,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A site that asks `pebble`, and that `pebble` can reach.
+    /// A site that obtains its certificate from `pebble`, and is reachable by it.
     pub(crate) fn new(pebble: &Pebble) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (_, key) = EXTERNAL_ACCOUNT;

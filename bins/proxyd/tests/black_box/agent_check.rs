@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::thread;
 use tempfile::TempDir;
 
-/// An agent that lets requests with a password pass.
+/// An agent that allows requests with a password.
 struct Doorman;
 
 impl Agent for Doorman {

@@ -38,7 +38,7 @@ fn upstreams<const N: usize>() -> ([Upstream; N], u16) {
     }
 }
 
-/// A configuration that asks `server`, with times of one second.
+/// A configuration with the name server `server`, and times of one second.
 fn config(server: &DnsServer, upstream: &str) -> Config {
     let address = server.address();
     Config::new()

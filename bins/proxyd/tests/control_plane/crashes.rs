@@ -55,7 +55,7 @@ impl CrashTest {
         assert_eq!(after["reason"], before["reason"], "{after}");
     }
 
-    /// Kills the control plane where it stays as long as it cannot write this.
+    /// Kills the control plane at a point where it blocks until it can write this.
     fn crash_before(&mut self, write: &str, rollout: &str, (state, batches): (&str, &[&str])) {
         self.refused.set(write);
         self.crash_in(rollout, state, batches);

@@ -117,7 +117,7 @@ fn relay(
     if is_order {
         first.get_or_init(|| answer.clone());
     }
-    // A long poll is answered in the mode of that time, not of the time when it was asked.
+    // A long poll is answered in the mode at the time of the answer, not of the request.
     match mode() {
         Mode::TamperedArchive if request.target.ends_with("/archive") => {
             if let Some(byte) = answer.last_mut() {

@@ -1,4 +1,4 @@
-//! Orders on trial: live tests before a switch counts, and a way back without the control plane.
+//! Orders on trial: live tests before a switch is confirmed, and a revert without the control plane.
 
 use crate::world::{Page, Running, said, until_says, until_told};
 use control_testkit::until;

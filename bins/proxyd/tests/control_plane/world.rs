@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// An operator's key may ask five times a second.
+/// An operator's key may send five requests per second.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) const PROXYD: &str = env!("CARGO_BIN_EXE_proxyd");
 

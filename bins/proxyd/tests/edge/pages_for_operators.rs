@@ -52,7 +52,7 @@ fn every_command_of_the_tutorial_runs_and_prints_what_it_says() {
     }
 }
 
-/// A request that meets a default, and the setting that lets it pass.
+/// A request refused by a default, and the setting that admits it.
 struct DefaultCase {
     request: Vec<u8>,
     status: u16,

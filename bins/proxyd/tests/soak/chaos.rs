@@ -77,7 +77,7 @@ fn every_response_is_right_while_all_that_the_proxy_depends_on_fails() {
     assert!(grown <= KEPT_BYTES, "seed {seed}: {after} after {before}");
 }
 
-/// The files of the proxy when each of its workers has been used and no request is under way.
+/// The proxy's open files after each worker was used, without requests in flight.
 fn come_to_rest(proxyd: &Proxyd, world: &mut World) -> rest::Files {
     // A worker that was busy may have several connections to an agent.
     world.restart_agents();

@@ -1,4 +1,4 @@
-//! A small agent that can be broken in one way at a time.
+//! A small agent with one selectable defect.
 
 use agent_protocol::{
     AgentMessage, Allow, BODY_PARTS, BodyMode, Decision, DecisionMessage, Encoding, ErrorCode,

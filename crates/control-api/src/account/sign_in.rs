@@ -66,7 +66,7 @@ pub(crate) enum SignInView {
     },
 }
 
-/// Signs a user in, or leads to the second factor.
+/// Signs a user in, or requires the second factor.
 #[utoipa::path(
     post, path = "/sign-in", operation_id = "sign_in", tag = "sign-in",
     request_body = SignInRequest, responses((status = 200, body = SignInView))

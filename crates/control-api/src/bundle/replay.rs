@@ -45,7 +45,7 @@ pub(crate) struct ReplayView {
     skipped_lines: usize,
 }
 
-/// Requests that both bundles decide on, differently, in the same way.
+/// Requests with the same pair of different decisions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KindView {
     /// The decision of the older bundle: route and service, or a refusal.

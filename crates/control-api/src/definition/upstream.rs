@@ -58,7 +58,7 @@ pub(crate) struct UpstreamRequest {
     settings: Map<String, Value>,
 }
 
-/// One place where requests can be sent.
+/// One address for requests.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TargetBody {

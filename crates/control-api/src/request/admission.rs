@@ -1,4 +1,4 @@
-//! The way in: limit, authenticate, admit.
+//! Admission of requests: rate limit, authentication, permission.
 
 use crate::request::body::{BodyLimit, is_large};
 use crate::request::credential::{AdmittedBy, presented};

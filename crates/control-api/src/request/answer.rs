@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Prefix of rate-limited paths; health checks and metrics are exempt.
 const INTERFACE: &str = "/api/";
-/// The type of pages, which have their own way out.
+/// The type of pages, which are rendered elsewhere.
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Wraps all handlers and the framework's own refusals.

@@ -19,7 +19,7 @@ pub(crate) struct FailurePage<'a> {
     pub(crate) retry_after: Option<u64>,
     /// The correlation ID, under which the log has more.
     pub(crate) reference: &'a str,
-    /// The path and the text of the way on.
+    /// The path and the text of the link to continue.
     pub(crate) link: (&'static str, &'static str),
 }
 

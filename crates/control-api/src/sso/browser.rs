@@ -59,7 +59,7 @@ async fn limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     response
 }
 
-/// A browser on its way, with the cookies that it brought.
+/// A browser during single sign-on, with its cookies.
 struct Browser {
     visit: Visit,
     cookie: SessionCookie,
@@ -106,7 +106,7 @@ impl Browser {
         }
     }
 
-    /// The way on: with a session if one began, without the cookie of the beginning.
+    /// The redirect to continue: with a session if one was created, without the cookie of the attempt.
     fn leave(&self, outcome: &SsoOutcome) -> Response {
         let mut response = see_other(&outcome.return_to);
         let started = outcome.session.iter();

@@ -270,7 +270,7 @@ async fn a_node_gets_the_archives_of_its_orders_alone() {
                 .await;
             assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);
             assert_eq!(fetch(own, &bundles[index]).await, StatusCode::OK);
-            // The order before may be under way, an older one not.
+            // The previous order may be in progress, an older one not.
             assert_eq!(fetch(own, &bundles[0]).await, status);
         }
         // A node's report does not start a drift.

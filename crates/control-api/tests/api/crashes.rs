@@ -36,7 +36,7 @@ const NODES: usize = 3;
 /// More steps than any rollout of the test takes.
 const MAX_STEPS: usize = 50;
 
-/// A step on the way to a state.
+/// One step to reach a state.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Command(RolloutCommand),
@@ -317,7 +317,7 @@ impl Copy {
         dump
     }
 
-    /// Lets scheduler and nodes go on, as after a start, until an operator is needed.
+    /// Runs scheduler and nodes, as after a start, until an operator is needed.
     async fn finish(&self, nodes: &[NodeId]) {
         for _ in 0..MAX_STEPS {
             self.answer(nodes, Verdict::Accepted).await;

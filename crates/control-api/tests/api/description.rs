@@ -105,7 +105,7 @@ async fn the_page_has_every_operation_and_no_script() {
     for forbidden in ["<script", "style=", "onclick", "http://", "https://"] {
         assert!(!page.text.contains(forbidden), "{forbidden}");
     }
-    // Every reference within the page leads somewhere.
+    // Every reference within the page resolves.
     for target in page.text.split("href=\"#").skip(1) {
         let id = target.split('"').next().unwrap();
         assert!(page.text.contains(&format!("id=\"{id}\"")), "{id}");

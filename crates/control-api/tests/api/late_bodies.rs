@@ -1,4 +1,4 @@
-//! Credentials that end while the body of their request is on its way.
+//! Credentials that end while the body of their request is being received.
 
 use crate::world::{Answer, Credential, World, worlds};
 use axum::body::{Body, Bytes};

@@ -73,7 +73,7 @@ async fn no_user_becomes_a_member_without_a_link_of_the_organization() {
         let guest = world.user(world.other.org, Role::Reader).await;
         let email = world.get("/users/me", &guest).await.text("email");
         let body = json!({"email": email, "role": "admin"});
-        // Neither the old way nor the invitation alone creates a member, or reveals the account.
+        // Neither the former endpoint nor the invitation alone creates a member, or reveals the account.
         let added = world.post(MEMBERS, &admin, body.clone()).await;
         assert_eq!(added.status, StatusCode::METHOD_NOT_ALLOWED);
         let known = world.post(INVITATIONS, &admin, body).await;
@@ -86,7 +86,7 @@ async fn no_user_becomes_a_member_without_a_link_of_the_organization() {
         assert_eq!(fields(&known), fields(&unknown));
         let listed = world.get(MEMBERS, &admin).await;
         assert_eq!(listed.body["items"].as_array().unwrap().len(), 1);
-        // A link of another organization leads there alone, and a made-up one nowhere.
+        // A link of another organization is valid only there, and a forged one nowhere.
         let (_, elsewhere) = world.other_invitation().await;
         let outsider = world.user(world.org, Role::Reader).await;
         let joined = join(&world, &outsider, &elsewhere).await;

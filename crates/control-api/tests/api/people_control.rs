@@ -226,7 +226,7 @@ async fn an_organization_that_demands_a_second_factor_leads_members_to_it() {
         assert_eq!(refused.code(), "SECOND_FACTOR_REQUIRED");
         let keys = world.get("/orgs/{org}", &world.full_key().await).await;
         assert_eq!(keys.status, StatusCode::OK, "keys have no second factor");
-        // Another session of the same user is led there, too, until it proves a code.
+        // Another session of the same user is redirected there, too, until a code is verified.
         let other = world.sign_in(&person).await.session;
         let (app, _, session) = world.enable_totp(&session).await;
         assert_eq!(

@@ -45,7 +45,7 @@ async fn nothing_is_rolled_out_during_a_freeze() {
         assert_eq!(fleet.tick(0).await, 1, "the first batch is opened");
         let frozen = set(&world, &admin, json!({ "freeze": WHOLE_WEEK_FREEZES })).await;
         assert_eq!(frozen.body["policy"]["freeze"], json!(WHOLE_WEEK_FREEZES));
-        // The batch under way ends, and no other one is opened.
+        // The current batch ends, and no other one is opened.
         fleet.obey(0).await;
         fleet.obey(1).await;
         fleet.tick(0).await;
@@ -63,7 +63,7 @@ async fn nothing_is_rolled_out_during_a_freeze() {
         fleet.command(&id, "pause").await;
         is_refused(&fleet.command(&id, "resume").await, until);
         is_refused(&fleet.command(&planned, "start").await, until);
-        // The way back is free.
+        // Reverts are not restricted.
         let back = fleet.command(&id, "rollback").await;
         assert_eq!(back.status, StatusCode::OK, "{}", back.body);
         set(&world, &admin, json!({"freeze": []})).await;

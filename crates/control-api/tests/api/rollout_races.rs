@@ -37,7 +37,7 @@ async fn a_revoked_bundle_is_taken_back_though_its_rollout_was_cancelled() {
             fleet.obey(index).await;
         }
         revoke(&fleet, &new).await;
-        // The operator is faster than the scheduler, which would have led the nodes back.
+        // The operator is faster than the scheduler, which would have reverted the nodes.
         let cancelled = fleet.command(&id, "cancel").await;
         assert_eq!(cancelled.text("state"), "cancelled", "{}", cancelled.body);
         recall(&fleet).await;

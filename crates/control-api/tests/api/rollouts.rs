@@ -277,7 +277,7 @@ async fn a_second_person_approves() {
     }
 }
 
-/// A step on the way to a state.
+/// One step to reach a state.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Command(&'static str),
@@ -289,7 +289,7 @@ enum Way {
     Write(RolloutState),
 }
 
-/// The ways that lead to a state.
+/// The steps to reach a state.
 fn ways(state: RolloutState) -> &'static [Way] {
     use Way::{Command, Obey, Tick, Write};
     match state {

@@ -146,7 +146,7 @@ impl Site {
         self.send(replica, browser, request).await
     }
 
-    /// A POST of another site's form, which brings no cookie.
+    /// A POST of another site's form, without a cookie.
     pub(crate) async fn post_form(
         &self,
         replica: usize,

@@ -250,7 +250,7 @@ async fn addresses_of_private_networks_and_wrong_settings_are_refused() {
             assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{url}");
             assert_eq!(refused.body["error"]["details"][0]["field"], field, "{url}");
         }
-        // A name that leads to a private address is refused when it is resolved.
+        // A name with a private address is refused when it is resolved.
         let webhook = make(&world, &key, "https://localhost/", &["drift.opened"]).await;
         test(&world, &key, &webhook).await;
         world.app.send_webhook(webhook.id).await.unwrap();

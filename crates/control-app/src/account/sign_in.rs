@@ -66,7 +66,7 @@ struct Tries {
 }
 
 impl App {
-    /// The session of the user with this address and password, or the way to the second factor.
+    /// The session of the user with this address and password, or the second factor's challenge.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ pub(crate) enum OutboundError {
     /// The name has no address, or its servers do not answer.
     #[error("the name of the address cannot be resolved")]
     Name,
-    /// The connection is refused, or there is no way to the address.
+    /// The connection is refused, or the address is unreachable.
     #[error("no connection: it is refused, or the address cannot be reached")]
     Connect,
     /// The handshake fails.
@@ -39,7 +39,7 @@ pub(crate) enum OutboundError {
         "no TLS: the certificate is not trusted or of another name, or the server speaks no TLS"
     )]
     Tls,
-    /// The answer breaks off, is not HTTP, or its head is too large.
+    /// The answer is incomplete, is not HTTP, or its head is too large.
     #[error("no whole answer: it breaks off, is not HTTP, or has too large a head")]
     Exchange,
     /// This machine cannot send requests, or the address is no URL.

@@ -1,4 +1,4 @@
-//! Quotas of organizations, held where something is created.
+//! Quotas of organizations, enforced on creation.
 
 use crate::app::App;
 use crate::call::Call;

@@ -31,7 +31,7 @@ const MAX_GROUP: usize = 256;
 /// flight, and those by connections: a bound on their number could be filled by one organization.
 const MAX_RECEIVED: usize = 4_096;
 
-/// The way to the task that writes. The task begins with the first write.
+/// The channel to the writing task, which starts with the first write.
 #[derive(Debug)]
 pub(crate) struct WriteQueue {
     store: Store,

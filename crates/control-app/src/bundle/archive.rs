@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// An archive on its way out.
+/// An archive being sent.
 pub struct Archive {
     /// SHA-256 in Base64-URL.
     pub digest: String,

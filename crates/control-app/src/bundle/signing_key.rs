@@ -53,7 +53,7 @@ impl App {
         Ok(keys)
     }
 
-    /// The deactivated keys with endorsements that lead offline nodes to the verifying ones.
+    /// The deactivated keys, with endorsements by which offline nodes find the verifying ones.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ pub struct Replayed {
     pub skipped_lines: usize,
 }
 
-/// Requests that two bundles decide on differently in the same way.
+/// Requests with the same pair of different decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindMoved {
     /// The decision before: route and service, or a refusal.

@@ -1,4 +1,4 @@
-//! Events of projects on their way to webhooks: queued from the audit log, sent, and sent again.
+//! Delivery of projects' events to webhooks: queued from the audit log, sent, and retried.
 //!
 //! The audit log is the outbox: an event is queued in the transaction that moves the cursor over
 //! its entry, so that it is queued exactly once, also across crashes.

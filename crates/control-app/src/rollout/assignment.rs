@@ -1,4 +1,4 @@
-//! Bundles on their way to nodes: assigned, and taken back.
+//! Assignment of bundles to nodes, and revocation.
 
 use crate::app::App;
 use crate::audit::value::done;
@@ -121,7 +121,7 @@ impl App {
         Ok(ordered.len())
     }
 
-    /// Leads a node back further that runs a revoked bundle and has rejected the way back.
+    /// Reverts a node further if it runs a revoked bundle and has rejected the revert.
     pub(crate) async fn recall_again(&self, node: NodeId, active: BundleId) -> Result<(), Error> {
         if self.store.read().await?.needs_recall(node, active).await? {
             let mut tx = self.store.begin().await?;

@@ -1,4 +1,4 @@
-//! Random parts of times, so that nodes which began together do not go on in step.
+//! Jitter, so that nodes which started together do not stay synchronized.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

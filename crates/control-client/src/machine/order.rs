@@ -35,7 +35,7 @@ impl Machine {
     }
 
     /// Puts the last good bundle in force again, if the process could not start with it: without a control
-    /// plane it had no private keys, and a newer order that was rejected brings no bundle.
+    /// plane it had no private keys, and a rejected newer order has no bundle.
     pub(super) fn restore(&mut self) -> Option<Action> {
         let good = self.state.last_good.clone();
         let good = good.filter(|_| self.status.active.is_none())?;

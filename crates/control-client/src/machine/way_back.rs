@@ -55,7 +55,7 @@ impl Machine {
         })
     }
 
-    /// Takes a confirmation, and returns the way back if it is due and no bundle is on its way into force.
+    /// Takes a confirmation, and returns the revert if it is due and no bundle is being activated.
     pub(super) fn judge_trial(&mut self, outcome: &Outcome) -> Option<Action> {
         if matches!(outcome, Outcome::Confirmed(_)) {
             self.confirm();

@@ -39,7 +39,7 @@ named! {
     }
 }
 
-/// Every way of an API key.
+/// Transitions of an API key.
 pub const API_KEY_TRANSITIONS: &[Transition<ApiKeyState, ApiKeyEvent>] = &[
     Transition::new(
         ApiKeyState::Active,

@@ -1,4 +1,4 @@
-//! The set-up link: the first administrator's way in, instead of a default password.
+//! The set-up link: access for the first administrator, instead of a default password.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;

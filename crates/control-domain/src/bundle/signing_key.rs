@@ -30,9 +30,9 @@ named! {
 named! {
     /// Events of a signing key.
     SigningKeyEvent {
-        /// A rotation lets it sign.
+        /// A rotation makes it the signing key.
         Activate = "activate",
-        /// A rotation lets another key sign.
+        /// A rotation makes another key the signing key.
         Retire = "retire",
         /// Refuses its signatures from now on.
         Deactivate = "deactivate",

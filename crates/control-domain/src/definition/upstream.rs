@@ -51,7 +51,7 @@ pub struct Upstream {
     pub created_at: Timestamp,
 }
 
-/// One place where requests can be sent.
+/// One address for requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Host and port.

@@ -47,7 +47,7 @@ named! {
     }
 }
 
-/// Every way of a drift.
+/// Transitions of a drift.
 pub const DRIFT_TRANSITIONS: &[Transition<DriftState, DriftEvent>] = &[
     Transition::new(DriftState::Open, DriftEvent::Follow, DriftState::Resolved),
     Transition::new(

@@ -49,7 +49,7 @@ named! {
 use EnrolmentTokenEvent::{Expire, Revoke, UseUp};
 use EnrolmentTokenState::{Active, Expired, Revoked, UsedUp};
 
-/// Every way of an enrolment token.
+/// Transitions of an enrolment token.
 pub const ENROLMENT_TOKEN_TRANSITIONS: &[Transition<EnrolmentTokenState, EnrolmentTokenEvent>] = &[
     Transition::new(Active, UseUp, UsedUp),
     Transition::new(Active, Expire, Expired),

@@ -16,7 +16,7 @@ named! {
     ApprovalRule {
         /// Only for rollouts that request it.
         None = "none",
-        /// Also where the change is risky.
+        /// Also if the change is risky.
         Risky = "risky",
         /// Always.
         All = "all",

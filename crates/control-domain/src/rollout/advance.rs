@@ -19,7 +19,7 @@ pub struct Observation {
     pub is_revoked: bool,
     /// True if the project's policy allows no change at this time.
     pub is_frozen: bool,
-    /// The nodes of the batch that is under way.
+    /// The nodes of the current batch.
     pub batch: Option<BatchCounts>,
     /// A node of that batch that refused the bundle.
     pub rejection: Option<Rejection>,
@@ -27,7 +27,7 @@ pub struct Observation {
     pub compared: Option<Comparison>,
     /// The answer of the metrics server, if the rollout has a condition and there is a recent answer.
     pub metric: Option<MetricAnswer>,
-    /// The nodes on their way back.
+    /// The nodes being reverted.
     pub reverting: Option<RevertProgress>,
 }
 
@@ -60,7 +60,7 @@ pub enum RevertProgress {
     Unordered,
     /// All are ordered back, and an online one has not accepted its order.
     Waiting,
-    /// Nodes that are not reverted if the way back ends now.
+    /// Nodes that are not reverted if the revert ends now.
     Rest(RevertCounts),
 }
 
@@ -260,7 +260,7 @@ impl Rollout {
         }
     }
 
-    /// Returns true if the way back has taken as long as a batch may.
+    /// Returns true if the revert has taken the maximum time of a batch.
     pub fn is_revert_late(&self, now: Timestamp) -> bool {
         let since = self.reverting_since.unwrap_or(now);
         since + seconds(self.strategy.deadline_secs) <= now

@@ -301,7 +301,7 @@ impl Rollout {
         Ok(change)
     }
 
-    /// Ends the batch under way.
+    /// Ends the current batch.
     pub(super) fn close_batch(&mut self, state: BatchState, now: Timestamp) {
         if let Some(batch) = &mut self.batch
             && batch.state != BatchState::Passed

@@ -53,11 +53,11 @@ named! {
         Complete = "complete",
         /// A batch did not pass, or the bundle was revoked.
         Fail = "fail",
-        /// The way back begins.
+        /// The revert begins.
         RollBack = "roll_back",
         /// Nodes are ordered to run their former bundles.
         RevertNodes = "revert_nodes",
-        /// The way back has ended.
+        /// The revert has ended.
         FinishRollback = "finish_rollback",
         /// An operator ends it.
         Cancel = "cancel",
@@ -67,7 +67,7 @@ named! {
 use RolloutEvent as Event;
 use RolloutState as State;
 
-/// Every way of a rollout.
+/// Transitions of a rollout.
 pub const ROLLOUT_TRANSITIONS: &[Transition<State, Event>] = &[
     Transition::new(State::Planned, Event::Submit, State::AwaitingApproval),
     Transition::new(State::Planned, Event::Start, State::Running),

@@ -37,7 +37,7 @@ pub struct Strategy {
     pub max_unavailable: i64,
     /// Seconds in which a batch must switch and pass.
     pub deadline_secs: i64,
-    /// Seconds that a batch runs before the gate lets it pass.
+    /// Seconds that a batch runs before the gate can pass it.
     pub soak_secs: i64,
     /// Conditions of the next batch; `None` to use the nodes' verdicts only.
     pub gate: Option<Gate>,

@@ -1,4 +1,4 @@
-//! Sign-ins through identity providers that are under way.
+//! Pending sign-ins through identity providers.
 
 use control_wire::UserId;
 use jiff::SignedDuration;

@@ -1,4 +1,4 @@
-//! The callback: the parameters that a browser brings back.
+//! The callback: the parameters in the browser's request.
 
 use super::error::OidcError;
 use aws_lc_rs::constant_time;
@@ -25,7 +25,7 @@ const REFUSALS: &[&str] = &[
     "unsupported_response_type",
 ];
 
-/// The parameters that a browser brings back, each at most once.
+/// The parameters of the callback, each at most once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Callback {
     /// `state`

@@ -61,12 +61,12 @@ pub struct AuditFilter {
     pub until: Option<Timestamp>,
 }
 
-/// Some entries, and where the next ones are.
+/// A page of entries, and the position of the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditPage {
     /// The entries; fewer than the limit if a filter excludes many.
     pub records: Vec<AuditRecord>,
-    /// The entry where the next page begins; `None` after the last page.
+    /// The first entry of the next page; `None` after the last page.
     pub next: Option<i64>,
 }
 

@@ -72,7 +72,7 @@ impl Transaction {
         Ok(sql(used).bind(bundle).row(self).await?.is_some())
     }
 
-    /// Bundles that were made before `before` and that nothing needs, the ways back of nodes included: up to `limit`.
+    /// Unneeded bundles created before `before`, up to `limit`. Bundles for reverts of nodes are needed.
     pub async fn unused_bundles(
         &mut self,
         before: Timestamp,

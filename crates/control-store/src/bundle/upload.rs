@@ -7,7 +7,7 @@ use crate::store::Transaction;
 use control_wire::{BundleId, OrgId};
 use jiff::Timestamp;
 
-/// An archive on its way into the object store.
+/// An archive being stored in the object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
     /// The bundle that it will belong to.

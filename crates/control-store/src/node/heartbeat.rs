@@ -19,7 +19,7 @@ use control_wire::{BundleId, Confirmation, HeartbeatRequest, InstanceId, NodeId,
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
-/// Bundles that a node confirmed and that it may be led back to.
+/// Bundles that a node confirmed and may be reverted to.
 const MAX_CONFIRMED: i64 = 100;
 
 /// The stored report of `$1` with its order; `$2` is the bundle that it reports as active.

@@ -20,7 +20,7 @@ macro_rules! select {
     };
 }
 
-/// A webhook with a delivery that is due.
+/// A webhook with a due delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueWebhook {
     /// The organization of its project.
@@ -110,7 +110,7 @@ impl Transaction {
         rows.iter().map(read).collect()
     }
 
-    /// The oldest delivery of an enabled webhook that is due.
+    /// The oldest due delivery of an enabled webhook.
     pub async fn due_delivery(
         &mut self,
         webhook: WebhookId,

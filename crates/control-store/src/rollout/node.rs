@@ -166,7 +166,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Keeps the nodes of a rollout from other rollouts, or lets them go.
+    /// Reserves the nodes of a rollout, or releases them.
     ///
     /// # Errors
     ///
@@ -278,7 +278,7 @@ impl Transaction {
         }))
     }
 
-    /// A node of the batch under way that refused the order of the rollout.
+    /// A node of the current batch that refused the rollout's order.
     pub async fn rejection(&mut self, rollout: &Rollout) -> Result<Option<Rejection>, StoreError> {
         let Some(batch) = &rollout.batch else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Revoked bundles, and the ways back of the nodes that were ordered to run them.
+//! Revoked bundles, and the reverts of the nodes that were ordered to run them.
 
 use crate::error::StoreError;
 use crate::row::{id, number, text};

@@ -1,4 +1,4 @@
-//! The nodes of rollouts on their way back.
+//! The nodes of rollouts that are being reverted.
 
 use crate::error::StoreError;
 use crate::rollout::recall::{confirmed_way_back, rejected};

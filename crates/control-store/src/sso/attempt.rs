@@ -1,4 +1,4 @@
-//! Sign-ins through identity providers that are under way, and the assertions that were used.
+//! Pending sign-ins through identity providers, and the used assertions.
 
 use crate::error::StoreError;
 use crate::row::{id, json, optional_id, text, time, truth};

@@ -268,7 +268,7 @@ async fn the_chain_goes_on_after_archived_entries() {
         let unproven = tx.verify_audit(Some(&AuditKey::new(&[8; 32]))).await;
         assert_eq!(unproven.unwrap().fault, Some(1));
         drop(tx);
-        // All of the rest, and the numbers of the organization go on.
+        // Everything else, and the organization's sequence numbers continue.
         let mut tx = store.begin().await.unwrap();
         let (key, later) = (audit_key(), NOW + SignedDuration::from_hours(1_000));
         let expired = tx.expired_audit(later, later, 100, &key).await;

@@ -1,4 +1,4 @@
-//! The page of a link by which an administrator lets a member choose another password.
+//! The page of an administrator's link for a member to set another password.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, show as shown};

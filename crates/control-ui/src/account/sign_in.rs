@@ -28,7 +28,7 @@ struct SignInPage {
     frame: Frame,
     form: Form,
     back: String,
-    /// The way to the page of single sign-on.
+    /// Link to the page of single sign-on.
     sso: String,
 }
 
@@ -50,7 +50,7 @@ struct SsoPage {
     form: Form,
     back: String,
     org: String,
-    /// The way to the organization's provider, once the organization is known.
+    /// Link to the organization's provider, if the organization is known.
     start: Option<String>,
 }
 

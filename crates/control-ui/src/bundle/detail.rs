@@ -1,4 +1,4 @@
-//! One bundle: its files, its check, its signature, where it runs.
+//! One bundle: its files, check, signature, and nodes.
 
 use crate::bundle::checks::{Finding, findings, stored};
 use crate::bundle::status;

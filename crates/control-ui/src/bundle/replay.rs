@@ -49,7 +49,7 @@ struct Answer {
     limits: Vec<String>,
 }
 
-/// Requests that both bundles decide on, differently, in the same way.
+/// Requests with the same pair of different decisions.
 struct KindRow {
     requests: String,
     share: String,

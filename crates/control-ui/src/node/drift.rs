@@ -46,7 +46,7 @@ struct Row {
     is_open: bool,
 }
 
-/// The drifts: those that go on first, then the newest.
+/// The drifts: unresolved ones first, then the newest.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -37,7 +37,7 @@ struct MadePage {
     is_immediate: bool,
 }
 
-/// The page with the ways of rotating the key.
+/// The page with the options for rotating the key.
 pub(crate) async fn ask(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

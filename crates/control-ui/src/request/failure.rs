@@ -11,12 +11,12 @@ use control_domain::{Refusal, Role};
 const BUSY_RETRY_SECS: u64 = 30;
 const UNAVAILABLE_RETRY_SECS: u64 = 5;
 
-/// A failure on its way out.
+/// A failure to be rendered.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// Another page helps.
     See(String),
-    /// The page at this path takes a proof of identity, and leads back.
+    /// The page at this path verifies the identity, and redirects back.
     Proof(&'static str),
     /// A page with the failure.
     Told(Box<Told>),

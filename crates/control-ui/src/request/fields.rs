@@ -1,4 +1,4 @@
-//! Fields of forms and of queries, and the token that proves where a form is from.
+//! Fields of forms and of queries, and the token that proves a form's origin.
 
 use crate::request::failure::Failure;
 use axum::body::Body;

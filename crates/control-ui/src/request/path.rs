@@ -41,7 +41,7 @@ pub(crate) fn is_own_path(text: &str) -> bool {
     is_rooted && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// `path` with the parameter that its page leads back by.
+/// `path` with the parameter for the redirect back.
 pub(crate) fn leading_back(path: &str, back: &str) -> String {
     let back: String = byte_serialize(back.as_bytes()).collect();
     format!("{path}?return={back}")

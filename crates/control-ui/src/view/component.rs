@@ -175,7 +175,7 @@ pub(crate) fn bar(label: String, shares: &[(Tone, i64)]) -> Bar {
     Bar { label, parts }
 }
 
-/// The way to the next page of a list.
+/// Link to the next page of a list.
 #[derive(Clone, Debug, Template)]
 #[template(
     ext = "html",

@@ -286,7 +286,7 @@ async fn recorded_requests_are_replayed_through_two_bundles_and_the_form_stays_f
         let fault = refused.text.contains("id=\"recording-fault\"");
         assert!(fault, "{}", refused.text);
     }
-    // A comparison leads here with both bundles chosen.
+    // A comparison links here with both bundles selected.
     let linked = format!("{page}?before={spring}&after={moved}");
     let linked = world.get(&linked, &reader).await;
     assert!(linked.text.contains(&chosen), "{}", linked.text);

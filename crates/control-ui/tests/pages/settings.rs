@@ -8,7 +8,7 @@ use control_domain::{ApprovalRule, Role, SsoSettings};
 use control_http::SessionCookie;
 use control_testkit::Database;
 
-/// The page that a form led to, with its status line.
+/// The response to a form, with its status line.
 async fn follow(world: &World, done: &Shown) -> Shown {
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     let note = done.cookie("__Host-note").unwrap();

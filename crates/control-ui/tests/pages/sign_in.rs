@@ -332,7 +332,7 @@ async fn a_form_of_the_profile_without_its_token_is_refused() {
 #[tokio::test]
 async fn an_old_proof_leads_to_another_one_and_back() {
     for world in worlds().await {
-        // The page of an organization's command leads there.
+        // The page of an organization's command links there.
         let stale = world.stale_admin().await;
         let mut other = Browser::with_session(&world, &stale);
         let page = world.path("/orgs/{org}/signing-keys/rotate");

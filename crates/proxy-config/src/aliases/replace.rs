@@ -41,9 +41,9 @@ pub(crate) enum Outcome {
     /// The setting states our fixed behaviour, or repeats the setting at our place.
     Removed,
     Completed,
-    /// There is no counterpart; with a way to do without it.
+    /// No counterpart exists; with an alternative.
     Refused(&'static str),
-    /// The value has no counterpart; the entries as written, and a way to do without it.
+    /// The value has no counterpart; the entries as written, and an alternative.
     RefusedValue(String, &'static str),
 }
 

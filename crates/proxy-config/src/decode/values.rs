@@ -348,7 +348,7 @@ fn sendable_host(error: &ValueError, written: Raw<'_>) -> Option<String> {
     is_host.then(|| idna::domain_to_ascii(text).ok()).flatten()
 }
 
-/// The way to write a value that has the form of another program: a variable, or a URL for a host.
+/// The syntax here for a value in another program's form: a variable, or a URL for a host.
 fn foreign_form(what: &str, written: &str) -> Option<String> {
     if written.contains("${") || written.contains("{{") {
         let help = "write `{$NAME}` for an environment variable, or make the file from a template";

@@ -1,4 +1,4 @@
-//! A valid configuration, and the warnings that depend on where it is to run.
+//! A valid configuration, and the warnings that depend on its host.
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;

@@ -1,4 +1,4 @@
-//! Paths of routes that `path-policy "strict"` lets no request reach.
+//! Paths of routes that are unreachable under `path-policy "strict"`.
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
@@ -50,7 +50,7 @@ fn warn_of(route: &Route, faults: &mut Diagnostics) {
     }
 }
 
-/// Another reading of the path of `pattern` by other servers, if it does not lead to `route`.
+/// Another reading of the path of `pattern` by other servers, if it does not match `route`.
 fn elsewhere(route: &Route, pattern: &PathPattern) -> Option<String> {
     if pattern.setting() == "path-regex" {
         return None;

@@ -152,7 +152,7 @@ reasons! {
 
     /// The configuration requires something that is impossible at run time. Reserved: no code reports it.
     ConfigError "config_error" Config, "proxy_configuration_error", "configuration error";
-    /// The route's `redirect` leads to the URL of the request itself.
+    /// The route's `redirect` is to the URL of the request itself.
     RedirectLoop "redirect_loop" Config, "proxy_configuration_error", "redirect loop";
 
     /// The agent did not answer in time.

@@ -26,7 +26,7 @@ pub(super) struct Set {
     words: [AtomicU64; WAYS],
 }
 
-/// The way in which a key got its slot.
+/// The origin of a key's slot.
 #[derive(Debug)]
 pub(super) struct Inserted<'s> {
     /// The word of its bucket.

@@ -18,7 +18,7 @@ pub struct EffectiveSetting {
     /// Value; times in seconds or milliseconds according to the name's suffix, sizes in bytes.
     /// Secrets are `"(redacted)"`.
     pub value: Value,
-    /// The place where it is written, or the default.
+    /// Source location, or the default.
     pub origin: Origin,
 }
 

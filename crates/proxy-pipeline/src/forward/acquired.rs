@@ -18,7 +18,7 @@ pub(super) struct PooledConnection {
     pub(super) at_hand: bool,
 }
 
-/// A connection, and the target that it leads to.
+/// A connection, and its target.
 pub(super) struct Acquired {
     pub(super) connection: UpstreamConnection,
     /// The target; another address of the same DNS name if the first one did not connect.

@@ -152,7 +152,7 @@ fn insert_host(
     host
 }
 
-/// Takes the fields of `head` that go on to the target: without `Trailer` unless trailers may follow.
+/// Takes the fields of `head` that are forwarded to the target: without `Trailer` unless trailers may follow.
 #[inline]
 fn end_to_end(head: &mut InboundHead, takes_trailers: bool) -> EndToEndHeaders {
     let mut headers = std::mem::take(&mut head.headers);

@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 const COPY_TIME: Duration = Duration::from_mins(1);
 const MARK: &str = "-shadow";
 
-/// A copy under way.
+/// A copy in flight.
 struct Copy {
     exchange: Exchange,
     /// Receives the request's body once it is complete.
@@ -92,7 +92,7 @@ async fn run(copy: Copy) {
     if let Some(body) = body {
         match body.await {
             Ok(held) => exchange.body = Some(ClientBody::Held(held)),
-            // The body was too large, or has broken off.
+            // The body was too large or incomplete.
             Err(_) => return counters.dropped.add(1),
         }
     }

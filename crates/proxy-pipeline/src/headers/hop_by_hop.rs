@@ -11,7 +11,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue};
 
-/// The fields of a request that go on to its target, no longer indexed.
+/// The fields of a request that are forwarded to its target, no longer indexed.
 #[derive(Debug)]
 pub(crate) struct EndToEndHeaders {
     pub(crate) map: HeaderMap,

@@ -1,4 +1,4 @@
-//! The head of a request on its way to the upstream: as its client sent it, with agents' edits.
+//! The head of a request to the upstream: as its client sent it, with agents' edits.
 
 use crate::headers::indexed_headers::{IndexedHeaders, LoggedHeaders};
 use http::request::Parts;

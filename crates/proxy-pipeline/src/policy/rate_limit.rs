@@ -58,7 +58,7 @@ pub(crate) fn check(
     Ok(Checked::Whole)
 }
 
-/// The same where a store decides on one of the limits.
+/// The same if a store decides on one of the limits.
 pub(crate) async fn check_shared(
     exchange: &mut Exchange,
     route: usize,

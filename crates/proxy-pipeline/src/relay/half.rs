@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 /// Maximum number of bytes of one read, and of the bytes that one direction holds for its receiver.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Number of bytes after which one direction lets other connections of the thread proceed.
+/// Number of bytes after which one direction yields to other connections of the thread.
 const TURN_BYTES: u64 = 1024 * 1024;
 
 thread_local! {

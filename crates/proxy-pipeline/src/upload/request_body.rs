@@ -1,4 +1,4 @@
-//! A request's body on its way upstream: counted, limited, and timed by progress.
+//! A request's body, sent upstream: counted, limited, and timed by progress.
 
 use crate::headers::header_limits::{FieldLimits, check_fields};
 use crate::headers::trailers;

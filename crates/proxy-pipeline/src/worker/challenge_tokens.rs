@@ -1,4 +1,4 @@
-//! The tokens of HTTP-01 challenges under way. [RFC 8555 §8.3]
+//! The tokens of pending HTTP-01 challenges. [RFC 8555 §8.3]
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The key authorizations of challenges under way, by token. Written by the control thread, read by every
+/// The key authorizations of pending challenges, by token. Written by the control thread, read by every
 /// worker; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct ChallengeTokens(Arc<Tokens>);
@@ -43,12 +43,12 @@ impl ChallengeTokens {
         self.0.any.store(any, Ordering::Release);
     }
 
-    /// Returns true if a challenge is under way.
+    /// Returns true if a challenge is pending.
     pub(crate) fn any(&self) -> bool {
         self.0.any.load(Ordering::Acquire)
     }
 
-    /// The answer to requests for `token`, if its challenge is under way.
+    /// The answer to requests for `token`, if its challenge is pending.
     pub(crate) fn answer(&self, token: &str) -> Option<Bytes> {
         self.0.by_token.load().get(token).cloned()
     }

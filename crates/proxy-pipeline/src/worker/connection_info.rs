@@ -87,7 +87,7 @@ pub struct RequestStream {
     pub deadline: Rc<Deadline>,
 }
 
-/// Returns true if an idle connection of `listener` closes even if a request may be on its way: the
+/// Returns true if an idle connection of `listener` closes even if a request may be in transit: the
 /// process drains, or the listener was removed.
 #[inline]
 #[must_use]
@@ -168,7 +168,7 @@ impl ConnectionInfo {
             || max_requests.is_some_and(|max| u64::from(max) <= self.requests.get())
     }
 
-    /// Returns true if the connection closes even if a request may be on its way.
+    /// Returns true if the connection closes even if a request may be in transit.
     #[inline]
     pub fn must_close_now(&self, worker: &Worker) -> bool {
         must_close_idle(worker, self.listener.get())

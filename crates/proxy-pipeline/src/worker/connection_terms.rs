@@ -28,7 +28,7 @@ impl ConnectionTerms {
     }
 
     /// Ends the connections under these terms, each after its current response, and idle HTTP/1.x ones at
-    /// `close_idle_at`, so that a request on its way is answered. The listener has other settings now; with
+    /// `close_idle_at`, so that a request in transit is answered. The listener has other settings now; with
     /// `needs_certificate` they require a client certificate.
     pub fn retire(&self, close_idle_at: Tick, needs_certificate: bool) {
         self.retired.set(Some(close_idle_at));

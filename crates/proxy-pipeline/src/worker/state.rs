@@ -43,7 +43,7 @@ pub struct Shared {
     pub health_changes: Arc<Notify>,
     /// Counts changes that take effect on all workers at once: ejections, and changes by operators.
     pub target_changes: Arc<TargetChanges>,
-    /// Challenges of certificate authorities under way.
+    /// Pending challenges of certificate authorities.
     pub challenges: ChallengeTokens,
     /// State of the process.
     pub lifecycle: Arc<Lifecycle>,

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// Maximum number of distinguished kinds of requests; requests of further kinds are only counted.
 const MAX_KINDS: usize = 10_000;
 
-/// Requests that the two plans answer differently in the same way.
+/// Requests with the same pair of different answers.
 #[derive(Clone, Debug)]
 pub struct ReplayDifference {
     /// The answer before.

@@ -127,7 +127,7 @@ impl<'p> DiffSearch<'p> {
         let new = self.after.by_path(&rules.after, &ids);
         for path in &paths {
             let (old, new) = (old.rules_for(path), new.rules_for(path));
-            // Other readings of a path may lead to routes of other paths.
+            // Other readings of a path may match routes of other paths.
             let is_plain = is_plain_path(&path.example);
             if !is_plain || self.is_needed(&old, &new) {
                 self.compare_path((host, path), &old, &new);

@@ -349,7 +349,7 @@ fn listener_position(
     }
 }
 
-/// The fault of a URL that does not lead to `listener`.
+/// The fault of a URL that does not select `listener`.
 fn other_protocol(listener: &Listener) -> ExplainError {
     ExplainError::Protocol {
         name: listener.name.clone(),

@@ -19,7 +19,7 @@ pub(super) struct Loader {
     /// Created when the first listener needs them, because their entropy takes a tenth of a second.
     pub(super) tickets: Arc<OnceLock<Arc<TicketKeys>>>,
     pub(super) platform: Arc<PlatformRoots>,
-    /// Validations of hosts under way.
+    /// Pending validations of hosts.
     pub(super) challenges: ChallengeCertificates,
     pub(super) held: LoadedTls,
 }

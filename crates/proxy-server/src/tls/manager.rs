@@ -58,7 +58,7 @@ impl CertificateManager {
         CertificateLoad(self.loader.clone())
     }
 
-    /// Validations of hosts by certificate authorities under way.
+    /// Pending validations of hosts by certificate authorities.
     pub(crate) fn challenges(&self) -> &ChallengeCertificates {
         &self.loader.challenges
     }

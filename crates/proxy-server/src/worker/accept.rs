@@ -206,7 +206,7 @@ async fn accept_waiting(
     }
 }
 
-/// Starts to serve an accepted connection from `peer`, or refuses it where a limit is reached.
+/// Starts to serve an accepted connection from `peer`, or refuses it if a limit is reached.
 pub(crate) fn admit(
     worker: &Rc<Worker>,
     listener: &Rc<WorkerListener>,

@@ -1,4 +1,4 @@
-//! Bodies and trailers, both ways, in every framing.
+//! Bodies and trailers, in both directions, in every framing.
 
 use crate::support::{Config, post, refusal, request};
 use proxy_testkit::{Fields, Framing, Upstream, get};

@@ -1,4 +1,4 @@
-//! Denials of agents stand even if the rest of the agent's answer fails.
+//! Denials of agents are final even if the rest of the agent's answer fails.
 
 use crate::support::{Config, Proxy};
 use proxy_testkit::{Upstream, get, ok};

@@ -159,7 +159,7 @@ fn a_route_says_how_its_paths_are_read() {
     let forward = r#"path-policy "forward""#;
     let strict = r#"path-policy "strict""#;
 
-    // The path as sent leads to `rest`, so its listener's policy decides.
+    // The path as sent matches `rest`, so its listener's policy decides.
     assert_eq!(ask(&config("", forward), path).status, 400);
     for (listener, route, status) in [
         ("", forward, 200),

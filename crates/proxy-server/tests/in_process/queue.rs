@@ -25,7 +25,7 @@ fn wait_for_queued(proxyd: &Proxy, count: usize) {
     assert!(queued, "{count} requests wait");
 }
 
-/// A connection with a request of the client at `address` under way.
+/// A connection with a request in flight of the client at `address`.
 fn asking(proxyd: &Proxy, path: &str, address: &str) -> RawClient {
     let mut client = proxyd.connect();
     client.send(get(path, &[("X-Forwarded-For", address)]));

@@ -118,7 +118,7 @@ fn locations_and_cookies_are_written_back() {
             "c=3; Domain=a.test"
         ]
     );
-    // Unchanged, if the route says so.
+    // Unchanged, if the route has this policy.
     let kept = format!("{rewrite}\nresponse-headers {{ remove \"X\" }}").replace(
         "\"/inner\" }",
         "\"/inner\"; location #false; cookies #false }",

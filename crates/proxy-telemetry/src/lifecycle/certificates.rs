@@ -13,7 +13,7 @@ pub struct ObtainedCertificate {
     pub hosts: Vec<String>,
     /// End of validity of the stored certificate; `None` if there is none yet.
     pub not_after: Option<SystemTime>,
-    /// Time of the next attempt to obtain one; `None` while one is under way.
+    /// Time of the next attempt to obtain one; `None` during an attempt.
     pub next_attempt: Option<SystemTime>,
     /// The last attempt, if it failed.
     pub failure: Option<ObtainingFailure>,

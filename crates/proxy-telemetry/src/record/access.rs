@@ -53,7 +53,7 @@ pub struct AccessRecord<'a> {
 /// Decisions of agents about a request.
 #[derive(Clone, Debug)]
 pub struct AgentFields<'a> {
-    /// The last agent that was asked.
+    /// The last agent that was called.
     pub agent: &'a str,
     /// Its decision, or `failed` or `failed_open`.
     pub decision: &'a str,

@@ -113,7 +113,7 @@ impl AgentProcess {
         self.signal(Signal::STOP);
     }
 
-    /// Lets the process go on.
+    /// Resumes the process.
     #[track_caller]
     pub fn resume(&self) {
         self.signal(Signal::CONT);

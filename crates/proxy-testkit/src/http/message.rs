@@ -3,7 +3,7 @@
 use crate::http::fields::Fields;
 use crate::http::wire::{Broken, End, Wire};
 
-/// The way in which the end of a body was determined.
+/// Source of a body's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// There is no body.

@@ -27,7 +27,7 @@ pub enum Broken {
     Io(ErrorKind),
 }
 
-/// The way in which a connection ended.
+/// The kind of end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// By FIN.

@@ -1,4 +1,4 @@
-//! Functions with a name that says nothing about their result.
+//! Functions with a name that does not describe their result.
 
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;

@@ -147,7 +147,7 @@ fn uses(modules: &BTreeMap<Module, &Source>) -> BTreeMap<Module, Uses> {
     all
 }
 
-/// The module of the same crate that a path leads into, if any.
+/// The module of the same crate that a path is in, if any.
 fn target(modules: &BTreeMap<Module, &Source>, from: &Module, path: &[String]) -> Option<Module> {
     let (first, mut rest) = path.split_first()?;
     let mut at = match first.as_str() {

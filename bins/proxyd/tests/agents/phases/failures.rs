@@ -121,7 +121,7 @@ fn play(phase: Phase, mode: &str, (failures, time): (&[Failure], &str)) {
         }
         check_counts(&stage, phase, (*outcome, alike.count() + 1));
     }
-    // An agent that is well again is asked again; half a frame spoils the next answer on its connection.
+    // A recovered agent is called again; half a frame corrupts the next answer on its connection.
     stage.chosen.clear();
     let is_allowed = |_| decision(&stage, &stage.ask()) == "allow";
     assert!((0..3).any(is_allowed), "{phase:?} {mode}");

@@ -1,4 +1,4 @@
-//! Clients of all nodes: each asks one thing again and again, and checks every answer.
+//! Clients of all nodes: each repeats one request and checks every response.
 
 use proxy_load::clock::{Stopwatch, pause};
 use proxy_testkit::{RawClient, get};

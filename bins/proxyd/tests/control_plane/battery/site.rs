@@ -296,7 +296,7 @@ impl Site {
         text.replace("@taken@", &taken)
     }
 
-    /// Rolls the bundle of the case out, waits for its end, and brings the nodes back.
+    /// Rolls the bundle of the case out, waits for its end, and resets the nodes.
     pub(super) fn run(&self, case: &Case) -> Row {
         let mut config = self.config();
         for (from, to) in case.edits {

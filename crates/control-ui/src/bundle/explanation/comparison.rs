@@ -26,7 +26,7 @@ pub(super) struct Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Changed {
     pub(super) path: String,
-    /// Empty where the setting does not apply.
+    /// Empty if the setting does not apply.
     pub(super) before: String,
     pub(super) after: String,
     pub(super) source: String,

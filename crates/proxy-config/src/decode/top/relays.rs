@@ -1,4 +1,4 @@
-//! Listeners that relay connections, and the routes that they lead to.
+//! Listeners that relay connections, and their routes.
 
 use super::super::decoder::Decoder;
 use crate::diagnostic::Diagnostic;
@@ -96,7 +96,7 @@ fn has_effect(name: &str, rows: &[&str]) -> bool {
     })
 }
 
-/// Reports a listener that leads to no route, or by default to one for requests.
+/// Reports a listener without a route, or with a default route for requests.
 fn check_reach(d: &mut Decoder<'_, '_>, model: &Model, listener: &Listener) {
     let is_bound = |route: &Route| {
         let mut names = route.listeners.iter();

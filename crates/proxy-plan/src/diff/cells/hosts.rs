@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Host conditions, with a way to find those that a host fulfils.
+/// Host conditions, indexed for lookup by host.
 #[derive(Debug, Default)]
 pub(in crate::diff) struct HostPartition {
     exact: HashMap<String, u32>,

@@ -14,7 +14,7 @@ const MAX_SAMPLED_PATHS: usize = 20_000;
 /// The target of `OPTIONS *`.
 pub(in crate::diff) const ASTERISK: &str = "*";
 
-/// Path conditions, with a way to find those that a path fulfils.
+/// Path conditions, indexed for lookup by path.
 #[derive(Debug, Default)]
 pub(in crate::diff) struct PathPartition {
     exact: HashMap<String, u32>,

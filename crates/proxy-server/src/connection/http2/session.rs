@@ -173,7 +173,7 @@ impl Session {
         was
     }
 
-    /// Counts `bytes` of a stream on their way to the socket.
+    /// Counts `bytes` of a stream not yet written to the socket.
     #[inline]
     pub(super) fn add_unsent(&self, bytes: usize) {
         self.unsent_bytes

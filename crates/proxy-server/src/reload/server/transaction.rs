@@ -1,4 +1,4 @@
-//! A plan on its way to being active.
+//! A plan during its activation.
 
 use crate::observe::logs::OpenLogs;
 use crate::reload::limit_registry::RouteLimitTransaction;
