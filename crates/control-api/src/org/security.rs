@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecurityView {
-    /// True if sessions need a second factor. Sessions of the organization's own identity provider
+    /// Requires a second factor for sessions. Sessions of the organization's own identity provider
     /// are exempt, because the provider checks it.
     second_factor: bool,
 }

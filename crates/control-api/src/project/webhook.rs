@@ -57,8 +57,7 @@ pub(crate) struct WebhookRequest {
     /// Events that it receives, at least one.
     #[schema(min_items = 1)]
     events: Vec<WebhookEvent>,
-    /// True if events are queued and sent; absent: true. The queue of a webhook that is not enabled
-    /// waits.
+    /// Queues and sends events; absent: true. The queue of a disabled webhook waits.
     #[serde(default = "yes")]
     enabled: bool,
 }
