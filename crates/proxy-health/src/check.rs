@@ -44,8 +44,12 @@ pub struct CheckTiming {
     pub thresholds: Thresholds,
 }
 
-/// Longest time between two checks of a target while all targets of its upstream are down.
+/// Longest time between two checks of a target when an outage begins: all targets of its upstream are down.
 pub const OUTAGE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The time between two checks is at most this part of the outage so far, so that its end is noticed soon after a short
+/// one and a long one costs no more checks than usual.
+const OUTAGE_PART: u32 = 8;
 
 /// The check profiles of the contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,14 +130,13 @@ impl CheckProfile {
 
 impl CheckTiming {
     /// Time to the next check: the interval with a jitter of a tenth, so that checks of many
-    /// proxies and targets are spread. `random` is any number. While all targets of the upstream are
-    /// down, the interval is at most [`OUTAGE_INTERVAL`].
-    pub fn next_interval(&self, random: u32, all_are_down: bool) -> Duration {
-        let interval = if all_are_down {
-            self.interval.min(OUTAGE_INTERVAL)
-        } else {
-            self.interval
-        };
+    /// proxies and targets are spread. `random` is any number. `outage` is the time for which all targets of
+    /// the upstream have been down, if they are: the interval is then at most an eighth of it, or
+    /// [`OUTAGE_INTERVAL`] if that is longer.
+    pub fn next_interval(&self, random: u32, outage: Option<Duration>) -> Duration {
+        let interval = outage.map_or(self.interval, |lasted| {
+            self.interval.min(OUTAGE_INTERVAL.max(lasted / OUTAGE_PART))
+        });
         let tenth = interval / 10;
         let span = tenth.saturating_mul(2).as_nanos();
         let part = span * u128::from(random) / u128::from(u32::MAX);
@@ -209,9 +212,9 @@ mod tests {
     fn checks_are_spread_by_a_tenth_either_way() {
         let timing = CheckProfile::Default.timing();
 
-        assert_eq!(timing.next_interval(0, false), Duration::from_secs(9));
+        assert_eq!(timing.next_interval(0, None), Duration::from_secs(9));
         assert_eq!(
-            timing.next_interval(u32::MAX, false),
+            timing.next_interval(u32::MAX, None),
             Duration::from_secs(11)
         );
         assert_eq!(timing.first_interval(0), Duration::ZERO);
@@ -219,15 +222,25 @@ mod tests {
     }
 
     #[test]
-    fn while_all_targets_are_down_checks_follow_within_a_quarter_of_a_second() {
+    fn checks_follow_one_another_sooner_while_an_outage_is_short() {
         let timing = CheckProfile::Default.timing();
         let often = CheckTiming {
             interval: Duration::from_millis(100),
             ..timing
         };
 
-        assert_eq!(timing.next_interval(0, true), Duration::from_millis(225));
-        assert_eq!(often.next_interval(0, true), Duration::from_millis(90));
+        for (timing, lasted_ms, next_ms) in [
+            (timing, 0, 225),
+            (timing, 2_000, 225),
+            (timing, 8_000, 900),
+            (timing, 80_000, 9_000),
+            (timing, 3_600_000, 9_000),
+            (often, 0, 90),
+        ] {
+            let outage = Some(Duration::from_millis(lasted_ms));
+            let next = Duration::from_millis(next_ms);
+            assert_eq!(timing.next_interval(0, outage), next, "{lasted_ms}");
+        }
     }
 
     proptest! {

@@ -21,6 +21,8 @@ use crate::headers::header_limits::FieldLimits;
 use crate::headers::{header_edits, http2_fields};
 use crate::health::reachability;
 use crate::policy::{circuit_breaker, grpc_timeout, sticky_cookie};
+use crate::record::completion::ExchangeKind;
+use crate::record::target_outcome::TargetOutcome;
 use crate::response::body::{Body, Interruption};
 use crate::response::{held_response, response_head};
 use crate::upload::client_body::ClientBody;
@@ -37,6 +39,7 @@ use http_body::Body as _;
 use proxy_clock::{RequestTimers, Tick};
 use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_framing::RequestKind;
+use proxy_health::BreakerPermit;
 use proxy_http1::keep_map;
 use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
 use proxy_pool::{ConnectError, ExpectedResponse, ResponseBody};
@@ -115,7 +118,7 @@ pub(crate) async fn send(
     } else {
         attempts.build_response(answered, requested.as_ref())
     };
-    attempts.settle(status, built.as_ref().err());
+    attempts.settle(status, &built);
     built
 }
 
@@ -265,16 +268,41 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Records a response with `status`, and settles the breaker's permit. `problem` is the reason
-    /// why the response cannot be forwarded, if any.
-    fn settle(&mut self, status: StatusCode, problem: Option<&Problem>) {
-        if let Some(problem) = problem {
-            self.record_failure(problem);
-            return self.settle_failure(problem);
-        }
+    /// Records a response with `status`, and settles the breaker's permit: a success only once its body has arrived.
+    /// `built` has the problem of a response that cannot be forwarded.
+    fn settle(&mut self, status: StatusCode, built: &Result<Response<Body>, Problem>) {
+        let response = match built {
+            Ok(response) => response,
+            Err(problem) => {
+                self.record_failure(problem);
+                return self.settle_failure(problem);
+            }
+        };
         let failed = status.is_server_error();
+        if !failed && response.body().awaits_target() && self.postpone_outcome(response) {
+            return;
+        }
         self.exchange.observe_outcome(self.to.upstream, failed);
         circuit_breaker::settle(self.exchange, Some(failed));
+    }
+
+    /// Leaves the outcome of a response that has only begun to the end of its body. Returns whether there is nothing to
+    /// record yet. The place of a half-open breaker's probe is not held by a client that reads slowly.
+    #[cold]
+    fn postpone_outcome(&mut self, response: &Response<Body>) -> bool {
+        let record = self.exchange.record();
+        if record.kind != ExchangeKind::Request {
+            return false;
+        }
+        if held_response::is_stream(response) {
+            record.target_outcome = TargetOutcome::OnFailure;
+            return false;
+        }
+        record.target_outcome = TargetOutcome::AtEnd;
+        if record.breaker.as_ref().is_none_or(BreakerPermit::is_probe) {
+            circuit_breaker::settle(self.exchange, Some(false));
+        }
+        true
     }
 
     /// Settles the breaker's permit of a request that failed, and takes its head back for its record.

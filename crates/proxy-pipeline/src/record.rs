@@ -4,3 +4,4 @@ pub(crate) mod agent_record;
 pub(crate) mod completion;
 pub(crate) mod error_log;
 pub(crate) mod retry_record;
+pub(crate) mod target_outcome;

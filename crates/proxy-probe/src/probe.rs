@@ -9,7 +9,7 @@ use proxy_upstream::{TargetId, TargetState};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::sync::{Notify, watch};
 
 /// A target to check.
@@ -46,6 +46,8 @@ pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: f
     };
     let first = probe.borrow().settings.timing.first_interval(random());
     let mut pause = Box::pin(tokio::time::sleep(first));
+    // Time that the outage has lasted at the next check; `None` while a target serves.
+    let mut outage = None;
     loop {
         let peers = Arc::clone(&probe.borrow().peers);
         tokio::select! {
@@ -63,7 +65,9 @@ pub async fn run(mut probe: watch::Receiver<Probe>, changes: Arc<Notify>, now: f
         let current = probe.borrow().clone();
         // From the start of this check to the start of the next.
         let timing = current.settings.timing;
-        let next = timing.next_interval(random(), current.peers.are_down());
+        outage = (current.peers.are_down()).then(|| outage.unwrap_or_default());
+        let next = timing.next_interval(random(), outage);
+        outage = outage.map(|lasted: Duration| lasted.saturating_add(next));
         pause = Box::pin(tokio::time::sleep(next));
         let result = check(current.state.address(), &current.settings).await;
         asked.observe(result, &current);

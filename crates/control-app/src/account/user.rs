@@ -66,6 +66,7 @@ impl App {
 
     /// Renames the user of the session.
     pub async fn rename_user(&self, call: &Call, name: &str) -> Result<(), Error> {
+        call.actor.require_whole_account()?;
         let mut tx = self.store.begin().await?;
         let found = own_user(&mut tx, call).await?;
         let before = json!({"name": found.value.name.as_str()});

@@ -17,7 +17,7 @@ that a list has twice. Nothing is ignored: a name, a word or a value that is not
 - In words, `-` and `_` are the same: `round_robin`, `round-robin`.
 - Files and folders are relative to the folder of the file that names them.
 - `{$NAME}` in a value is the environment variable of that name when the file is read, `{$NAME:default}` with a
-  default: `address \"0.0.0.0:{$PORT:8080}\"`. A setting that takes a number or a switch takes one from a text with
+  default: `address \"0.0.0.0:{$PORT:8080}\"`. A setting that takes only a number or only a switch takes one from a text with
   variables. A variable that is not set is a fault unless it has a default. A raw text, `#\"…\"#`, is taken as it
   is, and bundles of a control plane hold no variables.
 

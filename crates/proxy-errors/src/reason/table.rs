@@ -147,7 +147,7 @@ reasons! {
     ClientCertificateMissing "client_certificate_missing" Tls, "http_request_denied", "client certificate required";
     /// The client's certificate is expired, revoked, or not from a trusted issuer.
     ClientCertificateInvalid "client_certificate_invalid" Tls, "http_request_denied", "client certificate not accepted";
-    /// The client's handshake failed or timed out; the connection is closed without a response.
+    /// The client's handshake failed or timed out; the connection is closed without a response. Plain HTTP on a listener with TLS is answered.
     ClientTlsFailed "client_tls_failed" Tls, "tls_protocol_error", "TLS handshake failed";
 
     /// The configuration requires something that is impossible at run time. Reserved: no code reports it.
@@ -260,11 +260,11 @@ reasons! {
     ConnectTimeout "connect_timeout" Timeout, "connection_timeout", "connect";
     /// The target stopped reading the request.
     UpstreamWriteTimeout "upstream_write_timeout" Timeout, "connection_write_timeout", "request to upstream";
-    /// The response's head did not arrive within `request-secs`.
+    /// The response's head did not arrive within the default of `request-secs`, on a route that does not set it.
     ResponseHeaderTimeout "response_header_timeout" Timeout, "http_response_timeout", "response header";
     /// No byte of the response arrived for `read-secs`.
     ResponseReadTimeout "response_read_timeout" Timeout, "connection_read_timeout", "response read";
-    /// After its response had begun, the exchange took longer than the route's `request-secs`.
+    /// The exchange took longer than the time that its route sets with `request-secs`, before or after its response began.
     RequestTimeout "request_timeout" Timeout, "http_response_timeout", "request";
     /// A static file could not be opened, or its next chunk not be read, in time.
     StaticReadTimeout "static_read_timeout" Timeout, "proxy_internal_error", "file read";

@@ -111,7 +111,7 @@ settings! {
         choice("upstreams.upstream.health-check.profile", PROFILES)
             .or(CheckProfile::Default)
             .enforced("proxy-probe", "a_profile_gives_the_figures_that_are_not_written");
-    /// Interval between two probes of a target.
+    /// Interval between two probes of a target. While all targets of the upstream are unhealthy, it is 250 ms at first and grows to this value with the length of the outage.
     INTERVAL: Time, Given<Duration> =
         time("upstreams.upstream.health-check.interval-secs", Duration::from_hours(24))
             .or(Duration::from_secs(10))

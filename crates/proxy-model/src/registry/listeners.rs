@@ -108,7 +108,7 @@ settings! {
     VIA: Flag, Given<bool> = flag("listeners.listener.via")
         .or(false)
         .enforced("proxy-pipeline", "via_is_added_only_where_it_is_asked_for");
-    /// Adds `Proxy-Status` with the reason to the proxy's own errors (RFC 9209).
+    /// Whether the proxy's own errors carry `Proxy-Status` with the reason (RFC 9209), and name the upstream in their message.
     EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
         .or(false)
         .enforced("proxy-pipeline", "reasons_are_sent_only_where_they_are_exposed");

@@ -131,7 +131,7 @@ settings! {
     .optional("the value of `rate`")
     .enforced("proxy-pipeline", "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate");
     /// Requests in a period, refilled continuously: `5/min` is one in twelve seconds. Periods are `s`, `min`,
-    /// `h` and `day`. `X-RateLimit-Limit` has the number. A rate below one per second cannot have a `store`.
+    /// `h` and `day`. `X-RateLimit-Limit` has the burst: the number, unless `burst` is set. Below one a second it does not go with a `store`.
     RATE: Text<RequestRate>, Unset = text(
         "routes.route.policies.rate-limit.rate",
         "a rate",

@@ -34,7 +34,7 @@ impl Attempts<'_, '_> {
             .now()
             .0
             .saturating_sub(self.forwarded_at.0);
-        let is_allowed = policy.attempts > 0 && policy.is_on(RetryCause::ConnectFailure);
+        let is_allowed = policy.is_on(RetryCause::ConnectFailure);
         if !is_allowed || TICK.saturating_mul(ticks) >= self.to.route.times.response {
             return false;
         }

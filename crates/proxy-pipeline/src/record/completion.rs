@@ -7,6 +7,7 @@ use crate::limits::route_limits::RateLimitStatus;
 use crate::record::agent_record::{AgentRecord, UNNUMBERED};
 use crate::record::error_log::{ErrorContext, log_problem};
 use crate::record::retry_record::RetryRecord;
+use crate::record::target_outcome::TargetOutcome;
 use crate::upload::request_body::Progress;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::plan_parts::{Origin, PlanParts};
@@ -64,6 +65,8 @@ pub(crate) struct ExchangeRecord {
     pub(crate) load: Option<ActiveRequest>,
     /// Permit of the route's breaker, until the result is reported.
     pub(crate) breaker: Option<BreakerPermit>,
+    /// When the outcome is recorded at the target.
+    pub(crate) target_outcome: TargetOutcome,
     /// Decisions of agents; `None` on routes without agents.
     pub(crate) agents: Option<Box<AgentRecord>>,
     /// The encoded head for the access record; `None` if the log is off.
@@ -130,6 +133,7 @@ impl ExchangeRecord {
             rate: None,
             load: None,
             breaker: None,
+            target_outcome: TargetOutcome::AtHead,
             agents: None,
             access_head: None,
             recorded_head: None,
@@ -236,6 +240,9 @@ impl CompletionGuard {
         self.record.permits = RequestPermits::default();
         self.record.load = None;
         let aborted = self.attribute_to_client();
+        if self.record.target_outcome != TargetOutcome::AtHead {
+            self.record_target_outcome();
+        }
         self.leave_target();
         let status = self.status();
         let failed = self.record.problem.is_some() && !aborted || status >= 500;

@@ -180,6 +180,21 @@ impl Body {
         inspected.poll_inspect(cx, take)
     }
 
+    /// Whether a part of the body has not arrived from the target.
+    #[must_use]
+    pub(crate) fn awaits_target(&self) -> bool {
+        match &self.source {
+            Source::Upstream(upstream) => !upstream.body.is_end_stream(),
+            Source::Held(held) => held.has_rest(),
+            Source::Bytes(_)
+            | Source::Inspected(_)
+            | Source::Compressed(_)
+            | Source::File(_)
+            | Source::Failed(_)
+            | Source::ErrorTrailers(_) => false,
+        }
+    }
+
     /// Continues sending the request while the client does not read the response.
     pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
         self.source.poll_upload(cx);

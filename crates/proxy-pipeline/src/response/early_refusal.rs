@@ -62,7 +62,7 @@ pub fn refuse_unread(
         worker: Rc::clone(worker),
         record: ExchangeRecord {
             status: Some(answer.status),
-            bytes_out: answer.bytes.len() as u64,
+            bytes_out: answer.body_bytes as u64,
             complete: true,
             problem: Some(Box::new(problem)),
             access_head: access_head(worker, &active, unread.head),

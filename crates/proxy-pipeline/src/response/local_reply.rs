@@ -157,6 +157,8 @@ fn respond(
 pub struct RawAnswer {
     /// Status line, header fields and body.
     pub bytes: Vec<u8>,
+    /// Length of the body alone.
+    pub body_bytes: usize,
     /// The status.
     pub status: StatusCode,
 }
@@ -173,11 +175,14 @@ pub(crate) fn raw_answer(problem: &Problem, format: ReplyFormat<'_>, now: System
         reply.headers.insert(DATE, date);
     }
     let mut bytes = reply.to_closing_message();
+    let mut body_bytes = reply.body.len();
     if *format.method == Method::HEAD {
-        bytes.truncate(bytes.len().saturating_sub(reply.body.len()));
+        bytes.truncate(bytes.len().saturating_sub(body_bytes));
+        body_bytes = 0;
     }
     RawAnswer {
         bytes,
+        body_bytes,
         status: reply.status,
     }
 }

@@ -119,6 +119,66 @@ fn a_target_that_ends_a_slow_upload_counts_nothing() {
     assert_eq!(refused.status, 503);
 }
 
+/// Answers `/whole` whole, `/events` with an endless stream that breaks off, and all else with half a body.
+fn breaking_off() -> Upstream {
+    Upstream::start(|served| {
+        while let Some(head) = served.head() {
+            if head.target == "/whole" {
+                served.send(ok("well"));
+                continue;
+            }
+            let media_type = if head.target == "/events" {
+                "text/event-stream"
+            } else {
+                "text/plain"
+            };
+            served.send(format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Length: 100000\r\n\r\nhalf"
+            ));
+            return;
+        }
+    })
+}
+
+#[test]
+fn a_response_that_breaks_off_is_a_failure_of_its_target() {
+    for path in ["/half", "/events"] {
+        let upstream = breaking_off();
+        let proxy = started(&upstream, STRICT);
+        assert_eq!(proxy.connect().ask(get("/whole", &[])).text(), "well");
+
+        let mut client = proxy.connect();
+        client.send(get(path, &[]));
+        assert_eq!(client.head().status, 200);
+        let rest = client.rest();
+        assert!(rest.is_ok(), "{rest:?}");
+
+        // The breaker is open and the target ejected once the body has failed.
+        assert_eq!(
+            proxy.connect().ask(get("/whole", &[])).status,
+            503,
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn two_responses_that_break_off_are_two_failures_in_a_row() {
+    let upstream = breaking_off();
+    let breaker = "circuit-breaker { failure-threshold 2; timeout-seconds 60 }";
+    let proxy = Config::through(&upstream, breaker).start();
+    for _ in 0..2 {
+        let mut client = proxy.connect();
+        client.send(get("/half", &[]));
+        assert_eq!(client.head().status, 200);
+        let rest = client.rest();
+        assert!(rest.is_ok(), "{rest:?}");
+    }
+
+    let refused = proxy.connect().ask(get("/whole", &[]));
+    assert_eq!(reason(&proxy, &refused), "breaker_open");
+}
+
 #[test]
 fn a_slow_upload_does_not_hold_the_place_of_a_probe() {
     let (ill, gate) = (Arc::new(AtomicBool::new(true)), Gate::new());

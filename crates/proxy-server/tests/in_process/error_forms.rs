@@ -51,6 +51,7 @@ fn other_routes_send_errors_as_pages_only_to_clients_that_prefer_them() {
 
     for accept in [
         "text/html",
+        "text/*",
         "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8",
     ] {
         is_page(&client.ask(get("/", &[("Accept", accept)])));
@@ -60,6 +61,7 @@ fn other_routes_send_errors_as_pages_only_to_clients_that_prefer_them() {
         "application/json",
         "application/json, text/html;q=0.5",
         "text/plain",
+        "application/json, text/*",
     ] {
         refusal(
             &client.ask(get("/", &[("Accept", accept)])),

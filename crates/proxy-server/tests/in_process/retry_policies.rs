@@ -30,6 +30,18 @@ fn with_two_of_three_targets_refusing_no_get_fails() {
 }
 
 #[test]
+fn a_connect_that_fails_is_tried_elsewhere_without_attempts() {
+    let alive = Upstream::saying("alive");
+    let targets = [format!("target \"{}\"", closed_port()), target(&alive)];
+    let proxyd = through(&targets, "attempts 0").start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..4 {
+        assert_eq!(client.ask(get("/", &[])).text(), "alive");
+    }
+}
+
+#[test]
 fn a_request_is_tried_as_often_as_written_and_no_more() {
     for attempts in [0, 1, 3] {
         let upstreams = [(); 5].map(|()| answering(503));

@@ -132,6 +132,20 @@ fn an_enormous_response_head_is_answered_502() {
 }
 
 #[test]
+fn the_record_of_a_malformed_request_has_the_bytes_of_the_body_alone() {
+    let proxyd = Config::to(&failing(b"")).start();
+    let mut client = proxyd.connect();
+
+    client.send("GET / HTTP/1.1\r\nHost : a\r\n\r\n");
+    let response = client.response();
+
+    refusal(&response, 400, "PARSE");
+    let record = proxyd.access_record(&response.correlation_id());
+    let bytes = u32::try_from(response.body.len()).unwrap();
+    assert_eq!(record.number("bytes_out"), Some(f64::from(bytes)));
+}
+
+#[test]
 fn a_body_that_breaks_off_is_not_made_whole() {
     for answer in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"[..],

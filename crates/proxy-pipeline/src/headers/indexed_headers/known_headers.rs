@@ -170,11 +170,15 @@ fn is_forwarding(name: &HeaderName) -> bool {
 
 fn accepts_html(accept: &HeaderValue) -> u16 {
     let text = accept.as_bytes();
-    let named = text.len() >= 9
-        && text
-            .windows(9)
-            .any(|at| at.eq_ignore_ascii_case(b"text/html"));
-    if named { KnownHeaders::ACCEPTS_HTML } else { 0 }
+    let begins = |word: &[u8]| {
+        let mut parts = text.windows(word.len());
+        parts.any(|part| part.eq_ignore_ascii_case(word))
+    };
+    if begins(b"text/html") || begins(b"text/*") {
+        KnownHeaders::ACCEPTS_HTML
+    } else {
+        0
+    }
 }
 
 fn calls_by_grpc(content_type: &HeaderValue) -> u16 {

@@ -28,6 +28,11 @@ impl Held {
         }
     }
 
+    /// Whether a part of the body has not been read.
+    pub(super) fn has_rest(&self) -> bool {
+        self.rest.is_some()
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.read.is_empty() && self.trailers.is_none() && self.rest.is_none()
     }
