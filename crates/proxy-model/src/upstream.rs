@@ -45,6 +45,8 @@ pub struct Target {
     pub address: Setting<TargetAddress>,
     /// Share of the requests; 0 receives no new requests.
     pub weight: Setting<u32>,
+    /// It takes requests only while no other target can.
+    pub backup: Setting<bool>,
 }
 
 /// The load-balancing policy.

@@ -7,7 +7,7 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::{HealthCause, OutlierSettings};
 use proxy_limits::RetryBudget;
 use proxy_model::{Limits, OutlierDetection, Upstream, UpstreamProtocol};
-use proxy_upstream::{StickyToken, TargetId, TargetState, target_hash};
+use proxy_upstream::{CandidateTarget, StickyToken, TargetId, TargetState, target_hash};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +60,8 @@ pub struct TargetPlan {
     pub authority: Arc<str>,
     /// Its configured share, or that in an SRV record; 0 gets no new requests.
     pub weight: u32,
+    /// It takes requests only while no other target can.
+    pub is_backup: bool,
     /// The hash of its address.
     pub hash: u64,
     /// State shared by all workers.
@@ -67,6 +69,23 @@ pub struct TargetPlan {
 }
 
 impl TargetPlan {
+    /// The target, for the choice among those of its upstream.
+    #[must_use]
+    pub fn candidate(&self) -> CandidateTarget<'_> {
+        CandidateTarget {
+            state: &self.state,
+            weight: self.weight,
+            is_backup: self.is_backup,
+        }
+    }
+
+    /// Whether the target is healthy and has a weight.
+    #[must_use]
+    pub fn takes_requests(&self) -> bool {
+        let weight = self.state.overridden_weight().unwrap_or(self.weight);
+        0 < weight && self.state.causes().takes_requests()
+    }
+
     /// Whether the target is healthy and gets no new requests all the same: it is draining, or its weight
     /// is 0.
     pub(crate) fn is_kept_idle(&self) -> bool {
@@ -134,6 +153,7 @@ impl UpstreamPlan {
                 position: target.position,
                 name: target.name().map(Into::into),
                 weight: target.weight,
+                is_backup: *target.target.backup,
                 hash: target_hash(&label),
                 label: label.into(),
                 authority: target.authority().into(),

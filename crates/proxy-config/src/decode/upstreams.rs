@@ -61,17 +61,30 @@ fn targets<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Target> {
     let targets = blocks.into_iter().filter_map(|block| {
         let address = block.argument_or_setting(d, &spec::ADDRESS);
         let weight = block.setting(d, &spec::WEIGHT);
+        let backup = block.setting(d, &spec::BACKUP);
         let place = block.place(d);
         block.close(d);
         Some(Target {
             place,
             address: address?,
             weight,
+            backup,
         })
     });
     let targets: Vec<Target> = targets.collect();
     no_target_twice(d, &targets);
+    not_only_backups(d, &targets);
     targets
+}
+
+/// Reports an upstream in which every target is a backup.
+fn not_only_backups(d: &mut Decoder<'_, '_>, targets: &[Target]) {
+    let first = targets.first().and_then(|target| target.backup.place());
+    if let Some(place) = first.filter(|_| targets.iter().all(|target| *target.backup)) {
+        let message = "every target is a backup, so none is backed up";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+        d.push(fault.help("leave `backup` out of those that serve first"));
+    }
 }
 
 fn no_target_twice(d: &mut Decoder<'_, '_>, targets: &[Target]) {

@@ -48,6 +48,8 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
                 checks::note(site, line);
             }
             "http-request" | "http-response" => headers::edit(site, &mut policies, line),
+            // That of a `listen` is its frontend's.
+            "errorfile" if section.kind == "listen" => {}
             _ if checks::is_check(line) => {}
             "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
             | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
@@ -141,13 +143,16 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         .option("weight")
         .and_then(|word| word.parse().ok())
         .unwrap_or(1);
-    if line.has("backup") || line.has("disabled") {
+    if line.has("disabled") {
         weight = 0;
         site.left(
             &line.place,
             &line.shown(),
-            "there are no backup targets: it has weight 0, so it gets no requests",
+            "it has weight 0, so it gets no requests until the admin interface gives it another",
         );
+    }
+    if line.has("backup") {
+        upstream.backups.push(target_address(address));
     }
     if line.has("ssl") && upstream.tls.is_none() {
         upstream.tls = Some(tls(site, line));

@@ -30,10 +30,12 @@ pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
             place: _,
             address,
             weight,
+            backup,
         } = target;
         list.within(&named("targets.target", &address.to_string()), |list| {
             list.put(&spec::ADDRESS, address, text);
             list.put(&spec::WEIGHT, weight, plain);
+            list.put(&spec::BACKUP, backup, plain);
         });
     }
     list.put(&spec::LOAD_BALANCING, load_balancing, text);

@@ -4,10 +4,10 @@ use super::kind::Block;
 use super::number::{Integer, Time};
 use super::spec::{Given, MachinePart, Many, Required, Unset};
 use super::table::{
-    block, choice, file, integer, named, settings, text, time, word, words, written,
+    block, choice, file, flag, integer, named, settings, text, time, word, words, written,
 };
 use super::text::{Text, Written};
-use super::word::{Choice, Meaning};
+use super::word::{Choice, Flag, Meaning};
 use crate::address::TargetAddress;
 use crate::upstream::{LoadBalancing, StickySecret, UpstreamProtocol};
 use http::HeaderName;
@@ -104,6 +104,11 @@ settings! {
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)
             .enforced("proxy-upstream", "each_word_of_load_balancing_has_its_own_distribution");
+    /// Whether the target gets requests only while no other target of the upstream is healthy. Several backup targets share
+    /// the requests. Sessions that a `sticky` cookie binds to it stay with it.
+    BACKUP: Flag, Given<bool> = flag("upstreams.upstream.targets.target.backup")
+        .or(false)
+        .enforced("proxy-server", "a_backup_target_serves_only_while_no_other_is_healthy");
     /// The load-balancing policy.
     LOAD_BALANCING: Choice<LoadBalancing>, Given<LoadBalancing> =
         choice("upstreams.upstream.load-balancing", BALANCING)
