@@ -3,6 +3,7 @@
 mod basic_auth;
 mod capture_template;
 mod cors;
+mod error_pages;
 mod header_preset;
 mod jwt;
 mod prefix_replacement;
@@ -13,6 +14,7 @@ mod rewrite;
 pub use basic_auth::{BasicAuth, BasicUser, UsersFile};
 pub use capture_template::{CapturePart, CaptureTemplate};
 pub use cors::{Cors, OriginPattern};
+pub use error_pages::{ErrorPage, ErrorPages, ErrorStatuses, PagePart, PageTemplate, PageValue};
 pub use header_preset::HeaderPreset;
 pub use jwt::{
     ClaimHeader, JwtAuth, JwtKeyFile, JwtKeySource, KeySetUrl, RemoteKeySet, RequiredClaim,
@@ -46,6 +48,8 @@ pub struct Policies {
     pub access: Access,
     /// Users and passwords; `None` asks for none.
     pub basic_auth: Option<BasicAuth>,
+    /// HTML pages of its errors.
+    pub error_pages: ErrorPages,
     /// Tokens; `None` asks for none.
     pub jwt: Option<JwtAuth>,
     /// Requests of pages of other origins; `None` leaves them to the upstream.

@@ -141,6 +141,7 @@ fn conditions(
     let ListenerPlan {
         name: _,
         protocol,
+        error_pages: _,
         access: _,
         default_route: _,
         trusted_proxies,
