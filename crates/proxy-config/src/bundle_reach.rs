@@ -350,6 +350,8 @@ impl Reach<'_, '_> {
                 ca_file,
                 cert_file,
                 key_file,
+                verify: _,
+                pins: _,
             } = tls;
             for file in [ca_file, cert_file, key_file] {
                 self.file(file.as_ref());

@@ -237,7 +237,7 @@ fn the_body_of_an_error_file_is_a_page() {
         name: "haproxy.cfg".to_owned(),
         text: "defaults\n  mode http\n  errorfile 503 /etc/haproxy/503.http\n  errorfile 504 /gone.http\n\
                frontend f\n  bind :8080\n  default_backend b\n\
-               backend b\n  server s1 10.0.0.1:80\n  server s2 10.0.0.2:80 backup\n"
+               backend b\n  server s1 10.0.0.1:80 send-proxy-v2\n  server s2 10.0.0.2:80 backup send-proxy-v2\n"
             .to_owned(),
     };
     let response = "HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n\
@@ -253,7 +253,9 @@ fn the_body_of_an_error_file_is_a_page() {
     let migrated = migrate(Language::Haproxy, &source, &included).unwrap();
 
     assert!(migrated.text.contains("page 503 {"), "{}", migrated.text);
-    assert!(migrated.text.contains("backup #true"), "{}", migrated.text);
+    for written in ["backup #true", "send-proxy \"v2\""] {
+        assert!(migrated.text.contains(written), "{}", migrated.text);
+    }
     let left: Vec<String> = migrated.left.iter().map(ToString::to_string).collect();
     assert!(
         left.iter().any(|it| it.contains("errorfile 504")),

@@ -75,6 +75,6 @@ pub use size::show_size;
 pub use store_url::{StoreUrl, StoreUrlError};
 pub use system::{Dns, System};
 pub use upstream::{
-    ConnectionPool, LoadBalancing, Sticky, StickySecret, Target, Upstream, UpstreamProtocol,
-    UpstreamTimeouts, UpstreamTls,
+    ConnectionPool, KeyPin, LoadBalancing, Sticky, StickySecret, Target, Upstream,
+    UpstreamProtocol, UpstreamTimeouts, UpstreamTls,
 };

@@ -4,6 +4,7 @@ use crate::balancing::BalancingPlan;
 use crate::expansion::expand;
 use crate::targets::{TargetIdentity, TargetTransaction};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_framing::ProxyVersion;
 use proxy_health::{HealthCause, OutlierSettings};
 use proxy_limits::RetryBudget;
 use proxy_model::{Limits, OutlierDetection, Upstream, UpstreamProtocol};
@@ -41,6 +42,8 @@ pub struct UpstreamPlan {
     pub http2: bool,
     /// Connections to the targets use TLS.
     pub tls: bool,
+    /// Version of the PROXY protocol header at the beginning of connections; `None` sends none.
+    pub send_proxy: Option<ProxyVersion>,
 }
 
 /// A compiled target.
@@ -100,6 +103,12 @@ impl UpstreamPlan {
     pub fn ready_targets(&self) -> impl Iterator<Item = (usize, &TargetPlan)> {
         let targets = self.targets.iter().enumerate();
         targets.filter(|(_, target)| target.state.causes().is_healthy() && !target.is_kept_idle())
+    }
+
+    /// The PROXY protocol header of connections for the proxy itself, such as health checks; `None` if targets get none.
+    #[must_use]
+    pub fn local_header(&self) -> Option<Arc<[u8]>> {
+        Some(self.send_proxy?.local_header().into())
     }
 
     /// The problem if no target is usable: a lack of addresses, or an operator's wish, if that is the only
@@ -179,6 +188,7 @@ impl UpstreamPlan {
             max_lifetime: pool.max_lifetime.map(|time| *time),
             http2: *upstream.protocol == UpstreamProtocol::H2,
             tls: upstream.tls.is_some(),
+            send_proxy: upstream.send_proxy.map(|version| version.value),
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn read<'l>(
 ) -> Option<Node> {
     let mut pages: Vec<(u64, String)> = Vec::new();
     for line in lines.filter(|line| line.word(0) == "errorfile") {
-        let status = line.word(1).parse().ok();
+        let status = line.word(1).parse::<u64>().ok();
         let status = status.filter(|status| (400..600).contains(status));
         let page = included(line.word(2)).and_then(|files| body(&files.first()?.text));
         match status.zip(page) {

@@ -40,7 +40,7 @@ fn of_files(directive: &Directive, scope: &Scope<'_>) -> Option<Vec<(u16, String
     }
     let root = root(scope, uri)?;
     let file = format!("{}{uri}", root.trim_end_matches('/'));
-    let statuses = statuses.iter().map(|status| match status.parse() {
+    let statuses = statuses.iter().map(|status| match status.parse::<u16>() {
         Ok(status @ 400..=599) => Some((status, file.clone())),
         Ok(_) | Err(_) => None,
     });
@@ -59,7 +59,7 @@ fn root<'d>(scope: &Scope<'d>, uri: &str) -> Option<&'d str> {
         let found = block.iter().find(|it| it.name == name);
         found.and_then(|it| it.word(0))
     };
-    let block = own.map_or(&[][..], |it| it.children());
+    let block = own.map_or(&[][..], Directive::children);
     let is_other = |it: &Directive| {
         it.name.ends_with("_pass") || matches!(&*it.name, "alias" | "return" | "rewrite")
     };

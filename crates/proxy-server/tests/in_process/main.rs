@@ -50,6 +50,7 @@ mod retries;
 mod retry_policies;
 mod rewrites;
 mod routing;
+mod send_proxy;
 mod server_handle;
 mod trace_context;
 mod upstream_failures;
