@@ -63,6 +63,8 @@ pub(crate) fn client(settings: &Settings) -> Result<Client, ClientError> {
         client_certificate: None,
         min_version: TlsVersion::V1_2,
         alpn: vec![Alpn::Http1],
+        verify: true,
+        pins: Vec::new(),
     };
     let tls = ClientTls::load(tls, &PlatformRoots::new()).map_err(|faults| {
         let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();

@@ -101,6 +101,7 @@ fn target(target: &TargetPlan, total: Option<&TargetTotal>, snapshot: &Snapshot)
         "total_requests": requests,
         "failed_requests": failures,
         "weight": target.state.overridden_weight().unwrap_or(target.weight),
+        "backup": target.is_backup,
         "override": overridden(target),
         "causes": causes.collect::<Vec<_>>(),
         "recent_checks": target.state.results().iter().collect::<Vec<_>>(),

@@ -9,9 +9,10 @@ use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use crate::read::{BundleFiles, outside};
 use proxy_model::{
-    Access, Acme, Agent, AgentAddress, Allow, BindAddress, Certificate, ExternalAccount, Host,
-    JwtKeySource, Listener, ListenerTls, Model, NamedPath, PeerFault, PeerRule, Place, Policies,
-    Route, Service, Setting, Sources, StaticFiles, TargetAddress, Upstream, UpstreamTls,
+    Access, Acme, Agent, AgentAddress, Allow, BindAddress, Certificate, ErrorPages,
+    ExternalAccount, Host, JwtKeySource, Listener, ListenerTls, Model, NamedPath, PeerFault,
+    PeerRule, Place, Policies, Route, Service, Setting, Sources, StaticFiles, TargetAddress,
+    Upstream, UpstreamTls,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -86,6 +87,7 @@ impl Reach<'_, '_> {
             self.ask(address.place(), message, &cure);
         }
         self.access(&listener.access);
+        self.error_pages(&listener.error_pages);
         let Some(tls) = &mut listener.tls else {
             return;
         };
@@ -201,9 +203,11 @@ impl Reach<'_, '_> {
             access,
             basic_auth,
             jwt,
+            error_pages,
             ..
         } = &route.policies;
         self.access(access);
+        self.error_pages(error_pages);
         for file in basic_auth.iter().flat_map(|auth| &auth.users_files) {
             self.path(&file.path, file.place());
         }
@@ -244,6 +248,13 @@ impl Reach<'_, '_> {
         } = access;
         for file in allow_files.iter().chain(deny_files) {
             self.path(&file.path, file.place());
+        }
+    }
+
+    /// Pages are files of the bundle.
+    fn error_pages(&mut self, pages: &ErrorPages) {
+        for page in pages {
+            self.file(page.file.as_ref());
         }
     }
 
@@ -339,6 +350,8 @@ impl Reach<'_, '_> {
                 ca_file,
                 cert_file,
                 key_file,
+                verify: _,
+                pins: _,
             } = tls;
             for file in [ca_file, cert_file, key_file] {
                 self.file(file.as_ref());

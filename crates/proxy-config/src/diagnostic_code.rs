@@ -154,6 +154,8 @@ fault_codes! {
     NoWeight = "no-weight", Warning;
     /// A target on port 443 gets plaintext, because its upstream has no `tls` block.
     PlaintextToTlsPort = "plaintext-to-tls-port", Warning;
+    /// Certificates of an upstream's targets are not verified, only their keys.
+    UnverifiedTargets = "unverified-targets", Warning;
     /// The connection limit exceeds the process's limit of open files, less 100.
     TooManyConnections = "too-many-connections", Warning;
     /// The limits on connections, requests and bodies allow more memory than `max-memory-bytes` or

@@ -18,6 +18,7 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     unused_upstreams(model, faults);
     weights_of_zero(model, faults);
     plaintext_to_tls_ports(model, faults);
+    unverified_targets(model, faults);
     regexes_that_could_be_plain(model, faults);
     acme::find(model, faults);
     foreign::find(model, files, faults);
@@ -190,6 +191,25 @@ fn plaintext_to_tls_ports(model: &Model, faults: &mut Diagnostics) {
                 upstream.name
             )));
         }
+    }
+}
+
+fn unverified_targets(model: &Model, faults: &mut Diagnostics) {
+    for upstream in &model.upstreams {
+        let off = upstream.tls.as_ref().filter(|tls| !*tls.verify);
+        let Some(place) = off.and_then(|tls| tls.verify.place()) else {
+            continue;
+        };
+        let message = format!(
+            "certificates of upstream \"{}\" are not verified",
+            upstream.name
+        );
+        let fault = Diagnostic::new(DiagnosticCode::UnverifiedTargets, place, message);
+        faults.push(
+            fault
+                .label("names, validity and authorities are not looked at")
+                .help("the pins are the whole check: a key that leaks is trusted until its pin is removed"),
+        );
     }
 }
 

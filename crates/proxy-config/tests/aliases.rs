@@ -384,14 +384,9 @@ const CASES: &[Case] = &[
         "tls { }",
     ),
     Case(
-        "upstreams > upstream > tls > verify",
-        "tls { verify #true }",
-        "tls { }",
-    ),
-    Case(
         "upstreams > upstream > tls > verify-peer",
         "tls { verify-peer #true }",
-        "tls { }",
+        "tls { verify #true }",
     ),
     Case(
         "upstreams > upstream > tls > enabled",

@@ -170,6 +170,14 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
             "routes.route.policies.jwt.hmac-file",
             route("jwt { issuer \"i\"; audience \"a\"; hmac-file \"token.secret\" }"),
         ),
+        (
+            "routes.route.policies.error-pages.page.file",
+            route("error-pages { page 404 file=\"/etc/hosts\" }"),
+        ),
+        (
+            "listeners.listener.error-pages.page.file",
+            listener("address \"127.0.0.1:8080\"; error-pages { page 404 file=\"/etc/hosts\" }"),
+        ),
         ("routes.route.static-files.root", site("/etc")),
         ("routes.route.policies.rate-limit.store", store("redis://127.0.0.1:6379")),
         ("upstreams.upstream.targets.target.address", target("127.0.0.1:80")),
@@ -297,6 +305,7 @@ fn every_path_socket_and_address_of_the_registry_is_marked() {
 #[test]
 fn a_bundle_uses_what_the_machine_allows() {
     let machine = Machine::new();
+    fs::write(machine.at("data/active/digest/404.html"), "<p>gone</p>").unwrap();
     let www = machine.at("srv/www");
     for (allow, root) in [
         ("static-roots \"site={}/srv/www\"", "site"),
@@ -349,6 +358,7 @@ fn a_bundle_uses_what_the_machine_allows() {
         ("", listener("address \"0.0.0.0:1024\"")),
         ("", target("10.0.0.1:80")),
         ("", site("www")),
+        ("", route("error-pages { page 404 file=\"404.html\" }")),
     ] {
         assert_eq!(machine.codes(allow, &bundle), [""; 0], "{allow} {bundle}");
     }

@@ -173,6 +173,7 @@ impl Reason {
             | Self::ConnectTimeout
             | Self::TlsHandshakeFailed
             | Self::TlsVerifyFailed
+            | Self::TlsPinMismatch
             | Self::UpstreamRefusedStream
             | Self::BadStatusLine
             | Self::BadResponseHeader

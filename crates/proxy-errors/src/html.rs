@@ -28,20 +28,21 @@ impl Problem {
         put("</style>\n</head>\n<body>\n<main>\n<h1>");
         put(title);
         put("</h1>\n<p>");
-        put(&escaped(&self.client_message()));
+        put(&escaped_html(&self.client_message()));
         put("</p>\n");
         if let Some(seconds) = self.retry_after_secs() {
             let unit = if seconds == 1 { "second" } else { "seconds" };
             put(&format!("<p>Please try again in {seconds} {unit}.</p>\n"));
         }
         put("<p>Request ID: <code>");
-        put(&escaped(correlation_id));
+        put(&escaped_html(correlation_id));
         put("</code></p>\n</main>\n</body>\n</html>\n");
     }
 }
 
 /// `text` escaped for HTML. Control characters, which HTML cannot represent, become U+FFFD.
-fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -29,6 +29,7 @@ pub use blame::{Blame, SentRequest};
 pub use detail::Detail;
 pub use error_type::ErrorType;
 pub use grpc_status::GrpcStatus;
+pub use html::escaped_html;
 pub use limit_type::LimitType;
 pub use local_reply::LocalReply;
 pub use problem::Problem;

@@ -31,7 +31,10 @@ impl Problem {
             self.error_type(),
             ErrorType::Agent | ErrorType::Config | ErrorType::Internal | ErrorType::Io
         );
-        if self.reason() == Reason::TlsVerifyFailed {
+        if matches!(
+            self.reason(),
+            Reason::TlsVerifyFailed | Reason::TlsPinMismatch
+        ) {
             return "Bad gateway".to_owned();
         }
         if hidden {

@@ -167,7 +167,7 @@ impl Reason {
     pub fn retryable(self) -> bool {
         let passing = self.error_type() == ErrorType::LimitExceeded
             && self.status() == StatusCode::SERVICE_UNAVAILABLE;
-        let hopeless = self == Self::TlsVerifyFailed;
+        let hopeless = matches!(self, Self::TlsVerifyFailed | Self::TlsPinMismatch);
         passing || (self.error_type().retryable() && !hopeless)
     }
 

@@ -245,6 +245,7 @@ fn retryable_types_are_those_of_the_contract() {
         ["RateLimit", "Upstream", "ServiceUnavailable", "Timeout"]
     );
     assert!(!Reason::TlsVerifyFailed.retryable());
+    assert!(!Reason::TlsPinMismatch.retryable());
     assert!(!Reason::BreakerOpen.retryable());
 }
 
@@ -259,6 +260,7 @@ const FAULTS_OF_TARGETS: &[(Blame, &[&str])] = &[
             "connect_reset",
             "tls_handshake_failed",
             "tls_verify_failed",
+            "tls_pin_mismatch",
             "upstream_refused_stream",
             "bad_status_line",
             "bad_response_header",

@@ -4,13 +4,15 @@
 //! receiver, this parser is strict: numbers without leading zeros, exactly one space between
 //! fields.
 
+mod version;
+
+pub use version::ProxyVersion;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use version::V2_SIGNATURE;
 
 /// Maximum size of a version 1 header, its line end included, in bytes.
 const MAX_LINE_BYTES: usize = 107;
-
-/// The signature of version 2.
-const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Size of the fixed part of version 2, in bytes.
 const V2_FIXED_BYTES: usize = 16;
@@ -271,6 +273,61 @@ mod tests {
             b"\r\nGET".to_vec(),
         ] {
             assert_eq!(proxy_header(&header), ProxyHeader::Malformed, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_back_as_its_client() {
+        for (source, destination) in [
+            ("192.0.2.1:40000", "192.0.2.9:443"),
+            ("[2001:db8::1]:1", "[2001:db8::9]:65535"),
+            ("192.0.2.1:0", "[2001:db8::9]:443"),
+            ("[2001:db8::1]:40000", "192.0.2.9:443"),
+            ("[::ffff:192.0.2.1]:40000", "192.0.2.9:443"),
+        ] {
+            let source: SocketAddr = source.parse().unwrap();
+            let destination = destination.parse().unwrap();
+            for version in [ProxyVersion::V1, ProxyVersion::V2] {
+                let mut bytes = version.header(source, destination);
+                let length = bytes.len();
+                bytes.extend_from_slice(b"GET / HTTP/1.1\r\n");
+                let ProxyHeader::Whole {
+                    length: read,
+                    client: Some(client),
+                } = proxy_header(&bytes)
+                else {
+                    panic!("{version} {source}: {:?}", proxy_header(&bytes));
+                };
+                assert_eq!(read, length);
+                assert_eq!(client.port(), source.port());
+                assert_eq!(client.ip().to_canonical(), source.ip().to_canonical());
+            }
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_specification() {
+        let (source, destination) = ("192.0.2.1:40000".parse(), "192.0.2.9:443".parse());
+        let (source, destination): (SocketAddr, SocketAddr) =
+            (source.unwrap(), destination.unwrap());
+        let mixed = "[2001:db8::9]:443".parse().unwrap();
+        assert_eq!(
+            ProxyVersion::V1.header(source, mixed),
+            b"PROXY TCP6 0:0:0:0:0:ffff:c000:201 2001:db8::9 40000 443\r\n"
+        );
+        let binary =
+            b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc0\0\x02\x09\x9c\x40\x01\xbb";
+        assert_eq!(ProxyVersion::V2.header(source, destination), binary);
+        assert_eq!(ProxyVersion::V1.local_header(), b"PROXY UNKNOWN\r\n");
+        let local = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+        assert_eq!(ProxyVersion::V2.local_header(), local);
+        for version in [ProxyVersion::V1, ProxyVersion::V2] {
+            let bytes = version.local_header();
+            let whole = ProxyHeader::Whole {
+                length: bytes.len(),
+                client: None,
+            };
+            assert_eq!(proxy_header(&bytes), whole);
         }
     }
 }

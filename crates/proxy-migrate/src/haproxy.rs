@@ -4,6 +4,7 @@ mod advice;
 mod backend;
 mod checks;
 mod condition;
+mod error_pages;
 mod frontend;
 mod headers;
 mod parser;
@@ -13,14 +14,14 @@ mod times;
 use crate::kdl::Node;
 use crate::migrated::SyntaxError;
 use crate::site::Site;
-use crate::source::Source;
+use crate::source::{Included, Source};
 use advice::advice;
 use backend::Backend;
 use parser::{Line, Section};
 use std::collections::HashMap;
 
 /// Reads a configuration of HTTP. Sections of TCP are listed.
-pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
+pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
     let sections = parser::parse(source)?;
     let mut site = Site::default();
     let mut defaults: Vec<Line> = Vec::new();
@@ -64,7 +65,7 @@ pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
         }
     }
     for (section, defaults) in frontends {
-        frontend::read(&mut site, section, &defaults, &policies);
+        frontend::read(&mut site, section, &defaults, &policies, included);
     }
     let all = site.listeners.len();
     for route in &mut site.routes {

@@ -32,8 +32,8 @@ pub enum Language {
     Haproxy,
 }
 
-/// Migrates a configuration. `included` gives the files of an `include` for its pattern as written: `None`
-/// if they are not there, so that directives are missing. A pattern with a wildcard may fit no file.
+/// Migrates a configuration. `included` gives the files of an `include` or an `errorfile` for its pattern as written:
+/// `None` if they are not there, so that directives are missing. A pattern with a wildcard may fit no file.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub fn migrate(
     let site = match language {
         Language::Nginx => nginx::read(source, included)?,
         Language::Caddy => caddy::read(source)?,
-        Language::Haproxy => haproxy::read(source)?,
+        Language::Haproxy => haproxy::read(source, included)?,
     };
     Ok(write::write(site))
 }

@@ -2,6 +2,7 @@
 
 mod advice;
 mod checks;
+mod error_pages;
 mod listen;
 mod location;
 mod parser;

@@ -105,6 +105,8 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     /// Addresses with weights.
     pub(crate) targets: Vec<(String, u64)>,
+    /// Addresses of the targets that serve only while no other one can.
+    pub(crate) backups: Vec<String>,
     pub(crate) settings: Vec<Node>,
     pub(crate) timeouts: Vec<Node>,
     /// TLS to the targets, with its settings.

@@ -183,17 +183,24 @@ fn upstream(upstream: &Upstream) -> Node {
     let Upstream {
         name,
         targets,
+        backups,
         settings,
         timeouts,
         tls,
     } = upstream;
+    // Where every target is a backup, none is.
+    let has_first = targets
+        .iter()
+        .any(|(address, _)| !backups.contains(address));
     let targets = targets.iter().map(|(address, weight)| {
-        let target = Node::text("target", address);
-        if *weight == 1 {
-            target
-        } else {
-            target.child(Node::number("weight", *weight))
+        let mut target = Node::text("target", address);
+        if *weight != 1 {
+            target = target.child(Node::number("weight", *weight));
         }
+        if has_first && backups.contains(address) {
+            target = target.child(flag("backup"));
+        }
+        target
     });
     let node = Node::text("upstream", name)
         .children(targets)

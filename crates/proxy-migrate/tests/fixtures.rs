@@ -194,6 +194,83 @@ fn networks_are_lists() {
 }
 
 #[test]
+fn pages_of_errors_are_files_below_their_root() {
+    let server = |directives: &str| {
+        nginx(&format!(
+            "server {{ listen 8080; root /srv/www; {directives} location / {{ proxy_pass http://a:1; }} }}"
+        ))
+    };
+    let migrated = server(
+        "error_page 404 /404.html; error_page 500 502 /50x.html; \
+         location = /50x.html { root /usr/share/nginx/html; internal; }",
+    );
+    for written in [
+        "page 404 {\n                    file \"/srv/www/404.html\"",
+        "page 500 {\n                    file \"/usr/share/nginx/html/50x.html\"",
+        "page 502 {\n                    file \"/usr/share/nginx/html/50x.html\"",
+    ] {
+        assert!(migrated.text.contains(written), "{}", migrated.text);
+    }
+    is_usable(&migrated);
+    for directive in [
+        "error_page 404 = @fallback;",
+        "error_page 404 =200 /empty.html;",
+        "error_page 404 https://example.com/;",
+        "error_page 404 /$host.html;",
+        "error_page 404 /app; location = /app { proxy_pass http://a:1; }",
+    ] {
+        let migrated = server(directive);
+        let left = migrated.left.iter().map(ToString::to_string);
+        let left: Vec<String> = left.filter(|it| it.contains("error-pages")).collect();
+        assert_eq!(left.len(), 1, "{directive}: {:?}", migrated.left);
+        assert!(
+            !migrated.text.contains("    error-pages"),
+            "{}",
+            migrated.text
+        );
+    }
+}
+
+#[test]
+fn the_body_of_an_error_file_is_a_page() {
+    let source = Source {
+        name: "haproxy.cfg".to_owned(),
+        text: "defaults\n  mode http\n  errorfile 503 /etc/haproxy/503.http\n  errorfile 504 /gone.http\n\
+               frontend f\n  bind :8080\n  default_backend b\n\
+               backend b\n  server s1 10.0.0.1:80 send-proxy-v2\n  server s2 10.0.0.2:80 backup send-proxy-v2\n"
+            .to_owned(),
+    };
+    let response = "HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n\
+                    <style>p { a: b }</style>\n<p>\"soon\"</p>\n";
+    let included = |name: &str| {
+        (name == "/etc/haproxy/503.http").then(|| {
+            vec![Source {
+                name: name.to_owned(),
+                text: response.to_owned(),
+            }]
+        })
+    };
+    let migrated = migrate(Language::Haproxy, &source, &included).unwrap();
+
+    assert!(migrated.text.contains("page 503 {"), "{}", migrated.text);
+    for written in ["backup #true", "send-proxy \"v2\""] {
+        assert!(migrated.text.contains(written), "{}", migrated.text);
+    }
+    let left: Vec<String> = migrated.left.iter().map(ToString::to_string).collect();
+    assert!(
+        left.iter().any(|it| it.contains("errorfile 504")),
+        "{left:?}"
+    );
+    is_usable(&migrated);
+    let loaded = parse(&migrated.text, "out.kdl").unwrap();
+    let page = &loaded.model.routes[0].policies.error_pages[0];
+    assert_eq!(
+        page.html.as_ref().unwrap().value,
+        "<style>p { a: b }</style>\n<p>\"soon\"</p>"
+    );
+}
+
+#[test]
 fn included_files_stand_in_the_place_of_their_include() {
     let main = Source {
         name: "nginx.conf".to_owned(),

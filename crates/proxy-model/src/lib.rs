@@ -59,11 +59,12 @@ pub use observability::{
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    BasicAuth, BasicUser, CapturePart, CaptureTemplate, ClaimHeader, Cors, HeaderEdits,
-    HeaderField, HeaderPreset, JwtAuth, JwtKeyFile, JwtKeySource, KeySetUrl, OriginPattern,
-    Policies, PrefixReplacement, RateKey, RateKeyError, RateLimit, RemoteKeySet, RequestRate,
-    RequestValue, RequestValues, RequiredClaim, Retry, RetryCause, Rewrite, RouteTimeouts, Shadow,
-    TokenCarrier, UnknownValue, UrlScheme, UsersFile, ValueTemplate,
+    BasicAuth, BasicUser, CapturePart, CaptureTemplate, ClaimHeader, Cors, ErrorPage, ErrorPages,
+    ErrorStatuses, HeaderEdits, HeaderField, HeaderPreset, JwtAuth, JwtKeyFile, JwtKeySource,
+    KeySetUrl, OriginPattern, PagePart, PageTemplate, PageValue, Policies, PrefixReplacement,
+    RateKey, RateKeyError, RateLimit, RemoteKeySet, RequestRate, RequestValue, RequestValues,
+    RequiredClaim, Retry, RetryCause, Rewrite, RouteTimeouts, Shadow, TokenCarrier, UnknownValue,
+    UrlScheme, UsersFile, ValueTemplate,
 };
 pub use route::{
     BuiltinHandler, CircuitBreaker, FixedResponse, Redirect, RedirectStatus, RedirectTarget, Route,
@@ -74,6 +75,6 @@ pub use size::show_size;
 pub use store_url::{StoreUrl, StoreUrlError};
 pub use system::{Dns, System};
 pub use upstream::{
-    ConnectionPool, LoadBalancing, Sticky, StickySecret, Target, Upstream, UpstreamProtocol,
-    UpstreamTimeouts, UpstreamTls,
+    ConnectionPool, KeyPin, LoadBalancing, Sticky, StickySecret, Target, Upstream,
+    UpstreamProtocol, UpstreamTimeouts, UpstreamTls,
 };

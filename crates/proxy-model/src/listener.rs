@@ -9,6 +9,7 @@ pub use acme::{Acme, AcmeChallenge, AcmeKeyType, ExternalAccount};
 use crate::address::BindAddress;
 use crate::index::RouteIndex;
 use crate::place::{Place, Setting};
+use crate::policies::ErrorPages;
 use ipnet::IpNet;
 use std::fmt;
 use std::path::PathBuf;
@@ -51,6 +52,8 @@ pub struct Listener {
     pub backlog: Setting<u32>,
     /// Networks of clients.
     pub access: Access,
+    /// HTML pages of errors, for requests whose route has none.
+    pub error_pages: ErrorPages,
     /// Timeouts of clients.
     pub timeouts: ListenerTimeouts,
     /// TLS settings; present exactly when the protocol is `https`, and where a `tcp` listener ends TLS.

@@ -3,6 +3,7 @@
 mod basic_auth;
 mod capture_template;
 mod cors;
+mod error_pages;
 mod header_preset;
 mod jwt;
 mod prefix_replacement;
@@ -13,6 +14,7 @@ mod rewrite;
 pub use basic_auth::{BasicAuth, BasicUser, UsersFile};
 pub use capture_template::{CapturePart, CaptureTemplate};
 pub use cors::{Cors, OriginPattern};
+pub use error_pages::{ErrorPage, ErrorPages, ErrorStatuses, PagePart, PageTemplate, PageValue};
 pub use header_preset::HeaderPreset;
 pub use jwt::{
     ClaimHeader, JwtAuth, JwtKeyFile, JwtKeySource, KeySetUrl, RemoteKeySet, RequiredClaim,
@@ -46,7 +48,9 @@ pub struct Policies {
     pub access: Access,
     /// Users and passwords; `None` if not required.
     pub basic_auth: Option<BasicAuth>,
-    /// Tokens; `None` if not required.
+    /// HTML pages of its errors.
+    pub error_pages: ErrorPages,
+    /// Tokens; `None` asks for none.
     pub jwt: Option<JwtAuth>,
     /// CORS settings; `None` leaves preflight requests to the upstream.
     pub cors: Option<Cors>,

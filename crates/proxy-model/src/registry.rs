@@ -38,6 +38,6 @@ pub use number::{Decimal, Integer, Size, Time, Whole};
 pub use spec::{
     Absent, Given, MachinePart, Many, Presence, Proof, Required, SettingSpec, Spec, Unset,
 };
-pub use text::{Statuses, Text, Written};
+pub use text::{PageStatuses, Statuses, Text, Written};
 pub use value_error::{Raw, ValueError};
 pub use word::{Choice, Flag, Meaning};

@@ -1,8 +1,13 @@
 //! Upstreams: targets, protocol, TLS, timeouts and connection pool.
 
+mod key_pin;
+
+pub use key_pin::KeyPin;
+
 use crate::address::TargetAddress;
 use crate::health::{HealthCheck, OutlierDetection};
 use crate::place::{Place, Setting};
+use proxy_framing::ProxyVersion;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +36,8 @@ pub struct Upstream {
     pub tls: Option<UpstreamTls>,
     /// Protocol of connections to the targets.
     pub protocol: Setting<UpstreamProtocol>,
+    /// Version of the PROXY protocol header at the beginning of connections; `None` sends none.
+    pub send_proxy: Option<Setting<ProxyVersion>>,
     /// Timeouts of targets.
     pub timeouts: UpstreamTimeouts,
     /// Limits of the connection pool.
@@ -46,6 +53,8 @@ pub struct Target {
     pub address: Setting<TargetAddress>,
     /// Share of the requests; 0 receives no new requests.
     pub weight: Setting<u32>,
+    /// It takes requests only while no other target can.
+    pub backup: Setting<bool>,
 }
 
 /// The load-balancing policy.
@@ -103,6 +112,10 @@ pub struct UpstreamTls {
     pub cert_file: Option<Setting<PathBuf>>,
     /// Path of the private key, PEM.
     pub key_file: Option<Setting<PathBuf>>,
+    /// Whether chain, names and validity of certificates are verified; if not, `pins` has at least one.
+    pub verify: Setting<bool>,
+    /// Public keys of the targets' certificates; an empty list admits all.
+    pub pins: Vec<Setting<KeyPin>>,
 }
 
 /// Timeouts of targets.

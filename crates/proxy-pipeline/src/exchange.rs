@@ -10,6 +10,7 @@ use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::headers::{hop_by_hop, names, trace_context};
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::response::body::Body;
+use crate::response::error_page;
 use crate::response::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
 use crate::upload::client_body::ClientBody;
 use crate::upload::request_body::RequestBody;
@@ -28,7 +29,7 @@ use http::{
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
-use proxy_model::{HeaderEdits, RequestValues};
+use proxy_model::{HeaderEdits, PageTemplate, RequestValues};
 use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan};
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields};
 use std::rc::Rc;
@@ -384,6 +385,7 @@ impl Exchange {
         let form = ResponseForm::choose(self.service, accept, content_type);
         let format = ReplyFormat {
             form,
+            page: self.error_page(problem.status().as_u16()),
             correlation_id: &self.completion.record.correlation_id,
             method: &self.head.method,
             expose_reason: self
@@ -423,6 +425,14 @@ impl Exchange {
         record.verbatim = None;
         record.problem = Some(Box::new(problem));
         response
+    }
+
+    /// The page of the route, else of the listener, for `status`.
+    fn error_page(&self, status: u16) -> Option<&PageTemplate> {
+        let route = self.completion.record.parts.route;
+        let route = route.and_then(|at| self.active.plan.routes().get(at));
+        let own = route.and_then(|route| error_page::find(&route.error_pages, status));
+        own.or_else(|| error_page::find(&self.listener()?.error_pages, status))
     }
 
     /// The edits of the response headers of `route`, for this request.

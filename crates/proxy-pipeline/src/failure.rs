@@ -11,7 +11,7 @@ use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::FramingError;
 use proxy_pool::{ConnectError, Http2RequestError, SendError};
-use proxy_tls::{TlsFailure, classify_io, io_error_text};
+use proxy_tls::{TlsFailure, VerifyFailure, classify_io, io_error_text};
 use std::io;
 use std::time::Duration;
 
@@ -163,6 +163,7 @@ fn connect_reason(error: &io::Error) -> Reason {
 
 fn tls_reason(error: &io::Error) -> Reason {
     match classify_io(error) {
+        Some(TlsFailure::Verify(VerifyFailure::KeyNotPinned)) => Reason::TlsPinMismatch,
         Some(TlsFailure::Verify(_)) => Reason::TlsVerifyFailed,
         Some(
             TlsFailure::Alert(_)

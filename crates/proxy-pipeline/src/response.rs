@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod compressed_body;
 pub(crate) mod early_refusal;
+pub(crate) mod error_page;
 pub(crate) mod file_body;
 pub(crate) mod held_response;
 pub(crate) mod interim;

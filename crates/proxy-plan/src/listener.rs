@@ -2,7 +2,7 @@
 
 use crate::access::AccessPlan;
 use ipnet::IpNet;
-use proxy_model::{Listener, ListenerProtocol, PathPolicy};
+use proxy_model::{ErrorPages, Listener, ListenerProtocol, PathPolicy};
 use std::time::Duration;
 
 /// A listener's part in decisions and in the care for its connections.
@@ -22,6 +22,8 @@ pub struct ListenerPlan {
     pub trusted_proxies: Vec<IpNet>,
     /// Networks of clients; `None` admits all.
     pub access: Option<Box<AccessPlan>>,
+    /// HTML pages of errors.
+    pub error_pages: ErrorPages,
     /// Ambiguous paths are refused.
     pub strict_paths: bool,
     /// The proxy's own errors carry `Proxy-Status`.
@@ -65,6 +67,7 @@ impl ListenerPlan {
                 .map(|net| net.value)
                 .collect(),
             access: AccessPlan::compile(&listener.access),
+            error_pages: listener.error_pages.clone(),
             strict_paths: *listener.path_policy == PathPolicy::Strict,
             expose_reasons: *listener.expose_reasons,
             via: *listener.via,

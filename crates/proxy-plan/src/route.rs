@@ -23,8 +23,8 @@ use proxy_coding::{Coding, CompressionLevels};
 use proxy_errors::ServiceForm as ErrorForm;
 use proxy_health::{BreakerSettings, CircuitBreaker};
 use proxy_model::{
-    self as model, BuiltinHandler, HeaderEdits, Limits, MediaRange, PathPolicy, ServiceForm,
-    Upstream,
+    self as model, BuiltinHandler, ErrorPages, HeaderEdits, Limits, MediaRange, PathPolicy,
+    ServiceForm, Upstream,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct RoutePlan {
     pub access: Option<Box<AccessPlan>>,
     /// Required credentials, a password or a token; `None` if the route requires none.
     pub credentials: Option<Box<CredentialsPlan>>,
+    /// HTML pages of its errors; empty takes those of the listener.
+    pub error_pages: ErrorPages,
     /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
     /// The path sent to the upstream; `None` for the client's.
@@ -202,6 +204,7 @@ impl RoutePlan {
             max_body_buffer_bytes: *limits.max_body_buffer_bytes,
             access: AccessPlan::compile(&policies.access),
             credentials: CredentialsPlan::compile(policies, upstreams, transaction).map(Box::new),
+            error_pages: policies.error_pages.clone(),
             strict_paths: policies
                 .path_policy
                 .map(|policy| *policy == PathPolicy::Strict),

@@ -13,7 +13,7 @@ use former::FormerTargets;
 use proxy_auth::RemoteKeys;
 use proxy_health::{BreakerSettings, CircuitBreaker, HealthCause};
 use proxy_limits::RetryBudget;
-use proxy_model::{RemoteKeySet, Setting, Upstream, UpstreamTls};
+use proxy_model::{KeyPin, RemoteKeySet, Setting, Upstream, UpstreamTls};
 use proxy_upstream::{StickyKey, TargetId, TargetState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -230,7 +230,12 @@ impl TargetTransaction {
         let identity = Arc::new(TargetIdentity {
             upstream: upstream.name.clone(),
             address: target.target.address.to_string(),
-            settings: format!("{:?} {:?}", upstream.protocol.value, tls_settings(upstream)),
+            settings: format!(
+                "{:?} {:?} {:?}",
+                upstream.protocol.value,
+                upstream.send_proxy.map(|version| version.value),
+                tls_settings(upstream)
+            ),
         });
         let Self {
             targets,
@@ -284,10 +289,14 @@ fn tls_settings(upstream: &Upstream) -> Option<impl std::fmt::Debug> {
         ca_file,
         cert_file,
         key_file,
+        verify,
+        pins,
     } = upstream.tls.as_ref()?;
     let file = |setting: &Option<Setting<PathBuf>>| setting.as_ref().map(|it| it.value.clone());
     let sni = sni.as_ref().map(|sni| sni.value.clone());
-    Some((sni, file(ca_file), file(cert_file), file(key_file)))
+    let files = (file(ca_file), file(cert_file), file(key_file));
+    let pins: Vec<KeyPin> = pins.iter().map(|pin| pin.value).collect();
+    Some((sni, files, verify.value, pins))
 }
 
 fn first_state(place: &ExpandedPlace) -> TargetState {

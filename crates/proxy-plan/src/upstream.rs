@@ -4,10 +4,11 @@ use crate::balancing::BalancingPlan;
 use crate::expansion::expand;
 use crate::targets::{TargetIdentity, TargetTransaction};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_framing::ProxyVersion;
 use proxy_health::{HealthCause, OutlierSettings};
 use proxy_limits::RetryBudget;
 use proxy_model::{Limits, OutlierDetection, Upstream, UpstreamProtocol};
-use proxy_upstream::{StickyToken, TargetId, TargetState, target_hash};
+use proxy_upstream::{CandidateTarget, StickyToken, TargetId, TargetState, target_hash};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct UpstreamPlan {
     pub http2: bool,
     /// Connections to the targets use TLS.
     pub tls: bool,
+    /// Version of the PROXY protocol header at the beginning of connections; `None` sends none.
+    pub send_proxy: Option<ProxyVersion>,
 }
 
 /// A compiled target.
@@ -60,6 +63,8 @@ pub struct TargetPlan {
     pub authority: Arc<str>,
     /// Its configured share, or that in an SRV record; 0 gets no new requests.
     pub weight: u32,
+    /// It takes requests only while no other target can.
+    pub is_backup: bool,
     /// The hash of its address.
     pub hash: u64,
     /// State shared by all workers.
@@ -67,8 +72,25 @@ pub struct TargetPlan {
 }
 
 impl TargetPlan {
-    /// Returns true if the target is healthy and receives no new requests: it is draining, or its
-    /// weight is 0.
+    /// The target, for the choice among those of its upstream.
+    #[must_use]
+    pub fn candidate(&self) -> CandidateTarget<'_> {
+        CandidateTarget {
+            state: &self.state,
+            weight: self.weight,
+            is_backup: self.is_backup,
+        }
+    }
+
+    /// Whether the target is healthy and has a weight.
+    #[must_use]
+    pub fn takes_requests(&self) -> bool {
+        let weight = self.state.overridden_weight().unwrap_or(self.weight);
+        0 < weight && self.state.causes().takes_requests()
+    }
+
+    /// Whether the target is healthy and gets no new requests all the same: it is draining, or its weight
+    /// is 0.
     pub(crate) fn is_kept_idle(&self) -> bool {
         let causes = self.state.causes();
         let weight = self.state.overridden_weight().unwrap_or(self.weight);
@@ -81,6 +103,12 @@ impl UpstreamPlan {
     pub fn ready_targets(&self) -> impl Iterator<Item = (usize, &TargetPlan)> {
         let targets = self.targets.iter().enumerate();
         targets.filter(|(_, target)| target.state.causes().is_healthy() && !target.is_kept_idle())
+    }
+
+    /// The PROXY protocol header of connections for the proxy itself, such as health checks; `None` if targets get none.
+    #[must_use]
+    pub fn local_header(&self) -> Option<Arc<[u8]>> {
+        Some(self.send_proxy?.local_header().into())
     }
 
     /// The problem if no target is usable: a lack of addresses, or an operator's wish, if that is the only
@@ -134,6 +162,7 @@ impl UpstreamPlan {
                 position: target.position,
                 name: target.name().map(Into::into),
                 weight: target.weight,
+                is_backup: *target.target.backup,
                 hash: target_hash(&label),
                 label: label.into(),
                 authority: target.authority().into(),
@@ -159,6 +188,7 @@ impl UpstreamPlan {
             max_lifetime: pool.max_lifetime.map(|time| *time),
             http2: *upstream.protocol == UpstreamProtocol::H2,
             tls: upstream.tls.is_some(),
+            send_proxy: upstream.send_proxy.map(|version| version.value),
         }
     }
 }

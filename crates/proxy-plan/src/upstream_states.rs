@@ -47,8 +47,11 @@ pub struct IdleBalancer<'s> {
 /// The upstreams of `plan` with those targets that are ready.
 fn idle(plan: &Plan, is_ready: impl Fn(&TargetPlan) -> bool) -> Vec<IdleUpstream> {
     let upstreams = plan.upstreams().iter().map(|upstream| {
-        let targets = upstream.targets.iter().zip(0..=u16::MAX);
-        let ready = targets.filter(|(target, _)| is_ready(target) && 0 < weight(target));
+        let targets = || upstream.targets.iter().zip(0..=u16::MAX);
+        let can_take = |target: &TargetPlan| is_ready(target) && 0 < weight(target);
+        let has_other = targets().any(|(target, _)| !target.is_backup && can_take(target));
+        let ready =
+            targets().filter(|(target, _)| can_take(target) && !(has_other && target.is_backup));
         IdleUpstream {
             ready: ready.map(|(_, index)| index).collect(),
             rotation: Rotation::new(upstream.targets.len(), 0),
@@ -76,8 +79,8 @@ impl KnownHealth {
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let upstreams = plan.upstreams().iter().map(|upstream| {
-            let targets = upstream.targets.iter();
-            let ready = HealthyTargets::new(targets.map(|one| (&*one.state, one.weight)));
+            let targets = upstream.targets.iter().map(TargetPlan::candidate);
+            let ready = HealthyTargets::new(targets);
             IdleUpstream {
                 ready: ready.targets().to_vec(),
                 rotation: Rotation::new(upstream.targets.len(), 0),

@@ -96,6 +96,10 @@ fn another_protocol_or_other_tls_is_another_target() {
         "protocol \"h2\"",
         "tls { sni \"a.test\" }",
         "tls { sni \"b.test\" }",
+        "tls { pin-sha256 \"d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM=\" }",
+        "tls { verify #false; pin-sha256 \"d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM=\" }",
+        "send-proxy \"v1\"",
+        "send-proxy \"v2\"",
     ];
     let mut seen = BTreeSet::new();
     for more in kinds {

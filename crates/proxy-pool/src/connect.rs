@@ -10,6 +10,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -23,9 +24,11 @@ pub struct ConnectSettings {
     pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
     /// Limit of connections over all workers; `None` is unlimited.
     pub limit: Option<Arc<ConnectionLimit>>,
+    /// The PROXY protocol header that a connection begins with; `None` for a target without one.
+    pub proxy_header: Option<Arc<[u8]>>,
 }
 
-/// Connects to `address` once, without a time limit: TCP and, by `settings`, TLS.
+/// Connects to `address` once, without a time limit: TCP and, by `settings`, a PROXY protocol header and TLS.
 ///
 /// # Errors
 /// [`ConnectError`] of this attempt.
@@ -33,8 +36,11 @@ pub async fn connect_once(
     address: SocketAddr,
     settings: &ConnectSettings,
 ) -> Result<UpstreamStream, ConnectError> {
-    let stream = TcpStream::connect(address).await.map_err(io_error)?;
+    let mut stream = TcpStream::connect(address).await.map_err(io_error)?;
     stream.set_nodelay(true).map_err(ConnectError::Io)?;
+    if let Some(header) = &settings.proxy_header {
+        stream.write_all(header).await.map_err(ConnectError::Io)?;
+    }
     let Some((tls, name)) = &settings.tls else {
         return Ok(UpstreamStream::Tcp(stream));
     };

@@ -17,6 +17,7 @@ use proxy_http1::{
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A connection that carries one request at a time, driven by the task that waits for the response.
@@ -30,6 +31,8 @@ pub struct Connection<B> {
     /// Time of creation.
     pub(crate) since: Tick,
     pub(crate) idle_since: Tick,
+    /// The PROXY protocol header of the only client that it is for.
+    pub(crate) proxy_header: Option<Arc<[u8]>>,
     /// Present while it is idle, if connections are limited.
     pub(crate) idle_mark: Option<IdleMark>,
 }
@@ -66,11 +69,21 @@ impl<B> Connection<B> {
             target,
             since,
             idle_since: Tick::default(),
+            proxy_header: None,
             idle_mark: None,
         }
     }
 
-    /// Returns true if the next request may be sent now.
+    /// The connection for the client of this PROXY protocol header alone, with which it has begun.
+    #[must_use]
+    pub fn for_client(self, proxy_header: Option<Arc<[u8]>>) -> Self {
+        Self {
+            proxy_header,
+            ..self
+        }
+    }
+
+    /// Whether the next request may be sent now.
     #[inline]
     pub fn is_ready(&self) -> bool {
         let Talk {

@@ -61,15 +61,21 @@ impl<B> Pool<B> {
             .as_ref()
             .filter(|it| it.limit().is_wanted())
         {
-            let handed = member.limit().hand_over(member);
-            if let Some(ticket) = handed {
+            let is_shared = connection.proxy_header.is_none();
+            let handed = is_shared.then(|| member.limit().hand_over(member));
+            if let Some(ticket) = handed.flatten() {
                 self.handed_over.borrow_mut().insert(ticket, connection);
             }
             // It is closed, so that its permit is granted to the first waiting request.
             return;
         }
         if !target_pool.idle_share.covers(target_pool.idle.len() + 1) {
-            return;
+            if connection.proxy_header.is_none() || target_pool.idle.is_empty() {
+                return;
+            }
+            // The client of the oldest may be gone, and no other one can use it.
+            drop(target_pool.idle.remove(0));
+            self.size.set(self.size.get().saturating_sub(1));
         }
         connection.idle_since = self.clock.now();
         connection.idle_mark = target_pool.member.as_ref().map(PoolMember::mark_idle);
@@ -201,6 +207,27 @@ impl<B> Pool<B> {
                 .settings
                 .is_too_old(connection.since, self.clock.now());
             if !is_old && connection.is_ready() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// An idle connection to `target` that began with this PROXY protocol header: it is for one client.
+    pub fn checkout_of_client(
+        &self,
+        target: TargetId,
+        proxy_header: &[u8],
+    ) -> Option<Connection<B>> {
+        let mut target_pools = self.target_pools.borrow_mut();
+        let TargetPool { settings, idle, .. } = target_pool_of(&mut target_pools, target)?;
+        let is_own =
+            |connection: &Connection<B>| connection.proxy_header.as_deref() == Some(proxy_header);
+        while let Some(position) = idle.iter().rposition(is_own) {
+            let mut connection = idle.remove(position);
+            connection.idle_mark = None;
+            self.size.set(self.size.get().saturating_sub(1));
+            if !settings.is_too_old(connection.since, self.clock.now()) && connection.is_ready() {
                 return Some(connection);
             }
         }

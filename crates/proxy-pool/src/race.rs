@@ -243,6 +243,7 @@ mod tests {
             timeout: Duration::from_secs(5),
             tls: None,
             limit: None,
+            proxy_header: None,
         }
     }
 

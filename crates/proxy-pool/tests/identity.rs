@@ -55,6 +55,22 @@ async fn connection(listener: &TcpListener, target: TargetId) -> Connection<()> 
 }
 
 #[test]
+fn a_connection_that_began_for_a_client_is_given_to_that_client_only() {
+    live(async |listener| {
+        let target = id(0, 0);
+        let pool = pool(&[target]);
+        let (one, other): (&[u8], &[u8]) = (b"PROXY one", b"PROXY other");
+        let own = connection(listener, target).await;
+        pool.checkin(own.for_client(Some(one.into())));
+
+        assert!(pool.checkout_of_client(target, other).is_none());
+        assert!(pool.checkout_of_client(target, one).is_some());
+        assert!(pool.checkout_of_client(target, one).is_none());
+        assert_eq!(pool.size(), 0);
+    });
+}
+
+#[test]
 fn a_connection_is_given_to_its_own_target_only() {
     live(async |listener| {
         let (old, new) = (id(0, 0), id(0, 1));

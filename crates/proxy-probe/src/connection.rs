@@ -10,7 +10,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io;
 use std::net::SocketAddr;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
@@ -20,7 +20,7 @@ pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// Connects to `address`, with TLS where the settings have it.
+/// Connects to `address`, with a PROXY protocol header and TLS where the settings have them.
 pub(crate) async fn connect(
     address: Option<SocketAddr>,
     settings: &ProbeSettings,
@@ -34,7 +34,10 @@ async fn connect_to(
     address: SocketAddr,
     settings: &ProbeSettings,
 ) -> io::Result<Box<dyn Transport>> {
-    let stream = TcpStream::connect(address).await?;
+    let mut stream = TcpStream::connect(address).await?;
+    if let Some(header) = &settings.proxy_header {
+        stream.write_all(header).await?;
+    }
     let Some((tls, name)) = &settings.tls else {
         return Ok(Box::new(stream));
     };

@@ -19,6 +19,8 @@ pub struct ProbeSettings {
     pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
     /// True if the target uses HTTP/2.
     pub http2: bool,
+    /// The PROXY protocol header that a connection begins with; `None` for a target without one.
+    pub proxy_header: Option<Arc<[u8]>>,
 }
 
 impl ProbeSettings {
@@ -31,6 +33,7 @@ impl ProbeSettings {
             authority,
             tls,
             http2,
+            proxy_header,
         } = self;
         let is_same_tls = match (tls, &other.tls) {
             (None, None) => true,
@@ -44,6 +47,7 @@ impl ProbeSettings {
             && *timing == other.timing
             && *authority == other.authority
             && *http2 == other.http2
+            && *proxy_header == other.proxy_header
     }
 }
 

@@ -1,6 +1,7 @@
 //! Classification of handshake errors.
 
 use crate::client::listed::Untrusted;
+use crate::client::pinned::PinMismatch;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, OtherError};
 use std::io;
 
@@ -52,6 +53,9 @@ pub enum VerifyFailure {
     /// A signature is invalid.
     #[error("has a bad signature")]
     BadSignature,
+    /// Its key is none of the pinned ones.
+    #[error("has another key than the pinned ones")]
+    KeyNotPinned,
     /// It is not X.509.
     #[error("is malformed")]
     Malformed,
@@ -123,6 +127,7 @@ impl From<&Error> for VerifyFailure {
             CertificateError::Other(OtherError(why)) => match why.downcast_ref() {
                 Some(Untrusted::SelfSigned) => Self::UnknownIssuer,
                 Some(Untrusted::Authority) => Self::WrongPurpose,
+                None if why.is::<PinMismatch>() => Self::KeyNotPinned,
                 None => Self::Other,
             },
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,

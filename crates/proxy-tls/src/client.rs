@@ -2,6 +2,7 @@
 
 pub(crate) mod listed;
 pub(crate) mod own_listener;
+pub(crate) mod pinned;
 
 use crate::certificate::info::CertificateInfo;
 use crate::certificate::{Certificate, SourceContents};
@@ -13,6 +14,8 @@ use crate::roots::{self, pem};
 use crate::settings::{Alpn, CertificateSource, ClientTlsSettings, TlsVersion};
 use arc_swap::ArcSwap;
 use listed::ListedVerifier;
+use pinned::PinnedVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
@@ -30,7 +33,7 @@ const MAX_SESSIONS: usize = 32 * 8;
 #[derive(Debug)]
 pub struct ClientTls {
     settings: ClientTlsSettings,
-    /// Present if the settings have no roots of their own.
+    /// Present if certificates are verified and the settings have no roots of their own.
     platform: Option<Arc<RootCertStore>>,
     active: ArcSwap<Active>,
 }
@@ -60,8 +63,8 @@ pub struct BadServerName {
 }
 
 impl ClientTls {
-    /// Reads every file of the settings and builds the configuration; `platform` is read only if
-    /// the settings have no `ca_file`.
+    /// Reads every file of the settings and builds the configuration; `platform` is read only if certificates are verified
+    /// and the settings have no `ca_file`.
     ///
     /// # Errors
     /// Every [`TlsError`] found.
@@ -71,6 +74,7 @@ impl ClientTls {
     ) -> Result<Self, Vec<TlsError>> {
         let platform = match settings.ca_file {
             Some(_) => None,
+            None if !settings.verify => None,
             None => Some(platform.get().map_err(|fault| vec![fault])?),
         };
         let contents = FileContents::read(&settings)?;
@@ -211,23 +215,33 @@ fn activate(
         client_certificate,
         min_version,
         alpn,
+        verify,
+        pins,
     } = settings;
-    let (trusted, listed) = match (ca_file, &contents.ca, platform) {
-        (Some(file), Some(ca), _) => (roots::from_pem(file, ca)?, pem::certificates(file, ca)?),
-        (_, _, Some(platform)) => (Arc::clone(platform), Vec::new()),
-        (_, _, None) => return Err(TlsError::NoPlatformRoots),
+    let chain = if *verify {
+        let (trusted, listed) = match (ca_file, &contents.ca, platform) {
+            (Some(file), Some(ca), _) => (roots::from_pem(file, ca)?, pem::certificates(file, ca)?),
+            (_, _, Some(platform)) => (Arc::clone(platform), Vec::new()),
+            (_, _, None) => return Err(TlsError::NoPlatformRoots),
+        };
+        Some(verifier(trusted, listed)?)
+    } else {
+        None
+    };
+    let verifier: Arc<dyn ServerCertVerifier> = match chain {
+        Some(chain) if pins.is_empty() => Arc::new(chain),
+        chain => Arc::new(PinnedVerifier {
+            chain,
+            pins: pins.clone(),
+            provider: provider::intermediate(),
+        }),
     };
     let certificate = match (identity(client_certificate.as_ref()), &contents.certificate) {
         (Some(source), Some(contents)) => Some(Certificate::parse(&source, contents)?),
         (_, _) => None,
     };
     Ok(Active {
-        config: config(
-            verifier(trusted, listed)?,
-            certificate.as_ref(),
-            *min_version,
-            alpn,
-        )?,
+        config: config(verifier, certificate.as_ref(), *min_version, alpn)?,
         certificate,
         digest: contents.digest(),
     })
@@ -245,7 +259,7 @@ fn verifier(
 }
 
 fn config(
-    verifier: ListedVerifier,
+    verifier: Arc<dyn ServerCertVerifier>,
     certificate: Option<&Certificate>,
     min_version: TlsVersion,
     alpn: &[Alpn],
@@ -253,7 +267,7 @@ fn config(
     let trusting = ClientConfig::builder_with_provider(provider::intermediate())
         .with_protocol_versions(min_version.and_newer())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier));
+        .with_custom_certificate_verifier(verifier);
     let mut config = match certificate {
         None => trusting.with_no_client_auth(),
         Some(certificate) => trusting.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(

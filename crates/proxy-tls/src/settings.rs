@@ -30,7 +30,7 @@ pub struct ServerTlsSettings {
     pub challenges: Option<ChallengeCertificates>,
 }
 
-/// The `tls` block of an upstream. Verification cannot be turned off.
+/// The `tls` block of an upstream. There is no setting that admits any certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTlsSettings {
     /// The name to send and to verify; `None` for the target's own host.
@@ -43,6 +43,10 @@ pub struct ClientTlsSettings {
     pub min_version: TlsVersion,
     /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
     pub alpn: Vec<Alpn>,
+    /// Chain, names and validity are verified; if not, one of `pins` must fit, and none fits an empty list.
+    pub verify: bool,
+    /// SHA-256 of the public keys that the server's own certificate may have; empty for any. [RFC 7469 §2.4]
+    pub pins: Vec<[u8; 32]>,
 }
 
 /// The files of one certificate.

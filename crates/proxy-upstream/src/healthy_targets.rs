@@ -2,11 +2,23 @@
 
 use crate::target::TargetState;
 
-/// The healthy targets of an upstream, as indexes into its targets. If none is healthy, those that only
-/// could not be connected to: one of them may be back.
+/// A target that may take requests.
+#[derive(Clone, Copy, Debug)]
+pub struct CandidateTarget<'t> {
+    /// Its state.
+    pub state: &'t TargetState,
+    /// Its configured weight.
+    pub weight: u32,
+    /// It takes requests only while no other target can.
+    pub is_backup: bool,
+}
+
+/// The healthy targets of an upstream, as indexes into its targets; its backup targets if no other one is healthy. If
+/// none is healthy, those that only could not be connected to: one of them may be back.
 #[derive(Debug, Default)]
 pub struct HealthyTargets {
     targets: Vec<u16>,
+    backups: Vec<u16>,
     last_resorts: Vec<u16>,
     // By position of the target; 0 for one that takes no new requests.
     weights: Vec<u32>,
@@ -16,29 +28,44 @@ pub struct HealthyTargets {
 impl HealthyTargets {
     /// The currently healthy ones of `targets`. Targets beyond 65 535 are left out.
     #[must_use]
-    pub fn new<'t>(targets: impl Iterator<Item = (&'t TargetState, u32)>) -> Self {
+    pub fn new<'t>(targets: impl Iterator<Item = CandidateTarget<'t>>) -> Self {
         let mut ready = Self::default();
         ready.refresh(targets);
         ready
     }
 
     /// Recomputes the list for `targets`, reusing its memory.
-    pub fn refresh<'t>(&mut self, targets: impl Iterator<Item = (&'t TargetState, u32)>) {
+    pub fn refresh<'t>(&mut self, targets: impl Iterator<Item = CandidateTarget<'t>>) {
         self.targets.clear();
+        self.backups.clear();
         self.last_resorts.clear();
         self.weights.clear();
-        for ((target, weight), index) in targets.zip(0..=u16::MAX) {
-            let weight = target.overridden_weight().unwrap_or(weight);
+        for (target, index) in targets.zip(0..=u16::MAX) {
+            let CandidateTarget {
+                state,
+                weight,
+                is_backup,
+            } = target;
+            let weight = state.overridden_weight().unwrap_or(weight);
             self.weights.push(weight);
-            let causes = target.causes();
-            if 0 < weight && causes.takes_requests() {
-                self.targets.push(index);
-            } else if 0 < weight && causes.is_last_resort() {
-                self.last_resorts.push(index);
-            }
+            let causes = state.causes();
+            let list = if weight == 0 {
+                continue;
+            } else if causes.takes_requests() && is_backup {
+                &mut self.backups
+            } else if causes.takes_requests() {
+                &mut self.targets
+            } else if causes.is_last_resort() {
+                &mut self.last_resorts
+            } else {
+                continue;
+            };
+            list.push(index);
         }
-        if self.targets.is_empty() {
-            std::mem::swap(&mut self.targets, &mut self.last_resorts);
+        for other in [&mut self.backups, &mut self.last_resorts] {
+            if self.targets.is_empty() {
+                std::mem::swap(&mut self.targets, other);
+            }
         }
         let mut weights = self.targets.iter().map(|target| self.weight(*target));
         let first = weights.next();
@@ -74,6 +101,44 @@ mod tests {
     use proxy_health::HealthCause;
     use std::time::SystemTime;
 
+    fn candidate(state: &TargetState, weight: u32) -> CandidateTarget<'_> {
+        CandidateTarget {
+            state,
+            weight,
+            is_backup: false,
+        }
+    }
+
+    #[test]
+    fn backup_targets_serve_only_while_no_other_target_can() {
+        let targets = targets();
+        let all = || {
+            let candidates = targets.iter().zip([false, true, true]);
+            candidates.map(|(target, is_backup)| CandidateTarget {
+                is_backup,
+                ..candidate(target, 1)
+            })
+        };
+        let fail = |target: usize, cause| {
+            targets[target].fail(cause, "refused", SystemTime::UNIX_EPOCH);
+        };
+        let mut ready = HealthyTargets::new(all());
+        assert_eq!(ready.targets(), [0]);
+
+        fail(0, HealthCause::Connect);
+        ready.refresh(all());
+        assert_eq!(ready.targets(), [1, 2], "before a target that refuses");
+
+        fail(1, HealthCause::ActiveCheck);
+        fail(2, HealthCause::Connect);
+        ready.refresh(all());
+        assert_eq!(ready.targets(), [0, 2], "both may be back");
+
+        targets[0].clear(HealthCause::Connect);
+        ready.refresh(all());
+        assert_eq!(ready.targets(), [0]);
+    }
+
     fn targets() -> [TargetState; 3] {
         [(); 3].map(|()| TargetState::default())
     }
@@ -81,7 +146,7 @@ mod tests {
     #[test]
     fn an_unhealthy_target_leaves_the_list_and_comes_back() {
         let targets = targets();
-        let all = || targets.iter().map(|target| (target, 1));
+        let all = || targets.iter().map(|target| candidate(target, 1));
         let mut ready = HealthyTargets::new(all());
         assert_eq!(ready.targets(), [0, 1, 2]);
 
@@ -98,7 +163,7 @@ mod tests {
     #[test]
     fn targets_that_cannot_be_connected_to_serve_only_when_no_other_does() {
         let targets = targets();
-        let all = || targets.iter().map(|target| (target, 1));
+        let all = || targets.iter().map(|target| candidate(target, 1));
         let fail = |target: usize, cause| {
             targets[target].fail(cause, "refused", SystemTime::UNIX_EPOCH);
         };
@@ -118,7 +183,12 @@ mod tests {
         let targets = targets();
         targets[2].drain(true);
 
-        let ready = HealthyTargets::new(targets.iter().zip([0, 5, 5]));
+        let ready = HealthyTargets::new(
+            targets
+                .iter()
+                .zip([0, 5, 5])
+                .map(|(target, weight)| candidate(target, weight)),
+        );
 
         assert_eq!(ready.targets(), [1]);
         assert_eq!(ready.weight(1), 5);
@@ -130,7 +200,7 @@ mod tests {
         let targets = targets();
         targets[0].override_weight(Some(0));
         targets[1].override_weight(Some(7));
-        let all = || targets.iter().zip([1, 1, 1]);
+        let all = || targets.iter().map(|target| candidate(target, 1));
 
         let mut ready = HealthyTargets::new(all());
         assert_eq!((ready.targets(), ready.weight(1)), (&[1, 2][..], 7));

@@ -19,7 +19,7 @@ mod target_changes;
 mod target_load;
 
 pub use balancer_state::{BalancerState, BalancingRequest, Rotation};
-pub use healthy_targets::HealthyTargets;
+pub use healthy_targets::{CandidateTarget, HealthyTargets};
 pub use identity::TargetId;
 pub use latency::{LATENCY_DECAY, LatencyEwma};
 pub use load_balancer::LoadBalancer;

@@ -246,6 +246,8 @@ fn tls(settings: &Settings) -> Result<ClientTls, CtlError> {
         client_certificate: None,
         min_version: TlsVersion::V1_2,
         alpn: vec![Alpn::Http1],
+        verify: true,
+        pins: Vec::new(),
     };
     ClientTls::load(settings, &PlatformRoots::new()).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();

@@ -40,6 +40,27 @@ fn settle(proxyd: &Proxyd, is_so: impl Fn(&str) -> bool) {
 }
 
 #[test]
+fn a_backup_target_is_listed_as_one_and_serves_while_the_other_drains() {
+    let upstreams = ["one", "two"].map(Upstream::saying);
+    let [one, two] = upstreams.each_ref().map(target);
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &format!("{one}; {two} backup=#true"))
+        .top("admin { address \"127.0.0.1:0\" }")
+        .start();
+    let is_backup = |position| entry(&proxyd, position)["backup"].clone();
+    assert_eq!([is_backup(0), is_backup(1)], [json!(false), json!(true)]);
+    settle(&proxyd, |answer| answer == "one");
+    assert!(upstreams[1].requests().is_empty());
+
+    let path = format!("u/targets/{}", upstreams[0].address());
+    assert_eq!(patch(&proxyd, &path, r#"{"draining": true}"#).status, 200);
+    settle(&proxyd, |answer| answer == "two");
+    assert_eq!(patch(&proxyd, &path, r#"{"draining": false}"#).status, 200);
+    settle(&proxyd, |answer| answer == "one");
+}
+
+#[test]
 fn a_target_drains_until_that_is_taken_back() {
     let upstreams = ["one", "two"].map(Upstream::saying);
     let proxyd = config(&upstreams, "").start();

@@ -33,6 +33,41 @@ fn config(targets: &str, check: &str) -> Config {
         .top("admin { address \"127.0.0.1:0\" }")
 }
 
+#[test]
+fn checks_of_a_target_behind_the_proxy_protocol_are_connections_of_the_proxy() {
+    let upstream = Upstream::start(|served| {
+        let Ok(line) = served.line() else {
+            return;
+        };
+        while let Some(request) = served.request() {
+            let is_check = request.target.starts_with("/up");
+            let is_right = if is_check {
+                line == b"PROXY UNKNOWN"
+            } else {
+                line.starts_with(b"PROXY TCP4 127.0.0.1 127.0.0.1 ")
+            };
+            if is_right {
+                served.send(ok("well"));
+            } else {
+                served.send("HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n");
+            }
+        }
+    });
+    let targets = format!("{}; send-proxy \"v1\"", target(&upstream));
+    let check = format!("type \"http\" {{ path \"/up\" }}; {QUICK}");
+    let proxyd = config(&targets, &check).start();
+
+    upstream.wait_for_requests(3);
+    let entry = entry(&proxyd, 0);
+    assert_eq!(entry["healthy"], true, "{entry}");
+    let checks = entry["recent_checks"].as_array().unwrap();
+    assert!(
+        !checks.is_empty() && checks.iter().all(|passed| *passed == true),
+        "{entry}"
+    );
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "well");
+}
+
 /// The entry of the target at this position of `u`.
 fn entry(proxyd: &Proxyd, position: usize) -> Value {
     let document = admin(proxyd, "/admin/upstreams");

@@ -93,6 +93,37 @@ fn explain(proxyd: &Proxyd, arguments: &[&str]) -> String {
 }
 
 #[test]
+fn a_relay_begins_with_the_client_s_address() {
+    let line = || {
+        server(|mut stream| {
+            let mut line = Vec::new();
+            while !line.ends_with(b"\r\n") {
+                let mut byte = [0];
+                if stream.read_exact(&mut byte).is_err() {
+                    return;
+                }
+                line.extend(byte);
+            }
+            drop(stream.write_all(&line));
+            let mut writer = stream.try_clone().unwrap();
+            drop(std::io::copy(&mut stream, &mut writer));
+        })
+    };
+    let upstream = "upstream \"db\" {";
+    let text = kdl("", "", &[line()], "");
+    assert!(text.contains(upstream));
+    let proxyd = Binary::launch(&text.replace(upstream, "upstream \"db\" { send-proxy \"v1\"\n"));
+    for _ in 0..2 {
+        let mut client = proxyd.connect();
+        let (from, to) = (client.local(), proxyd.address());
+        let (from_port, to_port) = (from.port(), to.port());
+        let line = format!("PROXY TCP4 127.0.0.1 127.0.0.1 {from_port} {to_port}\r\n");
+        assert_eq!(client.exactly(line.len()).unwrap(), line.as_bytes());
+        echoes(&mut client, b"and then the client's bytes");
+    }
+}
+
+#[test]
 fn bytes_pass_both_ways_and_the_record_has_their_numbers() {
     let target = echo();
     let proxyd = start("", "", &[target]);

@@ -1,7 +1,7 @@
 //! The PROXY protocol in front of TLS.
 
-use crate::support::{Authority, Http2, TlsClient, get, live, over_tls, plain, start, to};
-use proxy_testkit::Upstream;
+use crate::support::{Authority, BINARY, Http2, TlsClient, get, live, over_tls, plain, start, to};
+use proxy_testkit::{Launch, Upstream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const VERSION_1: &[u8] = b"PROXY TCP4 192.0.2.7 192.0.2.9 40000 443\r\n";
@@ -35,6 +35,32 @@ fn a_trusted_proxy_s_header_precedes_the_tls_handshake() {
             }
         }
     });
+}
+
+#[test]
+fn a_header_to_a_target_stands_before_its_tls_handshake() {
+    let authority = Authority::new("root");
+    let site = authority.issue(&["a.test"]);
+    let upstream = Upstream::saying("hello");
+    let inner = start(&to(&upstream, &listener()), &[("site", &site)]);
+    for version in ["v1", "v2"] {
+        let text = format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\"; trusted-proxies \"127.0.0.0/8\" }} }}\n\
+             routes {{ route \"all\" {{ upstream \"u\" }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"{}\"; send-proxy \"{version}\"\n\
+             tls {{ sni \"a.test\"; ca-file \"root.pem\" }} }} }}",
+            inner.address()
+        );
+        let launch = Launch::new(BINARY, &text);
+        authority.write(launch.folder(), "root.pem");
+        let outer = launch.start();
+
+        let client = [("X-Forwarded-For", "203.0.113.9")];
+        let response = outer.connect().ask(proxy_testkit::get("/", &client));
+        assert_eq!(response.text(), "hello", "{version}");
+        let record = inner.access_record(&response.correlation_id());
+        assert_eq!(record.text("client_ip"), "203.0.113.9", "{version}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use crate::support::{Authority, BINARY, Identity, TlsUpstream, greeting};
 use proxy_testkit::{Launch, Proxyd, Reload, Response, Upstream, get};
 use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
 
 /// One route to a target at `address`, with this `tls` block.
 fn kdl(address: SocketAddr, tls: &str) -> String {
@@ -216,6 +218,85 @@ fn new_roots_are_taken_without_a_reload() {
     });
     assert!(said.text("file").ends_with("root.pem"), "{said:?}");
     assert_eq!(asked(&proxyd).status, 200);
+}
+
+/// The pin of a certificate's key, by the command of docs/operate/upstreams.md.
+fn pin(folder: &Path, identity: &Identity) -> String {
+    identity.write(folder, "pinned");
+    let command = "openssl x509 -in pinned.crt -pubkey -noout | openssl pkey -pubin -outform der \
+                   | openssl dgst -sha256 -binary | openssl base64";
+    let run = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{run:?}");
+    String::from_utf8(run.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_target_is_pinned_by_the_key_that_openssl_shows() {
+    let root = Authority::new("root");
+    let [own, next] = [(); 2].map(|()| root.issue(&["up.test"]));
+    let target = TlsUpstream::start(greeting(&own, None, &[]));
+    let folder = tempfile::tempdir().unwrap();
+    let [own_pin, next_pin] = [&own, &next].map(|one| pin(folder.path(), one));
+    let pinned = |pins: &str| format!("{NAMED}; pin-sha256 {pins}");
+    let both = pinned(&format!("\"{next_pin}\" \"{own_pin}\""));
+    let proxyd = running(target.address, &both, &root);
+    assert_eq!(asked(&proxyd).text(), "hello");
+
+    // A connection under the pins of before serves no further request.
+    let other = pinned(&format!("\"{next_pin}\""));
+    assert_eq!(proxyd.reload(&kdl(target.address, &other)), Reload::Applied);
+    let response = asked(&proxyd);
+    assert_eq!(response.status, 502);
+    assert!(
+        response.text().contains("Bad gateway"),
+        "{}",
+        response.text()
+    );
+    let record = proxyd.error_record(&response.correlation_id());
+    assert_eq!(record.text("reason"), "tls_pin_mismatch");
+    assert!(
+        record
+            .text("message")
+            .contains("its public key is not pinned"),
+        "{record:?}"
+    );
+}
+
+#[test]
+fn a_pin_alone_lets_a_certificate_through_that_is_not_verified() {
+    let (identity, _) = Authority::of_itself(&["device.test"], 2001);
+    let target = TlsUpstream::start(greeting(&identity, None, &[]));
+    let folder = tempfile::tempdir().unwrap();
+    let own = pin(folder.path(), &identity);
+    let unverified = format!("verify #false; pin-sha256 \"{own}\"");
+    let proxyd = running(target.address, &unverified, &Authority::new("root"));
+    assert_eq!(asked(&proxyd).text(), "hello");
+
+    let checked = Command::new(BINARY)
+        .args(["config", "check"])
+        .arg(proxyd.config())
+        .output()
+        .unwrap();
+    let said =
+        String::from_utf8(checked.stderr).unwrap() + &String::from_utf8(checked.stdout).unwrap();
+    assert!(said.contains("unverified-targets"), "{said}");
+    let explained = Command::new(BINARY)
+        .args(["explain", "--config"])
+        .arg(proxyd.config())
+        .args(["GET", "http://a.test/"])
+        .output()
+        .unwrap();
+    let page = String::from_utf8(explained.stdout).unwrap();
+    assert!(page.contains(&own) && page.contains("verify"), "{page}");
+
+    let Reload::Refused(faults) = proxyd.reload(&kdl(target.address, "verify #false")) else {
+        panic!("a target without any check was taken");
+    };
+    assert!(faults.contains("without `verify` any server"), "{faults}");
 }
 
 #[test]

@@ -78,6 +78,8 @@ impl Outbound {
             client_certificate: None,
             min_version: TlsVersion::V1_2,
             alpn: vec![Alpn::Http1],
+            verify: true,
+            pins: Vec::new(),
         };
         let tls = ClientTls::load(tls, &PlatformRoots::new());
         let tls = tls.map_err(|_| OutboundError::Unsendable)?;

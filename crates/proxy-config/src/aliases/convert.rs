@@ -401,14 +401,9 @@ pub(super) fn write_secs(written: &Written<'_>) -> Converted {
 pub(super) fn skip_verify(written: &Written<'_>) -> Converted {
     match written.flag() {
         Some(false) => Converted::Implied,
-        _ => Converted::Refused("write `ca-file` with the authority or the certificate itself"),
-    }
-}
-
-pub(super) fn verify(written: &Written<'_>) -> Converted {
-    match written.flag() {
-        Some(true) => Converted::Implied,
-        _ => Converted::Refused("write `ca-file` with the authority or the certificate itself"),
+        _ => Converted::Refused(
+            "write `ca-file` with the authority or the certificate itself, or `verify #false` with `pin-sha256`",
+        ),
     }
 }
 

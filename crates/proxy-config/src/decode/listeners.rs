@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::listener_tls::listener_tls;
-use super::policies::access;
+use super::policies::{access, error_pages};
 use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
@@ -30,6 +30,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
     let max_requests_per_connection = b.optional(d, &spec::MAX_REQUESTS_PER_CONNECTION);
     let backlog = b.setting(d, &spec::BACKLOG);
     let access = access::access(d, b, &access::LISTENER);
+    let error_pages = error_pages::error_pages(d, b, &error_pages::LISTENER);
     let timeouts = timeouts(d, b);
     let place = b.place(d);
     let has_tls = b.has(proxy_model::registry::listener_tls::TLS.path);
@@ -68,6 +69,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
         max_requests_per_connection,
         backlog,
         access,
+        error_pages,
         timeouts,
         tls,
     })

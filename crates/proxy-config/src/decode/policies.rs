@@ -3,6 +3,7 @@
 pub(super) mod access;
 mod basic_auth;
 mod cors;
+pub(super) mod error_pages;
 pub(super) mod jwt;
 pub(super) mod rewrite;
 
@@ -49,6 +50,7 @@ pub(super) fn policies<'t>(
         access: access::access(d, &b, &access::ROUTE),
         basic_auth: basic_auth::basic_auth(d, &b),
         jwt: jwt::jwt(d, &b),
+        error_pages: error_pages::error_pages(d, &b, &error_pages::ROUTE),
         cors: cors::cors(d, &b),
         rate_limit: rate_limit(d, &b),
         request_headers: edits(d, &b, &REQUEST_HEADER_ROWS),

@@ -8,7 +8,8 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::upstreams as spec;
 use proxy_model::{
-    ConnectionPool, LoadBalancing, Setting, Sticky, Target, Upstream, UpstreamTimeouts, UpstreamTls,
+    ConnectionPool, LoadBalancing, Place, Setting, Sticky, Target, Upstream, UpstreamProtocol,
+    UpstreamTimeouts, UpstreamTls,
 };
 use std::collections::HashMap;
 
@@ -25,6 +26,11 @@ pub(super) fn upstream<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Ups
     let outlier_detection = outlier_detection(d, b);
     let tls = tls(d, b);
     let protocol = b.setting(d, &spec::PROTOCOL);
+    let send_proxy = b.optional(d, &spec::SEND_PROXY);
+    let header_place = send_proxy.as_ref().and_then(Setting::place);
+    if *protocol == UpstreamProtocol::H2 {
+        no_header_of_one_client(d, header_place);
+    }
     let timeouts = timeouts(d, b);
     let connection_pool = connection_pool(d, b);
     Some(Upstream {
@@ -38,6 +44,7 @@ pub(super) fn upstream<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Ups
         outlier_detection,
         tls,
         protocol,
+        send_proxy,
         timeouts,
         connection_pool,
     })
@@ -61,17 +68,30 @@ fn targets<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Target> {
     let targets = blocks.into_iter().filter_map(|block| {
         let address = block.argument_or_setting(d, &spec::ADDRESS);
         let weight = block.setting(d, &spec::WEIGHT);
+        let backup = block.setting(d, &spec::BACKUP);
         let place = block.place(d);
         block.close(d);
         Some(Target {
             place,
             address: address?,
             weight,
+            backup,
         })
     });
     let targets: Vec<Target> = targets.collect();
     no_target_twice(d, &targets);
+    not_only_backups(d, &targets);
     targets
+}
+
+/// Reports an upstream in which every target is a backup.
+fn not_only_backups(d: &mut Decoder<'_, '_>, targets: &[Target]) {
+    let first = targets.first().and_then(|target| target.backup.place());
+    if let Some(place) = first.filter(|_| targets.iter().all(|target| *target.backup)) {
+        let message = "every target is a backup, so none is backed up";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+        d.push(fault.help("leave `backup` out of those that serve first"));
+    }
 }
 
 fn no_target_twice(d: &mut Decoder<'_, '_>, targets: &[Target]) {
@@ -86,8 +106,22 @@ fn no_target_twice(d: &mut Decoder<'_, '_>, targets: &[Target]) {
     }
 }
 
+/// Reports a PROXY protocol header before connections that several clients share.
+fn no_header_of_one_client(d: &mut Decoder<'_, '_>, place: Option<Place>) {
+    if let Some(place) = place {
+        let message = "`send-proxy` is for connections of one client, and those of `h2` are shared";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+        d.push(fault.help("leave it out: targets get the client's address in `X-Forwarded-For`"));
+    }
+}
+
 fn tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<UpstreamTls> {
     let b = b.inner(d, &spec::TLS)?;
+    let verify = b.setting(d, &spec::VERIFY);
+    let has_pin = b.has(spec::PIN.path) || b.is_misread(spec::PIN.path);
+    if !*verify {
+        unverified(d, &b, verify.place().unwrap_or_else(|| b.place(d)), has_pin);
+    }
     let has = [spec::CERT_FILE, spec::KEY_FILE].map(|spec| b.has(spec.path));
     match has {
         [true, false] => b.missing(d, spec::KEY_FILE.name()),
@@ -100,9 +134,27 @@ fn tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<UpstreamTls> {
         ca_file: b.file(d, &spec::CA_FILE),
         cert_file: b.file(d, &spec::CERT_FILE),
         key_file: b.file(d, &spec::KEY_FILE),
+        verify,
+        pins: b.list(d, &spec::PIN),
     };
     b.close(d);
     Some(tls)
+}
+
+/// Reports `verify #false` without a pin, and beside authorities, which would not be asked.
+fn unverified<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, place: Place, has_pin: bool) {
+    if !has_pin {
+        let message = "without `verify` any server can stand in for the targets";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+        d.push(fault.label("needs `pin-sha256`").help(
+            "write the pin of each target's key, or trust its certificate: `ca-file \"target.pem\"`",
+        ));
+    }
+    if let Some(file) = b.place_of(d, spec::CA_FILE.path) {
+        let message = "`ca-file` has no effect under `verify #false`";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, file, message);
+        d.push(fault.related(place, "certificates are not verified"));
+    }
 }
 
 fn sticky<'t>(

@@ -74,7 +74,9 @@ fn title(block: &str, inner: &str) -> &'static str {
         "agents.agent.unix-socket"
         | "upstreams.upstream.targets.target"
         | "routes.route.redirect"
-        | "routes.route.respond" => "",
+        | "routes.route.respond"
+        | "listeners.listener.error-pages.page"
+        | "routes.route.policies.error-pages.page" => "",
         block if matches!(spec(block).shape, Shape::Block { argument: Some(_) }) => "\"x\" ",
         _ => "",
     }
@@ -87,6 +89,8 @@ fn beside(block: &str, inner: &str) -> String {
             &["interval-secs 3600"]
         }
         block if block.starts_with("routes.route") => beside_of_route(block, inner),
+        // Another target, which is backed up.
+        "upstreams.upstream" if inner.contains("backup #true") => &["target \"127.0.0.1:9000\""],
         "upstreams.upstream" if inner.starts_with("target") => &[],
         "upstreams.upstream" if inner.starts_with("sticky ") => {
             &["load-balancing \"sticky\"", "target \"127.0.0.1:9000\""]
@@ -118,6 +122,7 @@ fn beside(block: &str, inner: &str) -> String {
             &["dns-command \"/usr/bin/dns\"", "hosts \"a.test\""]
         }
         "listeners.listener.tls.acme" => &["hosts \"a.test\""],
+        "listeners.listener.error-pages.page" if inner.starts_with("status ") => &["html \"x\""],
         "listeners.listener.tls" => &["cert-file \"a.pem\"", "key-file \"a.key\""],
         "upstreams.upstream.tls" if inner.starts_with("cert-file") => &["key-file \"a.key\""],
         "upstreams.upstream.tls" if inner.starts_with("key-file") => &["cert-file \"a.pem\""],
@@ -155,6 +160,7 @@ fn beside_of_route(block: &str, inner: &str) -> &'static [&'static str] {
         "routes.route" => &["upstream \"other\""],
         "routes.route.redirect" if is("status") => &["to \"https\""],
         "routes.route.respond" if is("content-type") => &["body \"x\""],
+        "routes.route.policies.error-pages.page" if is("status ") => &["html \"x\""],
         "routes.route.policies.cors" if !is("allow-origins") => {
             &["allow-origins \"https://a.test\""]
         }

@@ -195,6 +195,8 @@ reasons! {
     TlsHandshakeFailed "tls_handshake_failed" Upstream, "tls_protocol_error", "TLS handshake failed";
     /// The target's certificate is untrusted, expired, or for another host.
     TlsVerifyFailed "tls_verify_failed" Upstream, "tls_certificate_error", "certificate not accepted";
+    /// The public key of the target's certificate is none of those that `pin-sha256` lists.
+    TlsPinMismatch "tls_pin_mismatch" Upstream, "tls_certificate_error", "certificate not accepted";
     /// The target closed the connection before a response's head was complete.
     UpstreamClosedEarly "upstream_closed_early" Upstream, "connection_terminated", "connection closed early";
     /// The target reset the connection or the stream.

@@ -9,7 +9,9 @@ pub(super) fn advice(name: &str) -> &'static str {
         "block" | "http-request" | "redirect" | "use_backend" => {
             "write a route with that condition"
         }
-        "errorfile" | "errorloc" => "the proxy's own errors are JSON or HTML by `service-type`",
+        "errorfile" | "errorloc" => {
+            "write the HTML behind the response's head into a file, and `error-pages { page 503 file=… }`"
+        }
         "capture" | "log-format" => "the access log has fixed fields: see docs/operate/logs.md",
         "filter" | "lua-load" => "run it as an agent",
         "tcp-request" | "tcp-response" => {

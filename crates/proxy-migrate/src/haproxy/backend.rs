@@ -48,6 +48,8 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
                 checks::note(site, line);
             }
             "http-request" | "http-response" => headers::edit(site, &mut policies, line),
+            // That of a `listen` is its frontend's.
+            "errorfile" if section.kind == "listen" => {}
             _ if checks::is_check(line) => {}
             "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
             | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
@@ -141,13 +143,16 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         .option("weight")
         .and_then(|word| word.parse().ok())
         .unwrap_or(1);
-    if line.has("backup") || line.has("disabled") {
+    if line.has("disabled") {
         weight = 0;
         site.left(
             &line.place,
             &line.shown(),
-            "there are no backup targets: it has weight 0, so it gets no requests",
+            "it has weight 0, so it gets no requests until the admin interface gives it another",
         );
+    }
+    if line.has("backup") {
+        upstream.backups.push(target_address(address));
     }
     if line.has("ssl") && upstream.tls.is_none() {
         upstream.tls = Some(tls(site, line));
@@ -155,6 +160,7 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
     if line.has("proto") && line.option("proto") == Some("h2") {
         upstream.settings.push(Node::text("protocol", "h2"));
     }
+    send_proxy(site, upstream, line);
     if line.has("maxconn") {
         site.left(
             &line.place,
@@ -169,6 +175,26 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         *probe = std::mem::take(probe).children(check_settings(line));
     }
     is_checked
+}
+
+/// The PROXY protocol header of the upstream, which is that of its first server.
+fn send_proxy(site: &mut Site, upstream: &mut Upstream, line: &Line) {
+    let mut words = line.words.iter();
+    let version = words.find_map(|word| match word.as_str() {
+        "send-proxy" => Some("v1"),
+        word if word.starts_with("send-proxy-v2") => Some("v2"),
+        _ => None,
+    });
+    let wanted = version.map(|version| Node::text("send-proxy", version));
+    let is_first = upstream.targets.is_empty();
+    let mut settings = upstream.settings.iter();
+    let current = settings.find(|setting| setting.is("send-proxy")).cloned();
+    if is_first && line.option("proto") != Some("h2") {
+        upstream.settings.extend(wanted);
+    } else if wanted != current {
+        let advice = "an upstream sends one header to all its targets, and none by HTTP/2";
+        site.left(&line.place, &line.shown(), advice);
+    }
 }
 
 /// `host:port` of a target: port 80 if there is none, and the loopback address for `localhost`.
@@ -198,7 +224,7 @@ fn tls(site: &mut Site, line: &Line) -> Vec<Node> {
         None if line.option("verify") == Some("none") => site.left(
             &line.place,
             &line.shown(),
-            "the certificate is verified here: write `tls { ca-file … }`",
+            "the certificate is verified here: write `tls { ca-file … }`, or `verify #false` with `pin-sha256`",
         ),
         None => {}
     }

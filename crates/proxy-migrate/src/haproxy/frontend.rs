@@ -4,12 +4,14 @@ use super::advice::advice;
 use super::backend::Backend;
 use super::checks;
 use super::condition::{self, Condition};
+use super::error_pages;
 use super::headers;
 use super::parser::{Line, Section};
 use super::rule;
 use super::times::client_times;
 use crate::kdl::Node;
 use crate::site::{Certificate, Listener, Policies, Route, Service, Site};
+use crate::source::Included;
 use std::collections::HashMap;
 
 /// Priority of the first rule; each further one has one less, and more than the routes without a priority.
@@ -32,6 +34,7 @@ pub(super) fn read(
     section: &Section,
     defaults: &[Line],
     policies: &HashMap<String, Backend>,
+    included: Included<'_>,
 ) {
     let mut frontend = Frontend {
         name: &section.name,
@@ -45,6 +48,8 @@ pub(super) fn read(
     for line in section.lines("bind") {
         bind(site, &mut frontend, line, &times);
     }
+    let pages = error_pages::read(site, defaults.iter().chain(&section.lines), included);
+    frontend.policies.settings.extend(pages);
     let is_listen = section.kind == "listen";
     for line in &section.lines {
         match line.word(0) {
@@ -63,7 +68,8 @@ pub(super) fn read(
                 "write `compression { types … }`",
             ),
             "acl" | "bind" | "mode" | "option" | "timeout" | "use_backend" | "default_backend"
-            | "redirect" | "http-request" | "http-response" | "log" | "description" | "id" => {}
+            | "redirect" | "http-request" | "http-response" | "log" | "description" | "id"
+            | "errorfile" => {}
             "maxconn" => site.left(
                 &line.place,
                 &line.shown(),

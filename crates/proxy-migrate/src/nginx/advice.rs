@@ -58,10 +58,6 @@ const ADVICE: &[(&str, &str)] = &[
     ("auth_basic_user_file", "see `auth_basic`"),
     ("autoindex", "folders are never listed"),
     (
-        "error_page",
-        "the proxy's own errors are JSON or HTML by `service-type`; those of the upstream pass",
-    ),
-    (
         "expires",
         "write `response-headers { set \"Cache-Control\" … }`",
     ),

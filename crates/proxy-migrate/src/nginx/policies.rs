@@ -3,7 +3,7 @@
 use super::parser::Directive;
 use super::scope::Scope;
 use super::value::{has_variables, value};
-use super::{advice, checks};
+use super::{advice, checks, error_pages};
 use crate::kdl::Node;
 use crate::site::{Policies, Route, Service, Site};
 use crate::units;
@@ -12,6 +12,10 @@ use crate::units;
 pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     networks(site, route, scope);
     response_headers(site, route, scope);
+    if !matches!(route.service, Service::Redirect { .. }) {
+        let pages = error_pages::read(site, scope);
+        route.policies.settings.extend(pages);
+    }
     let has_body = matches!(route.service, Service::Upstream(_));
     if has_body
         && let Some(directive) = scope.last("client_max_body_size")

@@ -14,6 +14,7 @@ const INHERITED: &[&str] = &[
     "allow",
     "client_max_body_size",
     "deny",
+    "error_page",
     "gzip",
     "gzip_comp_level",
     "gzip_min_length",

@@ -88,6 +88,7 @@ fn target(
         format!("{address}:80")
     };
     let mut weight = 1;
+    let mut is_backup = false;
     for word in directive.words.iter().skip(1) {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let number = value.parse::<u64>().ok();
@@ -103,14 +104,7 @@ fn target(
             }
             "down" => weight = 0,
             "resolve" => {}
-            "backup" => {
-                weight = 0;
-                site.left(
-                    &directive.place,
-                    &directive.shown(),
-                    "there are no backup targets: it has weight 0, so it gets no requests",
-                );
-            }
+            "backup" => is_backup = true,
             _ => site.left(
                 &directive.place,
                 &directive.shown(),
@@ -118,7 +112,9 @@ fn target(
             ),
         }
     }
-    upstream
-        .targets
-        .push((address.replace("localhost:", "127.0.0.1:"), weight));
+    let address = address.replace("localhost:", "127.0.0.1:");
+    if is_backup {
+        upstream.backups.push(address.clone());
+    }
+    upstream.targets.push((address, weight));
 }

@@ -2,7 +2,8 @@
 
 use crate::listener::{Access, NetworkFile};
 use crate::place::{Origin, Setting};
-use crate::registry::Spec;
+use crate::policies::ErrorPage;
+use crate::registry::{PageStatuses, Required, Spec, Text, Unset};
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -110,6 +111,30 @@ impl List {
         self.put_all(allow_file_row, allow_files, file);
         self.put_all(deny_row, deny, text);
         self.put_all(deny_file_row, deny_files, file);
+    }
+
+    /// Pages of errors, by the rows of status, file and text.
+    pub(super) fn error_pages(
+        &mut self,
+        pages: &[ErrorPage],
+        status_row: &Spec<PageStatuses, Required>,
+        file_row: &Spec<Text<PathBuf>, Unset>,
+        html_row: &Spec<Text<String>, Unset>,
+    ) {
+        for page in pages {
+            let ErrorPage {
+                place: _,
+                statuses,
+                file,
+                html,
+                template: _,
+            } = page;
+            self.within(&named("page", &statuses.to_string()), |list| {
+                list.put(status_row, statuses, text);
+                list.put_any(file_row, file.as_ref(), path);
+                list.put_any(html_row, html.as_ref(), text);
+            });
+        }
     }
 
     pub(super) fn time<K, D>(&mut self, spec: &Spec<K, D>, setting: &Setting<Duration>) {

@@ -6,7 +6,7 @@ use crate::listener::{
 };
 use crate::model::Model;
 use crate::registry::listener_tls::acme as acme_spec;
-use crate::registry::policies::access as access_spec;
+use crate::registry::policies::{access as access_spec, error_pages as pages_spec};
 use crate::registry::{listener_tls as tls_spec, listeners as spec};
 
 pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
@@ -28,6 +28,7 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
         max_requests_per_connection,
         backlog,
         access,
+        error_pages,
         timeouts,
         tls,
     } = listener;
@@ -56,6 +57,14 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
             &access_spec::LISTENER_DENY_FILE,
         ),
     );
+    list.within("error-pages", |list| {
+        list.error_pages(
+            error_pages,
+            &pages_spec::LISTENER_PAGE_STATUS,
+            &pages_spec::LISTENER_PAGE_FILE,
+            &pages_spec::LISTENER_PAGE_HTML,
+        );
+    });
     list.within("timeouts", |list| times(list, timeouts));
     if let Some(tls) = tls {
         list.within("tls", |list| self::tls(list, tls));

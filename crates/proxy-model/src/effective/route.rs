@@ -6,8 +6,10 @@ use crate::effective::list::{List, path, plain, text};
 use crate::matches::Matches;
 use crate::model::Model;
 use crate::policies::{
-    Cors, HeaderEdits, HeaderField, Policies, RateLimit, Retry, Rewrite, RouteTimeouts, Shadow,
+    Cors, ErrorPage, HeaderEdits, HeaderField, Policies, RateLimit, Retry, Rewrite, RouteTimeouts,
+    Shadow,
 };
+use crate::registry::policies::error_pages as pages_spec;
 use crate::registry::policies::{
     access as access_spec, cors as cors_spec, rewrite as rewrite_spec,
 };
@@ -145,6 +147,15 @@ fn respond(list: &mut List, response: &FixedResponse) {
     });
 }
 
+fn error_pages(list: &mut List, pages: &[ErrorPage]) {
+    list.error_pages(
+        pages,
+        &pages_spec::PAGE_STATUS,
+        &pages_spec::PAGE_FILE,
+        &pages_spec::PAGE_HTML,
+    );
+}
+
 fn policies(list: &mut List, model: &Model, policies: &Policies) {
     let Policies {
         timeouts,
@@ -152,6 +163,7 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
         access,
         basic_auth,
         jwt,
+        error_pages,
         cors,
         rate_limit,
         request_headers,
@@ -177,6 +189,7 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
     if let Some(auth) = jwt {
         list.within("jwt", |list| credentials::jwt(list, model, auth));
     }
+    list.within("error-pages", |list| self::error_pages(list, error_pages));
     if let Some(cors) = cors {
         list.within("cors", |list| self::cors(list, cors));
     }

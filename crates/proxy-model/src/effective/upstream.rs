@@ -22,6 +22,7 @@ pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
         outlier_detection,
         tls,
         protocol,
+        send_proxy,
         timeouts,
         connection_pool,
     } = upstream;
@@ -30,10 +31,12 @@ pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
             place: _,
             address,
             weight,
+            backup,
         } = target;
         list.within(&named("targets.target", &address.to_string()), |list| {
             list.put(&spec::ADDRESS, address, text);
             list.put(&spec::WEIGHT, weight, plain);
+            list.put(&spec::BACKUP, backup, plain);
         });
     }
     list.put(&spec::LOAD_BALANCING, load_balancing, text);
@@ -52,6 +55,7 @@ pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
         list.within("tls", |list| self::tls(list, tls));
     }
     list.put(&spec::PROTOCOL, protocol, text);
+    list.put_any(&spec::SEND_PROXY, send_proxy.as_ref(), text);
     list.within("timeouts", |list| times(list, timeouts));
     list.within("connection-pool", |list| pool(list, connection_pool));
 }
@@ -136,11 +140,15 @@ fn tls(list: &mut List, tls: &UpstreamTls) {
         ca_file,
         cert_file,
         key_file,
+        verify,
+        pins,
     } = tls;
     list.put_any(&spec::SNI, sni.as_ref(), text);
     list.put_any(&spec::CA_FILE, ca_file.as_ref(), path);
     list.put_any(&spec::CERT_FILE, cert_file.as_ref(), path);
     list.put_any(&spec::KEY_FILE, key_file.as_ref(), path);
+    list.put(&spec::VERIFY, verify, plain);
+    list.put_all(&spec::PIN, pins, text);
 }
 
 fn sticky(list: &mut List, sticky: &Sticky) {

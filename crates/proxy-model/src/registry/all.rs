@@ -23,6 +23,7 @@ pub fn all() -> Vec<SettingSpec> {
         policies::rewrite::rows(),
         policies::basic_auth::rows(),
         policies::jwt::rows(),
+        policies::error_pages::rows(),
         policies::cors::rows(),
         circuit_breaker::rows(),
         upstreams::rows(),

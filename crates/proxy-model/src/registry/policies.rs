@@ -3,6 +3,7 @@
 pub mod access;
 pub mod basic_auth;
 pub mod cors;
+pub mod error_pages;
 pub mod jwt;
 pub mod rewrite;
 

@@ -3,7 +3,7 @@
 use super::kind::{Block, Pair};
 use super::number::{Decimal, Integer, Size, Time};
 use super::spec::{MachinePart, Required, Spec, row};
-use super::text::{Statuses, Text, Written};
+use super::text::{PageStatuses, Statuses, Text, Written};
 use super::word::{Choice, Flag, Meaning};
 use http::uri::PathAndQuery;
 use std::path::PathBuf;
@@ -162,6 +162,10 @@ pub(super) const fn origin_path(
 
 pub(super) const fn statuses(path: &'static str) -> Spec<Statuses, Required> {
     row(path, Statuses)
+}
+
+pub(super) const fn page_statuses(path: &'static str) -> Spec<PageStatuses, Required> {
+    row(path, PageStatuses)
 }
 
 pub(super) const fn written<T>(text: &'static str, value: fn() -> T) -> Written<T> {

@@ -3,6 +3,7 @@
 use super::kind::{Kind, Shape, Shaped};
 use super::value_error::{Raw, ValueError};
 use crate::health::StatusRange;
+use crate::policies::ErrorStatuses;
 use std::fmt;
 
 /// Text that `T` is parsed from.
@@ -86,6 +87,47 @@ impl Kind for Statuses {
 
     fn show(&self, _name: &str, given: StatusRange) -> String {
         given.to_string()
+    }
+}
+
+/// A status of an error, as a number or as text, or a class of them, as text.
+#[derive(Clone, Copy, Debug)]
+pub struct PageStatuses;
+
+impl Shaped for PageStatuses {
+    fn shape(&self) -> Shape {
+        Shape::Text {
+            what: "a status of an error, or a class of them",
+            example: "5xx",
+        }
+    }
+}
+
+impl Kind for PageStatuses {
+    type Value = ErrorStatuses;
+    type Given = ErrorStatuses;
+
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<ErrorStatuses, ValueError> {
+        let what = "a status of an error, or a class of them";
+        let text = match raw {
+            Raw::Integer(number) => number.to_string(),
+            Raw::Text(text) => text.to_owned(),
+            Raw::Decimal(_) | Raw::Flag(_) | Raw::Null => {
+                return Err(raw.is_not(format!("{what}, as in 404 or \"5xx\"")));
+            }
+        };
+        text.parse().map_err(|reason: &str| ValueError::Form {
+            what,
+            reason: reason.to_owned(),
+        })
+    }
+
+    fn give(&self, given: ErrorStatuses) -> ErrorStatuses {
+        given
+    }
+
+    fn show(&self, _name: &str, given: ErrorStatuses) -> String {
+        format!("\"{given}\"")
     }
 }
 

@@ -4,13 +4,14 @@ use super::kind::Block;
 use super::number::{Integer, Time};
 use super::spec::{Given, MachinePart, Many, Required, Unset};
 use super::table::{
-    block, choice, file, integer, named, settings, text, time, word, words, written,
+    block, choice, file, flag, integer, named, settings, text, time, word, words, written,
 };
 use super::text::{Text, Written};
-use super::word::{Choice, Meaning};
+use super::word::{Choice, Flag, Meaning};
 use crate::address::TargetAddress;
-use crate::upstream::{LoadBalancing, StickySecret, UpstreamProtocol};
+use crate::upstream::{KeyPin, LoadBalancing, StickySecret, UpstreamProtocol};
 use http::HeaderName;
+use proxy_framing::ProxyVersion;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,6 +66,11 @@ const PROTOCOLS: &[Meaning<UpstreamProtocol>] = &[
     ),
 ];
 
+const PROXY_VERSIONS: &[Meaning<ProxyVersion>] = &[
+    word("v1", ProxyVersion::V1, "a line of text"),
+    word("v2", ProxyVersion::V2, "the binary form"),
+];
+
 /// A cookie's name is a token, as a field's name is. [RFC 6265 §4.1.1]
 fn cookie_name(text: &str) -> Result<String, String> {
     match HeaderName::from_bytes(text.as_bytes()) {
@@ -104,6 +110,11 @@ settings! {
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)
             .enforced("proxy-upstream", "each_word_of_load_balancing_has_its_own_distribution");
+    /// Whether the target gets requests only while no other target of the upstream is healthy. Several backup targets share
+    /// the requests. Sessions that a `sticky` cookie binds to it stay with it.
+    BACKUP: Flag, Given<bool> = flag("upstreams.upstream.targets.target.backup")
+        .or(false)
+        .enforced("proxy-server", "a_backup_target_serves_only_while_no_other_is_healthy");
     /// The load-balancing policy.
     LOAD_BALANCING: Choice<LoadBalancing>, Given<LoadBalancing> =
         choice("upstreams.upstream.load-balancing", BALANCING)
@@ -140,7 +151,14 @@ settings! {
         choice("upstreams.upstream.protocol", PROTOCOLS)
             .or(UpstreamProtocol::H1)
             .enforced("proxy-pipeline", "one_connection_is_enough_for_one_request_at_a_time");
-    /// TLS to the targets. Without the block, connections are in plaintext, on any port.
+    /// Whether connections to the targets begin with a PROXY protocol header, which has the client's address and port
+    /// and the address that the client connected to; TLS follows it. A connection is used by one client connection
+    /// alone. Health checks and other requests of the proxy itself send `LOCAL`, in version 1 `UNKNOWN`. Not for
+    /// `protocol "h2"`.
+    SEND_PROXY: Choice<ProxyVersion>, Unset = choice("upstreams.upstream.send-proxy", PROXY_VERSIONS)
+        .optional("no header")
+        .enforced("proxy-server", "a_target_gets_the_client_s_address_before_the_request");
+    /// TLS to the targets. Without the block, connections are in plaintext, whatever the port.
     TLS: Block, Unset = block("upstreams.upstream.tls").optional("plaintext").enforced("proxy-pool", "an_upstream_with_tls_is_never_spoken_to_in_plaintext");
     /// The server name to send and to verify.
     SNI: Text<String>, Unset = words("upstreams.upstream.tls.sni", "a host name", "api.example.com")
@@ -161,6 +179,22 @@ settings! {
         file("upstreams.upstream.tls.key-file", "a key file", "key.pem")
             .optional("we show none")
             .enforced("proxy-tls", "a_target_that_asks_for_a_certificate_is_shown_ours");
+    /// Whether chain, names and validity of a target's certificate are verified. `#false` needs `pin-sha256`, which is then
+    /// the whole check, and is warned of.
+    VERIFY: Flag, Given<bool> = flag("upstreams.upstream.tls.verify")
+        .or(true)
+        .enforced("proxy-tls", "a_pin_stands_in_place_of_verification_only_if_that_is_off");
+    /// SHA-256 of the public key of a target's own certificate, in base64, as in RFC 7469. With several, one of them must
+    /// fit: write the key that follows beside the one in use. Checked in addition to `verify`. Another key is answered 502,
+    /// reason `tls_pin_mismatch`.
+    PIN: Text<KeyPin>, Many = text(
+        "upstreams.upstream.tls.pin-sha256",
+        "a SHA-256 in base64",
+        "d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM=",
+        |text| text.parse::<KeyPin>().map_err(str::to_owned),
+    )
+    .many()
+    .enforced("proxy-tls", "a_target_with_another_key_than_the_pinned_ones_is_refused");
     /// Maximum time until the response begins.
     TIMEOUT: Time, Unset = time("upstreams.upstream.timeout-secs", DAY)
         .optional("`timeouts { request-secs }`")

@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response, StatusCode, Version};
 use proxy_clock::{RequestTimers, Tick, Timer};
 use proxy_errors::Problem;
 use proxy_http1::VerbatimFields;
-use proxy_plan::UpstreamStates;
+use proxy_plan::{TargetPlan, UpstreamStates};
 use proxy_pool::{ExpectedResponse, Http2Request, Pool, SendError, Tunnel};
 use std::rc::Rc;
 
@@ -81,7 +81,7 @@ impl Answered {
 }
 
 impl Attempts<'_, '_> {
-    /// A target that was not tried yet, if any.
+    /// A target that was not tried yet, if there is one; a backup target if no other one is left.
     pub(super) fn untried(&self) -> Option<u16> {
         let worker = self.exchange.worker();
         let view = WorkerView {
@@ -91,7 +91,14 @@ impl Attempts<'_, '_> {
         };
         let state = view.balancer(self.to.upstream)?;
         let balancer = self.to.upstream.balancing.balancer;
-        balancer.choose(&state, &self.to.choice.request, &self.tried)
+        let chosen = balancer.choose(&state, &self.to.choice.request, &self.tried);
+        chosen.or_else(|| {
+            let mut targets = self.to.upstream.targets.iter().zip(0..=u16::MAX);
+            let is_left = |(target, position): &(&TargetPlan, u16)| {
+                target.is_backup && target.takes_requests() && !self.tried.contains(position)
+            };
+            targets.find(is_left).map(|(_, position)| position)
+        })
     }
 
     /// Starts the timer of the request's body, or of the response if there is none.

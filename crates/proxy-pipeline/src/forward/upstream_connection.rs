@@ -27,7 +27,11 @@ impl Attempts<'_, '_> {
         if self.to.upstream.http2 {
             return self.acquire_stream(target, plan).await;
         }
-        let pooled = (!self.fresh).then(|| self.pool.checkout(plan.id)).flatten();
+        let pooled = match self.proxy_header() {
+            _ if self.fresh => None,
+            None => self.pool.checkout(plan.id),
+            Some(header) => self.pool.checkout_of_client(plan.id, &header),
+        };
         match pooled {
             Some(connection) => Ok(Acquired {
                 connection: UpstreamConnection::Http1(PooledConnection {
@@ -76,9 +80,10 @@ impl Attempts<'_, '_> {
         } = dialed;
         let limits = self.active.response_limits;
         let since = self.timers.clock().now();
+        let connection = Connection::new(transport, limits, (origin, since), permit);
         Ok(Acquired {
             connection: UpstreamConnection::Http1(PooledConnection {
-                connection: Connection::new(transport, limits, (origin, since), permit),
+                connection: connection.for_client(self.proxy_header()),
                 reused: false,
                 at_hand: false,
             }),
@@ -269,9 +274,25 @@ impl Attempts<'_, '_> {
         let (plan, connectors) = self.target(target).ok_or(ConnectError::NoAddress)?;
         let settings = ConnectSettings {
             timeout: within_try(self.to.route, self.to.route.times.connect),
+            proxy_header: self.proxy_header(),
             ..connectors.clone()
         };
         Ok((plan, settings))
+    }
+
+    /// The PROXY protocol header of this request's client; `None` for an upstream that takes none.
+    #[inline]
+    fn proxy_header(&self) -> Option<Arc<[u8]>> {
+        let version = self.to.upstream.send_proxy?;
+        let completion = &self.exchange.completion;
+        let client_ip = completion.record.client_ip;
+        Some(
+            completion
+                .client
+                .peer
+                .proxy_header(version, client_ip)
+                .into(),
+        )
     }
 
     fn target(&self, target: u16) -> Option<(&TargetPlan, &ConnectSettings)> {

@@ -8,10 +8,10 @@ use crate::headers::names;
 use http::Version;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
-use proxy_framing::client_of;
+use proxy_framing::{ProxyVersion, client_of};
 use proxy_http1::write_line;
 use std::cell::Cell;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Beginnings of lines: each is written with one copy.
 const FORWARDED_FOR_LINE: &[u8] = b"x-forwarded-for: ";
@@ -30,6 +30,8 @@ pub struct Peer {
     pub ip_value: HeaderValue,
     /// The port of that address; `None` at a Unix socket.
     pub port: Option<u16>,
+    /// The address of this host that the connection was made to; `None` at a Unix socket.
+    pub local: Option<SocketAddr>,
     /// The peer's forwarding headers are trusted.
     pub trusted: Cell<bool>,
     /// The connection is encrypted.
@@ -47,6 +49,7 @@ impl Peer {
             ip,
             ip_value,
             port: None,
+            local: None,
             trusted: Cell::new(is_trusted(ip, trusted)),
             tls,
         }
@@ -59,6 +62,28 @@ impl Peer {
             port: Some(port),
             ..self
         }
+    }
+
+    /// This peer, connected to `local`.
+    #[must_use]
+    pub fn with_local(self, local: Option<SocketAddr>) -> Self {
+        Self { local, ..self }
+    }
+
+    /// The PROXY protocol header of a request of the client at `client_ip`. Its port is known if the client is the peer
+    /// itself. A client of a Unix socket has no address.
+    #[cold]
+    pub(crate) fn proxy_header(&self, version: ProxyVersion, client_ip: IpAddr) -> Vec<u8> {
+        let is_peer = client_ip == self.ip;
+        if is_peer && self.port.is_none() {
+            return version.local_header();
+        }
+        let port = self.port.filter(|_| is_peer).unwrap_or_default();
+        let local = self.local.unwrap_or_else(|| match client_ip {
+            IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        });
+        version.header(SocketAddr::new(client_ip, port), local)
     }
 
     /// This peer, not trusted.

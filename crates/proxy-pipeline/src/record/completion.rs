@@ -441,6 +441,7 @@ mod tests {
             timeout: Duration::ZERO,
             tls: None,
             limit: None,
+            proxy_header: None,
         };
         let connectors = vec![UpstreamConnectors {
             targets: vec![settings],

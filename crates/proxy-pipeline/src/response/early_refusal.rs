@@ -49,6 +49,7 @@ pub fn refuse_unread(
     };
     let listener = active.plan.listeners().get(client.listener.get());
     let format = ReplyFormat {
+        page: None,
         form: refused_head::response_form(unread.head),
         correlation_id: &correlation_id,
         method: refused_head::method(unread.head),

@@ -3,10 +3,12 @@
 use crate::headers::names;
 use crate::record::agent_record::AgentReply;
 use crate::response::body::Body;
+use crate::response::error_page;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, DATE, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use proxy_errors::{LocalReply, Problem, Reason, ResponseForm};
+use proxy_model::PageTemplate;
 use std::time::SystemTime;
 
 pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
@@ -43,6 +45,8 @@ pub(crate) struct ReplyFormat<'a> {
     pub(crate) form: ResponseForm,
     pub(crate) correlation_id: &'a HeaderValue,
     pub(crate) method: &'a Method,
+    /// The page in place of the proxy's own HTML.
+    pub(crate) page: Option<&'a PageTemplate>,
     /// `Proxy-Status` names the reason and the upstream.
     pub(crate) expose_reason: bool,
 }
@@ -58,11 +62,12 @@ pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Respons
 }
 
 fn reply(problem: &Problem, format: ReplyFormat<'_>) -> LocalReply {
-    let mut reply = if format.expose_reason {
-        LocalReply::new(problem, format.form, format.correlation_id)
-    } else {
-        LocalReply::new(&problem.without_name(), format.form, format.correlation_id)
-    };
+    let nameless = (!format.expose_reason).then(|| problem.without_name());
+    let shown = nameless.as_ref().unwrap_or(problem);
+    let mut reply = LocalReply::new(shown, format.form, format.correlation_id);
+    if let Some(page) = format.page.filter(|_| format.form == ResponseForm::Html) {
+        reply.body = error_page::render(page, shown, format.correlation_id);
+    }
     let headers = &mut reply.headers;
     headers.insert(SERVER, OUR_NAME);
     if let Some(methods) = allowed(problem.reason()) {

@@ -11,13 +11,13 @@ use proxy_files::Directory;
 use proxy_framing::HeadLimits;
 use proxy_limits::{KeySeed, RetryBudget};
 use proxy_model::{AccessLogFormat, Observability, Route, Service, StaticFiles, TraceContext};
-use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
+use proxy_plan::{Plan, TargetIdentity, TargetPlan, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
 use proxy_telemetry::{
     AccessFormat, AgentMetrics, EscapedFields, OptionalField, Registry, RouteTable, TargetMetrics,
     UpstreamMetrics,
 };
-use proxy_upstream::{ActiveRequest, HealthyTargets, Rotation, TargetState};
+use proxy_upstream::{ActiveRequest, CandidateTarget, HealthyTargets, Rotation};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -194,7 +194,7 @@ impl ActivePlan {
     /// Recomputes the healthy targets.
     pub fn refresh(&self) {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
-            active.ready.borrow_mut().refresh(weighted_states(upstream));
+            active.ready.borrow_mut().refresh(candidates(upstream));
         }
     }
 
@@ -289,7 +289,7 @@ impl ActiveUpstream {
     fn recompute_ready(&self, upstream: &UpstreamPlan, changes: u64) {
         // A choice in progress keeps the targets that it began with.
         if let Ok(mut ready) = self.ready.try_borrow_mut() {
-            ready.refresh(weighted_states(upstream));
+            ready.refresh(candidates(upstream));
             self.seen_changes.set(changes);
         }
     }
@@ -313,7 +313,7 @@ impl ActiveUpstream {
                 upstream.targets.len(),
                 u32::try_from(worker).unwrap_or_default(),
             ),
-            ready: RefCell::new(HealthyTargets::new(weighted_states(upstream))),
+            ready: RefCell::new(HealthyTargets::new(candidates(upstream))),
             // The first check recomputes, which is harmless.
             seen_changes: Cell::default(),
             metrics,
@@ -325,10 +325,9 @@ impl ActiveUpstream {
     }
 }
 
-/// The state of each target, and its configured weight.
-fn weighted_states(upstream: &UpstreamPlan) -> impl Iterator<Item = (&TargetState, u32)> {
-    let targets = upstream.targets.iter();
-    targets.map(|target| (&*target.state, target.weight))
+/// The targets that the balancer chooses from.
+fn candidates(upstream: &UpstreamPlan) -> impl Iterator<Item = CandidateTarget<'_>> {
+    upstream.targets.iter().map(TargetPlan::candidate)
 }
 
 /// Limits on a target's response head.

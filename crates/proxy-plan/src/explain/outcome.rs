@@ -70,6 +70,8 @@ pub enum Readiness {
     Next,
     /// It is usable, and not the next one.
     Ready,
+    /// It is well, and gets requests only while no other target can.
+    Backup,
     /// It is well, and gets no new requests: an operator drains it, or its weight is 0.
     Draining,
     /// It is unhealthy; the last failure, if one is known.
@@ -211,6 +213,8 @@ fn candidates(
             Readiness::Ready
         } else if target.is_kept_idle() {
             Readiness::Draining
+        } else if target.is_backup && target.state.causes().takes_requests() {
+            Readiness::Backup
         } else {
             Readiness::Unhealthy(last_error(target))
         },

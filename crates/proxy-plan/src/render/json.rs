@@ -161,6 +161,7 @@ fn candidates(all: &[Candidate]) -> Value {
         let (state, last_error) = match &candidate.readiness {
             Readiness::Next => ("next", None),
             Readiness::Ready => ("ready", None),
+            Readiness::Backup => ("backup", None),
             Readiness::Draining => ("draining", None),
             Readiness::Unhealthy(last_error) => ("unhealthy", last_error.as_deref()),
         };

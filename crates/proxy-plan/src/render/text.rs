@@ -177,6 +177,7 @@ fn targets(facts: &mut Table<2>, candidates: &[Candidate]) {
         let state = match readiness {
             Readiness::Next => "next",
             Readiness::Ready => "ready",
+            Readiness::Backup => "backup",
             Readiness::Draining => "draining",
             Readiness::Unhealthy(None) => "unhealthy",
             Readiness::Unhealthy(Some(error)) => &format!("unhealthy: {error}"),

@@ -19,6 +19,9 @@ const GUARDED: &str = r#"
     route "site" { upstream "v" }
 "#;
 
+const PINNED: &str =
+    r#"tls { sni "v.test"; pin-sha256 "d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM=" }"#;
+
 /// The classes of a change of [`GUARDED`] by replacing a text.
 fn by_replacing(from: &str, to: &str) -> Vec<RiskClass> {
     assert!(GUARDED.contains(from), "{from}");
@@ -83,9 +86,13 @@ fn changes_of_agents_listeners_and_upstreams_have_their_classes() {
     let before = r#"
         listeners { listener "main" { address "127.0.0.1:80" }; listener "two" { address "127.0.0.1:81" } }
         upstreams { upstream "u" { target "10.0.0.1:443"; tls { sni "u.test" } } }
+        upstreams { upstream "v" { target "10.0.0.9:443"; PINNED } }
         agents { agent "waf" { unix-socket "/run/waf.sock"; failure-mode "closed" } }
         routes { route "all" { matches { path "/" }; upstream "u"; agents "waf" } }
-    "#;
+        routes { route "pinned" { matches { path "/pinned" }; upstream "v" } }
+    "#
+    .replace("PINNED", PINNED);
+    let before = before.as_str();
     let cases = [
         ("\"closed\"", "\"open\"", RiskClass::AgentFailsOpen),
         (
@@ -100,6 +107,21 @@ fn changes_of_agents_listeners_and_upstreams_have_their_classes() {
             RiskClass::VerificationWeakened,
         ),
         ("u.test", "w.test", RiskClass::VerificationWeakened),
+        (
+            PINNED,
+            "tls { sni \"v.test\" }",
+            RiskClass::VerificationWeakened,
+        ),
+        (
+            "pin-sha256 \"d6qz",
+            "pin-sha256 \"e6qz",
+            RiskClass::VerificationWeakened,
+        ),
+        (
+            "sni \"v.test\"",
+            "sni \"v.test\"; verify #false",
+            RiskClass::VerificationWeakened,
+        ),
         (
             "address \"127.0.0.1:81\"",
             "address \"127.0.0.1:81\"; default-route \"all\"",

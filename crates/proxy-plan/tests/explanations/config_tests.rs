@@ -127,6 +127,7 @@ fn the_tests_on_the_pages_of_worked_examples_pass() {
         include_str!("../../../../docs/operate/headers.md"),
         include_str!("../../../../docs/operate/relays.md"),
         include_str!("../../../../docs/operate/rewrites.md"),
+        include_str!("../../../../docs/operate/upstreams.md"),
     ] {
         for block in page.split("```kdl\n").skip(1) {
             let text = block.split("```").next().unwrap_or_default();

@@ -5,7 +5,9 @@ use crate::support::{Only, SHOP, explain, plan, request};
 use proxy_errors::Reason;
 use proxy_health::HealthCause;
 use proxy_plan::explain::{Handler, Lost, Readiness, Taken};
-use proxy_plan::{AssumeHealthy, Decision, ExplainError, Outcome, RequestHead, render};
+use proxy_plan::{
+    AssumeHealthy, Decision, ExplainError, KnownHealth, Outcome, RequestHead, render,
+};
 use proxy_routing::Because;
 use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime};
@@ -103,6 +105,36 @@ fn targets_that_may_not_be_called_say_why() {
         page.contains("10.0.0.2:8080             unhealthy: connection refused\n"),
         "{page}"
     );
+}
+
+#[test]
+fn a_backup_target_is_ready_and_waits() {
+    let plan = plan(
+        "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }\n\
+         upstreams { upstream \"u\" { target \"10.0.0.1:80\"; target \"10.0.0.2:80\" backup=#true } }\n\
+         routes { route \"all\" { upstream \"u\" } }\n",
+    );
+    let asked = request("GET http://shop.example.com:8080/");
+
+    let explanation = asked.ask(&plan, &AssumeHealthy::new(&plan)).unwrap();
+    let Handler::Upstream { candidates, .. } = &explanation.answerer else {
+        panic!("{:?}", explanation.answerer);
+    };
+    let states: Vec<_> = candidates.iter().map(|one| one.readiness.clone()).collect();
+    assert_eq!(states, [Readiness::Next, Readiness::Backup]);
+    let page = render::text(&explanation);
+    assert!(page.contains("10.0.0.2:80  backup\n"), "{page}");
+
+    plan.upstreams()[0].targets[0].state.fail(
+        HealthCause::ActiveCheck,
+        "connection refused",
+        SystemTime::UNIX_EPOCH,
+    );
+    let explanation = asked.ask(&plan, &KnownHealth::new(&plan)).unwrap();
+    let Handler::Upstream { target, .. } = &explanation.answerer else {
+        panic!("{:?}", explanation.answerer);
+    };
+    assert_eq!(target, "10.0.0.2:80");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use rustix::net::sockopt::set_socket_linger;
 use socket2::Socket;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -40,6 +41,14 @@ impl ClientSocket {
         match self {
             Self::Tcp(stream) => stream.readable().await,
             Self::Unix(stream) => stream.readable().await,
+        }
+    }
+
+    /// The address that the client connected to; `None` for a Unix socket.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().ok(),
+            Self::Unix(_) => None,
         }
     }
 

@@ -142,6 +142,7 @@ fn conditions(
     let ListenerPlan {
         name: _,
         protocol,
+        error_pages: _,
         access: _,
         default_route: _,
         trusted_proxies,

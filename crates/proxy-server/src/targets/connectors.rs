@@ -31,6 +31,8 @@ fn for_upstream(
         timeout: Duration::ZERO,
         tls,
         limit: limits.get(target.id),
+        // That of requests is their client's.
+        proxy_header: upstream.local_header(),
     };
     let targets = upstream.targets.iter();
     let targets = targets.map_while(|target| match tls {

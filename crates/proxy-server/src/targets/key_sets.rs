@@ -109,5 +109,6 @@ fn settings(
         authority: Arc::clone(&target.authority),
         tls,
         http2: upstream.http2,
+        proxy_header: upstream.local_header(),
     }
 }

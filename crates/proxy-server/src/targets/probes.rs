@@ -74,7 +74,7 @@ fn upstream_probes(
         state: Arc::clone(&target.state),
         peers: Arc::clone(&peers),
         upstream: Arc::clone(&upstream.name),
-        settings: settings(check, target, upstream.http2, tls),
+        settings: settings(check, target, upstream, tls),
     });
     probes.collect()
 }
@@ -82,7 +82,7 @@ fn upstream_probes(
 fn settings(
     check: &HealthCheck,
     target: &TargetPlan,
-    http2: bool,
+    upstream: &UpstreamPlan,
     tls: Option<&LoadedUpstreamTls>,
 ) -> ProbeSettings {
     let HealthCheck {
@@ -109,7 +109,8 @@ fn settings(
         },
         authority: Arc::clone(&target.authority),
         tls,
-        http2,
+        http2: upstream.http2,
+        proxy_header: upstream.local_header(),
     }
 }
 

@@ -62,6 +62,8 @@ pub(super) fn upstream_settings(
         ca_file,
         cert_file,
         key_file,
+        verify,
+        pins,
     } = tls;
     let sni = sni.as_ref().map(|sni| {
         ServerName::try_from(sni.value.clone()).map_err(|_| {
@@ -89,6 +91,8 @@ pub(super) fn upstream_settings(
             UpstreamProtocol::H1 => vec![Alpn::Http1],
             UpstreamProtocol::H2 => vec![Alpn::H2],
         },
+        verify: **verify,
+        pins: pins.iter().map(|pin| pin.value.0).collect(),
     })
 }
 

@@ -214,7 +214,7 @@ pub(crate) fn admit(
     peer: Option<SocketAddr>,
 ) {
     worker.metrics.connections_accepted.add(1);
-    let peer = peer_of(worker, listener, peer);
+    let peer = peer_of(worker, listener, peer).with_local(stream.local_address());
     let worker = Rc::clone(worker);
     let settings = Rc::clone(&listener.settings.borrow());
     match take_permits(&worker, &settings, &peer) {

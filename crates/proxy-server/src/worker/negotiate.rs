@@ -168,7 +168,9 @@ async fn read_proxy_header(
         Some(client) => {
             let active = worker.active();
             let trusted = trusted_proxies(&active, accepted);
-            Peer::new(client.ip(), accepted.peer.tls, trusted).with_port(client.port())
+            Peer::new(client.ip(), accepted.peer.tls, trusted)
+                .with_port(client.port())
+                .with_local(accepted.peer.local)
         }
         // The address remains the balancer's, without its trust, which applies to the clients it
         // names.

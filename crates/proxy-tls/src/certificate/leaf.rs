@@ -80,7 +80,13 @@ pub(crate) fn subject(der: &[u8]) -> Option<String> {
     distinguished_name::text(certificate.subject())
 }
 
-/// Returns true if issuer and subject of a certificate are the same.
+/// SHA-256 of the public key of a certificate, as a `SubjectPublicKeyInfo`; `None` if it is not X.509. [RFC 7469 §2.4]
+pub(crate) fn key_digest(der: &[u8]) -> Option<Digest> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(fingerprint(certificate.public_key().raw))
+}
+
+/// Whether issuer and subject of a certificate are the same.
 pub(crate) fn is_self_signed(der: &[u8]) -> bool {
     X509Certificate::from_der(der)
         .is_ok_and(|(_, certificate)| certificate.subject() == certificate.issuer())

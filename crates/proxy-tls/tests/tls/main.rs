@@ -10,6 +10,7 @@ mod client_hello;
 mod expiry;
 mod load;
 mod obtained;
+mod pins;
 mod profile;
 mod resumption;
 mod sni;

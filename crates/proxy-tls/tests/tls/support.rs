@@ -53,6 +53,8 @@ pub(crate) fn client_settings(ca_file: &Path) -> ClientTlsSettings {
         client_certificate: None,
         min_version: TlsVersion::V1_2,
         alpn: vec![Alpn::Http1],
+        verify: true,
+        pins: Vec::new(),
     }
 }
 

@@ -187,9 +187,4 @@ pub(super) const ROWS: &[Alias] = &[
         "fallback",
         "write `outlier-detection` and further targets in the upstream",
     ),
-    missing(
-        Route,
-        "error-pages",
-        "leave it out: `service-type` chooses JSON or HTML for the proxy's own errors",
-    ),
 ];

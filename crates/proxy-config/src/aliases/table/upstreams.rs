@@ -65,12 +65,7 @@ pub(super) const ROWS: &[Alias] = &[
         as_::skip_verify,
         "certificates are verified",
     ),
-    implied(
-        Upstream,
-        "tls.verify|verify-peer",
-        as_::verify,
-        "certificates are verified",
-    ),
+    moved(Upstream, "tls.verify-peer", &[".verify"], as_::same, ""),
     implied(
         Upstream,
         "tls.enabled",

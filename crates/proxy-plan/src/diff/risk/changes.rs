@@ -309,6 +309,15 @@ fn tls_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
     } else if row == upstreams::CA_FILE.path && change.change == Change::Removed {
         let text = "targets are verified by the system's authorities".to_owned();
         return Some((RiskClass::VerificationWeakened, text));
+    } else if row == upstreams::VERIFY.path && !change.after.contains(&Value::Bool(true)) {
+        let text = "certificates of targets are not verified".to_owned();
+        return Some((RiskClass::VerificationWeakened, text));
+    } else if row == upstreams::PIN.path
+        && !change.before.is_empty()
+        && (change.after.is_empty() || !added(change).is_empty())
+    {
+        let text = format!("the pinned keys of targets are {}", values());
+        return Some((RiskClass::VerificationWeakened, text));
     } else if row == upstreams::SNI.path {
         let text = format!("the verified name of targets is {}", values());
         return Some((RiskClass::VerificationWeakened, text));

@@ -108,7 +108,8 @@ impl RiskClass {
             }
             Self::VerificationWeakened => {
                 "an upstream that stays has no `tls` any more, trusts the system's authorities instead of a \
-                 `ca-file`, or verifies another name (`sni`)"
+                 `ca-file`, verifies another name (`sni`) or nothing (`verify #false`), or has another pin or none \
+                 any more"
             }
             Self::InnerHeaderExposed => "a route that stays no longer removes a response header",
             Self::HeaderEditRemoved => {

@@ -1,0 +1,44 @@
+//! Pages of errors from `errorfile`.
+
+use super::advice::advice;
+use super::parser::Line;
+use crate::kdl::Node;
+use crate::site::Site;
+use crate::source::Included;
+
+/// The block `error-pages` for the lines of a section and its defaults. A file is a whole response: its body is the
+/// page. Files that are not there, and responses of another type than HTML, are listed.
+pub(super) fn read<'l>(
+    site: &mut Site,
+    lines: impl Iterator<Item = &'l Line>,
+    included: Included<'_>,
+) -> Option<Node> {
+    let mut pages: Vec<(u64, String)> = Vec::new();
+    for line in lines.filter(|line| line.word(0) == "errorfile") {
+        let status = line.word(1).parse::<u64>().ok();
+        let status = status.filter(|status| (400..600).contains(status));
+        let page = included(line.word(2)).and_then(|files| body(&files.first()?.text));
+        match status.zip(page) {
+            Some((status, page)) => {
+                pages.retain(|(other, _)| *other != status);
+                pages.push((status, page));
+            }
+            None => site.left(&line.place, &line.shown(), advice("errorfile")),
+        }
+    }
+    let pages = pages.iter().map(|(status, html)| {
+        let page = Node::number("page", *status);
+        page.child(Node::text("html", html))
+    });
+    let pages: Vec<Node> = pages.collect();
+    (!pages.is_empty()).then(|| Node::new("error-pages").children(pages))
+}
+
+/// The body of a response, if it is HTML and has nothing that stands for a variable here.
+fn body(response: &str) -> Option<String> {
+    let response = response.replace("\r\n", "\n");
+    let (head, body) = response.split_once("\n\n")?;
+    let is_html = head.to_ascii_lowercase().contains("text/html");
+    let body = body.trim();
+    (is_html && !body.is_empty() && !body.contains("{$")).then(|| body.to_owned())
+}
