@@ -3,9 +3,9 @@
 use crate::error::Error;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 /// Maximum number of concurrent comparisons for unknown browsers.
@@ -71,7 +71,7 @@ impl PasswordPlaces {
                 }
                 let refused = |_| Error::TooManySignIns;
                 let _waiting = self.waiting.try_acquire().map_err(refused)?;
-                let turns = self.turns(network(address));
+                let turns = self.turns(network(address)).await;
                 let _own = turns.waiting.try_acquire().map_err(refused)?;
                 let queued = async {
                     let _turn = turns.turn.acquire().await?;
@@ -85,8 +85,8 @@ impl PasswordPlaces {
     }
 
     /// The turns of a network. Those that nobody waits for are dropped first.
-    fn turns(&self, network: IpAddr) -> Arc<Turns> {
-        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn turns(&self, network: IpAddr) -> Arc<Turns> {
+        let mut networks = self.networks.lock().await;
         networks.retain(|_, turns| 1 < Arc::strong_count(turns));
         let turns = networks.entry(network).or_insert_with(|| {
             Arc::new(Turns {
@@ -164,8 +164,8 @@ mod tests {
         drop(flood.remove(0).await.unwrap());
         assert!(owner.await.is_ok(), "the second place that became free");
         drop(flood);
-        let last = places.turns(network(None));
-        assert_eq!(places.networks.lock().unwrap().len(), 1, "{last:?}");
+        let last = places.turns(network(None)).await;
+        assert_eq!(places.networks.lock().await.len(), 1, "{last:?}");
     }
 
     fn futures_poll<F: Future + Unpin>(future: &mut F) -> std::task::Poll<F::Output> {
