@@ -26,6 +26,8 @@ pub(crate) struct Operation {
     pub(crate) body: RequestBody,
     /// Its answer is no JSON, and is written out as it comes.
     pub(crate) is_raw: bool,
+    /// Whether it compares `If-Match` with the version of the resource.
+    pub(crate) is_versioned: bool,
     /// The bearer's credential comes from a link, so there is nothing to look up with it.
     pub(crate) by_link: bool,
 }
@@ -122,6 +124,7 @@ impl Operation {
             query: of("query").map(|one| parameter(document, one)).collect(),
             body: body(document, described),
             is_raw: is_raw(described),
+            is_versioned: route.is_versioned,
             by_link: matches!(route.access, Access::SetUp | Access::Invitee),
         })
     }

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 pub(crate) struct NodeView {
     pub(crate) id: NodeId,
     project: Option<ProjectId>,
-    name: String,
+    pub(crate) name: String,
     labels: BTreeMap<String, String>,
     /// Labels that the node asked for and its token does not give. While they are there, the node waits for an
     /// approval and gets no orders.
@@ -23,11 +23,11 @@ pub(crate) struct NodeView {
     created_at: Timestamp,
     /// The last heartbeat.
     #[schema(value_type = Option<String>, format = DateTime)]
-    seen_at: Option<Timestamp>,
+    pub(crate) seen_at: Option<Timestamp>,
     /// 100 for one core.
     cpu_percent: Option<f64>,
     /// The version of the proxy.
-    version: Option<String>,
+    pub(crate) version: Option<String>,
     /// Whether a second key waits for its first use.
     key_rotation_pending: bool,
     /// Since when two running processes take turns as this node, which refuses neither: a data folder was

@@ -10,7 +10,7 @@ use control_domain::{
     Access, Actor, Email, Invitation, Membership, NewUser, Refusal, Role, SignInMethod, Tenant,
     User,
 };
-use control_store::{Member, Page, Transaction, Versioned};
+use control_store::{ListFilter, Member, Page, Transaction, Versioned};
 use control_wire::{InvitationId, OrgId, UserId};
 
 /// The account that the bearer of an invitation makes.
@@ -63,10 +63,16 @@ impl App {
         &self,
         call: &Call,
         org: OrgId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Invitation>, Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
-        Ok(self.store.read().await?.invitations(org, page).await?)
+        Ok(self
+            .store
+            .read()
+            .await?
+            .invitations(org, filter, page)
+            .await?)
     }
 
     /// One invitation that was not accepted yet.
