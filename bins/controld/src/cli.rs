@@ -233,6 +233,9 @@ pub(crate) struct QuotaArgs {
         default_value_t = Quotas::default().archive_bytes
     )]
     max_archive_bytes_per_org: u64,
+    /// Webhooks that an organization may have in all projects.
+    #[arg(long, env = "CONTROLD_MAX_WEBHOOKS_PER_ORG", default_value_t = Quotas::default().webhooks)]
+    max_webhooks_per_org: u64,
 }
 
 impl From<QuotaArgs> for Quotas {
@@ -243,6 +246,7 @@ impl From<QuotaArgs> for Quotas {
             max_api_keys_per_org,
             max_bundles_per_org,
             max_archive_bytes_per_org,
+            max_webhooks_per_org,
         } = args;
         Self {
             projects: max_projects_per_org,
@@ -250,6 +254,7 @@ impl From<QuotaArgs> for Quotas {
             api_keys: max_api_keys_per_org,
             bundles: max_bundles_per_org,
             archive_bytes: max_archive_bytes_per_org,
+            webhooks: max_webhooks_per_org,
         }
     }
 }

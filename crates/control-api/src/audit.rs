@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Caller, Path, Query};
-use crate::request::page::PageQuery;
+use crate::request::page::read_limit;
 use crate::response::problem::Problem;
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -205,7 +205,7 @@ pub(crate) async fn list(
         until,
     };
     let filter = filter.filter()?;
-    let limit = PageQuery::wanted(limit)?;
+    let limit = read_limit(limit)?;
     let found = app.audit_log(&call, org, &filter, (before, limit)).await?;
     Ok(Json(AuditList {
         items: found

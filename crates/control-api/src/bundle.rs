@@ -9,7 +9,7 @@ pub(crate) mod signing_key;
 
 use crate::names::RenameRequest;
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, OrderName, PageQuery};
+use crate::request::page::{List, OrderName, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
@@ -17,7 +17,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use control_app::{App, BundleFilter, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
+use control_app::{
+    App, BundleFilter, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle, PageOrder,
+    SortColumn,
+};
 use control_domain::{Bundle, BundleState};
 use control_wire::{BundleId, ErrorResponse, NodeId, Order, ProjectId, SigningKeyId};
 use jiff::Timestamp;
@@ -25,7 +28,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 /// The files of a bundle as JSON, with room for escapes and Base64.
 pub(crate) const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -112,6 +114,12 @@ pub(crate) struct ServicesRequest {
     https: Option<String>,
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<BundleSummary> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+];
+
 /// Which bundles, and which page.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -121,6 +129,9 @@ pub(crate) struct BundleQuery {
     state: Option<BundleState>,
     /// Only items of this name, or of names that begin so if it ends in `*`.
     name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`. Not beside `order`.
+    #[param(pattern = "^-?(created_at|name)$", example = "-name")]
+    sort: Option<String>,
     /// Which end the list begins with; without it, the newest.
     #[param(inline)]
     order: Option<OrderName>,
@@ -128,7 +139,7 @@ pub(crate) struct BundleQuery {
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
-    cursor: Option<Uuid>,
+    cursor: Option<String>,
 }
 
 /// The nodes to run a bundle.
@@ -281,16 +292,24 @@ pub(crate) async fn list(
     let BundleQuery {
         state,
         name,
+        sort,
         order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.newest_page(order)?;
-    let filter = BundleFilter { state, name };
-    let found = app.bundles(&call, project, &filter, page).await?;
-    Ok(List::from_found(page, &found, |view: &BundleSummary| {
-        view.id.0
-    }))
+    let query = PageQuery {
+        sort,
+        order,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Newest)?;
+    let sort = page.sort.clone();
+    let filter = BundleFilter { state, name, sort };
+    let found = app.bundles(&call, project, &filter, page.page).await?;
+    let views = found.iter().map(|found| BundleSummary::from(&found.value));
+    let views = views.collect();
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates a bundle: checks its files as a proxy would, and signs or rejects them.

@@ -8,13 +8,13 @@ pub(crate) mod view;
 
 use crate::node::view::{NodeDetailView, NodeView, revision};
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, OrderName, PageQuery};
+use crate::request::page::{List, OrderName, PageQuery, SortBy, SortFields, first_if_absent};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, KeyRotation, NodeCounts, NodeFilter, Versioned};
+use control_app::{App, KeyRotation, NodeCounts, NodeFilter, PageOrder, SortColumn, Versioned};
 use control_domain::{LabelSelector, Node, NodeState};
 use control_wire::{BundleId, NodeEvent, NodeEventId, NodeId, ProjectId};
 use jiff::Timestamp;
@@ -22,7 +22,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
+
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<NodeView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+    (
+        "seen_at",
+        SortBy::Number(SortColumn::SeenAt, |view| first_if_absent(view.seen_at)),
+    ),
+    (
+        "version",
+        SortBy::Text(SortColumn::Version, |view| {
+            view.version.as_deref().unwrap_or_default()
+        }),
+    ),
+];
 
 /// Which nodes, and which page.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
@@ -44,6 +59,13 @@ pub(crate) struct NodeQuery {
     bundle: Option<BundleId>,
     /// Only nodes with this version of the proxy, or one that begins so if it ends in `*`.
     version: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `seen_at`, `version`. Not beside
+    /// `order`.
+    #[param(
+        pattern = "^-?(created_at|name|seen_at|version)$",
+        example = "-version"
+    )]
+    sort: Option<String>,
     /// Which end the list begins with; without it, the oldest.
     #[param(inline)]
     order: Option<OrderName>,
@@ -51,7 +73,7 @@ pub(crate) struct NodeQuery {
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
-    cursor: Option<Uuid>,
+    cursor: Option<String>,
 }
 
 /// Numbers of nodes of a project.
@@ -119,6 +141,30 @@ pub(crate) struct NodeEventView {
     message: String,
 }
 
+/// Fields that the list of events can be sorted by.
+const EVENTS_SORTED: SortFields<NodeEventView> = &[
+    ("id", SortBy::Id),
+    (
+        "at",
+        SortBy::Number(SortColumn::At, |view| view.at.as_millisecond()),
+    ),
+];
+
+/// Which page of the events.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct NodeEventQuery {
+    /// Field to sort by, with `-` before it from the greatest: `id` (by their arrival), `at`.
+    #[param(pattern = "^-?(id|at)$", example = "-at")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
 impl From<(NodeEventId, NodeEvent)> for NodeEventView {
     fn from((id, event): (NodeEventId, NodeEvent)) -> Self {
         let NodeEvent { at, kind, message } = event;
@@ -149,24 +195,32 @@ pub(crate) async fn list(
         name,
         bundle,
         version,
+        sort,
         order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.oldest_page(order)?;
+    let query = PageQuery {
+        sort,
+        order,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
     let filter = NodeFilter {
         selector: self::selector(label.as_deref(), selector.as_deref())?,
         state,
         name,
         bundle,
         version,
+        sort: page.sort.clone(),
     };
-    let found = app.nodes(&call, project, &filter, page).await?;
+    let found = app.nodes(&call, project, &filter, page.page).await?;
     let view =
         |node: &Versioned<Node>| NodeView::new(&node.value, app.heartbeat_interval, call.now);
     let views = found.iter().map(view);
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &NodeView| view.id.0)))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Joins the conditions of both parameters.
@@ -304,21 +358,31 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The newest 1 000 events of a node.
+/// The newest 1 000 events of a node, the newest first.
 #[utoipa::path(
     get, path = "/projects/{project}/nodes/{node}/events", operation_id = "list_node_events",
-    tag = "nodes", params(PageQuery), responses((status = 200, body = List<NodeEventView>))
+    tag = "nodes", params(NodeEventQuery), responses((status = 200, body = List<NodeEventView>))
 )]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(node): Path<(ProjectId, NodeId)>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<NodeEventQuery>,
 ) -> Result<Json<List<NodeEventView>>, Problem> {
-    let page = query.page()?;
-    let found = app.node_events(&call, node, page).await?;
+    let NodeEventQuery {
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(EVENTS_SORTED, PageOrder::Newest)?;
+    let sort = page.sort.as_ref();
+    let found = app.node_events(&call, node, sort, page.page).await?;
     let views = found.into_iter().map(NodeEventView::from).collect();
-    Ok(Json(List::new(page, views, |view: &NodeEventView| {
-        view.id.0
-    })))
+    Ok(page.list(views, |view| view.id.0))
 }

@@ -1,23 +1,24 @@
 //! Organizations.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod limits;
 pub(crate) mod member;
 pub(crate) mod security;
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::App;
+use control_app::{App, ListFilter, PageOrder, SortColumn};
 use control_domain::Org;
 use control_wire::OrgId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// An organization.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,6 +27,29 @@ pub(crate) struct OrgView {
     name: String,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+}
+
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<OrgView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+];
+
+/// Which organizations, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OrgQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`.
+    #[param(pattern = "^-?(created_at|name)$", example = "-name")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 /// The fields of an organization that may be chosen.
@@ -55,17 +79,31 @@ impl From<&Org> for OrgView {
 /// Lists the organizations visible to the caller.
 #[utoipa::path(
     get, path = "/orgs", operation_id = "list_orgs", tag = "orgs",
-    params(PageQuery), responses((status = 200, body = List<OrgView>))
+    params(OrgQuery), responses((status = 200, body = List<OrgView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<OrgQuery>,
 ) -> Result<Json<List<OrgView>>, Problem> {
-    let page = query.page()?;
-    let found = app.orgs(&call, page).await?;
+    let OrgQuery {
+        name,
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
+    let found = app.orgs(&call, &filter, page.page).await?;
     let views = found.iter().map(|org| OrgView::from(&org.value)).collect();
-    Ok(Json(List::new(page, views, |view: &OrgView| view.id.0)))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates an organization with a signing key of its own.

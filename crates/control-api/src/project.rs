@@ -1,22 +1,23 @@
 //! Projects.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod role;
 pub(crate) mod webhook;
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::App;
+use control_app::{App, ListFilter, PageOrder, SortColumn};
 use control_domain::{ApprovalRule, Freezes, PolicyChange, PolicyRules, Project, ProjectPolicy};
 use control_wire::{OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A project.
 #[derive(Debug, Serialize, ToSchema)]
@@ -89,6 +90,29 @@ impl PolicyRequest {
     }
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<ProjectView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+];
+
+/// Which projects, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ProjectQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`.
+    #[param(pattern = "^-?(created_at|name)$", example = "-name")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
 impl From<&PolicyRules> for RulesView {
     fn from(rules: &PolicyRules) -> Self {
         let PolicyRules {
@@ -141,19 +165,33 @@ impl From<&Project> for ProjectView {
 /// The projects of an organization.
 #[utoipa::path(
     get, path = "/orgs/{org}/projects", operation_id = "list_projects", tag = "projects",
-    params(PageQuery), responses((status = 200, body = List<ProjectView>))
+    params(ProjectQuery), responses((status = 200, body = List<ProjectView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(org): Path<OrgId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<ProjectQuery>,
 ) -> Result<Json<List<ProjectView>>, Problem> {
-    let page = query.page()?;
-    let found = app.projects(&call, org, page).await?;
+    let ProjectQuery {
+        name,
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
+    let found = app.projects(&call, org, &filter, page.page).await?;
     let views = found.iter().map(|found| ProjectView::from(&found.value));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &ProjectView| view.id.0)))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates a project.
@@ -204,10 +242,9 @@ pub(crate) async fn rename(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Requests a policy.
-/// A stricter one is in force at once; a weaker one, unless `approve` is `none`, when a second
-/// administrator requests the same. It applies to rollouts that start or resume, to assignments and, for
-/// approval, to accepted drift.
+/// Asks for a policy. A stricter one holds at once; a weaker one, unless `approve` is `none`, when a second
+/// administrator
+/// asks for the same. It binds rollouts that start or go on, assignments, and as far as approval goes accepted drift.
 #[utoipa::path(
     put, path = "/projects/{project}/policy", operation_id = "set_project_policy",
     tag = "projects",

@@ -4,7 +4,7 @@
 pub(crate) mod view;
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, OrderName, PageQuery};
+use crate::request::page::{List, OrderName, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use crate::rollout::view::{
@@ -13,7 +13,7 @@ use crate::rollout::view::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, Call, NodeSelection, RolloutFilter};
+use control_app::{App, Call, ListFilter, NodeSelection, PageOrder, RolloutFilter, SortColumn};
 use control_domain::{
     BatchSize, Gate, MetricCondition, NewRollout, OnFailure, RolloutCommand, RolloutState, Strategy,
 };
@@ -23,7 +23,6 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 const DEFAULT_PERCENT: i64 = 10;
 const DEFAULT_DEADLINE_SECS: i64 = 600;
@@ -74,8 +73,21 @@ pub(crate) struct NewRolloutRequest {
     not_before: Option<Timestamp>,
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<RolloutSummary> = &[("created_at", SortBy::Id)];
+
+/// Fields that the list of nodes can be sorted by.
+const NODES_SORTED: SortFields<RolloutNodeView> = &[
+    ("id", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+    (
+        "batch",
+        SortBy::Number(SortColumn::Batch, |view| view.batch),
+    ),
+];
+
 /// Which rollouts, and which page.
-#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RolloutQuery {
@@ -83,6 +95,9 @@ pub(crate) struct RolloutQuery {
     state: Option<RolloutState>,
     /// Only rollouts of this bundle.
     bundle: Option<BundleId>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`. Not beside `order`.
+    #[param(pattern = "^-?(created_at)$", example = "-created_at")]
+    sort: Option<String>,
     /// Which end the list begins with; without it, the newest.
     #[param(inline)]
     order: Option<OrderName>,
@@ -90,7 +105,24 @@ pub(crate) struct RolloutQuery {
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
-    cursor: Option<Uuid>,
+    cursor: Option<String>,
+}
+
+/// Which nodes of a rollout, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RolloutNodeQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `id`, `name`, `batch`.
+    #[param(pattern = "^-?(id|name|batch)$", example = "-batch")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 impl NewRolloutRequest {
@@ -169,16 +201,22 @@ pub(crate) async fn list(
     let RolloutQuery {
         state,
         bundle,
+        sort,
         order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.newest_page(order)?;
+    let query = PageQuery {
+        sort,
+        order,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Newest)?;
     let filter = RolloutFilter { state, bundle };
-    let found = app.rollouts(&call, project, &filter, page).await?;
-    Ok(List::from_found(page, &found, |view: &RolloutSummary| {
-        view.id.0
-    }))
+    let found = app.rollouts(&call, project, &filter, page.page).await?;
+    let views = found.iter().map(|found| RolloutSummary::from(&found.value));
+    Ok(page.list(views.collect(), |view| view.id.0))
 }
 
 /// Plans a rollout of a signed bundle; no order is sent before its start.
@@ -223,24 +261,36 @@ pub(crate) async fn view(
 /// Lists the nodes of a rollout with their reported progress.
 #[utoipa::path(
     get, path = "/projects/{project}/rollouts/{rollout}/nodes",
-    operation_id = "list_rollout_nodes", tag = "rollouts", params(PageQuery),
+    operation_id = "list_rollout_nodes", tag = "rollouts", params(RolloutNodeQuery),
     responses((status = 200, body = List<RolloutNodeView>))
 )]
 pub(crate) async fn nodes(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(place): Path<(ProjectId, RolloutId)>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<RolloutNodeQuery>,
 ) -> Result<Json<List<RolloutNodeView>>, Problem> {
-    let page = query.page()?;
-    let (bundle, found) = app.rollout_nodes(&call, place, page).await?;
+    let RolloutNodeQuery {
+        name,
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(NODES_SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
+    let (bundle, found) = app.rollout_nodes(&call, place, &filter, page.page).await?;
     let views = found.into_iter();
     let views = views
         .map(|node| RolloutNodeView::new(node, bundle))
         .collect();
-    Ok(Json(List::new(page, views, |view: &RolloutNodeView| {
-        view.id.0
-    })))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Starts a rollout, or requests approval if it or the project's policy requires one.

@@ -14,7 +14,8 @@ use crate::error::Error;
 use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
 use control_domain::{Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal, Tenant};
 use control_store::{
-    BundleFilter, CertificateFilter, Page, PageOrder, ServiceFilter, Transaction, Upload, Versioned,
+    BundleFilter, CertificateFilter, ListFilter, Page, PageOrder, ServiceFilter, Transaction,
+    Upload, Versioned,
 };
 use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
@@ -313,7 +314,7 @@ async fn definitions(tx: &mut Transaction, project: ProjectId) -> Result<Definit
     let services = tx
         .services(project, &ServiceFilter::default(), page)
         .await?;
-    let upstreams = tx.upstreams(project, page).await?;
+    let upstreams = tx.upstreams(project, &ListFilter::default(), page).await?;
     let certificates = tx
         .certificates(project, &CertificateFilter::default(), page)
         .await?;

@@ -58,10 +58,10 @@ pub use configuration::replay::{KindMoved, Replayed};
 pub use control_bundle::Files;
 pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
-    BundleFilter, CertificateFilter, DriftFilter, DueWebhook, Lease, Member, NodeCounts,
-    NodeFilter, ObjectBytes, ObjectError, Objects, Page, PageOrder, Rate, Reply, Reservation,
-    RolloutFilter, RolloutNode, ServiceFilter, SsoSignIn, StandingCounts, StoreError, StoredBatch,
-    Versioned,
+    BundleFilter, CertificateFilter, DriftFilter, DueWebhook, Lease, ListFilter, Member,
+    NodeCounts, NodeFilter, ObjectBytes, ObjectError, Objects, Page, PageOrder, Rate, Reply,
+    Reservation, RolloutFilter, RolloutNode, ServiceFilter, Sort, SortColumn, SortValue, SsoSignIn,
+    StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::NewCertificate;
 pub use error::Error;

@@ -14,7 +14,7 @@ use crate::node::private_keys::{require_credential, require_labels};
 use crate::node::session::end_of_tokens;
 use control_auth::Secret;
 use control_domain::{Access, Actor, Labels, NewNode, Node, QuotaKind, Refusal, SigningKey};
-use control_store::{NodeCounts, NodeFilter, Page, Transaction, Versioned};
+use control_store::{NodeCounts, NodeFilter, Page, Sort, Transaction, Versioned};
 use control_wire::{NodeEvent, NodeEventId, NodeId, ProjectId, RegisterRequest};
 use std::collections::BTreeMap;
 
@@ -160,12 +160,13 @@ impl App {
         &self,
         call: &Call,
         (project, id): (ProjectId, NodeId),
+        sort: Option<&Sort>,
         page: Page,
     ) -> Result<Vec<(NodeEventId, NodeEvent)>, Error> {
         let mut tx = self.store.read().await?;
         let found = find(&mut tx, project, id).await?;
         call.actor.require(Access::READ_NODES, found.value.tenant)?;
-        Ok(tx.node_events(id, page).await?)
+        Ok(tx.node_events(id, sort, page).await?)
     }
 
     /// Changes labels; `None` removes one.

@@ -8,7 +8,7 @@ use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Actor, Membership, Org, Refusal, Role, Tenant};
-use control_store::{Page, Transaction, Versioned};
+use control_store::{ListFilter, Page, Transaction, Versioned};
 use control_wire::OrgId;
 
 impl App {
@@ -31,21 +31,25 @@ impl App {
         Ok(Versioned::new(org))
     }
 
-    /// The organizations visible to the actor.
-    pub async fn orgs(&self, call: &Call, page: Page) -> Result<Vec<Versioned<Org>>, Error> {
+    /// The organizations that the actor sees.
+    pub async fn orgs(
+        &self,
+        call: &Call,
+        filter: &ListFilter,
+        page: Page,
+    ) -> Result<Vec<Versioned<Org>>, Error> {
         call.actor.holds(Access::SignedIn)?;
         let mut tx = self.store.read().await?;
-        if let Actor::User {
-            id,
-            owns_account: true,
-            ..
-        } = call.actor
-        {
-            return Ok(tx.orgs_of_user(id, page).await?);
+        if let Actor::User { id, .. } = call.actor {
+            return Ok(tx.orgs_of_user(id, filter, page).await?);
         }
         let mut orgs = Vec::new();
         for id in call.actor.orgs() {
-            orgs.extend(tx.org(id).await?.filter(|_| Some(id.0) > page.after));
+            let found = tx.org(id).await?;
+            let is_listed = |org: &Versioned<Org>| {
+                Some(id.0) > page.after && filter.admits(org.value.name.as_str())
+            };
+            orgs.extend(found.filter(is_listed));
         }
         Ok(orgs)
     }

@@ -11,7 +11,7 @@ use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, PolicyChange, Project, QuotaKind, Refusal, Role, Tenant};
-use control_store::{Page, Transaction, Versioned};
+use control_store::{ListFilter, Page, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId};
 
 impl App {
@@ -38,12 +38,13 @@ impl App {
         &self,
         call: &Call,
         org: OrgId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Project>>, Error> {
         call.actor.require(Access::READ_ORG, Tenant::org(org))?;
         let mut tx = self.store.read().await?;
         let only = call.actor.only_project();
-        Ok(tx.projects(org, only, page).await?)
+        Ok(tx.projects(org, only, filter, page).await?)
     }
 
     /// One project.

@@ -18,8 +18,8 @@ use control_domain::{
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
 };
 use control_store::{
-    NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch, Transaction,
-    Versioned,
+    ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch,
+    Transaction, Versioned,
 };
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -262,13 +262,14 @@ impl App {
         &self,
         call: &Call,
         place: (ProjectId, RolloutId),
+        filter: &ListFilter,
         page: Page,
     ) -> Result<(BundleId, Vec<RolloutNode>), Error> {
         let mut tx = self.store.read().await?;
         let found = find(&mut tx, place).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
-        let nodes = tx.rollout_nodes(found.value.id, page).await?;
+        let nodes = tx.rollout_nodes(found.value.id, filter, page).await?;
         Ok((found.value.bundle, nodes))
     }
 

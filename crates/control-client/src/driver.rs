@@ -2,7 +2,9 @@
 
 mod altered_files;
 mod certificates;
+mod events;
 mod jitter;
+mod liveness;
 
 use crate::bundle::{Bundle, Certificates, UnpackedFiles};
 use crate::channel::{self, Channel, ChannelError, Desired};
@@ -28,6 +30,8 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
+/// Until the next heartbeat, before the first answer.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
 /// Diagnostics of a heartbeat.
 const MAX_DIAGNOSTICS: usize = 100;
 /// Maximum length of a node's name in a registration; longer names are truncated.
@@ -70,7 +74,11 @@ pub struct Client {
     /// Sent with each heartbeat, so that a copy of the node's folder is detected. `None` if the
     /// control plane does not support the field.
     instance: Option<InstanceId>,
-    /// Upper bound of the heartbeat interval, for simulated nodes.
+    /// Until the next heartbeat, as the last answer says.
+    interval: Duration,
+    /// Processor time of the last heartbeat; 100 is one core.
+    cpu_percent: f64,
+    /// A simulated node may report more often than the control plane asks for.
     max_interval: Duration,
 }
 
@@ -136,6 +144,8 @@ impl Client {
             last_contact: None,
             refusals: Vec::new(),
             instance: Some(InstanceId(Uuid::now_v7())),
+            interval: DEFAULT_INTERVAL,
+            cpu_percent: 0.0,
             max_interval: Duration::MAX,
         }
     }
@@ -254,22 +264,6 @@ impl Client {
                 .clean(&[saved, Some(self.machine.state())], &in_use);
         }
         self.collect_events();
-    }
-
-    fn collect_events(&mut self) {
-        let at = Timestamp::now();
-        for event in self.machine.take_events() {
-            self.refusals.extend(event.kind.refusal());
-            let (kind, message) = (event.kind.name(), event.message);
-            tracing::info!(event = kind, reason = message, "control plane");
-            self.events.push(NodeEvent {
-                at,
-                kind: kind.to_owned(),
-                message: message.chars().take(1_000).collect(),
-            });
-        }
-        let surplus = self.events.len().saturating_sub(100);
-        self.events.drain(..surplus);
     }
 
     async fn perform(&mut self, action: &Action, host: &mut impl Host) -> Outcome {
@@ -443,6 +437,7 @@ impl Client {
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
         let interval = jitter::interval_share(interval);
         let interval = interval.min(self.max_interval);
+        (self.interval, self.cpu_percent) = (interval, cpu_percent);
         let is_of_trial = self.machine.order_on_trial() == Some(answer.order);
         Ok(match answer.confirmation {
             Confirmation::Confirmed if is_of_trial => Outcome::Confirmed(interval),
@@ -451,21 +446,6 @@ impl Client {
                 Outcome::Reported(interval)
             }
         })
-    }
-
-    /// Events without an answer are sent again, and may then arrive twice.
-    async fn tell_events(&mut self, own: &Identity) {
-        if self.events.is_empty() {
-            return;
-        }
-        match self.channel.tell(own, &self.events).await {
-            Ok(()) => self.events.clear(),
-            Err(ChannelError::Refused(why)) => {
-                self.events.clear();
-                self.report_fault(&why);
-            }
-            Err(error) => self.report_fault(&fault_text(error)),
-        }
     }
 
     async fn poll(
@@ -511,9 +491,9 @@ impl Client {
             certificates: self.certificates.clone(),
         };
         let activated = if is_tried_out {
-            host.try_out(started.clone()).await
+            self.reporting(host.try_out(started.clone())).await
         } else {
-            host.activate(started.clone()).await
+            self.reporting(host.activate(started.clone())).await
         };
         if activated.is_ok() {
             self.current = Some(started);

@@ -109,7 +109,8 @@ impl Operator {
 
     pub(crate) fn enrolment_token(&self, uses: usize, group: usize) -> String {
         let labels = json!({"group": group.to_string()});
-        let body = json!({"name": "fleet", "max_uses": uses, "labels": labels});
+        let name = format!("fleet {group}");
+        let body = json!({"name": name, "max_uses": uses, "labels": labels});
         text(&self.post("enrolment-tokens", &body), "secret")
     }
 

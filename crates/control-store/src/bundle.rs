@@ -10,10 +10,10 @@ use crate::error::StoreError;
 use crate::row::{
     id, named, number, optional_id, optional_text, optional_time, text, time, versioned,
 };
-use crate::statement::list::ListQuery;
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{Page, Sort, SortColumn, Versioned};
 use control_domain::{Bundle, BundleArchive, BundleSignature, BundleState, Name, Tenant};
 use control_wire::{BundleId, ProjectId};
 use sqlx::any::AnyRow;
@@ -37,6 +37,12 @@ macro_rules! select {
     };
 }
 
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[(SortColumn::Name, "name")],
+};
+
 /// Filter of a project's bundles; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BundleFilter {
@@ -44,6 +50,8 @@ pub struct BundleFilter {
     pub state: Option<BundleState>,
     /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
+    /// Another order than by creation.
+    pub sort: Option<Sort>,
 }
 
 impl Transaction {
@@ -97,11 +105,12 @@ impl Transaction {
         filter: &BundleFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Bundle>>, StoreError> {
-        let BundleFilter { state, name } = filter;
+        let BundleFilter { state, name, sort } = filter;
         let list = ListQuery::new(select!(listed "WHERE project_id = ?"), project)
             .and("state = ?", state.map(BundleState::name))
             .named("name", name.as_deref());
-        list.page(self, "id", page).await
+        let sort = sort.as_ref();
+        list.sorted(self, &SORTED, sort, page).await
     }
 
     /// Updates name and state of the bundle with `version`; returns the next one.

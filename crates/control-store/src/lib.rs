@@ -58,4 +58,4 @@ pub use sso::attempt::SsoPending;
 pub use sso::sign_in::SsoSignIn;
 pub use store::audit_event::{AuditChange, AuditEntry};
 pub use store::{Store, Transaction};
-pub use versioned::{Page, PageOrder, Versioned};
+pub use versioned::{ListFilter, Page, PageOrder, Sort, SortColumn, SortValue, Versioned};

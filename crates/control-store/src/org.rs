@@ -5,9 +5,10 @@ mod quota;
 
 use crate::error::StoreError;
 use crate::row::{id, text, time, truth, versioned};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{ListFilter, Page, SortColumn, Versioned};
 use control_domain::{Name, Org, OrgSecurity};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
@@ -23,6 +24,12 @@ const BELONGINGS: &[&str] = &[
     "DELETE FROM signing_keys WHERE org_id = $1",
     "DELETE FROM secrets WHERE org_id = $1",
 ];
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "o.id",
+    columns: &[(SortColumn::Name, "o.name")],
+};
 
 impl Transaction {
     /// Inserts a new organization.
@@ -100,13 +107,15 @@ impl Transaction {
     pub async fn orgs_of_user(
         &mut self,
         user: UserId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Org>>, StoreError> {
         let list = "SELECT o.id AS id, o.name AS name, o.created_at AS created_at,
                       o.version AS version
-                    FROM memberships m JOIN orgs o ON o.id = m.org_id
-                    WHERE m.user_id = $1 AND o.id > $2 ORDER BY o.id LIMIT $3";
-        sql(list).bind(user).page(self, page).await
+                    FROM memberships m JOIN orgs o ON o.id = m.org_id WHERE m.user_id = ?";
+        let ListFilter { name, sort } = filter;
+        let list = ListQuery::new(list, user).named("o.name", name.as_deref());
+        list.sorted(self, &SORTED, sort.as_ref(), page).await
     }
 
     /// Updates the organization with `version`; returns the next one.

@@ -6,9 +6,10 @@ pub(crate) mod webhook;
 
 use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, text, time, truth, versioned};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{ListFilter, Page, SortColumn, Versioned};
 use control_domain::{
     ApprovalRule, Freezes, Name, PolicyRules, Project, ProjectPolicy, WeakerRules,
 };
@@ -25,6 +26,12 @@ macro_rules! select {
         )
     };
 }
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[(SortColumn::Name, "name")],
+};
 
 impl Transaction {
     /// Inserts a new project.
@@ -61,12 +68,15 @@ impl Transaction {
         &mut self,
         org: OrgId,
         only: Option<ProjectId>,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Project>>, StoreError> {
-        let list =
-            select!("WHERE org_id = $1 AND ($2 = '' OR id = $2) AND id > $3 ORDER BY id LIMIT $4");
-        let only = only.map(|id| id.to_string()).unwrap_or_default();
-        sql(list).bind(org).bind(only).page(self, page).await
+        let ListFilter { name, sort } = filter;
+        let list = ListQuery::new(select!("WHERE org_id = ?"), org)
+            .and("id = ?", only)
+            .named("name", name.as_deref());
+        let sort = sort.as_ref();
+        list.sorted(self, &SORTED, sort, page).await
     }
 
     /// Updates the project with `version`; returns the next one.

@@ -180,6 +180,7 @@ async fn enter(
     }
     if let Some(fields) = request.extensions().get::<Fields>() {
         fields.check_csrf(&visit.csrf)?;
+        fields.check_names(page.fields, page.boxes)?;
     }
     let visit = visit.clone();
     Ok(call.map(|call| Caller { call, visit }))

@@ -14,7 +14,7 @@ use crate::view::phrase::number;
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
-use control_app::{Identity, Page, PageOrder};
+use control_app::{Identity, ListFilter, Page, PageOrder};
 use control_domain::{Access, NodeStanding, Role, Tenant};
 use control_wire::{OrgId, ProjectId};
 
@@ -169,7 +169,10 @@ impl Frame {
             limit: MAX_PROJECTS,
             order: PageOrder::Oldest,
         };
-        let others = ui.app.projects(call, project.org, page).await?;
+        let others = ui
+            .app
+            .projects(call, project.org, &ListFilter::default(), page)
+            .await?;
         let others = others.into_iter().filter(|other| other.value.id != id);
         let others = others.map(|other| {
             let href = format!("/projects/{}", other.value.id);

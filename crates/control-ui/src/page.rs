@@ -23,6 +23,10 @@ pub struct Page {
     pub rate: RateClass,
     /// The largest form, in bytes.
     pub max_form_bytes: usize,
+    /// Fields of the form besides its token. Each is sent once at most; others are refused.
+    pub fields: &'static [&'static str],
+    /// The field of the form that may be sent several times: boxes of one name.
+    pub boxes: Option<&'static str>,
     pub(crate) handler: fn() -> MethodRouter<Arc<Ui>>,
 }
 
@@ -37,6 +41,8 @@ pub(crate) const fn page(
         access,
         rate: RateClass::Pages,
         max_form_bytes: 0,
+        fields: &[],
+        boxes: None,
         handler,
     }
 }
@@ -53,6 +59,8 @@ pub(crate) const fn form(
         access,
         rate: RateClass::Pages,
         max_form_bytes: FORM_BYTES,
+        fields: &[],
+        boxes: None,
         handler,
     }
 }
@@ -61,6 +69,18 @@ impl Page {
     /// With the lower rate, for secrets that are worth guessing.
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;
+        self
+    }
+
+    /// A form with these fields.
+    pub(crate) const fn fields(mut self, names: &'static [&'static str]) -> Self {
+        self.fields = names;
+        self
+    }
+
+    /// A form with boxes of this name, of which several may be ticked.
+    pub(crate) const fn boxes(mut self, name: &'static str) -> Self {
+        self.boxes = Some(name);
         self
     }
 

@@ -9,6 +9,7 @@ use rustls_pki_types::{CertificateDer, ServerName};
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,12 +27,14 @@ const PROXY_HEADER: &[u8] = b"PROXY UNKNOWN\r\n";
 const H2: &[u8] = b"h2";
 
 /// The socket of a listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum ListenerSocket {
     /// An address with a port.
     Tcp(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
+    /// One end of a pair of connected sockets, for one request; the listener has the other end.
+    Connected(Arc<net::UnixStream>),
 }
 
 /// A request to a listener.
@@ -131,6 +134,11 @@ async fn connect(socket: &ListenerSocket, proxy_header: bool) -> io::Result<Box<
     let mut stream: Box<dyn Transport> = match socket {
         ListenerSocket::Tcp(address) => Box::new(TcpStream::connect(address).await?),
         ListenerSocket::Unix(path) => Box::new(UnixStream::connect(path).await?),
+        ListenerSocket::Connected(stream) => {
+            let stream = stream.try_clone()?;
+            stream.set_nonblocking(true)?;
+            Box::new(UnixStream::from_std(stream)?)
+        }
     };
     if proxy_header {
         stream.write_all(PROXY_HEADER).await?;

@@ -94,6 +94,7 @@ mod tests {
             query: Vec::new(),
             body: RequestBody::None,
             is_raw: false,
+            is_versioned: false,
             by_link: false,
         };
         let refused = from_folder(&operation, folder.path());

@@ -6,7 +6,6 @@ use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
-use http::Method;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
@@ -245,7 +244,9 @@ fn verb(operation: &Operation) -> Command {
         .iter()
         .filter(|field| field.name != "cursor");
     for field in query {
-        verb = verb.arg(flag(field, query_id(&field.name)));
+        let flag = flag(field, query_id(&field.name));
+        // `--sort -name` sorts from the greatest.
+        verb = verb.arg(flag.allow_hyphen_values(field.name == "sort"));
     }
     for field in operation.fields() {
         verb = verb.arg(flag(field, body_id(&field.name)));
@@ -276,7 +277,7 @@ fn further(operation: &Operation) -> Vec<Arg> {
     if operation.is_raw {
         further.push(file("to", 'O').help("Where to write it [default: standard output]"));
     }
-    if operation.method != Method::GET && !operation.path_fields.is_empty() {
+    if operation.is_versioned {
         let help = "Only if it has this version, as `ETag` gives it";
         further.push(Arg::new("if-match").long("if-match").help(help));
     }

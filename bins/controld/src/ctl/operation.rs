@@ -26,7 +26,9 @@ pub(crate) struct Operation {
     pub(crate) body: RequestBody,
     /// True if its response is not JSON, and is written unchanged.
     pub(crate) is_raw: bool,
-    /// True if the bearer's credential comes from a link, which cannot be used for look-ups.
+    /// Whether it compares `If-Match` with the version of the resource.
+    pub(crate) is_versioned: bool,
+    /// The bearer's credential comes from a link, so there is nothing to look up with it.
     pub(crate) by_link: bool,
 }
 
@@ -121,6 +123,7 @@ impl Operation {
             query: of("query").map(|one| parameter(document, one)).collect(),
             body: body(document, described),
             is_raw: is_raw(described),
+            is_versioned: route.is_versioned,
             by_link: matches!(route.access, Access::SetUp | Access::Invitee),
         })
     }

@@ -128,6 +128,37 @@ fn names_stand_for_ids_and_the_only_place_for_none() {
 }
 
 #[test]
+fn a_list_is_sorted_and_filtered() {
+    let world = World::new();
+    let targets = r#"[{"address": "10.0.0.1:80"}]"#;
+    world.json(&["upstream", "create", "--name", "u", "--targets", targets]);
+    for name in ["b", "a", "c"] {
+        let host = format!("{name}.example.com");
+        let service = ["--name", name, "--host", &host, "--upstream", "u"];
+        world.json(&[&["service", "create"], &service[..]].concat());
+    }
+    let names = |flags: &[&str]| {
+        let listed = world.json(&[&["service", "list"], flags].concat());
+        let items = listed["items"].as_array().unwrap().iter();
+        let names: Vec<String> = items
+            .map(|item| item["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.concat()
+    };
+    for (flags, expected) in [
+        (&["--sort", "name"][..], "abc"),
+        (&["--sort", "-name"], "cba"),
+        (&["--sort=-created_at", "--limit", "2"], "ca"),
+        (&["--name", "b*"], "b"),
+    ] {
+        assert_eq!(names(flags), expected, "{flags:?}");
+    }
+    let wrong = world.ctl(&["service", "list", "--sort", "host"]);
+    assert_eq!(wrong.code, 1, "{}", wrong.error);
+    assert!(wrong.error.contains("`-priority`"), "{}", wrong.error);
+}
+
+#[test]
 fn a_rejected_bundle_shows_its_diagnostics_and_fails() {
     let world = World::new();
     let folder = world.folder.path().join("site");
@@ -180,6 +211,8 @@ fn an_exit_code_says_how_it_went() {
         &["project", "fly"],
         &["api-key", "create", "--name", "x", "--scopes", "nodes:fly"],
         &["project", "list", "--limit", "many"],
+        &["api-key", "create", "--name", "x", "--if-match", "1"],
+        &["bundle", "create", "--name", "x", "--if-match", "1"],
         &["whoami", "--url", "ftp://example.com"],
         &["whoami", "--key-file", "/nowhere"],
     ] {

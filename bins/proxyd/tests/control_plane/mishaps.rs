@@ -120,7 +120,9 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
 fn first_event(fleet: &Fleet, node: &FleetNode) -> Value {
     let mut found = Value::Null;
     until_told("the node has told an event", || {
-        let events = fleet.world.get(&format!("nodes/{}/events", node.id));
+        let events = fleet
+            .world
+            .get(&format!("nodes/{}/events?sort=id", node.id));
         found = events["items"][0].clone();
         !found.is_null()
     });

@@ -1,12 +1,16 @@
-//! Orders on trial: live tests before a switch is confirmed, and a revert without the control plane.
+//! Orders on trial: live tests before a switch counts, and a way back without the control plane.
+#![expect(clippy::disallowed_types, reason = "an upstream waits for its test")]
 
 use crate::world::{Page, Running, said, until_says, until_told};
 use control_testkit::until;
 use proxy_testkit::{Upstream, closed_port, free_port};
 use rcgen::{CertifiedKey, KeyPair};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 const HOST: &str = "shop.example.com";
 /// Of a batch, which passes after its soak: there is no gate.
@@ -104,6 +108,91 @@ fn a_bundle_whose_live_test_fails_meets_no_client() {
             .all(|agent| agent == Some("proxyd-live-test"))
     );
     assert_eq!(seen.len(), 2);
+}
+
+/// Sockets at which the process listens: addresses as `/proc/net/tcp` and `tcp6` write them, and paths.
+fn listening_sockets(process: u32) -> BTreeSet<String> {
+    const TCP_LISTEN: &str = "0A";
+    const UNIX_ACCEPTS: &str = "00010000";
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let links = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let links: BTreeSet<String> = links.map(|link| link.display().to_string()).collect();
+    let is_own = |inode: &str| links.contains(&format!("socket:[{inode}]"));
+    let mut found = BTreeSet::new();
+    for (table, state, inode, place) in [
+        ("tcp", (3, TCP_LISTEN), 9, 1),
+        ("tcp6", (3, TCP_LISTEN), 9, 1),
+        ("unix", (3, UNIX_ACCEPTS), 6, 7),
+    ] {
+        let text = fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+        found.extend(text.lines().skip(1).filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (at, listens) = state;
+            let is_listening = fields.get(at) == Some(&listens) && is_own(fields.get(inode)?);
+            is_listening.then(|| fields.get(place).copied().unwrap_or_default().to_owned())
+        }));
+    }
+    found
+}
+
+/// An upstream that answers no request before the sender is dropped.
+fn held_upstream() -> (Upstream, mpsc::Sender<()>) {
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let upstream = Upstream::start(move |served| {
+        while served.request().is_some() {
+            let ended = released.lock().unwrap().recv();
+            assert!(ended.is_err(), "it is released by a drop");
+            served.send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    (upstream, release)
+}
+
+const ANSWERS: &str = "test \"the shop answers\" { request \"GET\" \"/cart\"; live #true; \
+                       expect { answer-status 200 } }";
+
+#[test]
+fn a_long_rehearsal_opens_no_socket_and_its_node_stays_online() {
+    let running = start();
+    let (slow, release) = held_upstream();
+    let before = listening_sockets(running.proxyd.id());
+    assert!(1 < before.len(), "{before:?}");
+    let files = forwarding(running.page.address, slow.address(), ANSWERS);
+    let bundle = running.world.bundle(&files);
+    let rollout = roll_out(&running, &bundle, 0);
+    slow.wait_for_requests(1);
+    let meanwhile = listening_sockets(running.proxyd.id());
+    assert_eq!(meanwhile, before, "sockets of the node");
+    // A node is offline after three intervals of a second.
+    let mut heartbeats = BTreeSet::new();
+    until_told("heartbeats go on", || {
+        let view = running.world.view(&running.node);
+        assert_eq!(view["state"], "online", "{view}");
+        heartbeats.insert(view["seen_at"].to_string());
+        5 < heartbeats.len()
+    });
+    assert_eq!(running.said(), "one");
+    drop(release);
+    until_state(&running, &rollout, "completed");
+}
+
+#[test]
+fn a_node_ends_at_once_in_a_rehearsal() {
+    let mut running = start();
+    let (slow, release) = held_upstream();
+    let files = forwarding(running.page.address, slow.address(), ANSWERS);
+    let bundle = running.world.bundle(&files);
+    roll_out(&running, &bundle, 0);
+    slow.wait_for_requests(1);
+    // Both tries of the test together take 20 seconds.
+    running.proxyd.terminate();
+    assert!(
+        running.proxyd.has_ended_within(Duration::from_secs(8)),
+        "the node waits for its rehearsal"
+    );
+    assert!(running.proxyd.wait().success());
+    drop(release);
 }
 
 #[test]

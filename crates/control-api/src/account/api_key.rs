@@ -3,13 +3,13 @@
 
 use crate::names::RenameRequest;
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields, last_if_absent};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{ApiKeyPlace, App, Versioned};
+use control_app::{ApiKeyPlace, App, ListFilter, PageOrder, SortColumn, Versioned};
 use control_auth::Secret;
 use control_domain::{ApiKey, ApiKeyState, NewApiKey, Role, Scope, Tenant};
 use control_wire::{ApiKeyId, OrgId, ProjectId, UserId, rfc3339};
@@ -72,8 +72,20 @@ pub(crate) struct NewApiKeyRequest {
     expires_at: Option<Timestamp>,
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<ApiKeyView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+    (
+        "expires_at",
+        SortBy::Number(SortColumn::ExpiresAt, |view| {
+            last_if_absent(view.expires_at)
+        }),
+    ),
+];
+
 /// Which keys, and which page.
-#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ApiKeyQuery {
@@ -81,11 +93,16 @@ pub(crate) struct ApiKeyQuery {
     org: Option<Uuid>,
     /// Only keys that are limited to this project.
     project: Option<Uuid>,
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `expires_at`.
+    #[param(pattern = "^-?(created_at|name|expires_at)$", example = "-expires_at")]
+    sort: Option<String>,
     /// How many items at most.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
-    cursor: Option<Uuid>,
+    cursor: Option<String>,
 }
 
 impl ApiKeyView {
@@ -139,20 +156,30 @@ pub(crate) async fn list(
     let ApiKeyQuery {
         org,
         project,
+        name,
+        sort,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.page()?;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
     let place = ApiKeyPlace {
         org: org.map(OrgId),
         project: project.map(ProjectId),
     };
-    let found = app.api_keys(&call, place, page).await?;
+    let found = app.api_keys(&call, place, &filter, page.page).await?;
     let views = found
         .iter()
         .map(|key| ApiKeyView::new(&key.value, call.now));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &ApiKeyView| view.id.0)))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates an API key. A key never creates one with more rights than its own.

@@ -1,8 +1,9 @@
 //! Invitations.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::org::member::MemberView;
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Extension;
@@ -10,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use control_app::{App, Joined, NewAccount};
+use control_app::{App, Joined, ListFilter, NewAccount, PageOrder, SortColumn};
 use control_auth::{Password, Secret};
 use control_domain::{Invitation, Role};
 use control_http::SessionCookie;
@@ -18,7 +19,7 @@ use control_wire::{InvitationId, OrgId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// An invitation that was not accepted yet, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,6 +35,35 @@ pub(crate) struct InvitationView {
     /// The user that made it, by an API key or not: it ends with this user's rights. Absent for invitations from
     /// before this was noted.
     made_by: Option<UserId>,
+}
+
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<InvitationView> = &[
+    ("created_at", SortBy::Id),
+    ("email", SortBy::Text(SortColumn::Email, |view| &view.email)),
+    (
+        "expires_at",
+        SortBy::Number(SortColumn::ExpiresAt, |view| {
+            view.expires_at.as_millisecond()
+        }),
+    ),
+];
+
+/// Which invitations, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct InvitationQuery {
+    /// Only items of this e-mail address, or of addresses that begin so if it ends in `*`.
+    email: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `email`, `expires_at`.
+    #[param(pattern = "^-?(created_at|email|expires_at)$", example = "-expires_at")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 /// A new invitation with its secret, which is shown this once.
@@ -114,20 +144,32 @@ impl From<&Invitation> for InvitationView {
 /// The invitations of an organization that were not accepted yet.
 #[utoipa::path(
     get, path = "/orgs/{org}/invitations", operation_id = "list_invitations", tag = "invitations",
-    params(PageQuery), responses((status = 200, body = List<InvitationView>))
+    params(InvitationQuery), responses((status = 200, body = List<InvitationView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(org): Path<OrgId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<InvitationQuery>,
 ) -> Result<Json<List<InvitationView>>, Problem> {
-    let page = query.page()?;
-    let found = app.invitations(&call, org, page).await?;
+    let InvitationQuery {
+        email: name,
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
+    let found = app.invitations(&call, org, &filter, page.page).await?;
     let views = found.iter().map(InvitationView::from).collect();
-    Ok(Json(List::new(page, views, |view: &InvitationView| {
-        view.id.0
-    })))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates an invitation: a one-time link, valid for seven days, that the inviter sends.

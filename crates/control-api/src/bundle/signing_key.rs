@@ -1,18 +1,19 @@
 //! Signing keys.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
-use control_app::{App, Versioned};
+use control_app::{App, PageOrder, Versioned};
 use control_domain::{SigningKey, SigningKeyState};
 use control_wire::{JsonWebKey, JsonWebKeySet, OrgId, SigningKeyId};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A signing key, without its private half.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,6 +31,24 @@ pub(crate) struct SigningKeyView {
     /// Time of deactivation; signatures by the key are invalid since then.
     #[schema(value_type = Option<String>, format = DateTime)]
     deactivated_at: Option<Timestamp>,
+}
+
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<SigningKeyView> = &[("created_at", SortBy::Id)];
+
+/// Which page of the signing keys.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SigningKeyQuery {
+    /// Field to sort by, with `-` before it from the greatest: `created_at`.
+    #[param(pattern = "^-?(created_at)$", example = "-created_at")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 impl From<&SigningKey> for SigningKeyView {
@@ -71,22 +90,31 @@ pub(crate) fn web_key(key: &Versioned<SigningKey>) -> JsonWebKey {
 /// The signing keys of an organization.
 #[utoipa::path(
     get, path = "/orgs/{org}/signing-keys", operation_id = "list_signing_keys",
-    tag = "signing-keys", params(PageQuery),
+    tag = "signing-keys", params(SigningKeyQuery),
     responses((status = 200, body = List<SigningKeyView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(org): Path<OrgId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<SigningKeyQuery>,
 ) -> Result<Json<List<SigningKeyView>>, Problem> {
-    let page = query.page()?;
-    let found = app.signing_keys(&call, org, page).await?;
+    let SigningKeyQuery {
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let found = app.signing_keys(&call, org, page.page).await?;
     let views = found.iter().map(|key| SigningKeyView::from(&key.value));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &SigningKeyView| {
-        view.id.0
-    })))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates a signing key, which is published now and signs after the next rotation.

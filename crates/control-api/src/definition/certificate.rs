@@ -2,13 +2,13 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, OrderName, PageQuery};
+use crate::request::page::{List, OrderName, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, CertificateFilter, NewCertificate};
+use control_app::{App, CertificateFilter, NewCertificate, PageOrder, SortColumn};
 use control_domain::{Certificate, CertificateFacts, CertificateState};
 use control_wire::{CertificateId, ProjectId, rfc3339};
 use jiff::Timestamp;
@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 use zeroize::Zeroizing;
 
 /// A certificate, without its private key.
@@ -59,6 +58,18 @@ pub(crate) struct CertificateRequest {
     node_labels: Option<BTreeMap<String, String>>,
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<CertificateView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+    (
+        "not_after",
+        SortBy::Number(SortColumn::ExpiresAt, |view| {
+            view.not_after.as_millisecond()
+        }),
+    ),
+];
+
 /// Which certificates, and which page.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -70,6 +81,9 @@ pub(crate) struct CertificateQuery {
     #[param(value_type = Option<String>, format = DateTime)]
     #[serde(default, deserialize_with = "rfc3339::optional")]
     expires_before: Option<Timestamp>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `not_after`. Not beside `order`.
+    #[param(pattern = "^-?(created_at|name|not_after)$", example = "-not_after")]
+    sort: Option<String>,
     /// Which end the list begins with; without it, the oldest.
     #[param(inline)]
     order: Option<OrderName>,
@@ -77,7 +91,7 @@ pub(crate) struct CertificateQuery {
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
-    cursor: Option<Uuid>,
+    cursor: Option<String>,
 }
 
 impl CertificateView {
@@ -145,23 +159,29 @@ pub(crate) async fn list(
     let CertificateQuery {
         name,
         expires_before,
+        sort,
         order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.oldest_page(order)?;
+    let query = PageQuery {
+        sort,
+        order,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
     let filter = CertificateFilter {
         name,
         expires_before,
+        sort: page.sort.clone(),
     };
-    let found = app.certificates(&call, project, &filter, page).await?;
+    let found = app.certificates(&call, project, &filter, page.page).await?;
     let views = found
         .iter()
         .map(|found| CertificateView::new(&found.value, call.now));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &CertificateView| {
-        view.id.0
-    })))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates a certificate. Chain, key and time are checked.

@@ -2,13 +2,13 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, OrderName, PageQuery};
+use crate::request::page::{List, OrderName, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, ServiceFilter};
+use control_app::{App, PageOrder, ServiceFilter, SortColumn};
 use control_domain::{Service, ServiceSettings};
 use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use jiff::Timestamp;
@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 const DEFAULT_PRIORITY: i32 = 50;
 
@@ -70,6 +69,16 @@ fn default_priority() -> i32 {
     DEFAULT_PRIORITY
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<ServiceView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+    (
+        "priority",
+        SortBy::Number(SortColumn::Priority, |view| view.priority.into()),
+    ),
+];
+
 /// Which services, and which page.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -77,6 +86,9 @@ fn default_priority() -> i32 {
 pub(crate) struct ServiceQuery {
     /// Only items of this name, or of names that begin so if it ends in `*`.
     name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `priority`. Not beside `order`.
+    #[param(pattern = "^-?(created_at|name|priority)$", example = "-priority")]
+    sort: Option<String>,
     /// Which end the list begins with; without it, the oldest.
     #[param(inline)]
     order: Option<OrderName>,
@@ -84,7 +96,7 @@ pub(crate) struct ServiceQuery {
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
-    cursor: Option<Uuid>,
+    cursor: Option<String>,
 }
 
 impl From<&Service> for ServiceView {
@@ -151,16 +163,24 @@ pub(crate) async fn list(
 ) -> Result<Json<List<ServiceView>>, Problem> {
     let ServiceQuery {
         name,
+        sort,
         order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.oldest_page(order)?;
-    let filter = ServiceFilter { name };
-    let found = app.services(&call, project, &filter, page).await?;
+    let query = PageQuery {
+        sort,
+        order,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ServiceFilter { name, sort };
+    let found = app.services(&call, project, &filter, page.page).await?;
     let views = found.iter().map(|found| ServiceView::from(&found.value));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &ServiceView| view.id.0)))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates a service.

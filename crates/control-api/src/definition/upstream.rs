@@ -1,20 +1,21 @@
 //! Upstreams.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::App;
+use control_app::{App, ListFilter, PageOrder, SortColumn};
 use control_domain::{LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 use control_wire::{ProjectId, UpstreamId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// The targets behind a name.
 #[derive(Debug, Serialize, ToSchema)]
@@ -88,6 +89,29 @@ fn one() -> u32 {
     1
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<UpstreamView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+];
+
+/// Which upstreams, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UpstreamQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`.
+    #[param(pattern = "^-?(created_at|name)$", example = "-name")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
 impl From<&Upstream> for UpstreamView {
     fn from(upstream: &Upstream) -> Self {
         let Upstream {
@@ -141,21 +165,33 @@ impl From<UpstreamRequest> for UpstreamSettings {
 /// The upstreams of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/upstreams", operation_id = "list_upstreams",
-    tag = "upstreams", params(PageQuery), responses((status = 200, body = List<UpstreamView>))
+    tag = "upstreams", params(UpstreamQuery), responses((status = 200, body = List<UpstreamView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(project): Path<ProjectId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<UpstreamQuery>,
 ) -> Result<Json<List<UpstreamView>>, Problem> {
-    let page = query.page()?;
-    let found = app.upstreams(&call, project, page).await?;
+    let UpstreamQuery {
+        name,
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
+    let found = app.upstreams(&call, project, &filter, page.page).await?;
     let views = found.iter().map(|found| UpstreamView::from(&found.value));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &UpstreamView| {
-        view.id.0
-    })))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates an upstream.

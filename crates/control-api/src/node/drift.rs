@@ -2,19 +2,18 @@
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, OrderName, PageQuery};
+use crate::request::page::{List, OrderName, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
-use control_app::{App, DriftFilter, DriftRemedy};
+use control_app::{App, DriftFilter, DriftRemedy, PageOrder};
 use control_domain::{Drift, DriftResolution, DriftState};
 use control_wire::{BundleId, DriftId, NodeId, ProjectId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 /// A time in which a node differed from its order for more than two minutes.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,8 +33,11 @@ pub(crate) struct DriftView {
     resolution: Option<DriftResolution>,
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<DriftView> = &[("opened_at", SortBy::Id)];
+
 /// Which drifts, and which page.
-#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DriftQuery {
@@ -43,6 +45,9 @@ pub(crate) struct DriftQuery {
     state: Option<DriftState>,
     /// Only drifts of this node.
     node: Option<NodeId>,
+    /// Field to sort by, with `-` before it from the greatest: `opened_at`. Not beside `order`.
+    #[param(pattern = "^-?(opened_at)$", example = "-opened_at")]
+    sort: Option<String>,
     /// Which end the list begins with; without it, the newest.
     #[param(inline)]
     order: Option<OrderName>,
@@ -50,7 +55,7 @@ pub(crate) struct DriftQuery {
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
-    cursor: Option<Uuid>,
+    cursor: Option<String>,
 }
 
 /// Remedies for a drift.
@@ -111,14 +116,22 @@ pub(crate) async fn list(
     let DriftQuery {
         state,
         node,
+        sort,
         order,
         limit,
         cursor,
     } = query;
-    let page = PageQuery { limit, cursor }.newest_page(order)?;
+    let query = PageQuery {
+        sort,
+        order,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Newest)?;
     let filter = DriftFilter { state, node };
-    let found = app.drifts(&call, project, &filter, page).await?;
-    Ok(List::from_found(page, &found, |view: &DriftView| view.id.0))
+    let found = app.drifts(&call, project, &filter, page.page).await?;
+    let views = found.iter().map(|found| DriftView::from(&found.value));
+    Ok(page.list(views.collect(), |view| view.id.0))
 }
 
 /// One drift.

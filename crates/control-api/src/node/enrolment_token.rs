@@ -1,21 +1,22 @@
 //! Enrolment tokens.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::names::RenameRequest;
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::App;
+use control_app::{App, ListFilter, PageOrder, SortColumn};
 use control_domain::{EnrolmentToken, EnrolmentTokenState, NewEnrolmentToken, Tenant};
 use control_wire::{EnrolmentTokenId, ProjectId, UserId, rfc3339};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// An enrolment token, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,6 +70,35 @@ pub(crate) struct NewEnrolmentTokenRequest {
     expires_at: Option<Timestamp>,
 }
 
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<EnrolmentTokenView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+    (
+        "expires_at",
+        SortBy::Number(SortColumn::ExpiresAt, |view| {
+            view.expires_at.as_millisecond()
+        }),
+    ),
+];
+
+/// Which enrolment tokens, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EnrolmentTokenQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `expires_at`.
+    #[param(pattern = "^-?(created_at|name|expires_at)$", example = "-expires_at")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
 impl EnrolmentTokenView {
     fn new(token: &EnrolmentToken, now: Timestamp) -> Self {
         let state = token.state(now);
@@ -103,23 +133,37 @@ impl EnrolmentTokenView {
 /// The enrolment tokens of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/enrolment-tokens", operation_id = "list_enrolment_tokens",
-    tag = "enrolment-tokens", params(PageQuery), responses((status = 200, body = List<EnrolmentTokenView>))
+    tag = "enrolment-tokens", params(EnrolmentTokenQuery), responses((status = 200, body = List<EnrolmentTokenView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(project): Path<ProjectId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<EnrolmentTokenQuery>,
 ) -> Result<Json<List<EnrolmentTokenView>>, Problem> {
-    let page = query.page()?;
-    let found = app.enrolment_tokens(&call, project, page).await?;
+    let EnrolmentTokenQuery {
+        name,
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
+    let found = app
+        .enrolment_tokens(&call, project, &filter, page.page)
+        .await?;
     let views = found
         .iter()
         .map(|token| EnrolmentTokenView::new(&token.value, call.now));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &EnrolmentTokenView| {
-        view.id.0
-    })))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates an enrolment token.

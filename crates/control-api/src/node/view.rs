@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 pub(crate) struct NodeView {
     pub(crate) id: NodeId,
     project: Option<ProjectId>,
-    name: String,
+    pub(crate) name: String,
     labels: BTreeMap<String, String>,
     /// Requested labels that the node's token does not grant. While present, the node waits for an
     /// approval and gets no orders.
@@ -23,12 +23,12 @@ pub(crate) struct NodeView {
     created_at: Timestamp,
     /// The last heartbeat.
     #[schema(value_type = Option<String>, format = DateTime)]
-    seen_at: Option<Timestamp>,
+    pub(crate) seen_at: Option<Timestamp>,
     /// 100 for one core.
     cpu_percent: Option<f64>,
     /// The version of the proxy.
-    version: Option<String>,
-    /// True if a second key waits for its first use.
+    pub(crate) version: Option<String>,
+    /// Whether a second key waits for its first use.
     key_rotation_pending: bool,
     /// Time since which two running processes alternate as this node, because a data folder was
     /// copied; both are accepted. Absent otherwise, and 15 minutes after one of them ended.

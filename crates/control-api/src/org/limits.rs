@@ -34,6 +34,8 @@ pub(crate) struct QuotasView {
     bundles: u64,
     /// Bytes of the archives of all bundles.
     archive_bytes: u64,
+    /// Of all projects.
+    webhooks: u64,
 }
 
 /// Days that values are kept.
@@ -59,6 +61,7 @@ impl From<Quotas> for QuotasView {
             api_keys,
             bundles,
             archive_bytes,
+            webhooks,
         } = quotas;
         Self {
             projects,
@@ -66,6 +69,7 @@ impl From<Quotas> for QuotasView {
             api_keys,
             bundles,
             archive_bytes,
+            webhooks,
         }
     }
 }

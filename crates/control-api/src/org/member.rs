@@ -1,19 +1,20 @@
 //! Members of organizations.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, Member};
+use control_app::{App, ListFilter, Member, PageOrder, SortColumn};
 use control_domain::{Membership, Role};
 use control_wire::{OrgId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A user's role in an organization.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,6 +26,37 @@ pub(crate) struct MemberView {
     /// Time of joining.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+}
+
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<MemberView> = &[
+    ("user", SortBy::Id),
+    ("email", SortBy::Text(SortColumn::Email, |view| &view.email)),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+    (
+        "created_at",
+        SortBy::Number(SortColumn::CreatedAt, |view| {
+            view.created_at.as_millisecond()
+        }),
+    ),
+];
+
+/// Which members, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MemberQuery {
+    /// Only items of this e-mail address, or of addresses that begin so if it ends in `*`.
+    email: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `user` (by the creation of the user), `email`, `name`,
+    /// `created_at`.
+    #[param(pattern = "^-?(user|email|name|created_at)$", example = "-created_at")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 /// Changes of a membership.
@@ -60,21 +92,33 @@ impl From<&Member> for MemberView {
 /// The members of an organization.
 #[utoipa::path(
     get, path = "/orgs/{org}/members", operation_id = "list_members", tag = "members",
-    params(PageQuery), responses((status = 200, body = List<MemberView>))
+    params(MemberQuery), responses((status = 200, body = List<MemberView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(org): Path<OrgId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<MemberQuery>,
 ) -> Result<Json<List<MemberView>>, Problem> {
-    let page = query.page()?;
-    let found = app.members(&call, org, page).await?;
+    let MemberQuery {
+        email: name,
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
+    let found = app.members(&call, org, &filter, page.page).await?;
     let views = found.iter().map(|member| MemberView::from(&member.value));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &MemberView| {
-        view.user.0
-    })))
+    Ok(page.list(views, |view| view.user.0))
 }
 
 /// One member.

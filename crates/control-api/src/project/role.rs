@@ -1,19 +1,20 @@
 //! Roles of members in single projects.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::App;
+use control_app::{App, PageOrder, SortColumn};
 use control_domain::{ProjectRole, Role};
 use control_wire::{ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A member's role in one project; the higher one of it and of the organization's counts.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,7 +27,33 @@ pub(crate) struct ProjectRoleView {
     created_at: Timestamp,
 }
 
-/// The role to give: `operator` or `admin`; every member can read.
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<ProjectRoleView> = &[
+    ("user", SortBy::Id),
+    (
+        "created_at",
+        SortBy::Number(SortColumn::CreatedAt, |view| {
+            view.created_at.as_millisecond()
+        }),
+    ),
+];
+
+/// Which page of the roles.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ProjectRoleQuery {
+    /// Field to sort by, with `-` before it from the greatest: `user` (by the creation of the user), `created_at`.
+    #[param(pattern = "^-?(user|created_at)$", example = "-created_at")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// The role to give: `operator` or `admin`, as every member reads.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProjectRoleRequest {
@@ -54,21 +81,31 @@ impl From<ProjectRole> for ProjectRoleView {
 /// The members with a role of their own in the project.
 #[utoipa::path(
     get, path = "/projects/{project}/roles", operation_id = "list_project_roles", tag = "projects",
-    params(PageQuery), responses((status = 200, body = List<ProjectRoleView>))
+    params(ProjectRoleQuery), responses((status = 200, body = List<ProjectRoleView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(project): Path<ProjectId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<ProjectRoleQuery>,
 ) -> Result<Json<List<ProjectRoleView>>, Problem> {
-    let page = query.page()?;
-    let found = app.project_roles(&call, project, page).await?;
+    let ProjectRoleQuery {
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.as_ref();
+    let found = app.project_roles(&call, project, sort, page.page).await?;
     let views = found.iter().map(|given| ProjectRoleView::from(given.value));
     let views = views.collect();
-    Ok(Json(List::new(page, views, |view: &ProjectRoleView| {
-        view.user.0
-    })))
+    Ok(page.list(views, |view| view.user.0))
 }
 
 /// The role that a member has of its own in the project.

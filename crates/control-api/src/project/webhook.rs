@@ -1,13 +1,14 @@
 //! Webhooks of a project.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};
-use crate::request::page::{List, PageQuery};
+use crate::request::page::{List, PageQuery, SortBy, SortFields};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::App;
+use control_app::{App, ListFilter, PageOrder, SortColumn};
 use control_domain::{
     Webhook, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
 };
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A receiver of a project's events, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,6 +33,47 @@ pub(crate) struct WebhookView {
     enabled: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+}
+
+/// Fields that the list can be sorted by.
+const SORTED: SortFields<WebhookView> = &[
+    ("created_at", SortBy::Id),
+    ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
+];
+
+/// Which webhooks, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WebhookQuery {
+    /// Only items of this name, or of names that begin so if it ends in `*`.
+    name: Option<String>,
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`.
+    #[param(pattern = "^-?(created_at|name)$", example = "-name")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Fields that the list of deliveries can be sorted by.
+const DELIVERIES_SORTED: SortFields<WebhookDeliveryView> = &[("created_at", SortBy::Id)];
+
+/// Which page of the deliveries.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WebhookDeliveryQuery {
+    /// Field to sort by, with `-` before it from the greatest: `created_at`.
+    #[param(pattern = "^-?(created_at)$", example = "-created_at")]
+    sort: Option<String>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 /// A webhook with its secret, which is shown this once.
@@ -165,18 +207,33 @@ impl From<WebhookDelivery> for WebhookDeliveryView {
 /// The webhooks of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/webhooks", operation_id = "list_webhooks", tag = "webhooks",
-    params(PageQuery), responses((status = 200, body = List<WebhookView>))
+    params(WebhookQuery), responses((status = 200, body = List<WebhookView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(project): Path<ProjectId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<WebhookQuery>,
 ) -> Result<Json<List<WebhookView>>, Problem> {
-    let page = query.page()?;
-    let found = app.webhooks(&call, project, page).await?.into_iter();
+    let WebhookQuery {
+        name,
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let sort = page.sort.clone();
+    let filter = ListFilter { name, sort };
+    let found = app.webhooks(&call, project, &filter, page.page).await?;
+    let found = found.into_iter();
     let views = found.map(|found| WebhookView::from(found.value)).collect();
-    Ok(Json(List::new(page, views, |view: &WebhookView| view.id.0)))
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Creates a webhook. Events from now on are sent to it, signed as Standard Webhooks are.
@@ -281,20 +338,27 @@ pub(crate) async fn test(
 #[utoipa::path(
     get, path = "/projects/{project}/webhooks/{webhook}/deliveries",
     operation_id = "list_webhook_deliveries", tag = "webhooks",
-    params(PageQuery), responses((status = 200, body = List<WebhookDeliveryView>))
+    params(WebhookDeliveryQuery), responses((status = 200, body = List<WebhookDeliveryView>))
 )]
 pub(crate) async fn deliveries(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(place): Path<(ProjectId, WebhookId)>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<WebhookDeliveryQuery>,
 ) -> Result<Json<List<WebhookDeliveryView>>, Problem> {
-    let page = query.newest_page(None)?;
-    let found = app.webhook_deliveries(&call, place, page).await?;
+    let WebhookDeliveryQuery {
+        sort,
+        limit,
+        cursor,
+    } = query;
+    let query = PageQuery {
+        sort,
+        order: None,
+        limit,
+        cursor,
+    };
+    let page = query.page(DELIVERIES_SORTED, PageOrder::Newest)?;
+    let found = app.webhook_deliveries(&call, place, page.page).await?;
     let views = found.into_iter().map(WebhookDeliveryView::from).collect();
-    Ok(Json(List::new(
-        page,
-        views,
-        |view: &WebhookDeliveryView| view.id.0,
-    )))
+    Ok(page.list(views, |view| view.id.0))
 }

@@ -13,7 +13,7 @@ operation is also a command of [`controld ctl`](ctl.md). A running `controld` sh
 `/api/docs`, and its description in OpenAPI 3.1 at `/api/v1/openapi.json`.
 
 Every operation may answer 400, 429, 500 and 503; one that needs a credential 401 and 403; one that
-writes 409, 412, 413, 415 and 422. All failures have the body `ErrorResponse`.
+writes 409, 412, 413, 415 and 422, and a list with `sort` 422. All failures have the body `ErrorResponse`.
 ";
 
 /// The page of a description.

@@ -53,6 +53,12 @@ const WRITE_FAILURES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The failure of a list that can be sorted.
+const UNSORTED: (&str, &str) = (
+    "422",
+    "The list has no field of the name in `sort`, or `order` is there too: `error.details` names `sort` and the fields",
+);
+
 pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }
@@ -95,9 +101,14 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
 
 fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
     let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
+    let mut is_sorted = false;
     if let Some(list) = parameters.as_array_mut() {
+        is_sorted = list
+            .iter()
+            .any(|parameter| parameter.get("name").is_some_and(|name| name == "sort"));
         list.extend(parameters_of(route));
     }
+    let unsorted = is_sorted.then_some(UNSORTED);
     if let Some(responses) = operation
         .get_mut("responses")
         .and_then(Value::as_object_mut)
@@ -105,7 +116,7 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
         for (status, response) in responses.iter_mut() {
             describe(status, response);
         }
-        for (status, description) in failures_of(route) {
+        for (status, description) in failures_of(route).chain(unsorted) {
             let failure = json!({
                 "description": description,
                 "content": {"application/json": {

@@ -1,26 +1,17 @@
-//! Lists, a page at a time.
+//! Lists, a page at a time: orders, cursors and limits.
 
 use crate::response::problem::Problem;
 use axum::Json;
-use control_app::{Page, PageOrder, Versioned};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use control_app::{Page, PageOrder, Sort, SortColumn, SortValue};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
-
-/// Which page.
-#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PageQuery {
-    /// How many items at most.
-    #[param(minimum = 1, maximum = 200, default = 50)]
-    pub(crate) limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    pub(crate) cursor: Option<Uuid>,
-}
 
 /// Which end a list begins with, by the creation of its items.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
@@ -35,42 +26,186 @@ pub(crate) enum OrderName {
 pub(crate) struct List<T> {
     items: Vec<T>,
     /// Where the next page begins; absent on the last one.
-    next_cursor: Option<Uuid>,
+    next_cursor: Option<String>,
+}
+
+/// Parameters of a list for the order and the place of a page.
+#[derive(Clone, Debug)]
+pub(crate) struct PageQuery {
+    pub(crate) sort: Option<String>,
+    pub(crate) order: Option<OrderName>,
+    pub(crate) limit: Option<u32>,
+    pub(crate) cursor: Option<String>,
+}
+
+/// Value of an item of a list that `sort` can name.
+#[derive(Debug)]
+pub(crate) enum SortBy<T> {
+    /// The place by the item's identifier, which grows with the time of creation.
+    Id,
+    Text(SortColumn, fn(&T) -> &str),
+    Number(SortColumn, fn(&T) -> i64),
+}
+
+/// Fields that `sort` can name.
+pub(crate) type SortFields<T> = &'static [(&'static str, SortBy<T>)];
+
+/// A page of a list in one of its orders.
+#[derive(Debug)]
+pub(crate) struct ListPage<T: 'static> {
+    pub(crate) page: Page,
+    /// The order, unless it is that of identifiers.
+    pub(crate) sort: Option<Sort>,
+    by: &'static SortBy<T>,
+    /// The parameter `sort`, which a cursor is bound to.
+    parameter: String,
 }
 
 impl PageQuery {
-    /// One more than asked for: whether it comes says whether there is a next page.
-    pub(crate) fn page(self) -> Result<Page, Problem> {
-        self.page_in(PageOrder::Oldest)
-    }
-
-    /// Like [`PageQuery::page`], of a list in the order that is asked for, or else the newest first.
-    pub(crate) fn newest_page(self, order: Option<OrderName>) -> Result<Page, Problem> {
-        self.page_in(order.map_or(PageOrder::Newest, PageOrder::from))
-    }
-
-    /// Like [`PageQuery::page`], of a list in the order that is asked for, or else the oldest first.
-    pub(crate) fn oldest_page(self, order: Option<OrderName>) -> Result<Page, Problem> {
-        self.page_in(order.map_or(PageOrder::Oldest, PageOrder::from))
-    }
-
-    fn page_in(self, order: PageOrder) -> Result<Page, Problem> {
-        let limit = Self::wanted(self.limit)?;
-        Ok(Page {
-            after: self.cursor,
-            limit: limit + 1,
+    /// The page of a list with `fields`, which begins with the `usual` end without a parameter. One item more than
+    /// the limit is read: it shows whether there is a next page.
+    pub(crate) fn page<T: 'static>(
+        self,
+        fields: SortFields<T>,
+        usual: PageOrder,
+    ) -> Result<ListPage<T>, Problem> {
+        let Self {
+            sort,
             order,
+            limit,
+            cursor,
+        } = self;
+        let limit = read_limit(limit)? + 1;
+        let Some(parameter) = sort else {
+            let order = order.map_or(usual, PageOrder::from);
+            return by_id(cursor.as_deref(), limit, order);
+        };
+        if order.is_some() {
+            return Err(Problem::invalid("sort", "stands beside `order`"));
+        }
+        let (name, descending) = match parameter.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (parameter.as_str(), false),
+        };
+        let found = fields.iter().find(|(field, _)| *field == name);
+        let Some((_, by)) = found else {
+            return Err(Problem::invalid("sort", &unknown_field(fields)));
+        };
+        let order = if descending {
+            PageOrder::Newest
+        } else {
+            PageOrder::Oldest
+        };
+        let column = match by {
+            SortBy::Id => return by_id(cursor.as_deref(), limit, order),
+            SortBy::Text(column, _) | SortBy::Number(column, _) => *column,
+        };
+        let place = cursor.map(|text| read_cursor(&text, &parameter, column));
+        let (after, value) = place.transpose()?.unzip();
+        Ok(ListPage {
+            page: Page {
+                after,
+                limit,
+                order,
+            },
+            sort: Some(Sort {
+                column,
+                descending,
+                after: value,
+            }),
+            by,
+            parameter,
         })
     }
+}
 
-    /// How many items a page has at most.
-    pub(crate) fn wanted(limit: Option<u32>) -> Result<i64, Problem> {
-        let limit = limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Problem::bad_query("limit: is not 1 to 200"));
-        }
-        Ok(i64::from(limit))
+impl<T: 'static> ListPage<T> {
+    /// The answer with `items`, as the store gave them for this page.
+    pub(crate) fn list(&self, mut items: Vec<T>, id: fn(&T) -> Uuid) -> Json<List<T>> {
+        let wanted = usize::try_from(self.page.limit - 1).unwrap_or(usize::MAX);
+        let more = wanted < items.len();
+        items.truncate(wanted);
+        let last = items.last().filter(|_| more);
+        let next_cursor = last.map(|last| {
+            let (sort, id) = (&self.parameter, id(last));
+            match *self.by {
+                SortBy::Id => id.to_string(),
+                SortBy::Text(_, value) => write_cursor(sort, id, value(last)),
+                SortBy::Number(_, value) => write_cursor(sort, id, &value(last).to_string()),
+            }
+        });
+        Json(List { items, next_cursor })
     }
+}
+
+/// Items that are read at most for a page.
+pub(crate) fn read_limit(limit: Option<u32>) -> Result<i64, Problem> {
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Problem::bad_query("limit: is not 1 to 200"));
+    }
+    Ok(i64::from(limit))
+}
+
+/// The number by which a time is sorted; the last one for an item without it.
+pub(crate) fn last_if_absent(time: Option<Timestamp>) -> i64 {
+    time.map_or(i64::MAX, Timestamp::as_millisecond)
+}
+
+/// The number by which a time is sorted; the first one for an item without it.
+pub(crate) fn first_if_absent(time: Option<Timestamp>) -> i64 {
+    time.map_or(0, Timestamp::as_millisecond)
+}
+
+fn by_id<T: 'static>(
+    cursor: Option<&str>,
+    limit: i64,
+    order: PageOrder,
+) -> Result<ListPage<T>, Problem> {
+    let after = cursor.map(Uuid::try_parse).transpose();
+    let after = after.map_err(|_| Problem::bad_query("cursor: is not one of a list in this order"));
+    Ok(ListPage {
+        page: Page {
+            after: after?,
+            limit,
+            order,
+        },
+        sort: None,
+        by: &SortBy::Id,
+        parameter: String::new(),
+    })
+}
+
+fn unknown_field<T: 'static>(fields: SortFields<T>) -> String {
+    let names: Vec<String> = fields
+        .iter()
+        .map(|(name, _)| format!("`{name}`, `-{name}`"))
+        .collect();
+    format!("is none of {}", names.join(", "))
+}
+
+/// The identifier and the value of the last item of a page, from the cursor behind it.
+fn read_cursor(text: &str, sort: &str, column: SortColumn) -> Result<(Uuid, SortValue), Problem> {
+    let read = || {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let (parameter, rest) = text.split_once(' ')?;
+        let (id, value) = rest.split_once(' ')?;
+        // PostgreSQL compares no text with a NUL.
+        let is_good = parameter == sort && !value.contains('\0');
+        let id = Uuid::try_parse(id).ok().filter(|_| is_good)?;
+        let value = if column.is_text() {
+            SortValue::Text(value.to_owned())
+        } else {
+            SortValue::Number(value.parse().ok()?)
+        };
+        Some((id, value))
+    };
+    read().ok_or_else(|| Problem::bad_query("cursor: is not one of a list in this order"))
+}
+
+fn write_cursor(sort: &str, id: Uuid, value: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{sort} {id} {value}"))
 }
 
 impl From<OrderName> for PageOrder {
@@ -79,29 +214,5 @@ impl From<OrderName> for PageOrder {
             OrderName::Oldest => Self::Oldest,
             OrderName::Newest => Self::Newest,
         }
-    }
-}
-
-impl<T> List<T> {
-    /// The page of values that the store gave, as they are shown.
-    pub(crate) fn from_found<V>(
-        page: Page,
-        found: &[Versioned<V>],
-        id: fn(&T) -> Uuid,
-    ) -> Json<Self>
-    where
-        T: for<'v> From<&'v V>,
-    {
-        let views = found.iter().map(|found| T::from(&found.value));
-        Json(Self::new(page, views.collect(), id))
-    }
-
-    /// `items` as the store gave them for `page`.
-    pub(crate) fn new(page: Page, mut items: Vec<T>, id: fn(&T) -> Uuid) -> Self {
-        let wanted = usize::try_from(page.limit - 1).unwrap_or(usize::MAX);
-        let more = wanted < items.len();
-        items.truncate(wanted);
-        let next_cursor = items.last().filter(|_| more).map(id);
-        Self { items, next_cursor }
     }
 }

@@ -198,9 +198,9 @@ struct SideView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RolloutNodeView {
     pub(crate) id: NodeId,
-    name: String,
+    pub(crate) name: String,
     /// Counted from 1.
-    batch: i64,
+    pub(crate) batch: i64,
     state: RolloutNodeState,
     /// The previous bundle.
     previous: Option<BundleId>,

@@ -5,13 +5,14 @@ use crate::world::{Answer, Credential, World, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::{Role, Tenant};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const POLICY: &str = "/projects/{project}/policy";
 const BUNDLES: &str = "/projects/{project}/bundles";
 
 /// A key that the bearer of `by` makes.
 async fn key_by(world: &World, by: &Credential) -> Credential {
-    let new = json!({"name": "deploy", "scopes": []});
+    let new = json!({"name": Uuid::now_v7().to_string(), "scopes": []});
     let made = world.post("/api-keys", by, new).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
     Credential::Bearer(made.text("secret"))

@@ -84,6 +84,45 @@ async fn a_setup_link_ends_with_the_first_administrator() {
 }
 
 #[tokio::test]
+async fn a_name_of_a_key_or_a_token_is_taken_until_its_bearer_ends() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let tokens = "/projects/{project}/enrolment-tokens";
+        let in_project = json!({"name": "deploy", "project": world.project});
+        for (path, new) in [
+            ("/api-keys", json!({"name": "deploy"})),
+            ("/api-keys", in_project),
+            (tokens, json!({"name": "deploy"})),
+        ] {
+            let post = async || world.post(path, &admin, new.clone()).await;
+            let (one, other) = tokio::join!(post(), post());
+            let (made, refused) = if one.status == StatusCode::CREATED {
+                (one, other)
+            } else {
+                (other, one)
+            };
+            assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+            assert_eq!(refused.code(), "CONFLICT", "{path}: {}", refused.text);
+            let mut second = new.clone();
+            second["name"] = json!("second");
+            let second = world.post(path, &admin, second).await;
+            let second = format!("{path}/{}", second.text("id"));
+            let rename = async |name: &str| {
+                let name = json!({"name": name});
+                let sent = world.send(&Method::PATCH, &second, &admin, &name, &[]);
+                sent.await.status
+            };
+            assert_eq!(rename("deploy").await, StatusCode::CONFLICT, "{path}");
+            assert_eq!(rename("second").await, StatusCode::OK, "its own name");
+            let revoke = format!("{path}/{}/revoke", made.text("id"));
+            let revoked = world.post(&revoke, &admin, Value::Null).await;
+            assert_eq!(revoked.status, StatusCode::OK, "{}", revoked.text);
+            assert_eq!(post().await.status, StatusCode::CREATED, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_created_used_revoked_and_deleted() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
@@ -156,7 +195,7 @@ async fn a_key_makes_no_key_with_more_than_it_has() {
                 json!({"name": "a", "org": world.other.org}),
                 StatusCode::NOT_FOUND,
             ),
-            (&limited, json!({"name": "a"}), StatusCode::CREATED),
+            (&limited, json!({"name": "b"}), StatusCode::CREATED),
             (
                 &limited,
                 json!({"name": "a", "project": world.other.project}),

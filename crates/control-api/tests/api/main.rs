@@ -20,6 +20,7 @@ mod hostile_walk;
 mod large_rollouts;
 mod late_bodies;
 mod lifecycle;
+mod lists;
 mod locations;
 mod makers;
 mod members;

@@ -24,9 +24,10 @@ struct Made {
 impl Made {
     async fn by(world: &World, admin: &Credential) -> Self {
         let new = json!({"name": "deploy", "scopes": []});
-        let key = world.post("/api-keys", admin, new.clone()).await;
+        let key = world.post("/api-keys", admin, new).await;
         assert_eq!(key.status, StatusCode::CREATED, "{}", key.body);
         let by_key = bearer(&key);
+        let new = json!({"name": "deploy 2", "scopes": []});
         let key_of_key = world.post("/api-keys", &by_key, new).await;
         let by_key = bearer(&key_of_key);
         let invitation = world.post(INVITATIONS, &by_key, sample(INVITATIONS)).await;

@@ -362,14 +362,18 @@ async fn events_of_a_node_are_kept_in_their_order() {
         let kind = json!({"at": "2026-01-01T00:00:00Z", "kind": "Bundle!"});
         assert_eq!(send(vec![kind]).await, wrong);
         let full = world.full_key().await;
-        let path = format!("{NODES}/{}/events?limit=200", world.node);
-        let listed = world.get(&path, &full).await;
-        let items = listed.body["items"].as_array().unwrap().iter();
-        let messages: Vec<&str> = items
-            .map(|item| item["message"].as_str().unwrap())
-            .collect();
-        let expected: Vec<String> = (0..102).map(|number| number.to_string()).collect();
-        assert_eq!(messages, expected);
+        let mut expected: Vec<String> = (0..102).map(|number| number.to_string()).collect();
+        for sort in ["&sort=id", ""] {
+            let path = format!("{NODES}/{}/events?limit=200{sort}", world.node);
+            let listed = world.get(&path, &full).await;
+            let items = listed.body["items"].as_array().unwrap().iter();
+            let messages: Vec<&str> = items
+                .map(|item| item["message"].as_str().unwrap())
+                .collect();
+            assert_eq!(messages, expected, "{path}");
+            // The newest comes first unless asked otherwise.
+            expected.reverse();
+        }
     }
 }
 

@@ -11,6 +11,7 @@ const NONE: Quotas = Quotas {
     api_keys: 1,
     bundles: 0,
     archive_bytes: 0,
+    webhooks: 0,
 };
 
 /// Routes that create objects with quotas, and the end of the refusal's message.
@@ -27,6 +28,10 @@ const CREATED: &[(&str, &str)] = &[
     (
         "/projects/{project}/bundles",
         "bundles - an organization may have 0",
+    ),
+    (
+        "/projects/{project}/webhooks",
+        "webhooks - an organization may have 0",
     ),
 ];
 

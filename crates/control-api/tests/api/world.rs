@@ -535,13 +535,13 @@ pub(crate) fn sample(path: &str) -> Value {
         | "/orgs/{org}/projects"
         | "/projects/{project}"
         | "/projects/{project}/bundles/{bundle}"
+        | "/projects/{project}/enrolment-tokens"
         | "/projects/{project}/enrolment-tokens/{enrolment_token}"
+        | "/projects/{project}/nodes/register"
         | "/api-keys/{api_key}" => {
             json!({"name": Uuid::now_v7().to_string()})
         }
         "/projects/{project}/policy" => json!({"approve": "none"}),
-        "/projects/{project}/enrolment-tokens" => json!({"name": "rack 1"}),
-        "/projects/{project}/nodes/register" => json!({"name": Uuid::now_v7().to_string()}),
         "/projects/{project}/nodes/{node}" => json!({"labels": {"zone": "eu"}}),
         "/projects/{project}/nodes/{node}/rotate-key"
         | "/projects/{project}/nodes/{node}/approve"
@@ -586,7 +586,7 @@ pub(crate) fn sample(path: &str) -> Value {
             "name": Uuid::now_v7().to_string(), "url": "https://hooks.example.com/",
             "events": ["rollout.stopped"],
         }),
-        "/api-keys" => json!({"name": "deploy", "scopes": ["api_keys:admin"]}),
+        "/api-keys" => json!({"name": Uuid::now_v7().to_string(), "scopes": ["api_keys:admin"]}),
         _ => Value::Null,
     }
 }

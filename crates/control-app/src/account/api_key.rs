@@ -5,9 +5,10 @@ use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::Secret;
-use control_domain::{Access, ApiKey, NewApiKey, QuotaKind, Refusal, Tenant};
-use control_store::{Page, Transaction, Versioned};
+use control_domain::{Access, ApiKey, ApiKeyState, NewApiKey, QuotaKind, Refusal, Tenant};
+use control_store::{ListFilter, Page, Transaction, Versioned};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
+use jiff::Timestamp;
 
 /// Scope of API keys in a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +31,9 @@ impl App {
         let tenant = resolve(&mut tx, call, place).await?;
         let id = ApiKeyId::new(call.now, self.random_id());
         let key = ApiKey::create(&call.actor, tenant, id, new, call.now)?;
+        // Writers take turns from here on: no two of them take one name.
+        tx.lock_audit().await?;
+        check_name(&mut tx, &key, call.now).await?;
         let secret = self.new_secret();
         tx.insert_api_key(&key, &secret.hash()).await?;
         self.hold_quota(&mut tx, tenant.org, QuotaKind::ApiKeys)
@@ -45,12 +49,15 @@ impl App {
         &self,
         call: &Call,
         place: ApiKeyPlace,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<ApiKey>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = resolve(&mut tx, call, place).await?;
         call.actor.require(Access::READ_API_KEYS, tenant)?;
-        Ok(tx.api_keys(tenant.org, tenant.project, page).await?)
+        Ok(tx
+            .api_keys(tenant.org, tenant.project, filter, page)
+            .await?)
     }
 
     /// One key.
@@ -91,6 +98,8 @@ impl App {
         let before = found.value.audited();
         let value = found.value.rename(&call.actor, name)?;
         call.expect_version(found.version)?;
+        tx.lock_audit().await?;
+        check_name(&mut tx, &value, call.now).await?;
         let version = tx.update_api_key(&value, found.version).await?;
         tx.note_change(changed(&before, &value));
         self.commit(tx, call, "api_key.renamed", value.tenant, id.0)
@@ -115,7 +124,16 @@ async fn find(tx: &mut Transaction, id: ApiKeyId) -> Result<Versioned<ApiKey>, E
     Ok(tx.api_key(id).await?.ok_or(Refusal::NotFound)?)
 }
 
-/// A project of another organization is indistinguishable from a missing one.
+/// Refuses a name that another key of the same organization or project has, until that one ends.
+async fn check_name(tx: &mut Transaction, key: &ApiKey, now: Timestamp) -> Result<(), Error> {
+    let is_ended = key.state(now) != ApiKeyState::Active;
+    if is_ended || !tx.is_api_key_name_taken(key, now).await? {
+        return Ok(());
+    }
+    Err(Refusal::Taken("name").into())
+}
+
+/// A project that exists elsewhere looks like one that does not exist.
 async fn resolve(tx: &mut Transaction, call: &Call, place: ApiKeyPlace) -> Result<Tenant, Error> {
     let ApiKeyPlace { org, project } = place;
     let project = project.or(call.actor.only_project());

@@ -9,8 +9,8 @@ use control_auth::{Password, Secret};
 use control_domain::{
     Access, Email, Invitation, Membership, NewUser, Refusal, Role, SignInMethod, Tenant, User,
 };
-use control_store::{Member, Page, Transaction, Versioned};
-use control_wire::{InvitationId, OrgId, SessionId, UserId};
+use control_store::{ListFilter, Member, Page, Transaction, Versioned};
+use control_wire::{InvitationId, OrgId, UserId};
 
 /// The account that the bearer of an invitation makes.
 #[derive(Debug)]
@@ -62,10 +62,16 @@ impl App {
         &self,
         call: &Call,
         org: OrgId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Invitation>, Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
-        Ok(self.store.read().await?.invitations(org, page).await?)
+        Ok(self
+            .store
+            .read()
+            .await?
+            .invitations(org, filter, page)
+            .await?)
     }
 
     /// One invitation that was not accepted yet.

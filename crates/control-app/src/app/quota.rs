@@ -35,12 +35,14 @@ impl App {
                 api_keys: tx.quota_used(org, QuotaKind::ApiKeys).await?,
                 bundles: tx.quota_used(org, QuotaKind::Bundles).await?,
                 archive_bytes: tx.quota_used(org, QuotaKind::ArchiveBytes).await?,
+                webhooks: tx.quota_used(org, QuotaKind::Webhooks).await?,
             },
             retention: self.retention,
         })
     }
 
-    /// In a transaction that has inserted a value: whether the organization may have it. Writers take turns from here on,
+    /// In a transaction that has inserted a value: whether the organization may have it. Writers take turns from here
+    /// on,
     /// so that no two of them have the last place.
     ///
     /// # Errors
@@ -56,8 +58,8 @@ impl App {
         self.check_quota(tx, org, kind, 0).await
     }
 
-    /// Checks that the organization may have `added` more now, to refuse before the work and not
-    /// after it.
+    /// Whether the organization may have `added` more at this moment: refuses early what would be refused after its
+    /// work.
     ///
     /// # Errors
     ///

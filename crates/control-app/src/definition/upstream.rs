@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::definition::check_upstream;
 use crate::error::Error;
 use control_domain::{Access, Refusal, Upstream, UpstreamSettings};
-use control_store::{Page, Transaction, Versioned};
+use control_store::{ListFilter, Page, Transaction, Versioned};
 use control_wire::{ProjectId, UpstreamId};
 
 impl App {
@@ -34,12 +34,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Upstream>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_SERVICES, tenant)?;
-        Ok(tx.upstreams(project, page).await?)
+        Ok(tx.upstreams(project, filter, page).await?)
     }
 
     /// One upstream.

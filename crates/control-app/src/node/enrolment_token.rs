@@ -6,9 +6,12 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::node::private_keys::require_labels;
 use control_auth::Secret;
-use control_domain::{Access, EnrolmentToken, Labels, NewEnrolmentToken, Refusal};
-use control_store::{Page, Versioned};
+use control_domain::{
+    Access, EnrolmentToken, EnrolmentTokenState, Labels, NewEnrolmentToken, Refusal,
+};
+use control_store::{ListFilter, Page, Transaction, Versioned};
 use control_wire::{EnrolmentTokenId, ProjectId};
+use jiff::Timestamp;
 
 impl App {
     /// Creates a token; returns its secret, which is shown once.
@@ -24,6 +27,9 @@ impl App {
         let token = EnrolmentToken::create(&call.actor, tenant, id, new, call.now)?;
         let labels = (&Labels::default(), &token.labels);
         require_labels(&mut tx, (&call.actor, tenant), labels).await?;
+        // Writers take turns from here on: no two of them take one name.
+        tx.lock_audit().await?;
+        check_name(&mut tx, &token, call.now).await?;
         let secret = self.new_secret();
         tx.insert_enrolment_token(&token, &secret.hash()).await?;
         tx.note_change(created(&token));
@@ -37,12 +43,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<EnrolmentToken>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_NODES, tenant)?;
-        Ok(tx.enrolment_tokens(project, page).await?)
+        Ok(tx.enrolment_tokens(project, filter, page).await?)
     }
 
     /// Revokes a token; it admits no node from then on.
@@ -81,6 +88,8 @@ impl App {
         let before = found.value.audited();
         let value = found.value.rename(&call.actor, name)?;
         call.expect_version(found.version)?;
+        tx.lock_audit().await?;
+        check_name(&mut tx, &value, call.now).await?;
         let version = tx.update_enrolment_token(&value, found.version).await?;
         tx.note_change(changed(&before, &value));
         self.commit(tx, call, "enrolment_token.renamed", value.tenant, id.0)
@@ -107,4 +116,17 @@ impl App {
         self.commit(tx, call, "enrolment_token.deleted", tenant, id.0)
             .await
     }
+}
+
+/// Refuses a name that another token of the project has, until that one ends.
+async fn check_name(
+    tx: &mut Transaction,
+    token: &EnrolmentToken,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let is_ended = token.state(now) != EnrolmentTokenState::Active;
+    if is_ended || !tx.is_enrolment_token_name_taken(token, now).await? {
+        return Ok(());
+    }
+    Err(Refusal::Taken("name").into())
 }

@@ -6,7 +6,7 @@ use crate::audit::value::{Audited, changed, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Refusal, Role, Tenant};
-use control_store::{EndedCredential, Member, Page, Transaction, Versioned};
+use control_store::{EndedCredential, ListFilter, Member, Page, Transaction, Versioned};
 use control_wire::{OrgId, UserId};
 
 impl App {
@@ -15,10 +15,11 @@ impl App {
         &self,
         call: &Call,
         org: OrgId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Member>>, Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
-        Ok(self.store.read().await?.members(org, page).await?)
+        Ok(self.store.read().await?.members(org, filter, page).await?)
     }
 
     /// One member.

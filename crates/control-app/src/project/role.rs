@@ -5,7 +5,7 @@ use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, ProjectRole, Refusal, Role};
-use control_store::{Page, Transaction, Versioned};
+use control_store::{Page, Sort, Transaction, Versioned};
 use control_wire::{ProjectId, UserId};
 
 impl App {
@@ -14,12 +14,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
+        sort: Option<&Sort>,
         page: Page,
     ) -> Result<Vec<Versioned<ProjectRole>>, Error> {
         let mut tx = self.store.read().await?;
         let place = tenant(&mut tx, project).await?;
         call.actor.require(Access::ADMINISTER, place)?;
-        Ok(tx.project_roles(project, page).await?)
+        Ok(tx.project_roles(project, sort, page).await?)
     }
 
     /// The role that a member has of its own in the project.

@@ -6,8 +6,8 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::project::delivery::{MAX_PENDING, TEST_EVENT, payload};
 use control_auth::WebhookKey;
-use control_domain::{Access, Refusal, Webhook, WebhookDelivery, WebhookSettings};
-use control_store::{Page, StoredSecret, Transaction, Versioned};
+use control_domain::{Access, QuotaKind, Refusal, Webhook, WebhookDelivery, WebhookSettings};
+use control_store::{ListFilter, Page, StoredSecret, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId, SecretId, WebhookDeliveryId, WebhookId};
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -39,6 +39,8 @@ impl App {
             let (kind, owner) = ("webhooks", "a project");
             return Err(Refusal::Quota { kind, owner, limit }.into());
         }
+        self.check_quota(&mut tx, tenant.org, QuotaKind::Webhooks, 1)
+            .await?;
         let key = self
             .insert_webhook_key(&mut tx, call, tenant.org, ids.1)
             .await?;
@@ -57,12 +59,13 @@ impl App {
         &self,
         call: &Call,
         project: ProjectId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Webhook>>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::ADMINISTER, tenant)?;
-        Ok(tx.webhooks(project, page).await?)
+        Ok(tx.webhooks(project, filter, page).await?)
     }
 
     /// One webhook.
@@ -145,7 +148,7 @@ impl App {
         self.commit(tx, call, "webhook.deleted", tenant, id.0).await
     }
 
-    /// The queue of a webhook and the newest deliveries that ended, the newest first.
+    /// The queue of a webhook and the newest deliveries that ended.
     pub async fn webhook_deliveries(
         &self,
         call: &Call,

@@ -16,6 +16,8 @@ named! {
         Bundles = "bundles",
         /// Bytes of the archives of all bundles.
         ArchiveBytes = "bytes of archives",
+        /// Webhooks of all projects.
+        Webhooks = "webhooks",
     }
 }
 
@@ -32,6 +34,8 @@ pub struct Quotas {
     pub bundles: u64,
     /// Bytes of the archives of all bundles.
     pub archive_bytes: u64,
+    /// Webhooks of all projects.
+    pub webhooks: u64,
 }
 
 impl Default for Quotas {
@@ -42,6 +46,7 @@ impl Default for Quotas {
             api_keys: 1_000,
             bundles: 10_000,
             archive_bytes: 20 << 30,
+            webhooks: 1_000,
         }
     }
 }
@@ -59,6 +64,7 @@ impl Quotas {
             api_keys,
             bundles,
             archive_bytes,
+            webhooks,
         } = *self;
         let limit = match kind {
             QuotaKind::Projects => projects,
@@ -66,6 +72,7 @@ impl Quotas {
             QuotaKind::ApiKeys => api_keys,
             QuotaKind::Bundles => bundles,
             QuotaKind::ArchiveBytes => archive_bytes,
+            QuotaKind::Webhooks => webhooks,
         };
         let wanted = current.saturating_add(added);
         (wanted <= limit).then_some(()).ok_or(Refusal::Quota {

@@ -2,11 +2,13 @@
 
 use crate::error::StoreError;
 use crate::row::{id, maker, optional_id, optional_time, text, time, versioned};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{ListFilter, Page, SortColumn, Versioned};
 use control_domain::{ApiKey, Name, Scope, Tenant};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
+use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeSet;
 
@@ -22,6 +24,18 @@ macro_rules! select {
         )
     };
 }
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[
+        (SortColumn::Name, "name"),
+        (
+            SortColumn::ExpiresAt,
+            "COALESCE(expires_at, 9223372036854775807)",
+        ),
+    ],
+};
 
 impl Transaction {
     /// Inserts a new key under the hash of its secret.
@@ -81,13 +95,32 @@ impl Transaction {
         &mut self,
         org: OrgId,
         only: Option<ProjectId>,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<ApiKey>>, StoreError> {
-        let list = select!(
-            "WHERE org_id = $1 AND ($2 = '' OR project_id = $2) AND id > $3 ORDER BY id LIMIT $4"
-        );
-        let only = only.map(|id| id.to_string()).unwrap_or_default();
-        sql(list).bind(org).bind(only).page(self, page).await
+        let ListFilter { name, sort } = filter;
+        let list = ListQuery::new(select!("WHERE org_id = ?"), org)
+            .and("project_id = ?", only)
+            .named("name", name.as_deref());
+        let sort = sort.as_ref();
+        list.sorted(self, &SORTED, sort, page).await
+    }
+
+    /// Whether another key of the same organization or project that has not ended by `now` has the key's name. The
+    /// caller holds the lock of writers.
+    pub async fn is_api_key_name_taken(
+        &mut self,
+        key: &ApiKey,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let Tenant { org, project } = key.tenant;
+        let project = project.map(|id| id.to_string()).unwrap_or_default();
+        let other = "SELECT id FROM api_keys
+                     WHERE org_id = $1 AND COALESCE(project_id, '') = $2 AND name = $3 AND id <> $4
+                       AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5) LIMIT 1";
+        let other = sql(other).bind(org).bind(project).bind(&key.name);
+        let row = other.bind(key.id).bind(now).row(self).await?;
+        Ok(row.is_some())
     }
 
     /// Updates the key with `version`; returns the next one. Only its name and its revocation ever

@@ -2,9 +2,10 @@
 
 use crate::error::StoreError;
 use crate::row::{id, maker, named, text, time};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::sql;
 use crate::store::Transaction;
-use crate::versioned::Page;
+use crate::versioned::{ListFilter, Page, SortColumn};
 use control_domain::{Email, Invitation, Role};
 use control_wire::{InvitationId, OrgId};
 use jiff::Timestamp;
@@ -22,6 +23,15 @@ macro_rules! select {
         )
     };
 }
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[
+        (SortColumn::Email, "email"),
+        (SortColumn::ExpiresAt, "expires_at"),
+    ],
+};
 
 impl Transaction {
     /// Stores the invitation, replacing an earlier one of the same address.
@@ -79,22 +89,17 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// The invitations of an organization.
+    /// The invitations of an organization. The filter is for e-mail addresses.
     pub async fn invitations(
         &mut self,
         org: OrgId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Invitation>, StoreError> {
-        let list = sql(select!(
-            "WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3"
-        ));
-        let Page {
-            after,
-            limit,
-            order: _,
-        } = page;
-        let rows = list.bind(org).bind(after.unwrap_or_default()).bind(limit);
-        rows.rows(self).await?.iter().map(read).collect()
+        let ListFilter { name, sort } = filter;
+        let list = ListQuery::new(select!("WHERE org_id = ?"), org).named("email", name.as_deref());
+        let rows = list.sorted_rows(self, &SORTED, sort.as_ref(), page).await?;
+        rows.iter().map(read).collect()
     }
 
     /// Uses the invitation up, or withdraws it.

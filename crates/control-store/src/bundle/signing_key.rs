@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, optional_time, text, time, versioned};
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, PageOrder, Versioned};
@@ -117,8 +118,8 @@ impl Transaction {
         org: OrgId,
         page: Page,
     ) -> Result<Vec<Versioned<SigningKey>>, StoreError> {
-        let list = select!("WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-        sql(list).bind(org).page(self, page).await
+        let list = ListQuery::new(select!("WHERE org_id = ?"), org);
+        list.page(self, "id", page).await
     }
 
     /// Updates the state of the key with `version`; returns the next one.

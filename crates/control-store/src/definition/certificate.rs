@@ -3,10 +3,10 @@
 use crate::error::StoreError;
 use crate::node::to_json;
 use crate::row::{id, json, number, text, time, versioned};
-use crate::statement::list::ListQuery;
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{Page, Sort, SortColumn, Versioned};
 use control_domain::{Certificate, CertificateFacts, Labels, Name, Tenant};
 use control_wire::{CertificateId, ProjectId};
 use jiff::Timestamp;
@@ -22,6 +22,15 @@ macro_rules! select {
     };
 }
 
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[
+        (SortColumn::Name, "name"),
+        (SortColumn::ExpiresAt, "not_after"),
+    ],
+};
+
 /// Filter of a project's certificates; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFilter {
@@ -29,6 +38,8 @@ pub struct CertificateFilter {
     pub name: Option<String>,
     /// Only those that end before this time.
     pub expires_before: Option<Timestamp>,
+    /// Another order than by creation.
+    pub sort: Option<Sort>,
 }
 
 impl Transaction {
@@ -84,7 +95,8 @@ impl Transaction {
         let list = ListQuery::new(select!("WHERE project_id = ?"), project)
             .named("name", filter.name.as_deref())
             .and("not_after < ?", filter.expires_before);
-        list.page(self, "id", page).await
+        let sort = filter.sort.as_ref();
+        list.sorted(self, &SORTED, sort, page).await
     }
 
     /// Updates the certificate with `version`, and counts the renewal for its project's nodes;

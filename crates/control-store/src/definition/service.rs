@@ -2,10 +2,10 @@
 
 use crate::error::StoreError;
 use crate::row::{id, number, optional_id, optional_text, text, time, versioned};
-use crate::statement::list::ListQuery;
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{Page, Sort, SortColumn, Versioned};
 use control_domain::{Name, Service, Tenant};
 use control_wire::{ProjectId, ServiceId};
 use sqlx::any::AnyRow;
@@ -20,11 +20,22 @@ macro_rules! select {
     };
 }
 
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[
+        (SortColumn::Name, "name"),
+        (SortColumn::Priority, "priority"),
+    ],
+};
+
 /// Filter of a project's services; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceFilter {
     /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
+    /// Another order than by creation.
+    pub sort: Option<Sort>,
 }
 
 impl Transaction {
@@ -79,7 +90,8 @@ impl Transaction {
     ) -> Result<Vec<Versioned<Service>>, StoreError> {
         let list = ListQuery::new(select!("WHERE project_id = ?"), project)
             .named("name", filter.name.as_deref());
-        list.page(self, "id", page).await
+        let sort = filter.sort.as_ref();
+        list.sorted(self, &SORTED, sort, page).await
     }
 
     /// Updates the service with `version`; returns the next one.

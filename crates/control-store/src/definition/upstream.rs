@@ -2,9 +2,10 @@
 
 use crate::error::StoreError;
 use crate::row::{id, named, number, optional_text, text, time, truth, versioned};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{ListFilter, Page, SortColumn, Versioned};
 use control_domain::{LoadBalancing, Name, Target, Tenant, Upstream, UpstreamTls};
 use control_wire::{ProjectId, UpstreamId};
 use sqlx::any::AnyRow;
@@ -19,6 +20,18 @@ macro_rules! select {
         )
     };
 }
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[(SortColumn::Name, "name")],
+};
+
+/// Targets of a project's upstreams.
+const TARGETS: &str = "SELECT t.upstream_id AS upstream_id, t.address AS address,
+                         t.weight AS weight
+                       FROM upstream_targets t JOIN upstreams u ON u.id = t.upstream_id
+                       WHERE u.project_id = ?";
 
 impl Transaction {
     /// Inserts a new upstream with its targets.
@@ -72,18 +85,19 @@ impl Transaction {
     pub async fn upstreams(
         &mut self,
         project: ProjectId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Upstream>>, StoreError> {
-        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-        let list = sql(list).bind(project);
-        let mut found: Vec<Versioned<Upstream>> = list.page(self, page).await?;
-        let targets = sql("SELECT upstream_id, address, weight FROM upstream_targets
-                           WHERE upstream_id IN (SELECT id FROM upstreams
-                             WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3)
-                           ORDER BY upstream_id, position");
-        let targets = targets.bind(project).bind(page.after.unwrap_or_default());
+        let ListFilter { name, sort } = filter;
+        let list =
+            ListQuery::new(select!("WHERE project_id = ?"), project).named("name", name.as_deref());
+        let mut found: Vec<Versioned<Upstream>> =
+            list.sorted(self, &SORTED, sort.as_ref(), page).await?;
+        let targets = ListQuery::new(TARGETS, project);
+        let targets = targets.one_of("t.upstream_id", found.iter().map(|one| one.value.id));
+        let tail = " ORDER BY t.upstream_id, t.position LIMIT ?";
         let mut by_upstream: BTreeMap<UpstreamId, Vec<Target>> = BTreeMap::new();
-        for row in targets.bind(page.limit).rows(self).await? {
+        for row in targets.groups(self, tail, i64::MAX).await? {
             let upstream = id(&row, "upstream_id")?;
             by_upstream.entry(upstream).or_default().push(target(&row)?);
         }

@@ -3,9 +3,10 @@
 use crate::error::StoreError;
 use crate::node::to_json;
 use crate::row::{id, json, maker, number, optional_time, text, time, versioned};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{ListFilter, Page, SortColumn, Versioned};
 use control_domain::{EnrolmentToken, Labels, Name, Tenant};
 use control_wire::{EnrolmentTokenId, ProjectId};
 use jiff::Timestamp;
@@ -24,6 +25,15 @@ macro_rules! select {
         )
     };
 }
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[
+        (SortColumn::Name, "name"),
+        (SortColumn::ExpiresAt, "expires_at"),
+    ],
+};
 
 impl Transaction {
     /// Inserts a new token under the hash of its secret.
@@ -86,10 +96,29 @@ impl Transaction {
     pub async fn enrolment_tokens(
         &mut self,
         project: ProjectId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<EnrolmentToken>>, StoreError> {
-        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-        sql(list).bind(project).page(self, page).await
+        let ListFilter { name, sort } = filter;
+        let list =
+            ListQuery::new(select!("WHERE project_id = ?"), project).named("name", name.as_deref());
+        let sort = sort.as_ref();
+        list.sorted(self, &SORTED, sort, page).await
+    }
+
+    /// Whether another token of the project that still admits nodes at `now` has the token's name. The caller holds the
+    /// lock of writers.
+    pub async fn is_enrolment_token_name_taken(
+        &mut self,
+        token: &EnrolmentToken,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let other = "SELECT id FROM enrolment_tokens
+                     WHERE project_id = $1 AND name = $2 AND id <> $3
+                       AND revoked_at IS NULL AND expires_at > $4 AND uses < max_uses LIMIT 1";
+        let other = sql(other).bind(token.tenant.project).bind(&token.name);
+        let row = other.bind(token.id).bind(now).row(self).await?;
+        Ok(row.is_some())
     }
 
     /// Admits one node; whether the token allowed it at this moment.

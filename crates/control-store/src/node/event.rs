@@ -2,13 +2,20 @@
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::sql;
 use crate::store::Transaction;
-use crate::versioned::Page;
+use crate::versioned::{Page, Sort, SortColumn};
 use control_wire::{NodeEvent, NodeEventId, NodeId};
 
 /// Events that are kept of a node.
 const KEPT: i64 = 1_000;
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[(SortColumn::At, "at")],
+};
 
 impl Transaction {
     /// Adds events, and deletes all but the newest 1 000 of the node.
@@ -35,16 +42,16 @@ impl Transaction {
         Ok(())
     }
 
-    /// The events of a node, in order of arrival.
+    /// The events of a node, in the order of their arrival unless sorted.
     pub async fn node_events(
         &mut self,
         node: NodeId,
+        sort: Option<&Sort>,
         page: Page,
     ) -> Result<Vec<(NodeEventId, NodeEvent)>, StoreError> {
-        let list = "SELECT id, at, kind, message FROM node_events
-                    WHERE node_id = $1 AND id > $2 ORDER BY id LIMIT $3";
-        let list = sql(list).bind(node).bind(page.after.unwrap_or_default());
-        let rows = list.bind(page.limit).rows(self).await?;
+        let list = "SELECT id, at, kind, message FROM node_events WHERE node_id = ?";
+        let list = ListQuery::new(list, node);
+        let rows = list.sorted_rows(self, &SORTED, sort, page).await?;
         let events = rows.iter().map(|row| {
             let event = NodeEvent {
                 at: time(row, "at")?,

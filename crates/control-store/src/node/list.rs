@@ -9,16 +9,26 @@ pub use standing::StandingCounts;
 use crate::error::StoreError;
 use crate::node::select_nodes;
 use crate::row::{id, number};
-use crate::statement::list::ListQuery;
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::sql;
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{Page, Sort, SortColumn, Versioned};
 use control_domain::{LabelCondition, LabelSelector, Node, NodeState};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
 
 /// Bundles counted at most, most frequent first.
 const MAX_BUNDLES: i64 = 50;
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "n.id",
+    columns: &[
+        (SortColumn::Name, "n.name"),
+        (SortColumn::SeenAt, "h.seen_at"),
+        (SortColumn::Version, "COALESCE(h.software, '')"),
+    ],
+};
 
 /// Filter of a project's nodes; absent fields admit all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +43,8 @@ pub struct NodeFilter {
     pub bundle: Option<BundleId>,
     /// Only those with this version of the proxy, or one that begins so if it ends in `*`.
     pub version: Option<String>,
+    /// Another order than by creation.
+    pub sort: Option<Sort>,
 }
 
 /// Number of nodes.
@@ -131,7 +143,9 @@ impl Transaction {
             .named("n.name", filter.name.as_deref())
             .named("h.software", filter.version.as_deref());
         let list = conditions.fold(list, labelled);
-        list.page(self, id, page).await
+        let sort = filter.sort.as_ref();
+        let columns = SortColumns { id, ..SORTED };
+        list.sorted(self, &columns, sort, page).await
     }
 
     /// Counts the nodes of a project.

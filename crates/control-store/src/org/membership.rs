@@ -2,9 +2,10 @@
 
 use crate::error::StoreError;
 use crate::row::{id, named, optional_id, text, time, truth, versioned};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{ListFilter, Page, SortColumn, Versioned};
 use control_domain::{Email, Membership, Name, Role, UserRights};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
@@ -31,6 +32,16 @@ macro_rules! select {
         )
     };
 }
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "m.user_id",
+    columns: &[
+        (SortColumn::Name, "u.name"),
+        (SortColumn::Email, "u.email"),
+        (SortColumn::CreatedAt, "m.created_at"),
+    ],
+};
 
 impl Transaction {
     /// Inserts a new membership. A link for another password ends: the administrator that has it does not control
@@ -93,14 +104,17 @@ impl Transaction {
         member.bind(org).bind(user).one(self).await
     }
 
-    /// The members of an organization, in the order of their users' creation.
+    /// The members of an organization, in the order of their users' creation. The filter is for e-mail addresses.
     pub async fn members(
         &mut self,
         org: OrgId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Member>>, StoreError> {
-        let list = select!("WHERE m.org_id = $1 AND m.user_id > $2 ORDER BY m.user_id LIMIT $3");
-        sql(list).bind(org).page(self, page).await
+        let ListFilter { name, sort } = filter;
+        let list =
+            ListQuery::new(select!("WHERE m.org_id = ?"), org).named("u.email", name.as_deref());
+        list.sorted(self, &SORTED, sort.as_ref(), page).await
     }
 
     /// Returns true if a user other than `user` administers the organization. Until this

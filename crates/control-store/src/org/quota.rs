@@ -19,6 +19,7 @@ impl Transaction {
                 "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) AS used
                  FROM bundles WHERE org_id = $1"
             }
+            QuotaKind::Webhooks => "SELECT COUNT(*) AS used FROM webhooks WHERE org_id = $1",
         };
         let row = sql(text).bind(org).row(self).await?;
         let row = row.ok_or(StoreError::Corrupt("used"))?;

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::row::{id, named, number, optional_number, optional_text, optional_time, text, time};
+use crate::statement::list::ListQuery;
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
@@ -62,19 +63,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// The deliveries of a webhook, the newest first.
+    /// The deliveries of a webhook.
     pub async fn deliveries(
         &mut self,
         webhook: WebhookId,
         page: Page,
     ) -> Result<Vec<WebhookDelivery>, StoreError> {
-        let list =
-            select!("WHERE webhook_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3");
-        let after = page.after.map(|id| id.to_string()).unwrap_or_default();
-        let rows = sql(list).bind(webhook).bind(after).bind(page.limit);
-        let rows = rows.rows(self).await?;
-        let found = rows.iter().map(|row| Ok(WebhookDelivery::read(row)?.value));
-        found.collect()
+        let list = ListQuery::new(select!("WHERE webhook_id = ?"), webhook);
+        let found: Vec<Versioned<WebhookDelivery>> = list.page(self, "id", page).await?;
+        Ok(found.into_iter().map(|found| found.value).collect())
     }
 
     /// Pending deliveries of a webhook.

@@ -2,9 +2,10 @@
 
 use crate::error::StoreError;
 use crate::row::{id, named, number, time, versioned};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{Page, Sort, SortColumn, Versioned};
 use control_domain::{ProjectRole, Role};
 use control_wire::{OrgId, ProjectId, UserId};
 use sqlx::any::AnyRow;
@@ -19,6 +20,12 @@ macro_rules! select {
         )
     };
 }
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "r.user_id",
+    columns: &[(SortColumn::CreatedAt, "r.created_at")],
+};
 
 impl Transaction {
     /// Sets the member's role, replacing an earlier one; returns the version.
@@ -48,11 +55,11 @@ impl Transaction {
     pub async fn project_roles(
         &mut self,
         project: ProjectId,
+        sort: Option<&Sort>,
         page: Page,
     ) -> Result<Vec<Versioned<ProjectRole>>, StoreError> {
-        let list =
-            select!("WHERE r.project_id = $1 AND r.user_id > $2 ORDER BY r.user_id LIMIT $3");
-        sql(list).bind(project).page(self, page).await
+        let list = ListQuery::new(select!("WHERE r.project_id = ?"), project);
+        list.sorted(self, &SORTED, sort, page).await
     }
 
     /// Takes the role that had `version` away.

@@ -2,9 +2,10 @@
 
 use crate::error::StoreError;
 use crate::row::{id, number, optional_id, text, time, truth, versioned};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::{Page, Versioned};
+use crate::versioned::{ListFilter, Page, SortColumn, Versioned};
 use control_domain::{Name, Tenant, Webhook, WebhookEvent};
 use control_wire::{NodeId, ProjectId, WebhookId};
 use jiff::Timestamp;
@@ -35,6 +36,12 @@ pub struct ProjectAction {
     /// Identifier of the changed object.
     pub subject: Uuid,
 }
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[(SortColumn::Name, "name")],
+};
 
 impl Transaction {
     /// Inserts a new webhook. Nodes with their last heartbeat up to `silent_up_to` are known to be silent.
@@ -84,10 +91,13 @@ impl Transaction {
     pub async fn webhooks(
         &mut self,
         project: ProjectId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<Webhook>>, StoreError> {
-        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-        sql(list).bind(project).page(self, page).await
+        let ListFilter { name, sort } = filter;
+        let list =
+            ListQuery::new(select!("WHERE project_id = ?"), project).named("name", name.as_deref());
+        list.sorted(self, &SORTED, sort.as_ref(), page).await
     }
 
     /// The enabled webhooks of all projects that receive silent nodes and have new ones to report:

@@ -4,9 +4,10 @@ use crate::error::StoreError;
 use crate::row::{
     id, number, optional_id, optional_json, optional_number, optional_text, text, time,
 };
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::sql;
 use crate::store::Transaction;
-use crate::versioned::Page;
+use crate::versioned::{ListFilter, Page, SortColumn};
 use control_domain::{BatchCounts, Rejection, Rollout};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -70,6 +71,12 @@ const REJECTION: &str = "SELECT n.name AS name, h.diagnostics AS diagnostics
 /// Queries of a step about the current batch.
 #[cfg(test)]
 pub(crate) const BATCH_QUERIES: [&str; 3] = [PENDING, COUNT_BATCH, REJECTION];
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "r.node_id",
+    columns: &[(SortColumn::Name, "n.name"), (SortColumn::Batch, "r.batch")],
+};
 
 impl Transaction {
     /// The bundles that the nodes of a rollout are ordered to run, at most `limit` different ones; `None` is among
@@ -298,6 +305,7 @@ impl Transaction {
     pub async fn rollout_nodes(
         &mut self,
         rollout: RolloutId,
+        filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<RolloutNode>, StoreError> {
         let list = "SELECT r.node_id AS node_id, n.name AS name, r.batch AS batch,
@@ -307,9 +315,10 @@ impl Transaction {
                       h.seen_at AS seen_at
                     FROM rollout_nodes r JOIN nodes n ON n.id = r.node_id
                     JOIN node_heartbeats h ON h.node_id = r.node_id
-                    WHERE r.rollout_id = $1 AND r.node_id > $2 ORDER BY r.node_id LIMIT $3";
-        let list = sql(list).bind(rollout).bind(page.after.unwrap_or_default());
-        let rows = list.bind(page.limit).rows(self).await?;
+                    WHERE r.rollout_id = ?";
+        let ListFilter { name, sort } = filter;
+        let list = ListQuery::new(list, rollout).named("n.name", name.as_deref());
+        let rows = list.sorted_rows(self, &SORTED, sort.as_ref(), page).await?;
         rows.iter().map(rollout_node).collect()
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::statement::{Argument, Record};
 use crate::store::Transaction;
-use crate::versioned::{Page, PageOrder, Versioned};
+use crate::versioned::{Page, PageOrder, Sort, SortColumn, SortValue, Versioned};
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::{Arguments, AssertSqlSafe, query_with};
 use std::fmt::Write;
@@ -14,6 +14,15 @@ pub(crate) struct ListQuery {
     arguments: AnyArguments,
     count: usize,
     fault: bool,
+}
+
+/// Columns that a list can be sorted by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortColumns {
+    /// The column of the identifier, which also orders equal values.
+    pub(crate) id: &'static str,
+    /// Columns or expressions without `NULL`, which would end a list early.
+    pub(crate) columns: &'static [(SortColumn, &'static str)],
 }
 
 impl ListQuery {
@@ -60,6 +69,16 @@ impl ListQuery {
         id: &'static str,
         page: Page,
     ) -> Result<Vec<Versioned<T>>, StoreError> {
+        let rows = self.page_rows(tx, id, page).await?;
+        rows.iter().map(T::read).collect()
+    }
+
+    async fn page_rows(
+        self,
+        tx: &mut Transaction,
+        id: &'static str,
+        page: Page,
+    ) -> Result<Vec<AnyRow>, StoreError> {
         let Page {
             after,
             limit,
@@ -79,8 +98,84 @@ impl ListQuery {
             }
         };
         let tail = format!(" ORDER BY {id}{direction} LIMIT ?");
-        let rows = query.push(&tail, limit).rows(tx).await?;
+        query.push(&tail, limit).rows(tx).await
+    }
+
+    /// The rows of a page in the order of `sort`, or by their identifiers without one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the database fails, or the list has no such column.
+    pub(crate) async fn sorted<T: Record>(
+        self,
+        tx: &mut Transaction,
+        columns: &SortColumns,
+        sort: Option<&Sort>,
+        page: Page,
+    ) -> Result<Vec<Versioned<T>>, StoreError> {
+        let rows = self.sorted_rows(tx, columns, sort, page).await?;
         rows.iter().map(T::read).collect()
+    }
+
+    /// Like [`ListQuery::sorted`], as rows.
+    pub(crate) async fn sorted_rows(
+        self,
+        tx: &mut Transaction,
+        columns: &SortColumns,
+        sort: Option<&Sort>,
+        page: Page,
+    ) -> Result<Vec<AnyRow>, StoreError> {
+        let id = columns.id;
+        let Some(sort) = sort else {
+            return self.page_rows(tx, id, page).await;
+        };
+        let mut known = columns.columns.iter();
+        let found = known.find(|(column, _)| *column == sort.column);
+        let (_, column) = found.ok_or(StoreError::Corrupt("sort"))?;
+        // Texts have the order of their bytes on both databases: PostgreSQL has that of the server's language.
+        let column = if sort.column.is_text() && !tx.is_sqlite() {
+            format!("{column} COLLATE \"C\"")
+        } else {
+            (*column).to_owned()
+        };
+        let (comparison, direction) = if sort.descending {
+            ("<", " DESC")
+        } else {
+            (">", "")
+        };
+        let query = match (&sort.after, page.after) {
+            (Some(value), Some(after)) => {
+                let Self { mut text, .. } = self;
+                text.push_str(" AND ");
+                let condition = format!("({column}, {id}) {comparison} (?");
+                let query = Self { text, ..self };
+                let query = match value {
+                    SortValue::Text(text) => query.push(&condition, text.as_str()),
+                    SortValue::Number(number) => query.push(&condition, *number),
+                };
+                query.push(", ?)", after)
+            }
+            _ => self,
+        };
+        let tail = format!(" ORDER BY {column}{direction}, {id}{direction} LIMIT ?");
+        query.push(&tail, page.limit).rows(tx).await
+    }
+
+    /// Adds the condition that `column` has one of the values; without any, no row has.
+    pub(crate) fn one_of<A: Argument>(
+        self,
+        column: &'static str,
+        values: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let Self { mut text, .. } = self;
+        // The empty text is no identifier, and keeps the list from being empty. A `String` takes every text.
+        _ = write!(text, " AND {column} IN (''");
+        let mut list = Self { text, ..self };
+        for value in values {
+            list = list.push(", ?", value);
+        }
+        list.text.push(')');
+        list
     }
 
     /// The rows of groups, at most `limit`. `tail` groups and orders, and ends with `LIMIT ?`.

@@ -4,7 +4,7 @@ use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing
 use control_auth::Sealed;
 use control_domain::{DuplicateNode, LabelSelector, Labels, Node, NodeState};
 use control_store::{
-    NodeFilter, PackedHeartbeat, Page, PageOrder, SignOfLife, StoreError, StoredSecret,
+    ListFilter, NodeFilter, PackedHeartbeat, Page, PageOrder, SignOfLife, StoreError, StoredSecret,
     Transaction, Versioned,
 };
 use control_wire::{
@@ -367,7 +367,7 @@ async fn a_token_admits_no_more_nodes_than_it_may() {
         };
         tx.update_enrolment_token(&revoked, 3).await.unwrap();
         let listed = tx
-            .enrolment_tokens(revoked.tenant.project.unwrap(), ALL)
+            .enrolment_tokens(revoked.tenant.project.unwrap(), &ListFilter::default(), ALL)
             .await;
         assert_eq!(listed.unwrap()[0].value, revoked);
     }
@@ -486,7 +486,7 @@ async fn the_newest_events_of_a_node_are_kept() {
             limit: 2_000,
             order: PageOrder::Oldest,
         };
-        let kept = tx.node_events(nodes[0].id, all).await.unwrap();
+        let kept = tx.node_events(nodes[0].id, None, all).await.unwrap();
         assert_eq!(kept.len(), 1_000);
         assert_eq!(kept[0].1, event(100), "the oldest are gone");
     }

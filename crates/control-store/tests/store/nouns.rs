@@ -3,7 +3,7 @@
 use crate::stores::{NOW, api_key, org, project, signing_key, stores, user};
 use control_auth::Sealed;
 use control_domain::{Membership, Name, Role, Scope, Session, SessionOrigin, SetupLink, Tenant};
-use control_store::{Page, PageOrder, StoreError, StoredSecret, Versioned};
+use control_store::{ListFilter, Page, PageOrder, StoreError, StoredSecret, Versioned};
 use control_wire::{SecretId, SessionId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -99,13 +99,19 @@ async fn pages_follow_each_other() {
                 limit: 2,
                 order: PageOrder::Oldest,
             };
-            let found = tx.projects(org.id, None, page).await.unwrap();
+            let found = tx
+                .projects(org.id, None, &ListFilter::default(), page)
+                .await
+                .unwrap();
             let Some(last) = found.last() else { break };
             after = Some(last.value.id.0);
             seen.extend(found.iter().map(|project| project.value.id));
         }
         assert_eq!(seen, all);
-        let one = tx.projects(org.id, Some(all[1]), ALL).await.unwrap();
+        let one = tx
+            .projects(org.id, Some(all[1]), &ListFilter::default(), ALL)
+            .await
+            .unwrap();
         assert_eq!(one.len(), 1);
     }
 }
@@ -140,11 +146,19 @@ async fn a_key_is_read_as_it_was_written() {
 
         key.revoked_at = Some(NOW);
         assert_eq!(tx.update_api_key(&key, 1).await.unwrap(), 2);
-        let listed = tx.api_keys(org.id, None, ALL).await.unwrap();
+        let listed = tx
+            .api_keys(org.id, None, &ListFilter::default(), ALL)
+            .await
+            .unwrap();
         assert_eq!(listed.len(), 1);
         assert_eq!(listed[0].value, key);
         tx.delete_api_key(key.id, 2).await.unwrap();
-        assert!(tx.api_keys(org.id, None, ALL).await.unwrap().is_empty());
+        assert!(
+            tx.api_keys(org.id, None, &ListFilter::default(), ALL)
+                .await
+                .unwrap()
+                .is_empty()
+        );
     }
 }
 
@@ -173,7 +187,10 @@ async fn a_user_has_roles_and_sessions() {
         tx.insert_membership(membership).await.unwrap();
         let roles = BTreeMap::from([(org.id, Role::Operator)]);
         assert_eq!(tx.roles(user.id).await.unwrap(), roles);
-        let orgs = tx.orgs_of_user(user.id, ALL).await.unwrap();
+        let orgs = tx
+            .orgs_of_user(user.id, &ListFilter::default(), ALL)
+            .await
+            .unwrap();
         assert_eq!(orgs, [Versioned::new(org)]);
 
         let session = Session::start(

@@ -7,7 +7,7 @@ use control_domain::{
     LoadBalancing, Name, Service, Target, Tenant, Upstream, UpstreamTls,
 };
 use control_store::{
-    BundleFilter, Page, PageOrder, ServiceFilter, StoreError, StoredSecret, Transaction,
+    BundleFilter, ListFilter, Page, PageOrder, ServiceFilter, StoreError, StoredSecret, Transaction,
 };
 use control_wire::{BundleId, CertificateId, SecretId, ServiceId, UpstreamId};
 use uuid::Uuid;
@@ -107,7 +107,10 @@ async fn an_upstream_keeps_its_targets_in_order() {
             limit: 1,
             order: PageOrder::Oldest,
         };
-        let page = tx.upstreams(project, first).await.unwrap();
+        let page = tx
+            .upstreams(project, &ListFilter::default(), first)
+            .await
+            .unwrap();
         assert_eq!(page.len(), 1);
         assert_eq!(page[0].value, one);
         let second = Page {
@@ -115,7 +118,13 @@ async fn an_upstream_keeps_its_targets_in_order() {
             limit: 5,
             order: PageOrder::Oldest,
         };
-        assert_eq!(tx.upstreams(project, second).await.unwrap()[0].value, two);
+        assert_eq!(
+            tx.upstreams(project, &ListFilter::default(), second)
+                .await
+                .unwrap()[0]
+                .value,
+            two
+        );
         let changed = Upstream {
             tls: None,
             ..upstream(tenant, 1, &["z:80"])
@@ -204,7 +213,10 @@ async fn a_bundle_is_stored_as_it_is() {
         }
         let project = tenant.project.unwrap();
         let state = Some(BundleState::Signed);
-        let only = BundleFilter { state, name: None };
+        let only = BundleFilter {
+            state,
+            ..BundleFilter::default()
+        };
         let found = tx.bundles(project, &only, ALL).await.unwrap();
         assert_eq!(found.len(), 1);
         let all = tx.bundles(project, &BundleFilter::default(), ALL).await;

@@ -13,7 +13,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{CertificateFilter, Page, PageOrder, ServiceFilter, Versioned};
+use control_app::{CertificateFilter, ListFilter, Page, PageOrder, ServiceFilter, Versioned};
 use control_domain::{Access, Certificate, Service, ServiceSettings, Upstream};
 use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use std::collections::BTreeMap;
@@ -73,7 +73,9 @@ async fn respond(
     let services = app
         .services(call, project, &ServiceFilter::default(), page)
         .await?;
-    let upstreams = app.upstreams(call, project, page).await?;
+    let upstreams = app
+        .upstreams(call, project, &ListFilter::default(), page)
+        .await?;
     let certificates = app
         .certificates(call, project, &CertificateFilter::default(), page)
         .await?;

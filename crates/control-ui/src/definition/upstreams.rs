@@ -13,7 +13,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{Page, PageOrder, ServiceFilter};
+use control_app::{ListFilter, Page, PageOrder, ServiceFilter};
 use control_domain::{Access, LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 use control_wire::{ProjectId, UpstreamId};
 use std::collections::BTreeMap;
@@ -68,7 +68,9 @@ async fn respond(
         limit: MAX_SHOWN,
         order: PageOrder::Oldest,
     };
-    let found = app.upstreams(call, project, page).await?;
+    let found = app
+        .upstreams(call, project, &ListFilter::default(), page)
+        .await?;
     let mut users: BTreeMap<UpstreamId, Vec<String>> = BTreeMap::new();
     for service in app
         .services(call, project, &ServiceFilter::default(), page)

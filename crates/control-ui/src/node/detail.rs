@@ -82,9 +82,9 @@ pub(crate) async fn show(
     let recent = Page {
         after: None,
         limit: EVENTS,
-        order: PageOrder::Oldest,
+        order: PageOrder::Newest,
     };
-    let events = app.node_events(call, (project, id), recent).await?;
+    let events = app.node_events(call, (project, id), None, recent).await?;
     let events = events.into_iter();
     let events = events.map(|(_, event)| (moment(event.at, now), event.kind, event.message));
     let report = node.report.as_ref();

@@ -14,7 +14,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{ApiKeyPlace, Page, PageOrder};
+use control_app::{ApiKeyPlace, ListFilter, Page, PageOrder};
 use control_domain::{ApiKey, ApiKeyState, NewApiKey, Scope};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
@@ -93,10 +93,15 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         org: Some(org),
         project: None,
     };
-    let found = app.api_keys(call, place, page).await?;
+    let found = app
+        .api_keys(call, place, &ListFilter::default(), page)
+        .await?;
     let mut rows: Vec<Row> = found.iter().map(|found| row(&found.value, now)).collect();
     rows.sort_by_key(|row| !row.is_active);
-    let projects = app.projects(call, org, page).await?.into_iter();
+    let projects = app
+        .projects(call, org, &ListFilter::default(), page)
+        .await?
+        .into_iter();
     let projects = projects.map(|project| {
         let project = project.value;
         (project.id.to_string(), format!("Only {}", project.name))
@@ -166,36 +171,46 @@ pub(crate) async fn create(
         .get("org")
         .parse::<OrgId>()
         .map_err(|_| Failure::not_found())?;
+    let faults = match read(&fields, org, caller.visit.now) {
+        Err(faults) => faults,
+        Ok((place, new)) => match ui.app.create_api_key(&caller.call, place, new).await {
+            Ok((key, secret)) => {
+                return Ok(shown(&MadePage {
+                    frame: Frame::org(&ui, &caller, org, (Place::ApiKeys, "New API key")).await?,
+                    org,
+                    heading: format!("API key {} is made.", key.value.name),
+                    secret: secret.reveal().to_owned(),
+                }));
+            }
+            Err(error) => Faults::from_error(error)?,
+        },
+    };
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(&ui, &caller, org, form).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+/// The key that a form describes. A value that the page does not offer is a fault: without its scopes or its project,
+/// a key could do more than the form asks for.
+fn read(fields: &Fields, org: OrgId, now: Timestamp) -> Result<(ApiKeyPlace, NewApiKey), Faults> {
+    let unknown = |field: &'static str| Faults::from_field(field, "is not one of the choices");
+    let project = fields.given("project").map(str::parse::<ProjectId>);
+    let scopes = fields.all("scope").map(Scope::from_name);
+    let scopes: Option<BTreeSet<Scope>> = scopes.collect();
+    let days = fields.get("days").parse::<i64>().ok();
+    let days = days.filter(|days| LIFETIMES.iter().any(|(own, _)| own == days));
+    let days = days.ok_or_else(|| unknown("days"))?;
     let place = ApiKeyPlace {
         org: Some(org),
-        project: fields.get("project").parse::<ProjectId>().ok(),
+        project: project.transpose().map_err(|_| unknown("project"))?,
     };
-    let scopes = fields.all("scope").filter_map(Scope::from_name);
-    let days = fields
-        .get("days")
-        .parse::<i64>()
-        .ok()
-        .filter(|days| 0 < *days);
-    let known = days.filter(|days| LIFETIMES.iter().any(|(own, _)| own == days));
     let new = NewApiKey {
         name: fields.get("name").trim().to_owned(),
-        scopes: scopes.collect::<BTreeSet<Scope>>(),
-        expires_at: known.map(|days| caller.visit.now + SignedDuration::from_hours(days * 24)),
+        scopes: scopes.ok_or_else(|| unknown("scope"))?,
+        expires_at: (0 < days).then(|| now + SignedDuration::from_hours(days * 24)),
     };
-    match ui.app.create_api_key(&caller.call, place, new).await {
-        Ok((key, secret)) => Ok(shown(&MadePage {
-            frame: Frame::org(&ui, &caller, org, (Place::ApiKeys, "New API key")).await?,
-            org,
-            heading: format!("API key {} is made.", key.value.name),
-            secret: secret.reveal().to_owned(),
-        })),
-        Err(error) => {
-            let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
-            let mut response = respond(&ui, &caller, org, form).await?;
-            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(response)
-        }
-    }
+    Ok((place, new))
 }
 
 /// Revokes a key.

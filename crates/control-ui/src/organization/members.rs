@@ -15,7 +15,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{Page, PageOrder};
+use control_app::{ListFilter, Page, PageOrder};
 use control_domain::Role;
 use control_wire::{InvitationId, OrgId, UserId};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         order: PageOrder::Oldest,
     };
     let own = call.actor.user();
-    let found = app.members(call, org, page).await?;
+    let found = app.members(call, org, &ListFilter::default(), page).await?;
     let rows = found.into_iter().map(|found| {
         let member = found.value;
         Row {
@@ -101,7 +101,10 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         }
     });
     let rows: Vec<Row> = rows.collect();
-    let invited = app.invitations(call, org, page).await?.into_iter();
+    let invited = app
+        .invitations(call, org, &ListFilter::default(), page)
+        .await?
+        .into_iter();
     let invited = invited.map(|invitation| Invited {
         id: invitation.id,
         email: invitation.email.to_string(),

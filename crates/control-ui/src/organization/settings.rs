@@ -105,6 +105,7 @@ fn quota_rows(quotas: &Quotas, used: &Quotas) -> Vec<QuotaRow> {
         api_keys,
         bundles,
         archive_bytes,
+        webhooks,
     } = *quotas;
     let plain = |value: u64| number(i64::try_from(value).unwrap_or(i64::MAX));
     let row = |noun, used: u64, limit: u64, words: fn(u64) -> String| QuotaRow {
@@ -119,6 +120,7 @@ fn quota_rows(quotas: &Quotas, used: &Quotas) -> Vec<QuotaRow> {
         row("API keys", used.api_keys, api_keys, plain),
         row("bundles", used.bundles, bundles, plain),
         row("archives", used.archive_bytes, archive_bytes, mebibytes),
+        row("webhooks", used.webhooks, webhooks, plain),
     ]
 }
 
@@ -216,6 +218,7 @@ mod tests {
             api_keys: 0,
             bundles: 0,
             archive_bytes: 1,
+            webhooks: 0,
         };
         let heading = |nodes| heading(&quota_rows(&quotas, &used(nodes)));
         assert_eq!(heading(10), "The organization is within its quotas.");

@@ -12,7 +12,7 @@ use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{Page, PageOrder};
+use control_app::{ListFilter, Page, PageOrder};
 use control_domain::{Access, Org, Project};
 use std::sync::Arc;
 
@@ -48,8 +48,15 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         order: PageOrder::Oldest,
     };
     let mut orgs = Vec::new();
-    for org in ui.app.orgs(&caller.call, page).await? {
-        let found = ui.app.projects(&caller.call, org.value.id, page).await?;
+    for org in ui
+        .app
+        .orgs(&caller.call, &ListFilter::default(), page)
+        .await?
+    {
+        let found = ui
+            .app
+            .projects(&caller.call, org.value.id, &ListFilter::default(), page)
+            .await?;
         let mut projects = Vec::new();
         for project in found {
             projects.push(card(&ui, &caller, project.value).await?);

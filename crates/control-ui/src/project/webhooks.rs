@@ -15,7 +15,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{Page, PageOrder};
+use control_app::{ListFilter, Page, PageOrder};
 use control_domain::{
     Webhook, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
 };
@@ -104,7 +104,15 @@ async fn respond(
     form: Form,
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, (Place::Webhooks, "Webhooks")).await?;
-    let found = ui.app.webhooks(&caller.call, project, page()).await?;
+    let found = ui
+        .app
+        .webhooks(
+            &caller.call,
+            project,
+            &ListFilter::default(),
+            page(PageOrder::Oldest),
+        )
+        .await?;
     let rows: Vec<Row> = found.into_iter().map(|found| row(found.value)).collect();
     Ok(shown(&WebhooksPage {
         frame,
@@ -118,11 +126,11 @@ async fn respond(
     }))
 }
 
-fn page() -> Page {
+fn page(order: PageOrder) -> Page {
     Page {
         after: None,
         limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
+        order,
     }
 }
 
@@ -169,35 +177,40 @@ pub(crate) async fn create(
     Path(project): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let settings = WebhookSettings {
+    let faults = match read(&fields) {
+        Err(faults) => faults,
+        Ok(settings) => match ui.app.create_webhook(&caller.call, project, settings).await {
+            Ok((webhook, secret)) => {
+                let title = (Place::Webhooks, "New webhook");
+                let name = webhook.value.name.to_string();
+                return Ok(shown(&SecretPage {
+                    frame: Frame::project(&ui, &caller, project, title).await?,
+                    project,
+                    id: webhook.value.id,
+                    heading: format!("Webhook {name} is made."),
+                    name,
+                    secret: secret.to_string(),
+                }));
+            }
+            Err(error) => Faults::from_error(error)?,
+        },
+    };
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(&ui, &caller, project, form).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+fn read(fields: &Fields) -> Result<WebhookSettings, Faults> {
+    let events = fields.all("events").map(WebhookEvent::from_name);
+    let events: Option<_> = events.collect();
+    Ok(WebhookSettings {
         name: fields.get("name").trim().to_owned(),
         url: fields.get("url").trim().to_owned(),
-        events: { fields.all("events") }
-            .filter_map(WebhookEvent::from_name)
-            .collect(),
+        events: events
+            .ok_or_else(|| Faults::from_field("events", "has a value that is not a choice"))?,
         enabled: true,
-    };
-    let made = ui.app.create_webhook(&caller.call, project, settings).await;
-    match made {
-        Ok((webhook, secret)) => {
-            let title = (Place::Webhooks, "New webhook");
-            let name = webhook.value.name.to_string();
-            Ok(shown(&SecretPage {
-                frame: Frame::project(&ui, &caller, project, title).await?,
-                project,
-                id: webhook.value.id,
-                heading: format!("Webhook {name} is made."),
-                name,
-                secret: secret.to_string(),
-            }))
-        }
-        Err(error) => {
-            let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
-            let mut response = respond(&ui, &caller, project, form).await?;
-            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(response)
-        }
-    }
+    })
 }
 
 /// One webhook with its last deliveries.
@@ -209,7 +222,7 @@ pub(crate) async fn show(
     let (project, id) = place;
     let webhook = ui.app.webhook(&caller.call, place).await?.value;
     let found = { &ui.app }
-        .webhook_deliveries(&caller.call, place, page())
+        .webhook_deliveries(&caller.call, place, page(PageOrder::Newest))
         .await?;
     let now = caller.visit.now;
     let name = webhook.name.to_string();

@@ -10,6 +10,8 @@ use control_domain::{Refusal, Role};
 /// `Retry-After` of a busy replica or an unreachable database, in seconds.
 const BUSY_RETRY_SECS: u64 = 30;
 const UNAVAILABLE_RETRY_SECS: u64 = 5;
+/// Characters of an unknown field's name in a failure.
+const MAX_FIELD_CHARS: usize = 60;
 
 /// A failure to be rendered.
 #[derive(Clone, Debug)]
@@ -33,6 +35,12 @@ pub(crate) struct Told {
     pub(crate) retry_after: Option<u64>,
     /// For the log only.
     pub(crate) cause: Option<String>,
+}
+
+/// The beginning of a field's name as a sender wrote it.
+fn quoted(name: &str) -> String {
+    let short: String = name.chars().take(MAX_FIELD_CHARS).collect();
+    format!("{short:?}")
 }
 
 impl Failure {
@@ -108,6 +116,21 @@ impl Failure {
             "The server cannot read this form.",
             "Nothing was changed. Load the page again, and send its form once more.",
         )
+    }
+
+    /// 422 for a form with a field that its page does not have.
+    pub(crate) fn unknown_field(name: &str) -> Self {
+        Self::wrong_field(&format!("The form has the unknown field {}.", quoted(name)))
+    }
+
+    /// 422 for a form with a field twice that its page has once.
+    pub(crate) fn repeated_field(name: &str) -> Self {
+        Self::wrong_field(&format!("The form has the field {} twice.", quoted(name)))
+    }
+
+    fn wrong_field(sentence: &str) -> Self {
+        let advice = "Nothing was changed. Load the page again, and send its form once more.";
+        Self::told(StatusCode::UNPROCESSABLE_ENTITY, sentence, advice)
     }
 
     /// 413 for a form of more than `limit` bytes.

@@ -85,6 +85,26 @@ impl Fields {
         Self(kept.collect())
     }
 
+    /// Refuses a form with fields other than the token, `once` and `boxes`, and with one twice that is no box: a value
+    /// would be left out without a word.
+    pub(crate) fn check_names(&self, once: &[&str], boxes: Option<&str>) -> Result<(), Failure> {
+        let mut seen: Vec<&str> = Vec::new();
+        for (name, _) in &self.0 {
+            let name = name.as_str();
+            if boxes == Some(name) {
+                continue;
+            }
+            if name != CSRF && !once.contains(&name) {
+                return Err(Failure::unknown_field(name));
+            }
+            if seen.contains(&name) {
+                return Err(Failure::repeated_field(name));
+            }
+            seen.push(name);
+        }
+        Ok(())
+    }
+
     /// Refuses a form that another page than ours made.
     pub(crate) fn check_csrf(&self, expected: &str) -> Result<(), Failure> {
         let token = self.get(CSRF);
@@ -122,6 +142,19 @@ mod tests {
             format!("{:?}", Fields::parse(b"password=x")),
             "Fields([\"password\"])"
         );
+    }
+
+    #[test]
+    fn an_unknown_and_a_repeated_field_are_refused() {
+        let check = |form: &str| {
+            let fields = Fields::parse(format!("csrf=x&{form}").as_bytes());
+            fields.check_names(&["name"], Some("scope")).is_ok()
+        };
+        assert!(check("name=a&scope=a&scope=b"));
+        assert!(!check("name=a&name=b"));
+        assert!(!check("name=a&csrf=y"));
+        assert!(!check("Name=a"));
+        assert!(!check("="));
     }
 
     #[test]

@@ -16,7 +16,9 @@ use crate::view::phrase::{count, duration, list_of, number, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{Page, PageOrder, RolloutNode, RolloutProgress, StoredBatch, StoredFigures};
+use control_app::{
+    ListFilter, Page, PageOrder, RolloutNode, RolloutProgress, StoredBatch, StoredFigures,
+};
 use control_domain::{Access, BatchState, OnFailure, Rollout, RolloutState};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -276,7 +278,10 @@ async fn nodes(
         limit: i64::try_from(NODES).unwrap_or(i64::MAX) + 1,
         order: PageOrder::Oldest,
     };
-    let (bundle, mut found) = ui.app.rollout_nodes(&caller.call, place, page).await?;
+    let (bundle, mut found) = ui
+        .app
+        .rollout_nodes(&caller.call, place, &ListFilter::default(), page)
+        .await?;
     let has_more = NODES < found.len();
     found.truncate(NODES);
     let next = found.last().filter(|_| has_more).map(|node| node.node);

@@ -1,7 +1,9 @@
 //! A fleet with everything that pages show: a rollout that stopped, drift, silence, a refusal.
 
 use crate::world::World;
-use control_app::{BundleSource, Call, NewBundle, NewCertificate, NodeSelection, Page, PageOrder};
+use control_app::{
+    BundleSource, Call, ListFilter, NewBundle, NewCertificate, NodeSelection, Page, PageOrder,
+};
 use control_domain::{
     Actor, BatchSize, Gate, NewRollout, NodeCredential, OnFailure, Role, RolloutCommand,
     RolloutState, Strategy, Tenant, WebhookEvent, WebhookSettings,
@@ -112,7 +114,11 @@ impl Fleet {
             limit: 10,
             order: PageOrder::Oldest,
         };
-        let members = world.app.members(&call, world.org, all).await.unwrap();
+        let members = world
+            .app
+            .members(&call, world.org, &ListFilter::default(), all)
+            .await
+            .unwrap();
         self.member = members.last().unwrap().value.membership.user;
         let keys = world.app.signing_keys(&call, world.org, all).await.unwrap();
         self.signing_key = keys[0].value.id;

@@ -3,15 +3,17 @@
 
 use crate::fleet::Fleet;
 use crate::headers::shown_pages;
-use crate::world::World;
+use crate::world::{World, worlds};
 use axum::http::StatusCode;
 use control_auth::AuditKey;
 use control_domain::{Bundle, BundleState, Labels, Name, Node, Tenant};
 use control_http::SessionCookie;
 use control_store::AuditEntry;
 use control_testkit::Database;
-use control_wire::{BundleId, Health, HeartbeatRequest, NodeId, NodeStatus, Verdict};
-use jiff::SignedDuration;
+use control_wire::{
+    BundleId, Health, HeartbeatRequest, NodeEvent, NodeEventId, NodeId, NodeStatus, Verdict,
+};
+use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 const NODES: u32 = 2_000;
@@ -140,4 +142,28 @@ async fn add_audit_entries(world: &World, tenant: Tenant) {
         tx.append_audit(&entry, &key).await.unwrap();
     }
     tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_shows_its_newest_events_first() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        let node = fleet.nodes[0];
+        let events: Vec<NodeEvent> = (0..60)
+            .map(|number| NodeEvent {
+                at: Timestamp::UNIX_EPOCH,
+                kind: "bundle.activated".to_owned(),
+                message: format!("event number {number}."),
+            })
+            .collect();
+        let ids = (0..60).map(|_| NodeEventId(Uuid::now_v7()));
+        let mut tx = world.store.begin().await.unwrap();
+        tx.insert_node_events(node, ids.zip(&events)).await.unwrap();
+        tx.commit().await.unwrap();
+        let path = format!("/projects/{{project}}/nodes/{node}");
+        let shown = world.get(&path, &world.admin).await.text;
+        let place = |number: u32| shown.find(&format!("event number {number}."));
+        assert!(place(59).is_some() && place(59) < place(58), "{shown}");
+        assert!(place(10).is_some() && place(9).is_none(), "50 are shown");
+    }
 }

@@ -9,6 +9,7 @@
 mod access;
 mod browser;
 mod fleet;
+mod form_fields;
 mod forms;
 mod headers;
 mod large;

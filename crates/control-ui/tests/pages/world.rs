@@ -321,8 +321,17 @@ impl World {
         request
     }
 
-    pub(crate) async fn send(&self, mut request: Request<Body>) -> Shown {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Shown {
         let peer = ConnectInfo(SocketAddr::from(([10, 0, 0, 1], 40_000)));
+        self.send_from(request, peer).await
+    }
+
+    /// The answer to a request from an address.
+    pub(crate) async fn send_from(
+        &self,
+        mut request: Request<Body>,
+        peer: ConnectInfo<SocketAddr>,
+    ) -> Shown {
         request.extensions_mut().insert(peer);
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());

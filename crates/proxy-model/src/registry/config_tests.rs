@@ -60,11 +60,11 @@ settings! {
     CLAIM: Pair, Many = pair("tests.test.claim", "a claim and its value", "\"sub\" \"ann\"")
         .many()
         .enforced(BY, "a_test_states_the_claims_of_a_token");
-    /// Sends the request as well, when a rollout switches a node to the bundle: from the node to
-    /// its own listener, before the switch counts. If the response is not as expected, the node
-    /// restores its previous configuration and rejects the bundle. Without `answer-status`, the
-    /// status must be below 400, or the expected `status` of a refusal. A configuration has at most
-    /// 32 live tests.
+    /// Sends the request as well, when a rollout switches a node to the bundle. Before the switch it goes to a second
+    /// server within the process, which no client reaches; after it, and before the switch counts, to the node's own
+    /// listener. If an answer is not as expected, the node keeps its configuration, or takes it back after the switch,
+    /// and rejects the bundle. Without `answer-status`, the status must be below 400, or the expected `status` of a
+    /// refusal. At most 32 tests of a configuration are live.
     LIVE: Flag, Given<bool> = flag("tests.test.live")
         .or(false)
         .enforced("proxyd", "a_live_test_is_sent_after_a_switch_and_takes_the_node_back");
@@ -127,9 +127,10 @@ settings! {
         words("tests.test.expect.certificate", "a host name", "shop.example.com")
             .optional("any certificate, or none")
             .enforced("proxyd", "a_test_expects_a_certificate_and_its_days");
-    /// Minimum remaining validity of this certificate, in whole days. Fewer fail `proxyd config
-    /// test`, and are a warning elsewhere: a restart never fails because of the date. For a live
-    /// test, the certificate presented by its listener is checked.
+    /// Whole days that this certificate is valid for at least. Fewer fail `proxyd config test`, and are a warning
+    /// elsewhere:
+    /// a restart never fails by the passing of time. A live test is compared with the certificate that its listener
+    /// shows.
     EXPECT_CERTIFICATE_DAYS: Integer<u32>, Unset =
         integer("tests.test.expect.certificate-days", 1, 3_650, "days")
             .optional("any time")

@@ -1,18 +1,26 @@
-//! The live tests of a configuration, sent to the listeners of this process after a switch.
+//! The live tests of a configuration, sent to the listeners of this process after a switch, and before it to a second
+//! server that has no sockets.
 //!
 //! They are sent like any client's requests, from this machine: agents are called, and each
 //! applicable rate limit is charged a token. Per-client limits see the machine's own address, so no
 //! client is charged.
 
 use crate::runtime::system_clock;
+use crate::worker::HandedConnection;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, USER_AGENT};
 use http::{Request, Uri};
 use proxy_model::{BindAddress, LiveAnswer, LiveRequest};
 use proxy_plan::{LiveTest, Plan, live_tests};
 use proxy_probe::{ListenerAnswer, ListenerRequest, ListenerSocket, ask_listener};
 use proxy_tls::{Alpn, days_left, own_listener_config, server_name};
+use socket2::Socket;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{sleep, timeout};
 
 /// Maximum time of all live tests of a switch together.
@@ -38,6 +46,8 @@ struct BoundTest {
     proxy_header: bool,
     /// Number of sequential requests; at least 1.
     times: usize,
+    /// Receiver of the connections, if the listener has no socket.
+    handover: Option<UnboundedSender<HandedConnection>>,
 }
 
 impl LiveTests {
@@ -51,14 +61,22 @@ impl LiveTests {
                 has_tls: listener.tls.is_some(),
                 proxy_header: listener.proxy_protocol.value,
                 times: 1,
+                handover: None,
                 test,
             })
         });
         Self(tests.collect())
     }
 
-    /// Repeats tests by `GET` and `HEAD` as often as the closure returns for their upstream, at
-    /// least once.
+    /// Sends the tests to a server without sockets, by connections that it accepts from `handover`.
+    pub(crate) fn handed_to(mut self, handover: &UnboundedSender<HandedConnection>) -> Self {
+        for bound in &mut self.0 {
+            bound.handover = Some(handover.clone());
+        }
+        self
+    }
+
+    /// Sends tests by `GET` and `HEAD` as many times as the closure says of their upstream, once at least.
     pub(crate) fn repeated(mut self, targets: impl Fn(&str) -> usize) -> Self {
         for bound in &mut self.0 {
             let is_safe = ["GET", "HEAD"].contains(&bound.test.method.as_str());
@@ -129,6 +147,27 @@ impl BoundTest {
         }
     }
 
+    /// The listener's socket, or a connection of which the other end is handed over, with the client's address that the
+    /// listener would see at its socket.
+    fn connection(&self) -> io::Result<ListenerSocket> {
+        let Some(handover) = &self.handover else {
+            return Ok(self.socket.clone());
+        };
+        let (own, other) = UnixStream::pair()?;
+        let peer = match &self.socket {
+            ListenerSocket::Tcp(address) => Some(SocketAddr::new(address.ip(), 0)),
+            ListenerSocket::Unix(_) | ListenerSocket::Connected(_) => None,
+        };
+        let connection = HandedConnection {
+            listener: self.test.listener,
+            socket: Socket::from(OwnedFd::from(other)),
+            peer,
+        };
+        // Fails if the server has ended, which closes the connection.
+        drop(handover.send(connection));
+        Ok(ListenerSocket::Connected(Arc::new(own)))
+    }
+
     fn request(&self) -> Result<ListenerRequest, String> {
         let LiveTest {
             name: _,
@@ -178,7 +217,7 @@ impl BoundTest {
             Ok::<_, String>((config, name))
         });
         Ok(ListenerRequest {
-            socket: self.socket.clone(),
+            socket: self.connection().map_err(|error| error.to_string())?,
             tls: tls.transpose()?,
             http2,
             proxy_header: self.proxy_header,

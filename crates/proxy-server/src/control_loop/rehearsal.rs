@@ -1,9 +1,14 @@
-//! Rehearsal of a bundle before it serves clients: its live tests run against a second server next
-//! to the serving one, and its new targets are connected to.
+//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that
+//! serves, and
+//! connections to its new targets.
 //!
-//! The second server has its own worker, certificates, pools and limits, and sockets with other
-//! ports at the same addresses. It connects to the same agents and targets; of an upstream with new
-//! targets, only to those, because an old target's response proves nothing about the bundle.
+//! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the
+//! tests
+//! are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It connects
+//! to the
+//! same agents and targets, and of an upstream with new targets to those alone: an answer of a target that serves
+//! already
+//! says nothing of the bundle.
 
 use super::dead_upstreams::dead_upstreams;
 use super::registry::new_registry;
@@ -17,10 +22,11 @@ use crate::sockets::handover::Knowledge;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
-use proxy_model::{BindAddress, LoadBalancing, Model, Target};
+use proxy_model::{LoadBalancing, Model, Target};
 use proxy_telemetry::Lifecycle;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
+use tokio::sync::mpsc::unbounded_channel;
 
 /// Sends the live tests of `model`, if there are any, and connects to its new targets.
 ///
@@ -58,27 +64,33 @@ async fn failed_tests(
         (
             disk.clone(),
             InheritedSockets::default(),
-            ListenerSet::default(),
+            ListenerSet::without_sockets(),
         ),
         Knowledge::default(),
         async || {},
     );
-    let server = match started.await {
+    let mut server = match started.await {
         Ok(server) => server,
         Err(error) => {
             tracing::warn!(%error, "the bundle is not rehearsed");
             return Vec::new();
         }
     };
-    let tests = LiveTests::new(server.plan(), server.bound());
+    let (handover, mut handed) = unbounded_channel();
+    let tests = LiveTests::new(server.plan(), server.bound()).handed_to(&handover);
     let tests = tests.repeated(|upstream| new_targets(before, model, upstream).len());
-    let failures = tests.failures(heartbeat::now).await;
+    let mut sending = pin!(tests.failures(heartbeat::now));
+    let failures = loop {
+        tokio::select! {
+            failures = &mut sending => break failures,
+            Some(connection) = handed.recv() => server.accept(connection),
+        }
+    };
     server.stop().await;
     failures
 }
 
-/// The model with one worker, with listeners at free ports of loopback, and with only new targets,
-/// in rotation.
+/// The model with one worker, and with new targets in turn in place of all targets.
 fn beside(before: &Model, after: &Model) -> Model {
     let mut model = after.clone();
     for upstream in &mut model.upstreams {
@@ -89,14 +101,6 @@ fn beside(before: &Model, after: &Model) -> Model {
         }
     }
     model.system.worker_threads.value = 1;
-    for listener in &mut model.listeners {
-        // Other machines must not reach a bundle that may be refused.
-        let ip = match &listener.address.value {
-            BindAddress::Tcp(address) if address.is_ipv6() => Ipv6Addr::LOCALHOST.into(),
-            BindAddress::Tcp(_) | BindAddress::Unix(_) => Ipv4Addr::LOCALHOST.into(),
-        };
-        listener.address.value = BindAddress::Tcp(SocketAddr::new(ip, 0));
-    }
     model
 }
 

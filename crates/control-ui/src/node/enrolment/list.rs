@@ -12,7 +12,7 @@ use crate::view::phrase::{count, number, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{Page, PageOrder};
+use control_app::{ListFilter, Page, PageOrder};
 use control_domain::{Access, EnrolmentTokenState};
 use control_wire::{EnrolmentTokenId, ProjectId};
 use std::sync::Arc;
@@ -56,7 +56,9 @@ pub(crate) async fn list(
         limit: MAX_SHOWN,
         order: PageOrder::Oldest,
     };
-    let found = app.enrolment_tokens(call, project, page).await?;
+    let found = app
+        .enrolment_tokens(call, project, &ListFilter::default(), page)
+        .await?;
     let rows = found.iter().map(|found| {
         let token = &found.value;
         let state = token.state(now);

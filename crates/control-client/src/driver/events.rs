@@ -1,0 +1,41 @@
+//! Events of the node, kept until the control plane has them.
+
+use super::{Client, fault_text};
+use crate::channel::ChannelError;
+use crate::state::Identity;
+use control_wire::NodeEvent;
+use jiff::Timestamp;
+
+impl Client {
+    /// Takes the events of the machine over; the newest 100 are kept.
+    pub(super) fn collect_events(&mut self) {
+        let at = Timestamp::now();
+        for event in self.machine.take_events() {
+            self.refusals.extend(event.kind.refusal());
+            let (kind, message) = (event.kind.name(), event.message);
+            tracing::info!(event = kind, reason = message, "control plane");
+            self.events.push(NodeEvent {
+                at,
+                kind: kind.to_owned(),
+                message: message.chars().take(1_000).collect(),
+            });
+        }
+        let surplus = self.events.len().saturating_sub(100);
+        self.events.drain(..surplus);
+    }
+
+    /// Events without an answer are sent again, and may then arrive twice.
+    pub(super) async fn tell_events(&mut self, own: &Identity) {
+        if self.events.is_empty() {
+            return;
+        }
+        match self.channel.tell(own, &self.events).await {
+            Ok(()) => self.events.clear(),
+            Err(ChannelError::Refused(why)) => {
+                self.events.clear();
+                self.report_fault(&why);
+            }
+            Err(error) => self.report_fault(&fault_text(error)),
+        }
+    }
+}
