@@ -213,6 +213,7 @@ pub(crate) enum ForeignServer {
     Nginx,
     Caddy,
     Haproxy,
+    Traefik,
 }
 
 /// The request to explain; it is not sent.

@@ -23,12 +23,7 @@ pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
             site_block::read(&mut site, &block);
         }
     }
-    let all = site.listeners.len();
-    for route in &mut site.routes {
-        if route.listeners.len() == all {
-            route.listeners.clear();
-        }
-    }
+    site.shorten_listeners();
     Ok(site)
 }
 

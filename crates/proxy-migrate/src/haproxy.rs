@@ -4,10 +4,11 @@ mod advice;
 mod backend;
 mod checks;
 mod condition;
-mod error_pages;
+mod connection_rules;
 mod frontend;
 mod headers;
 mod parser;
+mod relays;
 mod rule;
 mod times;
 
@@ -18,33 +19,41 @@ use crate::source::{Included, Source};
 use advice::advice;
 use backend::Backend;
 use parser::{Line, Section};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
-/// Reads a configuration of HTTP. Sections of TCP are listed.
-pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
+/// Reads a configuration. Sections of TCP become listeners that relay.
+pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
     let sections = parser::parse(source)?;
     let mut site = Site::default();
-    let mut defaults: Vec<Line> = Vec::new();
+    let mut defaults: Rc<[Line]> = Rc::default();
     let mut policies: HashMap<String, Backend> = HashMap::new();
-    let mut frontends: Vec<(&Section, Vec<Line>)> = Vec::new();
+    let mut frontends: Vec<(&Section, Rc<[Line]>)> = Vec::new();
+    let mut relayed: Vec<(&Section, Rc<[Line]>)> = Vec::new();
+    let mut usable: HashSet<String> = HashSet::new();
     for section in &sections {
         let mut modes = defaults
             .iter()
             .chain(&section.lines)
             .filter(|line| line.word(0) == "mode");
-        let is_tcp = modes.next_back().is_some_and(|line| line.word(1) != "http");
+        let mode = modes.next_back().map_or("tcp", |line| line.word(1));
         match section.kind.as_str() {
             "global" => global(&mut site, section),
-            "defaults" => defaults.clone_from(&section.lines),
-            "frontend" | "backend" | "listen" if is_tcp => {
+            "defaults" => defaults = Rc::from(&*section.lines),
+            "frontend" | "backend" | "listen" if mode != "http" && mode != "tcp" => {
                 let shown = format!("{} {}", section.kind, section.name);
-                site.left(
-                    &section.place,
-                    &shown,
-                    "write a listener with `protocol \"tcp\"`; see docs/operate/relays.md",
-                );
+                site.left(&section.place, &shown, "the modes are `http` and `tcp`");
             }
-            "frontend" => frontends.push((section, defaults.clone())),
+            "frontend" if mode == "tcp" => relayed.push((section, Rc::clone(&defaults))),
+            "backend" | "listen" if mode == "tcp" => {
+                if backend::read_relayed(&mut site, section, &defaults) {
+                    usable.insert(section.name.clone());
+                }
+                if section.kind == "listen" {
+                    relayed.push((section, Rc::clone(&defaults)));
+                }
+            }
+            "frontend" => frontends.push((section, Rc::clone(&defaults))),
             "backend" => {
                 let backend_policies = backend::read(&mut site, section, &defaults);
                 policies.insert(section.name.clone(), backend_policies);
@@ -52,7 +61,7 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
             "listen" => {
                 let backend_policies = backend::read(&mut site, section, &defaults);
                 policies.insert(section.name.clone(), backend_policies);
-                frontends.push((section, defaults.clone()));
+                frontends.push((section, Rc::clone(&defaults)));
             }
             _ => {
                 let shown = format!("{} {}", section.kind, section.name);
@@ -67,12 +76,8 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     for (section, defaults) in frontends {
         frontend::read(&mut site, section, &defaults, &policies, included);
     }
-    let all = site.listeners.len();
-    for route in &mut site.routes {
-        if route.listeners.len() == all {
-            route.listeners.clear();
-        }
-    }
+    site.shorten_listeners();
+    relays::read_all(&mut site, &relayed, &usable);
     Ok(site)
 }
 

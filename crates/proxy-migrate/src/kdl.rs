@@ -88,6 +88,11 @@ impl Node {
         !self.children.is_empty()
     }
 
+    /// Number of its arguments and those of its block, with the nodes themselves.
+    pub(crate) fn size(&self) -> usize {
+        1 + self.arguments.len() + self.children.iter().map(Self::size).sum::<usize>()
+    }
+
     /// Writes the node at a depth of nesting.
     pub(crate) fn write(&self, depth: usize, text: &mut String) {
         let indent = "    ".repeat(depth);

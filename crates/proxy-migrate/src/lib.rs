@@ -9,13 +9,18 @@
 mod caddy;
 mod cursor;
 mod haproxy;
+mod index;
 mod kdl;
 mod migrated;
 mod nginx;
 mod site;
 mod source;
+#[cfg(test)]
+mod tests;
 mod tests_block;
+mod traefik;
 mod units;
+mod work;
 mod write;
 
 pub use migrated::{Left, Migrated, Place, SyntaxError};
@@ -30,6 +35,8 @@ pub enum Language {
     Caddy,
     /// `haproxy.cfg`.
     Haproxy,
+    /// A static configuration of Traefik, or a dynamic one, in YAML or TOML.
+    Traefik,
 }
 
 /// Migrates a configuration. `included` gives the files of an `include` or an `errorfile` for its pattern as written:
@@ -46,7 +53,19 @@ pub fn migrate(
     let site = match language {
         Language::Nginx => nginx::read(source, included)?,
         Language::Caddy => caddy::read(source)?,
-        Language::Haproxy => haproxy::read(source, included)?,
+        Language::Haproxy => haproxy::read(source)?,
+        Language::Traefik => traefik::read(source, included)?,
     };
+    if site.is_full() {
+        return Err(SyntaxError {
+            place: Place {
+                file: source.name.clone(),
+                line: 1,
+            },
+            message: "the routes would have more than 1 000 000 conditions: hosts and header fields of a \
+                      server count for each of its locations"
+                .to_owned(),
+        });
+    }
     Ok(write::write(site))
 }

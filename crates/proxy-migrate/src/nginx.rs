@@ -11,6 +11,8 @@ mod prefix;
 mod proxy;
 mod scope;
 mod server;
+mod server_names;
+mod stream;
 mod upstream;
 mod value;
 mod virtual_host;
@@ -39,20 +41,29 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
         timeouts = Some(block);
         in_http(&mut site, block.children());
     }
-    let main = directives.iter().filter(|it| it.name != "http");
-    let main: Vec<Directive> = main.cloned().collect();
-    if has_http {
+    let is_main = |it: &&Directive| !matches!(&*it.name, "http" | "stream");
+    let main: Vec<Directive> = directives.iter().filter(is_main).cloned().collect();
+    let streams = || directives.iter().filter(|it| it.name == "stream");
+    let has_servers = main.iter().any(|it| it.name == "server");
+    if has_http || (streams().next().is_some() && !has_servers) {
         process(&mut site, &main);
     } else {
+        has_http = true;
         body = body_bytes(&main).unwrap_or(body);
         in_http(&mut site, &main);
     }
-    let limit = Node::number("max-body-size-bytes", body);
-    site.settings.push(Node::new("limits").child(limit));
+    if has_http {
+        let limit = Node::number("max-body-size-bytes", body);
+        site.settings.push(Node::new("limits").child(limit));
+    }
     if let Some(block) = timeouts {
         listen::times(&mut site, block.children());
     } else {
         listen::times(&mut site, &main);
+    }
+    // Behind the times, which are those of requests.
+    for block in streams() {
+        stream::read(&mut site, block.children());
     }
     Ok(site)
 }

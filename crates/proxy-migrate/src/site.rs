@@ -1,7 +1,12 @@
 //! The parts that are carried over, in the terms of the configuration that is written.
 
+use crate::index::{Certificates, Positions};
 use crate::kdl::Node;
 use crate::migrated::{Left, Place};
+use std::collections::HashSet;
+
+/// Maximum number of conditions and edits of all routes: hosts of a server count for each of its locations.
+const MAX_ROUTE_PARTS: usize = 1_000_000;
 
 /// A configuration to be written.
 #[derive(Debug, Default)]
@@ -12,6 +17,17 @@ pub(crate) struct Site {
     pub(crate) routes: Vec<Route>,
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) left: Vec<Left>,
+    route_names: Positions,
+    upstream_names: Positions,
+    /// Upstreams with a single target of weight 1, by its address.
+    lone_targets: Positions,
+    /// Upstreams by everything but their names.
+    equal_upstreams: Positions,
+    listener_names: Positions,
+    listener_addresses: Positions,
+    certificates: Certificates,
+    /// Conditions and edits of the routes.
+    parts: usize,
 }
 
 #[derive(Debug, Default)]
@@ -20,12 +36,23 @@ pub(crate) struct Listener {
     /// `host:port`, or `unix:/path`.
     pub(crate) address: String,
     pub(crate) is_tls: bool,
+    /// Connections are relayed; `None` for HTTP.
+    pub(crate) relay: Option<Relay>,
     /// The first one is the default.
     pub(crate) certificates: Vec<Certificate>,
     /// Settings of the block `tls`.
     pub(crate) tls: Vec<Node>,
     pub(crate) settings: Vec<Node>,
     pub(crate) timeouts: Vec<Node>,
+}
+
+/// A protocol of a listener that relays connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relay {
+    /// With or without TLS that ends at the listener.
+    Tcp,
+    /// TLS of the targets, by server name.
+    Passthrough,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -47,15 +74,20 @@ pub(crate) struct Route {
     /// Further conditions.
     pub(crate) matches: Vec<Node>,
     pub(crate) service: Service,
+    /// Names of agents that decide about each request.
+    pub(crate) agents: Vec<String>,
     pub(crate) policies: Policies,
-    /// A host that the route's test asks for.
+    /// The host of the route's test, of a route without one.
     pub(crate) sample_host: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     Exact(String),
+    /// Whole segments, or every path behind a slash at the end.
     Prefix(String),
+    /// Every path that begins with the text.
+    Beginning(String),
     Regex(String),
 }
 
@@ -123,6 +155,7 @@ impl Route {
             paths: Vec::new(),
             matches: Vec::new(),
             service,
+            agents: Vec::new(),
             policies: Policies::default(),
             sample_host: None,
         }
@@ -148,28 +181,164 @@ impl Site {
         });
     }
 
+    /// Adds a route, unless the site is full.
+    pub(crate) fn push_route(&mut self, route: Route) {
+        self.parts = self.parts.saturating_add(route.parts());
+        if !self.is_full() {
+            self.routes.push(route);
+        }
+    }
+
+    /// Whether the routes have more parts than are written: the migration fails.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.parts > MAX_ROUTE_PARTS
+    }
+
     /// A name that no route has yet.
-    pub(crate) fn route_name(&self, wanted: &str) -> String {
-        let is_taken = |name: &str| self.routes.iter().any(|route| route.name == name);
-        unique(wanted, is_taken)
+    pub(crate) fn route_name(&mut self, wanted: &str) -> String {
+        let routes = &self.routes;
+        self.route_names
+            .read(routes.len(), |at| routes.get(at).map(|it| it.name.as_str()));
+        self.route_names.free(name_of(wanted))
     }
 
     /// A name that no upstream has yet.
-    pub(crate) fn upstream_name(&self, wanted: &str) -> String {
-        let is_taken = |name: &str| self.upstreams.iter().any(|it| it.name == name);
-        unique(wanted, is_taken)
+    pub(crate) fn upstream_name(&mut self, wanted: &str) -> String {
+        self.read_upstreams();
+        self.upstream_names.free(name_of(wanted))
+    }
+
+    /// The upstream with a name.
+    pub(crate) fn upstream_named(&mut self, name: &str) -> Option<&mut Upstream> {
+        self.read_upstreams();
+        let position = self.upstream_names.get(name)?;
+        self.upstreams.get_mut(position)
+    }
+
+    /// The upstream with one target alone.
+    pub(crate) fn upstream_of(&mut self, target: &str) -> Option<&mut Upstream> {
+        self.read_upstreams();
+        let position = self.lone_targets.get(target)?;
+        self.upstreams.get_mut(position)
+    }
+
+    fn read_upstreams(&mut self) {
+        let upstreams = &self.upstreams;
+        let name = |at: usize| upstreams.get(at).map(|it| it.name.as_str());
+        let target = |at: usize| match upstreams.get(at)?.targets.as_slice() {
+            [(address, 1)] => Some(address.as_str()),
+            _ => None,
+        };
+        self.upstream_names.read(upstreams.len(), name);
+        self.lone_targets.read(upstreams.len(), target);
+    }
+
+    /// The name of an upstream that differs in nothing but its name.
+    pub(crate) fn upstream_like(&mut self, upstream: &Upstream) -> Option<String> {
+        let upstreams = &self.upstreams;
+        let key = |at: usize| upstreams.get(at).map(Upstream::content);
+        self.equal_upstreams.read(upstreams.len(), key);
+        let position = self.equal_upstreams.get(&upstream.content())?;
+        upstreams.get(position).map(|it| it.name.clone())
+    }
+
+    /// The position of the listener with an address.
+    pub(crate) fn listener_at(&mut self, address: &str) -> Option<usize> {
+        let listeners = &self.listeners;
+        let key = |at: usize| listeners.get(at).map(|it| it.address.as_str());
+        self.listener_addresses.read(listeners.len(), key);
+        self.listener_addresses.get(address)
+    }
+
+    /// A name that no listener has yet.
+    pub(crate) fn listener_name(&mut self, wanted: String) -> String {
+        let listeners = &self.listeners;
+        let key = |at: usize| listeners.get(at).map(|it| it.name.as_str());
+        self.listener_names.read(listeners.len(), key);
+        if self.listener_names.get(&wanted).is_none() {
+            return wanted;
+        }
+        let numbered = format!("{wanted}-{}", listeners.len());
+        self.listener_names.free(numbered)
+    }
+
+    /// Adds a certificate, or names of it, to the listener at a position.
+    pub(crate) fn add_certificate<'n>(
+        &mut self,
+        position: usize,
+        (cert, key): (&str, &str),
+        names: impl IntoIterator<Item = &'n str>,
+    ) {
+        let Some(listener) = self.listeners.get_mut(position) else {
+            return;
+        };
+        let next = listener.certificates.len();
+        let (at, is_new) = self.certificates.position(position, (cert, key), next);
+        if is_new {
+            listener.certificates.push(Certificate {
+                cert: cert.to_owned(),
+                key: key.to_owned(),
+                names: Vec::new(),
+            });
+        }
+        if let Some(certificate) = listener.certificates.get_mut(at) {
+            let known = &mut self.certificates;
+            let names = names.into_iter();
+            let new = names.filter(|name| known.is_new_name(position, at, name));
+            certificate.names.extend(new.map(str::to_owned));
+        }
+    }
+
+    /// Routes for requests that name all listeners need to name none.
+    pub(crate) fn shorten_listeners(&mut self) {
+        let is_relay = |it: &Listener| it.relay.is_some();
+        let relays = self.listeners.iter().filter(|it| is_relay(it));
+        let relays: HashSet<&str> = relays.map(|it| it.name.as_str()).collect();
+        let all = self.listeners.len() - relays.len();
+        for route in &mut self.routes {
+            let is_of_relay = route
+                .listeners
+                .iter()
+                .any(|it| relays.contains(it.as_str()));
+            if route.listeners.len() == all && !is_of_relay {
+                route.listeners.clear();
+            }
+        }
     }
 }
 
-fn unique(wanted: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let wanted = name_of(wanted);
-    let mut name = wanted.clone();
-    let mut number = 2;
-    while is_taken(&name) {
-        name = format!("{wanted}-{number}");
-        number += 1;
+impl Upstream {
+    /// Everything but the name, as a key.
+    fn content(&self) -> String {
+        let Self {
+            name: _,
+            targets,
+            settings,
+            timeouts,
+            tls,
+        } = self;
+        format!("{targets:?} {settings:?} {timeouts:?} {tls:?}")
     }
-    name
+}
+
+impl Route {
+    /// Number of its conditions and edits, with the route itself.
+    fn parts(&self) -> usize {
+        let Policies {
+            request_headers,
+            response_headers,
+            timeouts,
+            rewrite: _,
+            allow,
+            deny,
+            settings,
+        } = &self.policies;
+        let edits = request_headers.len() + response_headers.len() + timeouts.len();
+        let conditions = self.hosts.len() + self.paths.len() + self.matches.len();
+        let lists = self.listeners.len() + allow.len() + deny.len() + self.agents.len();
+        let nodes = settings.iter().map(Node::size).sum::<usize>();
+        1 + edits + conditions + lists + nodes
+    }
 }
 
 /// A name of letters, digits, dots and dashes.

@@ -1,40 +1,52 @@
 //! The block `tests`: one request for each route, as far as one can be made up.
 
-use crate::kdl::Node;
-use crate::site::{Listener, Path, Policies, Rewrite, Route, Service, Site};
+mod networks;
+mod takers;
 
-/// A name below a wildcard, and a part of a path.
-const SAMPLE: &str = "sample";
+use crate::kdl::Node;
+use crate::site::{Listener, Path, Policies, Relay, Rewrite, Route, Service, Site};
+use std::collections::HashMap;
+use takers::{SAMPLE, Sample, Takers};
 
 /// A test for each route with a plain path.
 pub(crate) fn tests(site: &Site) -> Vec<Node> {
+    let takers = Takers::new(site);
+    let listeners = site.listeners.iter().map(|it| (it.name.as_str(), it));
+    let listeners: HashMap<&str, &Listener> = listeners.collect();
+    let mut for_requests = site.listeners.iter().filter(|it| it.relay.is_none());
+    let default = for_requests.next();
     let mut tests = Vec::new();
-    for route in &site.routes {
-        let bound = route.listeners.first();
-        let mut listeners = site.listeners.iter();
-        let listener = match bound {
-            Some(name) => listeners.find(|it| it.name == *name),
-            None => listeners.next(),
+    for (position, route) in site.routes.iter().enumerate() {
+        let listener = match route.listeners.first() {
+            Some(name) => listeners.get(name.as_str()).copied(),
+            None => default,
         };
-        let path = match route.paths.first() {
-            None => Some(format!("/{SAMPLE}")),
-            Some(Path::Exact(path)) => Some(path.clone()),
-            Some(Path::Prefix(prefix)) => {
-                Some(format!("{}/{SAMPLE}", prefix.trim_end_matches('/')))
-            }
-            Some(Path::Regex(_)) => None,
-        };
-        let Some((listener, path)) = listener.zip(path) else {
+        let Some((listener, path)) = listener.zip(path(route)) else {
             continue;
         };
         let host = host(route);
-        let is_taken = |other: &Route| takes(other, route, listener, &host, &path);
-        if !route.matches.is_empty() || site.routes.iter().any(is_taken) {
-            continue;
+        let sample = Sample {
+            listener,
+            host: &host,
+            path: &path,
+        };
+        if route.matches.is_empty() && !takers.takes(position, route, sample) {
+            tests.extend(test(route, sample));
         }
-        tests.extend(test(route, listener, &host, &path));
     }
     tests
+}
+
+/// The path of a route's test.
+fn path(route: &Route) -> Option<String> {
+    match route.paths.first() {
+        None => Some(format!("/{SAMPLE}")),
+        Some(Path::Exact(path)) => Some(path.clone()),
+        Some(Path::Prefix(prefix) | Path::Beginning(prefix)) => {
+            Some(format!("{}/{SAMPLE}", prefix.trim_end_matches('/')))
+        }
+        Some(Path::Regex(_)) => None,
+    }
 }
 
 /// The host of a route's test.
@@ -45,42 +57,23 @@ fn host(route: &Route) -> String {
     }
 }
 
-/// Whether another route takes a request of `route`, or may do so.
-fn takes(other: &Route, route: &Route, listener: &Listener, host: &str, path: &str) -> bool {
-    let is_bound = other.listeners.is_empty() || other.listeners.contains(&listener.name);
-    if other.name == route.name || !is_bound {
-        return false;
-    }
-    let has_host = other.hosts.iter().any(|it| it.replace('*', SAMPLE) == host);
-    let path_length = other.paths.iter().filter_map(|it| matched(it, path)).max();
-    let is_for_it =
-        (other.hosts.is_empty() || has_host) && (other.paths.is_empty() || path_length.is_some());
-    let rank = |route: &Route, length: Option<usize>| {
-        let is_named = !route.hosts.is_empty();
-        (route.priority.unwrap_or(50), is_named, length.unwrap_or(0))
+fn test(route: &Route, sample: Sample<'_>) -> Option<Node> {
+    let Sample {
+        listener,
+        host,
+        path,
+    } = sample;
+    let (method, url) = match listener.relay {
+        Some(relay) => ("TCP", relayed_url(listener, relay, host)?),
+        None => ("GET", url(listener, host, path)?),
     };
-    let own_length = route.paths.iter().filter_map(|it| matched(it, path)).max();
-    is_for_it && rank(other, path_length) >= rank(route, own_length)
-}
-
-/// The length of what a condition matches of a path; an exact path counts more than any prefix.
-fn matched(condition: &Path, path: &str) -> Option<usize> {
-    match condition {
-        Path::Exact(exact) => (exact == path).then_some(usize::MAX),
-        Path::Prefix(prefix) => {
-            let stem = prefix.trim_end_matches('/');
-            let is_within = path == stem || path.starts_with(&format!("{stem}/"));
-            is_within.then_some(prefix.len())
-        }
-        Path::Regex(_) => None,
-    }
-}
-
-fn test(route: &Route, listener: &Listener, host: &str, path: &str) -> Option<Node> {
-    let url = url(listener, host, path)?;
     let mut expect = Node::new("expect").child(Node::text("route", &route.name));
-    let allowed = route.policies.allow.first();
+    let client = networks::client(&route.policies)?;
+    let needs_password = route.policies.settings.iter().any(|it| it.is("basic-auth"));
     match &route.service {
+        Service::Upstream(_) if needs_password => {
+            expect = expect.child(Node::number("status", 401));
+        }
         Service::Upstream(name) => {
             expect = expect.child(Node::text("upstream", name));
             if let Some(sent) = sent_path(&route.policies, path) {
@@ -93,17 +86,23 @@ fn test(route: &Route, listener: &Listener, host: &str, path: &str) -> Option<No
         Service::Static { .. } => {}
     }
     let title = format!("{url} is of {}", route.name);
-    let client = allowed.map(|network| {
-        let address = network.split('/').next().unwrap_or_default();
-        Node::text("client-ip", address)
-    });
     Some(
         Node::text("test", &title)
-            .child(Node::new("request").arg("GET").arg(&url))
+            .child(Node::new("request").arg(method).arg(&url))
             .child(Node::text("listener", &listener.name))
-            .children(client)
+            .children(client.map(|address| Node::text("client-ip", &address)))
             .child(expect),
     )
+}
+
+/// The URL of a relayed connection, by its server name if it has one.
+fn relayed_url(listener: &Listener, relay: Relay, host: &str) -> Option<String> {
+    let (_, port) = listener.address.rsplit_once(':')?;
+    Some(if listener.is_tls || relay == Relay::Passthrough {
+        format!("tls://{host}:{port}")
+    } else {
+        format!("tcp://127.0.0.1:{port}")
+    })
 }
 
 fn url(listener: &Listener, host: &str, path: &str) -> Option<String> {

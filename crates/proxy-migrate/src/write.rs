@@ -2,7 +2,9 @@
 
 use crate::kdl::Node;
 use crate::migrated::Migrated;
-use crate::site::{Certificate, Listener, Path, Policies, Rewrite, Route, Service, Site, Upstream};
+use crate::site::{
+    Certificate, Listener, Path, Policies, Relay, Rewrite, Route, Service, Site, Upstream, escaped,
+};
 use crate::tests_block;
 use std::fmt::Write as _;
 
@@ -15,6 +17,7 @@ pub(crate) fn write(site: Site) -> Migrated {
         routes,
         upstreams,
         mut left,
+        ..
     } = site;
     left.sort();
     left.dedup();
@@ -42,12 +45,20 @@ fn listener(listener: &Listener) -> Node {
         name,
         address,
         is_tls,
+        relay,
         certificates,
         tls,
         settings,
         timeouts,
     } = listener;
-    let mut node = Node::text("listener", name).child(Node::text("address", address));
+    let protocol = match relay {
+        Some(Relay::Tcp) => Some("tcp"),
+        Some(Relay::Passthrough) => Some("tls-passthrough"),
+        None => is_tls.then_some("https"),
+    };
+    let mut node = Node::text("listener", name)
+        .child(Node::text("address", address))
+        .children(protocol.map(|protocol| Node::text("protocol", protocol)));
     if *is_tls {
         let mut certificates = certificates.iter();
         let first = certificates.next();
@@ -61,7 +72,7 @@ fn listener(listener: &Listener) -> Node {
                 .child(Node::text("key-file", key))
                 .children(names)
         });
-        node = node.child(Node::text("protocol", "https")).child(
+        node = node.child(
             Node::new("tls")
                 .children(own)
                 .children(further)
@@ -81,6 +92,7 @@ fn route(route: &Route) -> Node {
         paths,
         matches,
         service,
+        agents,
         policies,
         sample_host: _,
     } = route;
@@ -95,11 +107,15 @@ fn route(route: &Route) -> Node {
     let paths = paths.iter().map(|path| match path {
         Path::Exact(path) => Node::text("path", path),
         Path::Prefix(path) => Node::text("path-prefix", path),
+        Path::Beginning(text) => Node::new("path-regex").raw(&format!("^{}", escaped(text))),
         Path::Regex(regex) => Node::new("path-regex").raw(regex),
     });
     let conditions: Vec<Node> = hosts.chain(paths).chain(matches.iter().cloned()).collect();
     node = with_block(node, "matches", &conditions);
     node = with_service(node, service);
+    if !agents.is_empty() {
+        node = node.child(Node::new("agents").args(agents.iter().map(String::as_str)));
+    }
     with_block(node, "policies", &policies_of(policies))
 }
 

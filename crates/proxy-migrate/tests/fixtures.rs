@@ -76,6 +76,15 @@ fn files_of_haproxy_become_as_expected() {
     }
 }
 
+#[test]
+fn files_of_traefik_become_as_expected() {
+    for path in files("traefik") {
+        let migrated = migrated(Language::Traefik, &path);
+        compare(&path, &migrated.text);
+        is_usable(&migrated);
+    }
+}
+
 fn nginx(text: &str) -> Migrated {
     let source = Source {
         name: "nginx.conf".to_owned(),
@@ -341,14 +350,15 @@ fn a_text_that_is_not_of_nginx_is_refused_with_its_place() {
 
 #[test]
 fn damaged_files_are_read_or_refused() {
-    for (language, folder) in [
-        (Language::Nginx, "nginx"),
-        (Language::Caddy, "caddy"),
-        (Language::Haproxy, "haproxy"),
+    for (language, folder, step) in [
+        (Language::Nginx, "nginx", 1),
+        (Language::Caddy, "caddy", 1),
+        (Language::Haproxy, "haproxy", 1),
+        (Language::Traefik, "traefik", 41),
     ] {
         for path in files(folder) {
             let text = fs::read_to_string(&path).unwrap();
-            for (at, _) in text.char_indices() {
+            for (at, _) in text.char_indices().step_by(step) {
                 let (before, behind) = text.split_at(at);
                 let without = behind.chars().skip(1).collect::<String>();
                 for text in [before.to_owned(), format!("{before}{without}")] {
@@ -545,7 +555,161 @@ const GUARDED: &[(Language, &str, &str, u16)] = &[
         "GET /x",
         501,
     ),
+    (
+        Language::Traefik,
+        "  middlewares:\n    m: {plugin: {x: {}}}\n  routers:\n    r: {rule: PathPrefix(`/`), service: app, middlewares: [m]}\n",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Traefik,
+        "  middlewares:\n    m: {unheardOf: {}}\n    c: {chain: {middlewares: [m]}}\n  routers:\n    r: {rule: PathPrefix(`/`), service: app, middlewares: [c@file]}\n",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Traefik,
+        "  routers:\n    r: {rule: PathPrefix(`/`), service: app, middlewares: [gone@docker]}\n",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Traefik,
+        "  middlewares:\n    m: {ipAllowList: {sourceRange: [10.0.0.0/8]}}\n  routers:\n    r: {rule: PathPrefix(`/`), service: app, middlewares: [m]}\n",
+        "GET /x",
+        403,
+    ),
+    (
+        Language::Traefik,
+        "  middlewares:\n    m: {basicAuth: {users: [\"a:$apr1$x$y\"]}}\n  routers:\n    r: {rule: PathPrefix(`/`), service: app, middlewares: [m]}\n",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Traefik,
+        "  middlewares:\n    m: {passTLSClientCert: {pem: true}}\n  routers:\n    r: {rule: PathPrefix(`/`), service: app, middlewares: [m]}\n",
+        "GET /x",
+        501,
+    ),
+    // `PathPrefix` compares characters, not segments.
+    (
+        Language::Traefik,
+        "  middlewares:\n    m: {digestAuth: {}}\n  routers:\n    a: {rule: PathPrefix(`/admin`), service: app, middlewares: [m]}\n    r: {rule: PathPrefix(`/`), service: app}\n",
+        "GET /admins",
+        501,
+    ),
+    // A condition without a counterpart closes what the rest of the rule takes.
+    (
+        Language::Traefik,
+        "  routers:\n    a: {rule: PathPrefix(`/in`) && ClientIP(`10.0.0.0/8`), service: app}\n    r: {rule: PathPrefix(`/`), service: app}\n",
+        "GET /in/x",
+        501,
+    ),
+    (
+        Language::Traefik,
+        "  routers:\n    a: {rule: Path(`/b`) && Method(`POST`), service: gone}\n    r: {rule: PathPrefix(`/`) && !PathPrefix(`/b`), service: app}\n",
+        "GET /b",
+        404,
+    ),
+    (
+        Language::Traefik,
+        "  routers:\n    a: {rule: Path(`/b`) && Method(`POST`), service: gone}\n    r: {rule: PathPrefix(`/`) && !PathPrefix(`/b`), service: app}\n",
+        "POST /b",
+        501,
+    ),
+    // Requests that a router leaves out, of which a later one leaves out others.
+    (
+        Language::Traefik,
+        "  routers:\n    a: {rule: Path(`/b`) && !Method(`GET`), service: app}\n    r: {rule: PathPrefix(`/`) && !PathPrefix(`/b`), service: app}\n",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Traefik,
+        "  routers:\n    a: {rule: \"Host(`a.test\", service: app}\n    r: {rule: PathPrefix(`/`), service: app, priority: 1}\n",
+        "GET /x",
+        501,
+    ),
+    (
+        Language::Traefik,
+        "  middlewares:\n    m: {forwardAuth: {address: \"http://a:1/verify?rd=x\"}}\n  routers:\n    r: {rule: PathPrefix(`/`), service: app, middlewares: [m]}\n",
+        "GET /x",
+        501,
+    ),
 ];
+
+/// Routers and middlewares as a dynamic configuration with one entry point and one service.
+fn traefik(parts: &str) -> String {
+    format!(
+        "entryPoints:\n  web:\n    address: :8080\nhttp:\n  services:\n    app:\n      loadBalancer:\n        \
+         servers:\n          - url: http://a:1\n{parts}"
+    )
+}
+
+#[test]
+fn hosts_with_client_certificates_of_their_own_are_closed() {
+    for (router, point) in [
+        ("{options: inner}", ""),
+        ("{}", "{tls: {options: inner}}"),
+        ("{options: gone}", ""),
+    ] {
+        let text = format!(
+            "entryPoints:\n  secure:\n    address: :8443\n    http: {point}\nhttp:\n  services:\n    app:\n      \
+             loadBalancer:\n        servers: [{{url: \"http://a:1\"}}]\n  routers:\n    r: {{rule: Host(`a.test`), service: app, tls: {router}}}\n\
+             tls:\n  options:\n    inner:\n      clientAuth: {{caFiles: [ca.pem], clientAuthType: RequireAndVerifyClientCert}}\n"
+        );
+        let source = Source {
+            name: "x.yml".to_owned(),
+            text: text.clone(),
+        };
+        let migrated = migrate(Language::Traefik, &source, &|_| None).unwrap();
+        assert!(
+            migrated.text.contains("respond 501"),
+            "{text}\n{}",
+            migrated.text
+        );
+        assert!(
+            !migrated.text.contains("upstream \"app\"\n"),
+            "{}",
+            migrated.text
+        );
+    }
+}
+
+#[test]
+fn a_static_configuration_reads_the_files_that_it_names() {
+    let main = Source {
+        name: "traefik.yml".to_owned(),
+        text: "entryPoints: {web: {address: \":8080\"}}\nproviders: {file: {directory: dynamic}, docker: {}}\n".to_owned(),
+    };
+    let included = |pattern: &str| {
+        let text = "[http.routers.a]\nrule = \"Host(`a.test`)\"\nservice = \"a\"\nmiddlewares = [\"m\"]\n\
+                    [[http.services.a.loadBalancer.servers]]\nurl = \"http://a:1\"\n[http.middlewares.m.digestAuth]\nrealm = \"x\"\n";
+        (pattern == "dynamic/*.toml").then(|| {
+            vec![Source {
+                name: "dynamic/a.toml".to_owned(),
+                text: text.to_owned(),
+            }]
+        })
+    };
+    let migrated = migrate(Language::Traefik, &main, &included).unwrap();
+    let places: Vec<String> = migrated
+        .left
+        .iter()
+        .map(|it| it.place.to_string())
+        .collect();
+    assert!(
+        places.contains(&"dynamic/a.toml:7".to_owned()),
+        "{:?}",
+        migrated.left
+    );
+    assert!(
+        migrated.text.contains("host \"a.test\""),
+        "{}",
+        migrated.text
+    );
+    is_usable(&migrated);
+}
 
 #[test]
 fn a_request_that_was_refused_or_checked_reaches_no_content() {
@@ -556,6 +720,7 @@ fn a_request_that_was_refused_or_checked_reaches_no_content() {
                 "defaults\nmode http\nfrontend f\nbind :8080\n{text}\ndefault_backend b\nbackend b\nserver s a:1\n"
             ),
             Language::Caddy => format!("http://a.test:8080 {{\n{text}\n}}\n"),
+            Language::Traefik => traefik(text),
         };
         let source = Source {
             name: "x".to_owned(),

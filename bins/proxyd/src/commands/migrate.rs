@@ -48,6 +48,7 @@ pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> ExitCo
         ForeignServer::Nginx => Language::Nginx,
         ForeignServer::Caddy => Language::Caddy,
         ForeignServer::Haproxy => Language::Haproxy,
+        ForeignServer::Traefik => Language::Traefik,
     };
     let name = file.display().to_string();
     let text = match std::fs::read_to_string(file) {

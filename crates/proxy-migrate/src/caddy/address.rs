@@ -1,7 +1,8 @@
 //! Addresses of sites, as listeners and hosts.
 
 use super::parser::Directive;
-use crate::site::{Certificate, Listener, Route, Service, Site};
+use crate::site::{Listener, Route, Service, Site};
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 /// The listeners and hosts of a site.
@@ -18,6 +19,7 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
     let files = certificate(block);
     let mut listeners: Vec<String> = Vec::new();
     let mut hosts: Vec<String> = Vec::new();
+    let (mut seen, mut seen_hosts) = (HashSet::new(), HashSet::new());
     let (mut path_of_site, mut is_closed) = (None, false);
     let bound = bound(site, block).unwrap_or_else(|| {
         is_closed = true;
@@ -60,15 +62,17 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
         let loopback = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
         let is_loopback = loopback.is_some_and(|it| it.is_loopback());
         let bound = if is_loopback { host } else { &bound };
-        let name = listener(site, bound, port, is_tls);
+        let position = listener(site, bound, port, is_tls);
         if let Some((cert, key)) = files.as_ref().filter(|_| is_tls) {
-            add(site, &name, cert, key, host);
+            site.add_certificate(position, (cert, key), [host]);
             redirect(site, bound, host);
         }
-        if !listeners.contains(&name) {
-            listeners.push(name);
+        if seen.insert(position)
+            && let Some(listener) = site.listeners.get(position)
+        {
+            listeners.push(listener.name.clone());
         }
-        if (is_name || host == "localhost") && !hosts.iter().any(|it| it == host) {
+        if (is_name || host == "localhost") && seen_hosts.insert(host) {
             hosts.push(host.to_owned());
         }
     }
@@ -109,50 +113,34 @@ fn certificate(block: &Directive) -> Option<(String, String)> {
     Some((cert.clone(), key.clone()))
 }
 
-fn listener(site: &mut Site, bound: &str, port: &str, is_tls: bool) -> String {
+/// The position of the listener of an address.
+fn listener(site: &mut Site, bound: &str, port: &str, is_tls: bool) -> usize {
     let address = format!("{bound}:{port}");
-    if let Some(known) = site.listeners.iter_mut().find(|it| it.address == address) {
-        known.is_tls |= is_tls;
-        return known.name.clone();
+    if let Some(known) = site.listener_at(&address) {
+        if let Some(listener) = site.listeners.get_mut(known) {
+            listener.is_tls |= is_tls;
+        }
+        return known;
     }
     let name = match port {
         "80" => "http".to_owned(),
         "443" => "https".to_owned(),
         port => format!("port-{port}"),
     };
-    let is_taken = site.listeners.iter().any(|it| it.name == name);
-    let name = if is_taken {
-        format!("{name}-{}", site.listeners.len())
-    } else {
-        name
-    };
+    let name = site.listener_name(name);
     site.listeners.push(Listener {
-        name: name.clone(),
+        name,
         address,
         is_tls,
         ..Listener::default()
     });
-    name
-}
-
-fn add(site: &mut Site, listener: &str, cert: &str, key: &str, host: &str) {
-    let Some(listener) = site.listeners.iter_mut().find(|it| it.name == listener) else {
-        return;
-    };
-    let known = listener.certificates.iter_mut().find(|it| it.cert == cert);
-    match known {
-        Some(known) => known.names.push(host.to_owned()),
-        None => listener.certificates.push(Certificate {
-            cert: cert.to_owned(),
-            key: key.to_owned(),
-            names: vec![host.to_owned()],
-        }),
-    }
+    site.listeners.len() - 1
 }
 
 /// Caddy redirects a name with a certificate from port 80.
 fn redirect(site: &mut Site, bound: &str, host: &str) {
-    let listener = listener(site, bound, "80", false);
+    let position = listener(site, bound, "80", false);
+    let listener = site.listeners.get(position).map(|it| it.name.clone());
     let name = site.route_name(&format!("{} to https", host.replace('*', "any")));
     let mut route = Route::new(
         name,
@@ -162,7 +150,7 @@ fn redirect(site: &mut Site, bound: &str, host: &str) {
             replace_prefix: None,
         },
     );
-    route.listeners = vec![listener];
+    route.listeners = listener.into_iter().collect();
     route.hosts = vec![host.to_owned()];
-    site.routes.push(route);
+    site.push_route(route);
 }

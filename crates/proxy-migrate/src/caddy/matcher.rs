@@ -3,6 +3,9 @@
 use super::parser::Directive;
 use crate::kdl::Node;
 use crate::site::{Path, Route};
+use crate::work;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Conditions of a matcher.
 #[derive(Clone, Default)]
@@ -20,7 +23,7 @@ impl Conditions {
             for path in &mut inner.paths {
                 match path {
                     Path::Exact(text) | Path::Prefix(text) => text.insert_str(0, prefix),
-                    Path::Regex(_) => return None,
+                    Path::Beginning(_) | Path::Regex(_) => return None,
                 }
             }
         }
@@ -63,13 +66,48 @@ fn is_within(path: &Path, outer: &Path) -> bool {
     }
 }
 
+/// Definitions of matchers at a place, by their names.
+#[derive(Debug, Default)]
+pub(super) struct Definitions {
+    own: HashMap<String, Vec<Directive>>,
+    /// Those of the blocks around the place.
+    outer: Option<Rc<Definitions>>,
+}
+
+impl Definitions {
+    /// The definitions of a block within those of the blocks around it.
+    pub(super) fn within(outer: &Rc<Self>, block: &[Directive]) -> Rc<Self> {
+        let mut own: HashMap<String, Vec<Directive>> = HashMap::new();
+        for directive in block.iter().filter(|it| it.name().starts_with('@')) {
+            let name = directive.name().to_owned();
+            own.entry(name).or_default().push(directive.clone());
+        }
+        if own.is_empty() {
+            return Rc::clone(outer);
+        }
+        Rc::new(Self {
+            own,
+            outer: Some(Rc::clone(outer)),
+        })
+    }
+
+    /// The definitions of a name, the outermost first.
+    fn named(&self, name: &str) -> Vec<&Directive> {
+        work::step();
+        let outer = self.outer.as_ref();
+        let mut found = outer.map(|outer| outer.named(name)).unwrap_or_default();
+        found.extend(self.own.get(name).into_iter().flatten());
+        found
+    }
+}
+
 /// Whether a word is a matcher.
 pub(super) fn is_matcher(word: &str) -> bool {
     word == "*" || word.starts_with('/') || word.starts_with('@')
 }
 
 /// The conditions of a matcher, of those that are defined at its place; `None` if they have no counterpart.
-pub(super) fn conditions(word: &str, definitions: &[Directive]) -> Option<Conditions> {
+pub(super) fn conditions(word: &str, definitions: &Definitions) -> Option<Conditions> {
     if word == "*" {
         return Some(Conditions::default());
     }
@@ -80,9 +118,8 @@ pub(super) fn conditions(word: &str, definitions: &[Directive]) -> Option<Condit
         });
     }
     let mut found = Conditions::default();
-    let defined = definitions.iter().filter(|it| it.name() == word);
     let mut is_defined = false;
-    for definition in defined {
+    for definition in definitions.named(word) {
         is_defined = true;
         if definition.has_block {
             for line in &definition.block {

@@ -44,13 +44,18 @@ pub(super) fn contents(block: &[Directive], is_written_order: bool) -> Vec<&Dire
 /// Whether a directive for some requests stands behind one of another kind that may take them before it. Routes
 /// of one priority are tried by their conditions.
 pub(super) fn matters(contents: &[&Directive], is_written_order: bool) -> bool {
-    let follows = |(at, directive): (usize, &&Directive)| {
-        let mut before = contents.iter().take(at);
-        let is_before =
-            |it: &&Directive| is_written_order || rank(it.name()) != rank(directive.name());
-        has_matcher(directive) && before.any(is_before)
-    };
-    contents.iter().enumerate().any(follows)
+    let mut first = None;
+    let mut are_mixed = false;
+    for directive in contents {
+        let rank = rank(directive.name());
+        let is_behind = first.is_some_and(|it| is_written_order || are_mixed || it != rank);
+        if is_behind && has_matcher(directive) {
+            return true;
+        }
+        are_mixed |= first.is_some_and(|it| it != rank);
+        first = first.or(Some(rank));
+    }
+    false
 }
 
 /// The priority of a site's directive.

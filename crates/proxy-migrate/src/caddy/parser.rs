@@ -3,6 +3,7 @@
 use crate::cursor::Cursor;
 use crate::migrated::{Place, SyntaxError};
 use crate::source::Source;
+use std::collections::HashMap;
 
 /// A line with its block.
 #[derive(Clone, Debug)]
@@ -44,9 +45,12 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
     };
     let lines = lexer.block(0)?;
     let has_sites = lines.first().is_none_or(|line| line.has_block);
-    let mut sites = if has_sites { lines } else { one_site(lines) };
-    let snippets: Vec<Directive> = sites.iter().filter(|it| is_snippet(it)).cloned().collect();
-    sites.retain(|it| !is_snippet(it));
+    let sites = if has_sites { lines } else { one_site(lines) };
+    let (named, mut sites): (Vec<_>, Vec<_>) = sites.into_iter().partition(is_snippet);
+    let mut snippets: HashMap<String, Directive> = HashMap::new();
+    for snippet in named {
+        snippets.entry(snippet.name().to_owned()).or_insert(snippet);
+    }
     let mut imports = Imports {
         snippets: &snippets,
         lines: 0,
@@ -74,7 +78,7 @@ fn is_snippet(line: &Directive) -> bool {
 
 /// The expansion of `import` by snippets.
 struct Imports<'s> {
-    snippets: &'s [Directive],
+    snippets: &'s HashMap<String, Directive>,
     lines: usize,
 }
 
@@ -95,7 +99,7 @@ impl Imports<'_> {
             }
             line.block = self.expand(line.block, depth)?;
             let wanted = format!("({})", line.word(1));
-            let snippet = self.snippets.iter().find(|it| it.name() == wanted);
+            let snippet = self.snippets.get(&wanted);
             match snippet {
                 Some(snippet) if line.name() == "import" && depth < MAX_DEPTH => {
                     let inner = self.expand(snippet.block.clone(), depth + MAX_DEPTH / 4)?;
@@ -121,7 +125,7 @@ impl Lexer<'_> {
         let mut words: Vec<String> = Vec::new();
         let mut place = self.cursor.place();
         loop {
-            while self.cursor.bump_if(&[' ', '\t', '\r']).is_some() {}
+            self.skip_spaces();
             if words.is_empty() {
                 place = self.cursor.place();
             }
@@ -171,6 +175,14 @@ impl Lexer<'_> {
                     word => words.push(word.to_owned()),
                 },
             }
+        }
+    }
+
+    /// Skips the spaces that end a word, but line ends.
+    fn skip_spaces(&mut self) {
+        let is_space = |c: char| c.is_whitespace() && c != '\n';
+        while self.cursor.peek().is_some_and(is_space) {
+            self.cursor.bump();
         }
     }
 

@@ -43,14 +43,8 @@ pub(super) fn read(
         let block = block.children(beside.into_iter().map(|(_, node)| node));
         upstream.settings.push(block);
     }
-    let is_same = |it: &&Upstream| {
-        it.targets == upstream.targets
-            && it.settings == upstream.settings
-            && it.timeouts == upstream.timeouts
-            && it.tls == upstream.tls
-    };
-    if let Some(same) = site.upstreams.iter().find(is_same) {
-        return Some(same.name.clone());
+    if let Some(same) = site.upstream_like(&upstream) {
+        return Some(same);
     }
     let first = upstream.targets.first().map(|(address, _)| address.clone());
     upstream.name = site.upstream_name(&first.unwrap_or_default());

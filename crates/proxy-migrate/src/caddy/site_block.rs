@@ -1,7 +1,7 @@
 //! Blocks of sites, as routes.
 
 use super::address::{self, Addresses};
-use super::matcher::{self, Conditions};
+use super::matcher::{self, Conditions, Definitions};
 use super::order;
 use super::parser::Directive;
 use super::proxy;
@@ -9,13 +9,14 @@ use super::value::edit;
 use crate::kdl::Node;
 use crate::site::{Path, Policies, Rewrite, Route, Service, Site, escaped};
 use crate::units;
+use std::rc::Rc;
 
 /// The settings that hold at a place of a site.
 #[derive(Clone, Default)]
 pub(super) struct Context {
     conditions: Conditions,
     /// Definitions of matchers.
-    matchers: Vec<Directive>,
+    matchers: Rc<Definitions>,
     policies: Policies,
     root: Option<String>,
     fallback: Option<String>,
@@ -50,8 +51,10 @@ pub(super) fn read(site: &mut Site, block: &Directive) {
 
 fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &Context) {
     let mut context = outer.clone();
-    let matchers = block.block.iter().filter(|it| it.name().starts_with('@'));
-    context.matchers.extend(matchers.cloned());
+    context.matchers = Definitions::within(&outer.matchers, &block.block);
+    if site.is_full() {
+        return;
+    }
     for directive in &block.block {
         setting(site, &mut context, directive);
     }
@@ -404,7 +407,9 @@ fn redirect(site: &mut Site, directive: &Directive, words: &[String]) -> Option<
 
 fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Service) {
     let part = match context.conditions.paths.first() {
-        Some(Path::Exact(text) | Path::Prefix(text) | Path::Regex(text)) => text.clone(),
+        Some(
+            Path::Exact(text) | Path::Prefix(text) | Path::Beginning(text) | Path::Regex(text),
+        ) => text.clone(),
         None => String::new(),
     };
     let host = addresses.hosts.first().map_or("site", String::as_str);
@@ -435,13 +440,13 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
         // Caddy compares paths without case.
         route.paths = route.paths.iter().map(without_case).collect();
     }
-    site.routes.push(route);
+    site.push_route(route);
 }
 
 fn without_case(path: &Path) -> Path {
     Path::Regex(match path {
         Path::Exact(path) => format!("(?i)^{}$", escaped(path)),
-        Path::Prefix(path) => format!("(?i)^{}", escaped(path)),
+        Path::Prefix(path) | Path::Beginning(path) => format!("(?i)^{}", escaped(path)),
         Path::Regex(regex) => format!("(?i){regex}"),
     })
 }

@@ -48,8 +48,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
                 checks::note(site, line);
             }
             "http-request" | "http-response" => headers::edit(site, &mut policies, line),
-            // That of a `listen` is its frontend's.
-            "errorfile" if section.kind == "listen" => {}
+            "tcp-request" if section.kind == "listen" => {}
             _ if checks::is_check(line) => {}
             "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
             | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
@@ -73,7 +72,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         site.left(
             &section.place,
             &shown,
-            "it has no `server`; its routes answer 501",
+            "it has no `server`, so nothing is served from it",
         );
     } else {
         site.upstreams.push(upstream);
@@ -82,6 +81,41 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         policies,
         is_closed,
     }
+}
+
+/// Adds the upstream of a `backend` or `listen` in `mode tcp`; whether connections can be relayed to it.
+pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]) -> bool {
+    let before = site.upstreams.len();
+    let backend = read(site, section, defaults);
+    let Some(upstream) = site.upstreams.get_mut(before) else {
+        return false;
+    };
+    // Cookies, requests and their times are none of a relay.
+    let is_sticky = |it: &Node| it.is("load-balancing") && it.first() == Some("\"sticky\"");
+    upstream
+        .settings
+        .retain(|it| !(is_sticky(it) || it.is("protocol")));
+    upstream.timeouts.retain(|it| it.is("connect-ms"));
+    let sends_header = |line: &&Line| {
+        let mut words = line.words.iter();
+        words.any(|word| word.starts_with("send-proxy"))
+    };
+    let mut servers = section.lines("server");
+    let fault = if let Some(line) = servers.find(sends_header) {
+        Some((line, "the target needs a `PROXY` header"))
+    } else if upstream.tls.is_some() {
+        let line = section.lines("server").find(|line| line.has("ssl"));
+        line.map(|line| (line, "relayed bytes are not encrypted again"))
+    } else {
+        None
+    };
+    if let Some((line, cause)) = fault {
+        let advice = format!("{cause}; no connection leads to the backend until then");
+        site.left(&line.place, &line.shown(), &advice);
+        site.upstreams.truncate(before);
+        return false;
+    }
+    !backend.is_closed
 }
 
 /// Path of the last `option httpchk`: `/` without a URI, `None` without the option.

@@ -61,6 +61,11 @@ pub(super) fn is_check(line: &Line) -> bool {
     }
 }
 
+/// Whether a line is a rule on connections.
+pub(super) fn is_rule(line: &Line) -> bool {
+    is_check(line) || line.word(0) == "tcp-request"
+}
+
 /// Lists the rules of a section that could refuse requests; whether there is one.
 pub(super) fn are_left<'l>(site: &mut Site, lines: impl IntoIterator<Item = &'l Line>) -> bool {
     let mut is_closed = false;

@@ -95,7 +95,7 @@ fn all_of(terms: &[String], section: &Section) -> Option<Vec<Condition>> {
         let tests = if term == "{" {
             let inner = terms.by_ref().take_while(|it| *it != "}");
             let inner: Vec<String> = inner.cloned().collect();
-            vec![test(&inner, is_negated)?]
+            vec![test(&inner, is_negated, section)?]
         } else {
             of_list(term, is_negated, section)?
         };
@@ -115,18 +115,23 @@ fn all_of(terms: &[String], section: &Section) -> Option<Vec<Condition>> {
 
 /// The alternatives of an access list: each of its lines is one.
 fn of_list(name: &str, is_negated: bool, section: &Section) -> Option<Vec<Condition>> {
-    let lines = section.lines("acl").filter(|line| line.word(1) == name);
-    let tests: Option<Vec<Condition>> = lines
-        .map(|line| test(line.words.get(2..)?, is_negated))
+    let tests: Option<Vec<Condition>> = section
+        .list(name)
+        .map(|line| test(line.words.get(2..)?, is_negated, section))
         .collect();
     // All lines of a negated list must fail.
     tests.filter(|tests| !tests.is_empty() && (!is_negated || tests.len() == 1))
 }
 
 /// A test such as `path_beg -i /api`; `None` if it has no counterpart.
-fn test(words: &[String], is_negated: bool) -> Option<Condition> {
+fn test(words: &[String], is_negated: bool, section: &Section) -> Option<Condition> {
     let mut condition = Condition::default();
     let (kind, words) = words.split_first()?;
+    if section.is_relayed() {
+        let words = Words::read(words).filter(|_| !is_negated)?;
+        condition.hosts = server_names(kind, &words)?;
+        return Some(condition);
+    }
     if is_negated {
         condition.is_plain = kind == "ssl_fc";
         return condition.is_plain.then_some(condition);
@@ -173,6 +178,26 @@ fn test(words: &[String], is_negated: bool) -> Option<Condition> {
         _ => return None,
     }
     Some(condition)
+}
+
+/// The server names of a test of a TLS handshake; none for one that every handshake passes.
+fn server_names(kind: &str, words: &Words<'_>) -> Option<Vec<String>> {
+    let is_first = words.method.is_none_or(|method| method == "int");
+    let method = match kind {
+        "req.ssl_hello_type" | "req_ssl_hello_type" => {
+            return (is_first && words.values == ["1"]).then(Vec::new);
+        }
+        "req.ssl_sni" | "req_ssl_sni" | "ssl_fc_sni" => words.method,
+        "ssl_fc_sni_end" => Some("end"),
+        _ => return None,
+    };
+    let name = |value: &&str| match method {
+        None | Some("str") => Some((*value).to_owned()),
+        // `-m end` without a dot compares parts of labels.
+        Some("end") => value.starts_with('.').then(|| format!("*{value}")),
+        Some(_) => None,
+    };
+    words.values.iter().map(name).collect()
 }
 
 /// The words of a test behind its kind.

@@ -18,15 +18,15 @@ use std::collections::HashMap;
 const FIRST: u32 = 100_000;
 
 /// A frontend while its routes are made.
-struct Frontend<'s> {
+pub(super) struct Frontend<'s> {
     name: &'s str,
     /// Names of its listeners, with and without TLS.
-    plain: Vec<String>,
-    tls: Vec<String>,
+    pub(super) plain: Vec<String>,
+    pub(super) tls: Vec<String>,
     policies: Policies,
     rules: u32,
     /// A rule that refuses requests was not carried over, so nothing is served.
-    is_closed: bool,
+    pub(super) is_closed: bool,
 }
 
 pub(super) fn read(
@@ -36,14 +36,8 @@ pub(super) fn read(
     policies: &HashMap<String, Backend>,
     included: Included<'_>,
 ) {
-    let mut frontend = Frontend {
-        name: &section.name,
-        plain: Vec::new(),
-        tls: Vec::new(),
-        policies: Policies::default(),
-        rules: 0,
-        is_closed: checks::are_left(site, defaults.iter().chain(&section.lines)),
-    };
+    let mut frontend = Frontend::new(&section.name);
+    frontend.is_closed = checks::are_left(site, defaults.iter().chain(&section.lines));
     let times = client_times(defaults.iter().chain(&section.lines));
     for line in section.lines("bind") {
         bind(site, &mut frontend, line, &times);
@@ -87,9 +81,15 @@ pub(super) fn read(
     let is_decision = |line: &&Line| rule::is_decision(line) || line.word(0) == "redirect";
     let rules = defaults.iter().chain(&section.lines);
     for line in rules.filter(is_decision) {
+        if site.is_full() {
+            return;
+        }
         decision(site, &mut frontend, section, line);
     }
     for line in section.lines("use_backend") {
+        if site.is_full() {
+            return;
+        }
         use_backend(site, &mut frontend, section, line, policies);
     }
     let own = is_listen.then_some(section.name.as_str());
@@ -104,12 +104,23 @@ pub(super) fn read(
             route.service = Service::not_migrated();
             route.policies = Policies::default();
         }
-        site.routes.push(route);
+        site.push_route(route);
     }
 }
 
-impl Frontend<'_> {
-    fn route(&self, site: &Site, part: &str, service: Service, condition: &Condition) -> Route {
+impl<'s> Frontend<'s> {
+    pub(super) fn new(name: &'s str) -> Self {
+        Self {
+            name,
+            plain: Vec::new(),
+            tls: Vec::new(),
+            policies: Policies::default(),
+            rules: 0,
+            is_closed: false,
+        }
+    }
+
+    fn route(&self, site: &mut Site, part: &str, service: Service, condition: &Condition) -> Route {
         let name = site.route_name(&format!("{} {part}", self.name));
         let mut route = Route::new(name, service);
         route.listeners.clone_from(&self.plain);
@@ -123,7 +134,7 @@ impl Frontend<'_> {
     /// A route to a backend.
     fn proxied(
         &self,
-        site: &Site,
+        site: &mut Site,
         backend: &str,
         condition: &Condition,
         policies: &HashMap<String, Backend>,
@@ -135,7 +146,7 @@ impl Frontend<'_> {
         route
     }
 
-    fn priority(&mut self) -> u32 {
+    pub(super) fn priority(&mut self) -> u32 {
         let priority = FIRST.saturating_sub(self.rules);
         self.rules += 1;
         priority
@@ -159,7 +170,7 @@ fn joined(frontend: &Policies, backend: Option<&Policies>) -> Policies {
     joined
 }
 
-fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node]) {
+pub(super) fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node]) {
     let is_tls = line.has("ssl");
     for address in line.word(1).split(',') {
         let wildcard = address.strip_prefix("*:").or(address.strip_prefix(':'));
@@ -173,7 +184,7 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
             site.left(&line.place, &line.shown(), "write a listener for each port");
             continue;
         }
-        if site.listeners.iter().any(|it| it.address == address) {
+        if site.listener_at(&address).is_some() {
             site.left(
                 &line.place,
                 &line.shown(),
@@ -181,7 +192,11 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
             );
             continue;
         }
-        let name = listener_name(site, port);
+        let name = site.listener_name(match port {
+            "80" => "http".to_owned(),
+            "443" => "https".to_owned(),
+            port => format!("port-{port}"),
+        });
         let mut listener = Listener {
             name: name.clone(),
             address,
@@ -224,21 +239,6 @@ fn bind(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, times: &[Node
             &mut frontend.plain
         };
         names.push(name);
-    }
-}
-
-/// A name for the listener of a port that no listener has yet.
-fn listener_name(site: &Site, port: &str) -> String {
-    let name = match port {
-        "80" => "http".to_owned(),
-        "443" => "https".to_owned(),
-        port => format!("port-{port}"),
-    };
-    let is_taken = site.listeners.iter().any(|it| it.name == name);
-    if is_taken {
-        format!("{name}-{}", site.listeners.len())
-    } else {
-        name
     }
 }
 
@@ -298,7 +298,7 @@ fn decision(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, lin
         let mut route = frontend.route(site, "rule", service.clone(), &condition);
         route.priority = Some(frontend.priority());
         if !route.listeners.is_empty() {
-            site.routes.push(route);
+            site.push_route(route);
         }
     }
 }
@@ -373,6 +373,6 @@ fn use_backend(
                 "clients of other networks are answered 403 here, and reach no other backend",
             );
         }
-        site.routes.push(route);
+        site.push_route(route);
     }
 }

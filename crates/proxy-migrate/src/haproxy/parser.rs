@@ -2,6 +2,8 @@
 
 use crate::migrated::{Place, SyntaxError};
 use crate::source::Source;
+use crate::work;
+use std::collections::HashMap;
 
 /// A section with its lines.
 #[derive(Clone, Debug)]
@@ -10,6 +12,10 @@ pub(super) struct Section {
     pub(super) name: String,
     pub(super) lines: Vec<Line>,
     pub(super) place: Place,
+    /// Connections are relayed, so that conditions are on server names.
+    is_relayed: bool,
+    /// Positions of the lines of access lists, by the lists' names.
+    lists: HashMap<String, Vec<usize>>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,6 +48,25 @@ impl Line {
 impl Section {
     pub(super) fn lines<'s>(&'s self, first: &'s str) -> impl Iterator<Item = &'s Line> {
         self.lines.iter().filter(move |line| line.word(0) == first)
+    }
+
+    /// The section with conditions on server names.
+    pub(super) fn relayed(&self) -> Self {
+        Self {
+            is_relayed: true,
+            ..self.clone()
+        }
+    }
+
+    pub(super) const fn is_relayed(&self) -> bool {
+        self.is_relayed
+    }
+
+    /// The lines of an access list.
+    pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &Line> {
+        work::step();
+        let positions = self.lists.get(name).map_or(&[][..], Vec::as_slice);
+        positions.iter().filter_map(|at| self.lines.get(*at))
     }
 }
 
@@ -79,6 +104,8 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Section>, SyntaxError> {
                 name: words.get(1).cloned().unwrap_or_default(),
                 lines: Vec::new(),
                 place,
+                is_relayed: false,
+                lists: HashMap::new(),
             });
             continue;
         }
@@ -88,6 +115,10 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Section>, SyntaxError> {
                 message: "a section comes first: `global`, `defaults`, `frontend`".to_owned(),
             });
         };
+        if let ("acl", Some(name)) = (first.as_str(), words.get(1)) {
+            let positions = section.lists.entry(name.clone()).or_default();
+            positions.push(section.lines.len());
+        }
         section.lines.push(Line { words, place });
     }
     Ok(sections)

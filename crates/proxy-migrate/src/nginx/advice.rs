@@ -150,10 +150,6 @@ const ADVICE: &[(&str, &str)] = &[
         "write `ocsp-file` with a response that a timer fetches",
     ),
     ("ssl_trusted_certificate", "see `ssl_stapling`"),
-    (
-        "stream",
-        "write a listener with `protocol \"tcp\"`; see docs/operate/relays.md",
-    ),
     ("stub_status", "the admin interface has `/metrics`"),
     ("sub_filter", "bodies are not edited; an agent may"),
     (

@@ -4,6 +4,8 @@ use super::parser::Directive;
 use super::scope::{self, Scope};
 use super::value::has_variables;
 use super::{advice, listen};
+use crate::work;
+use std::collections::HashSet;
 
 /// Directives of the rewrite phase: those of a location hold in no inner one.
 const REWRITE_PHASE: &[&str] = &["break", "if", "internal", "limit_except", "rewrite"];
@@ -90,29 +92,32 @@ const PASSIVE_FAMILIES: &[&str] = &[
     "zstd",
 ];
 
+/// Maximum number of checks that a scope may switch off.
+const MAX_SWITCHED_OFF: usize = 64;
+
 /// The directive of a scope that could refuse its requests and has no counterpart in the result.
 pub(super) fn unwritten<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
-    let mut overridden: Vec<&str> = Vec::new();
-    let blocks = scope.blocks();
-    for (depth, block) in blocks.iter().enumerate().rev() {
-        let is_own = depth + 1 == blocks.len();
-        for directive in *block {
+    let mut overridden: HashSet<&str> = HashSet::new();
+    for depth in (0..scope.depth()).rev() {
+        let is_own = depth + 1 == scope.depth();
+        let could_refuse = |directive: &Directive| match depth {
+            0 => is_check(&directive.name),
+            1 => !is_passive(directive) && condition_host(directive).is_none(),
+            _ => !is_passive(directive),
+        };
+        for directive in scope.selected(depth, could_refuse) {
+            work::step();
             let name = &*directive.name;
             // Directives of the rewrite phase hold in the server and in their own location.
             let holds = depth == 1 || is_own || !REWRITE_PHASE.contains(&name);
-            let is_known = match depth {
-                0 => !is_check(name),
-                1 => is_passive(directive) || condition_host(directive).is_some(),
-                _ => is_passive(directive),
-            };
-            if !holds || is_known || overridden.contains(&name) {
+            if !holds || overridden.contains(name) {
                 continue;
             }
-            if directive.word(0) == Some("off") {
-                overridden.push(name);
-                continue;
+            let is_off = directive.word(0) == Some("off");
+            if !is_off || overridden.len() >= MAX_SWITCHED_OFF {
+                return Some(directive);
             }
-            return Some(directive);
+            overridden.insert(name);
         }
     }
     None

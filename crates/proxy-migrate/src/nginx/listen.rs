@@ -4,8 +4,9 @@ use super::advice;
 use super::parser::Directive;
 use super::scope::Scope;
 use crate::kdl::Node;
-use crate::site::{Certificate, Listener, Site};
+use crate::site::{Listener, Site};
 use crate::units;
+use std::collections::HashSet;
 
 /// Times of clients, each with the setting of a listener.
 const TIMES: &[(&str, &str)] = &[
@@ -69,15 +70,17 @@ pub(super) fn read(
 ) -> Vec<Listen> {
     let listens = server.children().iter().filter(|it| it.name == "listen");
     let mut found: Vec<Listen> = Vec::new();
+    let mut names = HashSet::new();
     for directive in listens {
         if let Some(listen) = one(site, directive, scope, hosts)
-            && found.iter().all(|it| it.name != listen.name)
+            && names.insert(listen.name.clone())
         {
             found.push(listen);
         }
     }
     if found.is_empty() {
-        found.push(add(site, "0.0.0.0:80".to_owned(), false, false));
+        let (_, listen) = add(site, "0.0.0.0:80".to_owned(), false, false);
+        found.push(listen);
     }
     found
 }
@@ -99,9 +102,7 @@ fn one(
         return None;
     }
     let is_tls = has("ssl");
-    let listen = add(site, address, is_tls, has("default_server"));
-    let mut listeners = site.listeners.iter_mut();
-    let listener = listeners.find(|it| it.name == listen.name)?;
+    let (position, listen) = add(site, address, is_tls, has("default_server"));
     if is_tls {
         let cert = scope.word("ssl_certificate");
         let key = scope.word("ssl_certificate_key");
@@ -113,10 +114,12 @@ fn one(
             );
             return Some(listen);
         };
-        certificate(listener, cert, key, hosts);
-        protocols(listener, scope);
+        let names = hosts.iter().map(String::as_str);
+        site.add_certificate(position, (cert, key), names);
+        protocols(site.listeners.get_mut(position)?, scope);
     }
     if has("proxy_protocol") {
+        let listener = site.listeners.get_mut(position)?;
         if listener.settings.is_empty() {
             listener.settings.push(crate::write::flag("proxy-protocol"));
         }
@@ -127,21 +130,6 @@ fn one(
         );
     }
     Some(listen)
-}
-
-fn certificate(listener: &mut Listener, cert: &str, key: &str, hosts: &[String]) {
-    let same = |it: &&mut Certificate| it.cert == cert && it.key == key;
-    if let Some(known) = listener.certificates.iter_mut().find(same) {
-        let new = hosts.iter().filter(|host| !known.names.contains(host));
-        let new: Vec<String> = new.cloned().collect();
-        known.names.extend(new);
-        return;
-    }
-    listener.certificates.push(Certificate {
-        cert: cert.to_owned(),
-        key: key.to_owned(),
-        names: hosts.to_vec(),
-    });
 }
 
 fn protocols(listener: &mut Listener, scope: &Scope<'_>) {
@@ -160,14 +148,14 @@ fn protocols(listener: &mut Listener, scope: &Scope<'_>) {
     }
 }
 
-fn add(site: &mut Site, address: String, is_tls: bool, is_default: bool) -> Listen {
-    let listener = site.listeners.iter_mut().find(|it| it.address == address);
-    if let Some(listener) = listener {
+/// The listener of an address, with its position.
+fn add(site: &mut Site, address: String, is_tls: bool, is_default: bool) -> (usize, Listen) {
+    if let Some(position) = site.listener_at(&address)
+        && let Some(listener) = site.listeners.get_mut(position)
+    {
         listener.is_tls |= is_tls;
-        return Listen {
-            name: listener.name.clone(),
-            is_default,
-        };
+        let name = listener.name.clone();
+        return (position, Listen { name, is_default });
     }
     let name = name(&address, site.listeners.len());
     site.listeners.push(Listener {
@@ -176,7 +164,8 @@ fn add(site: &mut Site, address: String, is_tls: bool, is_default: bool) -> List
         is_tls,
         ..Listener::default()
     });
-    Listen { name, is_default }
+    let position = site.listeners.len() - 1;
+    (position, Listen { name, is_default })
 }
 
 fn name(address: &str, number: usize) -> String {
@@ -195,7 +184,7 @@ fn name(address: &str, number: usize) -> String {
 }
 
 /// `80`, `*:80`, `[::]:80`, `localhost:80`, `unix:/path` as an address here.
-fn address(word: &str) -> String {
+pub(super) fn address(word: &str) -> String {
     if word.starts_with("unix:") {
         return word.to_owned();
     }

@@ -30,7 +30,7 @@ struct Location<'d> {
 }
 
 /// The locations of a server, and a route for all other paths.
-pub(super) fn read_all(site: &mut Site, server: &Server<'_>, block: &[Directive]) {
+pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
     let mut locations: Vec<Location<'_>> = Vec::new();
     collect(site, block, &server.scope, &mut locations);
     let has_regex = locations.iter().any(|it| it.kind == Kind::Regex);
@@ -39,6 +39,9 @@ pub(super) fn read_all(site: &mut Site, server: &Server<'_>, block: &[Directive]
         .iter()
         .any(|it| it.path == Path::Prefix("/".to_owned()));
     for location in locations {
+        if site.is_full() {
+            return;
+        }
         one(site, server, location, has_regex);
     }
     if !has_root {
@@ -49,7 +52,7 @@ pub(super) fn read_all(site: &mut Site, server: &Server<'_>, block: &[Directive]
         });
         let mut route = server.route(site, "rest", service);
         policies::apply(site, &mut route, &server.scope);
-        site.routes.push(route);
+        site.push_route(route);
     }
 }
 
@@ -97,7 +100,7 @@ fn one(site: &mut Site, server: &Server<'_>, location: Location<'_>, has_regex: 
     } = location;
     let prefix = match &path {
         Path::Prefix(prefix) => Some(prefix.clone()),
-        Path::Exact(_) | Path::Regex(_) => None,
+        Path::Exact(_) | Path::Beginning(_) | Path::Regex(_) => None,
     };
     let is_before_regexes = kind == Kind::PrefixFirst && has_regex;
     let path = match &prefix {
@@ -107,10 +110,10 @@ fn one(site: &mut Site, server: &Server<'_>, location: Location<'_>, has_regex: 
     let route = route(site, server, directive, &scope, path);
     let open_end = prefix.filter(|it| it.len() > 1 && !it.ends_with('/') && !is_before_regexes);
     let end = open_end.and_then(|prefix| open_end_of(site, directive, &route, &prefix));
-    site.routes.push(route);
+    site.push_route(route);
     if let Some(mut end) = end {
         end.name = site.route_name(&end.name);
-        site.routes.push(end);
+        site.push_route(end);
     }
 }
 
@@ -172,7 +175,8 @@ fn route(
         }
     }
     let find = |name: &str| block.iter().find(|it| it.name == name);
-    let (Path::Exact(part) | Path::Prefix(part) | Path::Regex(part)) = &path;
+    let (Path::Exact(part) | Path::Prefix(part) | Path::Beginning(part) | Path::Regex(part)) =
+        &path;
     let mut route = server.route(site, part, Service::not_migrated());
     route.paths.push(path);
     if find("internal").is_some() {
@@ -322,7 +326,7 @@ pub(super) fn host_condition(site: &mut Site, server: &Server<'_>, directive: &D
             let service = answer(site, answers);
             let mut route = server.route(site, host, service);
             route.hosts = vec![host.to_owned()];
-            site.routes.push(route);
+            site.push_route(route);
         }
         _ if checks::is_passive(directive) => advice::note(site, directive),
         _ => advice::note_check(site, directive),
@@ -354,7 +358,7 @@ pub(super) fn rewrite_all(site: &mut Site, server: &Server<'_>, directive: &Dire
         replace_prefix: None,
     };
     let route = server.route(site, "", service);
-    site.routes.push(route);
+    site.push_route(route);
     true
 }
 
@@ -365,7 +369,7 @@ fn unwritten_rewrite(site: &mut Site, server: &Server<'_>, directive: &Directive
         let mut route = server.route(site, "rewritten", Service::not_migrated());
         route.priority = Some(REWRITTEN_PRIORITY);
         route.paths.push(Path::Regex(regex.to_owned()));
-        site.routes.push(route);
+        site.push_route(route);
     }
 }
 

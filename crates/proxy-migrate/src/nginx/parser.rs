@@ -188,13 +188,15 @@ impl Parser<'_, '_> {
                 }
             }
         }
+        let mut has_variable = false;
         while let Some(c) = self.cursor.peek() {
             if c.is_whitespace() || c == ';' || (c == '{' && !word.ends_with('$')) {
                 break;
             }
-            if c == '}' && !word.contains("${") {
+            if c == '}' && !has_variable {
                 break;
             }
+            has_variable |= c == '{' && word.ends_with('$');
             self.cursor.bump();
             word.push(c);
             if c == '\\' {

@@ -19,10 +19,7 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     let has_body = matches!(route.service, Service::Upstream(_));
     if has_body
         && let Some(directive) = scope.last("client_max_body_size")
-        && scope
-            .outermost("client_max_body_size")
-            .iter()
-            .all(|it| it.place != directive.place)
+        && !scope.is_outermost("client_max_body_size")
         && let Some(bytes) = directive.word(0).and_then(units::bytes)
     {
         let bytes = if bytes == 0 { 1 << 40 } else { bytes };
@@ -48,9 +45,18 @@ fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     route.policies = Policies::default();
 }
 
-/// The first rule that fits a client decides: rules behind one for `all` have no effect.
-fn networks(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
-    let (mut allowed, mut denied, mut is_list) = (Vec::new(), Vec::new(), false);
+/// Networks of clients.
+#[derive(Debug, Default)]
+pub(super) struct Networks {
+    /// Empty for all networks.
+    pub(super) allow: Vec<String>,
+    pub(super) deny: Vec<String>,
+}
+
+/// The networks of a scope's `allow` and `deny`; `None` if every client is refused. The first rule that fits a client
+/// decides: rules behind one for `all` have no effect.
+pub(super) fn access(site: &mut Site, scope: &Scope<'_>) -> Option<Networks> {
+    let (mut networks, mut is_list) = (Networks::default(), false);
     for rule in scope.rules_of_access() {
         let is_allowed = rule.name == "allow";
         match rule.word(0) {
@@ -59,30 +65,40 @@ fn networks(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
                 break;
             }
             Some("unix:") | None => advice::note(site, rule),
-            Some(network) if is_allowed => allowed.push(network.to_owned()),
+            Some(network) if is_allowed => networks.allow.push(network.to_owned()),
             Some(network) => {
-                if !allowed.is_empty() {
+                if !networks.allow.is_empty() {
                     site.left(
                         &rule.place,
                         &rule.shown(),
                         "`deny` counts more than `allow` here, in any order",
                     );
                 }
-                denied.push(network.to_owned());
+                networks.deny.push(network.to_owned());
             }
         }
     }
-    if is_list && allowed.is_empty() {
+    if is_list && networks.allow.is_empty() {
+        return None;
+    }
+    if !is_list {
+        // Without `deny all` every other client is let in, and `allow` has no effect.
+        networks.allow.clear();
+    }
+    Some(networks)
+}
+
+fn networks(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
+    let Some(Networks { allow, deny }) = access(site, scope) else {
         route.policies = Policies::default();
         route.service = Service::Respond {
             status: 403,
             body: None,
         };
         return;
-    }
-    // Without `deny all` every other client is let in, and `allow` has no effect.
-    route.policies.allow = if is_list { allowed } else { Vec::new() };
-    route.policies.deny = denied;
+    };
+    route.policies.allow = allow;
+    route.policies.deny = deny;
 }
 
 fn response_headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
@@ -154,13 +170,12 @@ fn rate(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
                 .map(str::to_owned)
         })
     };
-    let zones = scope.outermost("limit_req_zone");
+    let zone_name = |zone: &Directive| {
+        let name = option(zone, "zone")?;
+        name.split(':').next().map(str::to_owned)
+    };
     let wanted = option(directive, "zone");
-    let zone = zones.into_iter().find(|zone| {
-        let name = option(zone, "zone");
-        let name = name.as_deref().and_then(|name| name.split(':').next());
-        name == wanted.as_deref()
-    });
+    let zone = wanted.and_then(|wanted| scope.zone(&wanted, zone_name));
     let rate = zone.and_then(|zone| rate_of(&option(zone, "rate")?));
     let key = zone.and_then(|zone| key(zone.word(0)?));
     let Some((rate, key)) = rate.zip(key) else {

@@ -60,14 +60,11 @@ fn upstream(
     scope: &Scope<'_>,
 ) -> String {
     let is_tls = scheme == "https";
-    let is_it =
-        |it: &&Upstream| it.name == authority || it.name == super::upstream::named(authority);
-    let known = site.upstreams.iter().find(is_it);
-    if let Some(known) = known {
+    if let Some(known) = site.upstream_named(authority) {
         let name = known.name.clone();
         if is_tls && known.tls.is_none() {
             let tls = tls(site, directive, scope);
-            if let Some(known) = site.upstreams.iter_mut().find(|it| it.name == name) {
+            if let Some(known) = site.upstream_named(&name) {
                 known.tls = Some(tls);
             }
         }
@@ -83,11 +80,7 @@ fn upstream(
         format!("{authority}:{port}")
     };
     let address = address.replace("localhost:", "127.0.0.1:");
-    let same = site
-        .upstreams
-        .iter()
-        .find(|it| it.targets == [(address.clone(), 1)]);
-    if let Some(same) = same {
+    if let Some(same) = site.upstream_of(&address) {
         return same.name.clone();
     }
     let name = site.upstream_name(authority);
@@ -131,7 +124,7 @@ fn rewrite(site: &mut Site, route: &mut Route, directive: &Directive, path: &str
             route.policies.rewrite = Some(Rewrite::Path(path.to_owned()));
             return;
         }
-        Some(Path::Regex(_)) | None => "/".to_owned(),
+        Some(Path::Beginning(_) | Path::Regex(_)) | None => "/".to_owned(),
     };
     if location == path {
         return;

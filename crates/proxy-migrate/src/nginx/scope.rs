@@ -1,11 +1,51 @@
 //! Inheritance: a directive holds in inner blocks unless they have one of its name.
 
 use super::parser::Directive;
+use crate::work;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// The blocks around a place, the innermost last.
 #[derive(Clone)]
 pub(super) struct Scope<'d> {
-    blocks: Vec<&'d [Directive]>,
+    blocks: Vec<Rc<Block<'d>>>,
+}
+
+/// Directives of a block, by their names. Many locations look into one block.
+struct Block<'d> {
+    directives: &'d [Directive],
+    named: HashMap<&'d str, Vec<&'d Directive>>,
+    /// `allow` and `deny`, in their order.
+    access: Vec<&'d Directive>,
+    selected: OnceCell<Vec<&'d Directive>>,
+    zones: OnceCell<HashMap<String, &'d Directive>>,
+}
+
+impl<'d> Block<'d> {
+    fn new(directives: &'d [Directive]) -> Self {
+        let mut named: HashMap<&str, Vec<&Directive>> = HashMap::new();
+        let mut access = Vec::new();
+        for directive in directives {
+            work::step();
+            named.entry(&directive.name).or_default().push(directive);
+            if matches!(&*directive.name, "allow" | "deny") {
+                access.push(directive);
+            }
+        }
+        Self {
+            directives,
+            named,
+            access,
+            selected: OnceCell::new(),
+            zones: OnceCell::new(),
+        }
+    }
+
+    fn all(&self, name: &str) -> &[&'d Directive] {
+        work::step();
+        self.named.get(name).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Directives that are read from the scope of a location.
@@ -44,34 +84,25 @@ pub(super) fn is_inherited(name: &str) -> bool {
 impl<'d> Scope<'d> {
     pub(super) fn new(block: &'d [Directive]) -> Self {
         Self {
-            blocks: vec![block],
+            blocks: vec![Rc::new(Block::new(block))],
         }
     }
 
     pub(super) fn within(&self, block: &'d [Directive]) -> Self {
         let mut blocks = self.blocks.clone();
-        blocks.push(block);
+        blocks.push(Rc::new(Block::new(block)));
         Self { blocks }
     }
 
     /// The directives of a name in the innermost block that has one.
-    pub(super) fn all(&self, name: &str) -> Vec<&'d Directive> {
-        let of = |block: &&'d [Directive]| -> Vec<&'d Directive> {
-            block.iter().filter(|it| it.name == name).collect()
-        };
-        let mut found = self.blocks.iter().rev().map(of);
+    pub(super) fn all(&self, name: &str) -> &[&'d Directive] {
+        let mut found = self.blocks.iter().rev().map(|block| block.all(name));
         found.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     /// The rules `allow` and `deny` of the innermost block that has one, in their order.
-    pub(super) fn rules_of_access(&self) -> Vec<&'d Directive> {
-        let of = |block: &&'d [Directive]| -> Vec<&'d Directive> {
-            let rules = block.iter();
-            rules
-                .filter(|it| matches!(&*it.name, "allow" | "deny"))
-                .collect()
-        };
-        let mut found = self.blocks.iter().rev().map(of);
+    pub(super) fn rules_of_access(&self) -> &[&'d Directive] {
+        let mut found = self.blocks.iter().rev().map(|block| &*block.access);
         found.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
@@ -85,19 +116,54 @@ impl<'d> Scope<'d> {
         self.last(name)?.word(0)
     }
 
-    /// The directives of a name in the outermost block.
-    pub(super) fn outermost(&self, name: &str) -> Vec<&'d Directive> {
-        let outermost = self.blocks.first().copied().unwrap_or_default();
-        outermost.iter().filter(|it| it.name == name).collect()
+    /// Whether a directive of a name holds that stands outside of all servers.
+    pub(super) fn is_outermost(&self, name: &str) -> bool {
+        let inner = self.blocks.iter().skip(1);
+        inner.map(|block| block.all(name)).all(<[_]>::is_empty)
     }
 
-    /// The blocks, the outermost first.
-    pub(super) fn blocks(&self) -> &[&'d [Directive]] {
-        &self.blocks
+    /// The directive `limit_req_zone` of a name that `name_of` finds in one.
+    pub(super) fn zone(
+        &self,
+        wanted: &str,
+        name_of: impl Fn(&Directive) -> Option<String>,
+    ) -> Option<&'d Directive> {
+        let outermost = self.blocks.first()?;
+        let zones = outermost.zones.get_or_init(|| {
+            let mut zones = HashMap::new();
+            for directive in outermost.all("limit_req_zone") {
+                if let Some(name) = name_of(directive) {
+                    zones.entry(name).or_insert(*directive);
+                }
+            }
+            zones
+        });
+        zones.get(wanted).copied()
+    }
+
+    /// Number of blocks.
+    pub(super) fn depth(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The first directive of each name that `is_selected` in the block at a depth, which is asked once for a block.
+    pub(super) fn selected(
+        &self,
+        depth: usize,
+        is_selected: impl Fn(&Directive) -> bool,
+    ) -> &[&'d Directive] {
+        let Some(block) = self.blocks.get(depth) else {
+            return &[];
+        };
+        block.selected.get_or_init(|| {
+            let mut names: HashSet<&str> = HashSet::new();
+            let selected = block.directives.iter().filter(|it| is_selected(it));
+            selected.filter(|it| names.insert(&it.name)).collect()
+        })
     }
 
     /// The innermost block.
     pub(super) fn innermost(&self) -> &'d [Directive] {
-        self.blocks.last().copied().unwrap_or_default()
+        self.blocks.last().map_or(&[], |block| block.directives)
     }
 }

@@ -8,7 +8,7 @@ use crate::site::Site;
 use std::collections::HashSet;
 
 /// The servers of a file, as routes.
-pub(super) fn read_all(site: &mut Site, servers: &[&Directive], http: &Scope<'_>) {
+pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Scope<'d>) {
     let mut read = Vec::new();
     for server in servers {
         let scope = http.within(server.children());
@@ -44,7 +44,7 @@ pub(super) fn read_all(site: &mut Site, servers: &[&Directive], http: &Scope<'_>
             continue;
         }
         let server = Server {
-            name: names.first().map_or("default", String::as_str),
+            name: names.first().map_or("default", String::as_str).to_owned(),
             sample_host: names.first().cloned().filter(|_| is_default),
             hosts,
             listeners: listens.iter().map(|it| it.name.clone()).collect(),
@@ -52,15 +52,10 @@ pub(super) fn read_all(site: &mut Site, servers: &[&Directive], http: &Scope<'_>
         };
         one(site, &server, server.scope.innermost());
     }
-    let all = site.listeners.len();
-    for route in &mut site.routes {
-        if route.listeners.len() == all {
-            route.listeners.clear();
-        }
-    }
+    site.shorten_listeners();
 }
 
-fn one(site: &mut Site, server: &Server<'_>, block: &[Directive]) {
+fn one<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
     for directive in block {
         let name = &*directive.name;
         match name {
@@ -81,7 +76,7 @@ fn one(site: &mut Site, server: &Server<'_>, block: &[Directive]) {
     if let Some(directive) = block.iter().find(|it| it.name == "return") {
         let service = location::answer(site, directive);
         let route = server.route(site, "", service);
-        site.routes.push(route);
+        site.push_route(route);
         return;
     }
     for directive in block.iter().filter(|it| it.name == "rewrite") {

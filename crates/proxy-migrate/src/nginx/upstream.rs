@@ -7,17 +7,17 @@ use crate::kdl::Node;
 use crate::site::{Site, Upstream};
 use crate::units;
 
-/// The name of an upstream here.
-pub(super) fn named(name: &str) -> String {
-    name.to_owned()
+/// Adds an upstream of `http` under its own name.
+pub(super) fn read(site: &mut Site, directive: &Directive) {
+    if let Some(name) = directive.word(0) {
+        read_as(site, directive, name);
+    }
 }
 
-pub(super) fn read(site: &mut Site, directive: &Directive) {
-    let Some(name) = directive.word(0) else {
-        return;
-    };
+/// Adds an upstream under a name.
+pub(super) fn read_as(site: &mut Site, directive: &Directive, name: &str) {
     let mut upstream = Upstream {
-        name: named(name),
+        name: name.to_owned(),
         ..Upstream::default()
     };
     let mut outliers: Option<(u64, u64)> = None;

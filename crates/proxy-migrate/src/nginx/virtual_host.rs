@@ -6,7 +6,7 @@ use crate::site::{Route, Service, Site};
 /// A server as far as its routes need it.
 pub(super) struct Server<'d> {
     /// For names of routes.
-    pub(super) name: &'d str,
+    pub(super) name: String,
     /// A host for tests of routes without a host.
     pub(super) sample_host: Option<String>,
     pub(super) hosts: Vec<String>,
@@ -16,7 +16,7 @@ pub(super) struct Server<'d> {
 
 impl Server<'_> {
     /// A route of the server, named by a part of its path.
-    pub(super) fn route(&self, site: &Site, part: &str, service: Service) -> Route {
+    pub(super) fn route(&self, site: &mut Site, part: &str, service: Service) -> Route {
         let name = site.route_name(&format!("{} {part}", self.name.replace('*', "any")));
         let mut route = Route::new(name, service);
         route.listeners.clone_from(&self.listeners);

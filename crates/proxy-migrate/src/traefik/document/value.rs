@@ -1,0 +1,123 @@
+//! The tree of a document.
+
+use crate::migrated::Place;
+use std::rc::Rc;
+
+/// A part of a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(super) file: Rc<str>,
+    /// From 1.
+    pub(super) line: u32,
+    pub(super) content: Content,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    /// A text, a number or a flag as it is written; empty for nothing.
+    Text(String),
+    List(Vec<Value>),
+    Map(Vec<Entry>),
+}
+
+/// A value with its key.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    pub(super) line: u32,
+}
+
+impl Value {
+    /// The value of a key. Keys that Traefik defines are compared without case.
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        let mut entries = self.entries().iter();
+        let found = entries.find(|entry| entry.key.eq_ignore_ascii_case(key));
+        found.map(|entry| &entry.value)
+    }
+
+    /// The value below several keys.
+    pub(crate) fn at(&self, keys: &[&str]) -> Option<&Self> {
+        keys.iter().try_fold(self, |value, key| value.get(key))
+    }
+
+    /// The entries of a map; none of another value.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        match &self.content {
+            Content::Map(entries) => entries,
+            Content::Text(_) | Content::List(_) => &[],
+        }
+    }
+
+    /// The parts of a list; none of another value.
+    pub(crate) fn items(&self) -> &[Self] {
+        match &self.content {
+            Content::List(items) => items,
+            Content::Text(_) | Content::Map(_) => &[],
+        }
+    }
+
+    /// A text that is not empty.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
+            Content::List(_) | Content::Map(_) => None,
+        }
+    }
+
+    /// The text of a key.
+    pub(crate) fn text_of(&self, key: &str) -> Option<&str> {
+        self.get(key)?.text()
+    }
+
+    /// The texts of a list of a key, or its only text.
+    pub(crate) fn texts_of(&self, key: &str) -> Vec<&str> {
+        let Some(value) = self.get(key) else {
+            return Vec::new();
+        };
+        match value.text() {
+            Some(text) => vec![text],
+            None => value.items().iter().filter_map(Self::text).collect(),
+        }
+    }
+
+    pub(crate) fn number_of(&self, key: &str) -> Option<u64> {
+        self.text_of(key)?.parse().ok()
+    }
+
+    /// The block of a key, unless it is switched off.
+    pub(crate) fn block(&self, key: &str) -> Option<&Self> {
+        self.get(key).filter(|block| block.text() != Some("false"))
+    }
+
+    /// Whether the flag of a key is on.
+    pub(crate) fn is_on(&self, key: &str) -> bool {
+        self.text_of(key)
+            .is_some_and(|text| text.eq_ignore_ascii_case("true"))
+    }
+
+    /// Whether it is nothing, or has nothing within.
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.content {
+            Content::Text(text) => text.is_empty(),
+            Content::List(items) => items.is_empty(),
+            Content::Map(entries) => entries.is_empty(),
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            file: self.file.to_string(),
+            line: self.line,
+        }
+    }
+}
+
+impl Entry {
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            file: self.value.file.to_string(),
+            line: self.line,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Middlewares that change paths, and redirects.
+
+use super::draft::{Draft, Middleware, Unwritten};
+use crate::kdl::Node;
+use crate::site::{Policies, Rewrite, Service, Site};
+
+const REWRITE: Unwritten = Unwritten("write `rewrite` in the route's policies");
+const REDIRECT: Unwritten = Unwritten("write `redirect` in a route");
+
+pub(super) fn strip(draft: &mut Draft<'_>, middleware: Middleware<'_>) -> Result<(), Unwritten> {
+    let prefixes = middleware.settings().texts_of("prefixes");
+    let [prefix] = prefixes.as_slice() else {
+        return Err(REWRITE);
+    };
+    let prefix = prefix.trim_end_matches('/');
+    let policies = &mut draft.route.policies;
+    if policies.rewrite.is_some() || !prefix.starts_with('/') {
+        return Err(REWRITE);
+    }
+    policies.rewrite = Some(Rewrite::Strip(prefix.to_owned()));
+    let field = Node::text("set", "X-Forwarded-Prefix").raw(prefix);
+    policies.request_headers.push(field);
+    Ok(())
+}
+
+pub(super) fn add(draft: &mut Draft<'_>, middleware: Middleware<'_>) -> Result<(), Unwritten> {
+    let prefix = middleware.settings().text_of("prefix").unwrap_or_default();
+    let prefix = prefix.trim_end_matches('/').to_owned();
+    if !prefix.starts_with('/') {
+        return Err(REWRITE);
+    }
+    let rewrite = &mut draft.route.policies.rewrite;
+    *rewrite = Some(match rewrite.take() {
+        None => Rewrite::Replace("/".to_owned(), prefix),
+        Some(Rewrite::Strip(from)) => Rewrite::Replace(from, prefix),
+        Some(Rewrite::Path(path)) => Rewrite::Path(format!("{prefix}{path}")),
+        Some(Rewrite::Replace(..)) => return Err(REWRITE),
+    });
+    Ok(())
+}
+
+pub(super) fn replace(draft: &mut Draft<'_>, middleware: Middleware<'_>) -> Result<(), Unwritten> {
+    let path = middleware.settings().text_of("path").unwrap_or_default();
+    let policies = &mut draft.route.policies;
+    if policies.rewrite.is_some() || !path.starts_with('/') || path.contains('?') {
+        return Err(REWRITE);
+    }
+    policies.rewrite = Some(Rewrite::Path(path.to_owned()));
+    let field = Node::text("set", "X-Replaced-Path").arg("{path}");
+    policies.request_headers.push(field);
+    Ok(())
+}
+
+/// A redirect of the requests of another scheme; a listener has one scheme.
+pub(super) fn redirect_scheme(
+    draft: &mut Draft<'_>,
+    middleware: Middleware<'_>,
+) -> Result<(), Unwritten> {
+    let settings = middleware.settings();
+    let scheme = settings.text_of("scheme").unwrap_or_default();
+    let own = if draft.is_tls { "https" } else { "http" };
+    let default_port = match scheme {
+        "https" => "443",
+        "http" => "80",
+        _ => return Err(REDIRECT),
+    };
+    if settings
+        .text_of("port")
+        .is_some_and(|it| it != default_port)
+    {
+        return Err(Unwritten("write `redirect` with a URL that has the port"));
+    }
+    if scheme != own {
+        answer(draft, scheme.to_owned(), settings.is_on("permanent"));
+    }
+    Ok(())
+}
+
+/// Requests of the route are redirected, unless one before it answers them.
+fn answer(draft: &mut Draft<'_>, to: String, is_permanent: bool) {
+    if draft.is_answered {
+        return;
+    }
+    draft.is_answered = true;
+    draft.route.service = Service::Redirect {
+        to: Some(to),
+        status: if is_permanent { 301 } else { 302 },
+        replace_prefix: None,
+    };
+}
+
+/// `^https?://www\.example\.com/(.*)` to `https://example.com/${1}`, as documented by Traefik.
+pub(super) fn redirect_regex(
+    site: &mut Site,
+    draft: &mut Draft<'_>,
+    middleware: Middleware<'_>,
+) -> Result<(), Unwritten> {
+    let settings = middleware.settings();
+    let regex = settings.text_of("regex").unwrap_or_default();
+    let target = settings.text_of("replacement").unwrap_or_default();
+    let (schemes, host) = host_of(regex).ok_or(REDIRECT)?;
+    let origin = ["/${1}", "/$1"]
+        .iter()
+        .find_map(|end| target.strip_suffix(end));
+    let origin = origin.filter(|origin| {
+        let bare = origin.split_once("://");
+        bare.is_some_and(|(scheme, host)| {
+            matches!(scheme, "http" | "https") && !host.contains(['$', '/'])
+        })
+    });
+    let origin = origin.ok_or(REDIRECT)?;
+    let own = if draft.is_tls { "https" } else { "http" };
+    if !schemes.contains(&own) || draft.is_answered {
+        return Ok(());
+    }
+    let is_permanent = settings.is_on("permanent");
+    let hosts = &draft.route.hosts;
+    if hosts.iter().all(|it| *it == host) && !hosts.is_empty() {
+        answer(draft, origin.to_owned(), is_permanent);
+        return Ok(());
+    }
+    let is_other = !hosts.is_empty() && !hosts.contains(&host);
+    if is_other && !hosts.iter().any(|it| it.contains('*')) {
+        return Ok(());
+    }
+    let mut route = draft.route.clone();
+    route.name = site.route_name(&format!("{} {host}", route.name));
+    route.hosts = vec![host];
+    route.agents.clear();
+    route.policies = Policies {
+        allow: draft.route.policies.allow.clone(),
+        ..Policies::default()
+    };
+    route.service = Service::Redirect {
+        to: Some(origin.to_owned()),
+        status: if is_permanent { 301 } else { 302 },
+        replace_prefix: None,
+    };
+    draft.before.push(route);
+    Ok(())
+}
+
+/// The schemes and the host of an expression for the URLs of a host.
+fn host_of(regex: &str) -> Option<(&'static [&'static str], String)> {
+    let rest = regex.strip_prefix('^').unwrap_or(regex);
+    let (schemes, rest): (&[&str], &str) = if let Some(rest) = rest
+        .strip_prefix("https?://")
+        .or(rest.strip_prefix("http[s]?://"))
+    {
+        (&["http", "https"], rest)
+    } else if let Some(rest) = rest.strip_prefix("http://") {
+        (&["http"], rest)
+    } else {
+        (&["https"], rest.strip_prefix("https://")?)
+    };
+    let host = rest
+        .strip_suffix("/(.*)")
+        .or(rest.strip_suffix("/(.*)$"))
+        .or(rest.strip_suffix("/?(.*)"))?;
+    let host = host.replace("\\.", ".");
+    let mut bytes = host.bytes();
+    let is_plain = bytes.all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
+    (is_plain && !host.is_empty()).then(|| (schemes, host.to_ascii_lowercase()))
+}
