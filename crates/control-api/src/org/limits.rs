@@ -49,6 +49,8 @@ pub(crate) struct RetentionView {
     tokens: u32,
     /// Entries of the audit log, after they were written; archives of them are kept.
     audit: u32,
+    /// Requests by steps of six hours, after they were counted; shorter steps are kept for nine days at most.
+    traffic: u32,
 }
 
 impl From<Quotas> for QuotasView {
@@ -78,6 +80,7 @@ impl From<Retention> for RetentionView {
             drift,
             tokens,
             audit,
+            traffic,
         } = retention;
         Self {
             rollouts,
@@ -85,6 +88,7 @@ impl From<Retention> for RetentionView {
             drift,
             tokens,
             audit,
+            traffic,
         }
     }
 }
