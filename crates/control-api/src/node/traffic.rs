@@ -17,7 +17,8 @@ use utoipa::{IntoParams, ToSchema};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TrafficQuery {
-    /// Absent: the hour.
+    /// The time until now; without it, the hour.
+    #[param(inline)]
     period: Option<PeriodName>,
     /// Name of a label: nodes are also counted by its values.
     by: Option<String>,
@@ -46,55 +47,53 @@ pub(crate) struct TrafficView {
     to: Timestamp,
     /// Length of a step.
     step_secs: i64,
-    total: FiguresView,
+    total: TrafficFiguresView,
     /// Every step, in order.
-    steps: Vec<StepView>,
+    steps: Vec<TrafficStepView>,
     /// Most requests first: at most 50, and the rest under the empty name.
-    routes: Vec<NamedFigures>,
+    routes: Vec<NamedTrafficView>,
     /// Most requests first: at most 50. Nodes that were deleted since are left out.
-    nodes: Vec<NodeFigures>,
+    nodes: Vec<NodeTrafficView>,
     /// By value of the label `by`, most requests first: at most 1 000. Nodes without the label are left out.
-    groups: Vec<NamedFigures>,
+    groups: Vec<NamedTrafficView>,
 }
 
-/// One step.
+/// One step; without `counted`, no node reported requests. Steps of five minutes have no figures of a week before.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StepView {
+pub(crate) struct TrafficStepView {
     /// Its begin.
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
-    /// Absent if no node reported requests.
-    counted: Option<CountedView>,
-    /// The same step a week before. Absent for steps of five minutes, which are kept for three hours.
-    week_before: Option<CountedView>,
+    counted: Option<CountedRequestsView>,
+    week_before: Option<CountedRequestsView>,
 }
 
 /// Requests of a route or of the nodes with one value of the label.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NamedFigures {
+pub(crate) struct NamedTrafficView {
     name: String,
-    figures: FiguresView,
+    figures: TrafficFiguresView,
 }
 
 /// Requests of a node.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NodeFigures {
+pub(crate) struct NodeTrafficView {
     id: NodeId,
     name: String,
-    figures: FiguresView,
+    figures: TrafficFiguresView,
 }
 
-/// Requests of the period, and of the same period a week before.
+/// Requests of the period, and of the same period a week before, if the counts reach back that far. For an hour it is
+/// the whole hour in which it began.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FiguresView {
-    counted: CountedView,
-    /// For an hour: the whole hour in which it began. Absent if the counts do not reach back that far.
-    week_before: Option<CountedView>,
+pub(crate) struct TrafficFiguresView {
+    counted: CountedRequestsView,
+    week_before: Option<CountedRequestsView>,
 }
 
 /// Requests by outcome.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
-pub(crate) struct CountedView {
+pub(crate) struct CountedRequestsView {
     /// Requests that were answered.
     requests: u64,
     /// Those with a status of 500 or more.
@@ -113,7 +112,7 @@ impl From<PeriodName> for TrafficPeriod {
     }
 }
 
-impl From<CountedRequests> for CountedView {
+impl From<CountedRequests> for CountedRequestsView {
     fn from(counted: CountedRequests) -> Self {
         Self {
             requests: counted.requests,
@@ -123,7 +122,7 @@ impl From<CountedRequests> for CountedView {
     }
 }
 
-impl From<TrafficFigures> for FiguresView {
+impl From<TrafficFigures> for TrafficFiguresView {
     fn from(figures: TrafficFigures) -> Self {
         let TrafficFigures {
             counted,
@@ -131,12 +130,12 @@ impl From<TrafficFigures> for FiguresView {
         } = figures;
         Self {
             counted: counted.into(),
-            week_before: week_before.map(CountedView::from),
+            week_before: week_before.map(CountedRequestsView::from),
         }
     }
 }
 
-impl From<TrafficPoint> for StepView {
+impl From<TrafficPoint> for TrafficStepView {
     fn from(point: TrafficPoint) -> Self {
         let TrafficPoint {
             at,
@@ -145,13 +144,13 @@ impl From<TrafficPoint> for StepView {
         } = point;
         Self {
             at,
-            counted: counted.map(CountedView::from),
-            week_before: week_before.map(CountedView::from),
+            counted: counted.map(CountedRequestsView::from),
+            week_before: week_before.map(CountedRequestsView::from),
         }
     }
 }
 
-impl From<NamedTraffic> for NamedFigures {
+impl From<NamedTraffic> for NamedTrafficView {
     fn from(named: NamedTraffic) -> Self {
         let NamedTraffic { name, figures } = named;
         Self {
@@ -161,7 +160,7 @@ impl From<NamedTraffic> for NamedFigures {
     }
 }
 
-impl From<NodeTraffic> for NodeFigures {
+impl From<NodeTraffic> for NodeTrafficView {
     fn from(node: NodeTraffic) -> Self {
         let NodeTraffic { id, name, figures } = node;
         Self {
@@ -187,16 +186,17 @@ impl From<ProjectTraffic> for TrafficView {
             to: window.to,
             step_secs: window.step.secs(),
             total: total.into(),
-            steps: steps.into_iter().map(StepView::from).collect(),
-            routes: routes.into_iter().map(NamedFigures::from).collect(),
-            nodes: nodes.into_iter().map(NodeFigures::from).collect(),
-            groups: groups.into_iter().map(NamedFigures::from).collect(),
+            steps: steps.into_iter().map(TrafficStepView::from).collect(),
+            routes: routes.into_iter().map(NamedTrafficView::from).collect(),
+            nodes: nodes.into_iter().map(NodeTrafficView::from).collect(),
+            groups: groups.into_iter().map(NamedTrafficView::from).collect(),
         }
     }
 }
 
-/// Requests, 5xx and latency of a project's nodes over an hour, a day or a week, by route, node and label, beside a week
-/// before. The counts come from heartbeats.
+/// Requests, 5xx and latency of a project over an hour, a day or a week, beside a week before.
+///
+/// By route, node and label, as nodes report them by heartbeat.
 #[utoipa::path(
     get, path = "/projects/{project}/traffic", operation_id = "get_node_traffic", tag = "nodes",
     params(TrafficQuery), responses((status = 200, body = TrafficView))
