@@ -16,5 +16,6 @@ mod reports;
 mod settings;
 mod sign_in;
 mod traffic;
+mod tutorial;
 mod webhooks;
 mod world;
