@@ -5,6 +5,7 @@ mod fleet;
 mod fuzz;
 mod fuzz_api;
 mod identity;
+mod pages;
 mod program;
 mod reference;
 mod setup;
@@ -48,6 +49,10 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Measure the web pages of a project with 2 000 nodes, and fail when one takes 100 ms
+    Pages,
+    /// Make the pictures of the tutorial anew, with Chromium
+    Screenshots,
     /// Start proxyd, controld and a fleet, until Ctrl-C; `--help` lists the options
     #[command(disable_help_flag = true)]
     Demo {
@@ -110,6 +115,8 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Setup { bench } => setup::run(&workspace, bench),
         Task::Tidy => tidy::run(&workspace),
         Task::Reference { check } => reference::run(&workspace, check),
+        Task::Pages => pages::measure(&workspace),
+        Task::Screenshots => pages::take_screenshots(&workspace),
         Task::Demo { ref options } => program::run(&workspace, "demo", options),
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::FuzzApi(ref options) => fuzz_api::run(&workspace, options),

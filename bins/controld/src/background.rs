@@ -30,6 +30,8 @@ const WEBHOOK_INTERVAL: Duration = Duration::from_secs(1);
 const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
 /// Intervals of heartbeats after the start before a node counts as silent: no heartbeat arrived before.
 const SILENCE_INTERVALS: u32 = 4;
+/// Between two looks for steps of traffic that are over.
+const TRAFFIC_INTERVAL: Duration = Duration::from_secs(10);
 /// Between two rounds of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -132,6 +134,7 @@ impl Background {
         let mut sweeps = rounds(HOUSEKEEPING_INTERVAL);
         let mut archives = rounds(HOUSEKEEPING_INTERVAL);
         let mut measurements = rounds(STORAGE_INTERVAL);
+        let mut traffic = rounds(TRAFFIC_INTERVAL);
         let mut reloads = signal(SignalKind::hangup()).ok();
         let mut known = self.key_file.stamp();
         self.measure_certificate();
@@ -165,6 +168,9 @@ impl Background {
                 }
                 _ = measurements.tick() => {
                     ("storage", self.app.measure_storage().await)
+                }
+                _ = traffic.tick() => {
+                    ("traffic", self.app.write_traffic(self.app.now()).await)
                 }
                 () = next(&mut reloads) => {
                     self.reload();

@@ -189,6 +189,10 @@ pub(crate) struct RetentionArgs {
     /// about one a day. 0: for ever.
     #[arg(long, env = "CONTROLD_AUDIT_RETENTION_DAYS", default_value_t = Retention::default().audit)]
     audit_retention_days: u32,
+    /// Days that requests by steps of six hours are kept: 15 show a week beside the week before. Hours are kept for nine
+    /// days at most, steps of five minutes for three hours. 0: for ever.
+    #[arg(long, env = "CONTROLD_TRAFFIC_RETENTION_DAYS", default_value_t = Retention::default().traffic)]
+    traffic_retention_days: u32,
 }
 
 impl From<RetentionArgs> for Retention {
@@ -199,6 +203,7 @@ impl From<RetentionArgs> for Retention {
             drift_retention_days,
             token_retention_days,
             audit_retention_days,
+            traffic_retention_days,
         } = args;
         Self {
             rollouts: rollout_retention_days,
@@ -206,6 +211,7 @@ impl From<RetentionArgs> for Retention {
             drift: drift_retention_days,
             tokens: token_retention_days,
             audit: audit_retention_days,
+            traffic: traffic_retention_days,
         }
     }
 }

@@ -4,6 +4,7 @@
 pub(crate) mod drift;
 pub(crate) mod enrolment_token;
 pub(crate) mod session;
+pub(crate) mod traffic;
 pub(crate) mod view;
 
 use crate::node::view::{NodeDetailView, NodeView, revision};

@@ -139,6 +139,7 @@ pub static ROUTES: &[Route] = &[
 
     row(GET, "/projects/{project}/nodes", Access::READ_NODES, || routes!(node::list)),
     row(GET, "/projects/{project}/nodes/stats", Access::READ_NODES, || routes!(node::stats)),
+    row(GET, "/projects/{project}/traffic", Access::READ_NODES, || routes!(node::traffic::view)),
     row(GET, "/projects/{project}/nodes/{node}", Access::READ_NODES, || routes!(node::view)),
     row(PATCH, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::update)).versioned(),
     row(DELETE, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::delete)).versioned(),

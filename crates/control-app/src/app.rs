@@ -436,9 +436,12 @@ impl App {
         Ok(self.store.back_up(file).await?)
     }
 
-    /// Ends long polls, and closes the database.
+    /// Ends long polls, writes the requests that were counted, and closes the database.
     pub async fn close(&self) {
         self.end_waits();
+        if let Err(error) = self.writes.traffic.write_all(&self.store).await {
+            tracing::warn!(%error, "requests of the last minutes were not written");
+        }
         self.store.close().await;
     }
 }

@@ -77,6 +77,7 @@ metrics! {
     STORED_ROWS "control_stored_rows" Gauge ["table"] "Rows of the tables that grow with use, counted every five minutes.";
     DATABASE_BYTES "control_database_bytes" Gauge [] "Size of the database, measured every five minutes; space that deleted rows left is included.";
     ARCHIVE_BYTES "control_archive_bytes" Gauge [] "Size of the archives of all bundles, measured every five minutes; bundles of the same bytes count each.";
+    TRAFFIC_BYTES "control_traffic_bytes" Gauge [] "Size of the requests by steps of time, measured every five minutes; without indexes and pages.";
     WEBHOOK_DELIVERIES "control_webhook_deliveries_total" Counter ["result"] "Attempts to deliver an event to a webhook that were `delivered`, are `retried`, or have `failed` for good, and events that were `dropped` because a queue was full.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
@@ -93,6 +94,7 @@ pub const BACKGROUND_TASKS: &[&str] = &[
     "relay",
     "rollouts",
     "storage",
+    "traffic",
     "webhooks",
 ];
 /// Values of the label `result`.

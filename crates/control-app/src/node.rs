@@ -5,6 +5,7 @@ pub(crate) mod enrolment_token;
 pub(crate) mod order;
 pub(crate) mod private_keys;
 pub(crate) mod session;
+pub(crate) mod traffic;
 
 use crate::app::{App, taken, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};

@@ -57,6 +57,9 @@ pub use node::heartbeat::received::{
 };
 pub use node::heartbeat::{check_events, check_heartbeat};
 pub use node::standing::NodeStanding;
+pub use node::traffic::source::{CounterBasis, CounterSource};
+pub use node::traffic::step::{TrafficPeriod, TrafficStep, TrafficWindow};
+pub use node::traffic::{CountedRequests, REQUEST_COUNTS, RouteCounts, StepTraffic};
 pub use node::{
     DUPLICATE_MEMORY, DuplicateNode, HeartbeatInterval, NODE_TRANSITIONS, NewNode, Node,
     NodeReport, NodeState, NodeTransitionEvent, OrderSummary,

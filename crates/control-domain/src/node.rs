@@ -4,6 +4,7 @@ pub(crate) mod drift;
 pub(crate) mod enrolment_token;
 pub(crate) mod heartbeat;
 pub(crate) mod standing;
+pub(crate) mod traffic;
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;

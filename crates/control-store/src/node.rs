@@ -7,6 +7,7 @@ pub(crate) mod heartbeat;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod order;
+pub(crate) mod traffic;
 
 use crate::error::StoreError;
 use crate::row::traffic::optional_traffic;

@@ -40,6 +40,7 @@ pub(crate) enum Place {
     Installation,
     Overview,
     Nodes,
+    Traffic,
     Rollouts,
     Bundles,
     Drift,
@@ -304,6 +305,7 @@ fn groups(
             count: counts.nodes.clone(),
             ..entry(Place::Nodes, "/nodes", "node", "Nodes")
         },
+        entry(Place::Traffic, "/traffic", "traffic", "Traffic"),
         entry(Place::Rollouts, "/rollouts", "rollout", "Rollouts"),
         entry(Place::Bundles, "/bundles", "bundle", "Bundles"),
         Entry {

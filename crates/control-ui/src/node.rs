@@ -7,4 +7,4 @@ pub(crate) mod enrolment;
 pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod standing;
-mod traffic;
+pub(crate) mod traffic;

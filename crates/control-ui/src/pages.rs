@@ -158,6 +158,8 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/nodes/{node}/delete", Access::WRITE_NODES, || get(node::command::ask_deletion)),
     form("/projects/{project}/nodes/{node}/delete", Access::WRITE_NODES, || post(node::command::delete)),
 
+    page("/projects/{project}/traffic", Access::READ_NODES, || get(project::traffic::show)),
+
     page("/projects/{project}/search", Access::READ_NODES, || get(project::search::show)),
 
     page("/projects/{project}/services", Access::READ_SERVICES, || get(services::list)),

@@ -6,4 +6,5 @@ pub(crate) mod list;
 pub(crate) mod overview;
 pub(crate) mod search;
 pub(crate) mod settings;
+pub(crate) mod traffic;
 pub(crate) mod webhooks;

@@ -1,6 +1,7 @@
 //! Components of pages, and the wording of numbers and times.
 
 pub(crate) mod asset;
+pub(crate) mod chart;
 pub(crate) mod component;
 pub(crate) mod confirm;
 pub(crate) mod labels;

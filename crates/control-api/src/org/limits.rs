@@ -51,6 +51,8 @@ pub(crate) struct RetentionView {
     tokens: u32,
     /// Entries of the audit log, after they were written; archives of them are kept.
     audit: u32,
+    /// Requests by steps of six hours, after they were counted; shorter steps are kept for nine days at most.
+    traffic: u32,
 }
 
 impl From<Quotas> for QuotasView {
@@ -82,6 +84,7 @@ impl From<Retention> for RetentionView {
             drift,
             tokens,
             audit,
+            traffic,
         } = retention;
         Self {
             rollouts,
@@ -89,6 +92,7 @@ impl From<Retention> for RetentionView {
             drift,
             tokens,
             audit,
+            traffic,
         }
     }
 }

@@ -50,6 +50,7 @@ mod sign_in_floods;
 mod sso;
 mod sso_sessions;
 mod tokens;
+mod traffic;
 mod uploads;
 mod webhooks;
 mod world;

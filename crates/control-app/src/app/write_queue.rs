@@ -10,9 +10,11 @@
 //! A heartbeat without news is answered without a write. Such signs of life are gathered for an eighth of the heartbeat
 //! interval and written in the order of the nodes, so that neighbours share a page of the database.
 
+pub(crate) mod gathered_traffic;
 mod signs_of_life;
 mod turns;
 
+use crate::app::write_queue::gathered_traffic::GatheredTraffic;
 use crate::error::Error;
 use control_domain::HeartbeatInterval;
 use control_store::{
@@ -36,6 +38,8 @@ const MAX_RECEIVED: usize = 4_096;
 pub(crate) struct WriteQueue {
     store: Store,
     queue: OnceLock<mpsc::UnboundedSender<Waiting>>,
+    /// Requests that heartbeats counted: they are written when their step of time is over.
+    pub(crate) traffic: GatheredTraffic,
 }
 
 /// A queued write.
@@ -75,6 +79,7 @@ impl WriteQueue {
         Self {
             store,
             queue: OnceLock::new(),
+            traffic: GatheredTraffic::default(),
         }
     }
 
@@ -160,7 +165,7 @@ impl Write {
                 let fresh_since = interval.online_since(now);
                 let received = tx.receive_heartbeat(*node, said, (now, fresh_since));
                 let written = received.await?;
-                if written.is_some_and(|written| written.has_found_duplicate) {
+                if (written.as_ref()).is_some_and(|written| written.has_found_duplicate) {
                     let event_body = duplicate_event(now);
                     let events = [(*event, &event_body)].into_iter();
                     tx.insert_node_events(*node, events).await?;

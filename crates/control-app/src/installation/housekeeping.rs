@@ -50,8 +50,9 @@ impl App {
         let resets = tx.purge_password_resets(now, CHUNK).await?;
         tx.commit().await?;
         let retained = self.clean_up_ended(now).await?;
+        let traffic = self.purge_traffic(now).await?;
         let people = pending + browsers + sessions + sso + resets;
-        let deleted = buckets + replies + invitations + people + retained;
+        let deleted = buckets + replies + invitations + people + retained + traffic;
         counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
         Ok(deleted)
     }
@@ -63,7 +64,8 @@ impl App {
             bundles,
             drift,
             tokens,
-            audit: _, // `App::archive_audit`
+            audit: _,   // `App::archive_audit`
+            traffic: _, // `App::purge_traffic`
         } = self.retention;
         let mut deleted = 0;
         if let Some(before) = Retention::cutoff(rollouts, now) {
@@ -112,6 +114,7 @@ impl App {
         let (database, archives) = tx.stored_bytes().await?;
         gauge!(metric::DATABASE_BYTES).set(database as f64);
         gauge!(metric::ARCHIVE_BYTES).set(archives as f64);
+        gauge!(metric::TRAFFIC_BYTES).set(tx.traffic_bytes().await? as f64);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
 use control_auth::{Claims, TOKEN_LIFETIME};
-use control_domain::{Access, Node, Refusal, check_events, check_heartbeat};
+use control_domain::{Access, Node, Refusal, RouteCounts, check_events, check_heartbeat};
 use control_store::{PackedHeartbeat, Transaction, WrittenHeartbeat};
 use control_wire::{
     EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, OrgId, TokenResponse,
@@ -59,6 +59,7 @@ impl App {
             let is_rejected = status.verdict == Some(Verdict::Rejected);
             status.active.filter(|_| is_rejected)
         });
+        let reported = said.traffic.as_ref().map(RouteCounts::from);
         let packed = self.pack(tenant.org, said).await?;
         let (from, at) = ((id, tenant.org, event), (call.now, self.heartbeat_interval));
         let written = self.writes.heartbeat(from, packed, at).await?;
@@ -67,11 +68,14 @@ impl App {
             confirmation,
             has_found_duplicate,
             is_sign_of_life: _,
+            replaced,
         } = written.ok_or(Refusal::NotFound)?;
         if has_found_duplicate {
             tracing::warn!(node = %id, "two running processes report as this node");
             counter!(metric::NODE_DUPLICATES).increment(1);
         }
+        let counters = replaced.zip(reported);
+        self.count_requests((tenant, id), counters, call.now).await;
         if let Some(active) = rejected {
             self.recall_again(id, active).await?;
         }

@@ -17,6 +17,8 @@ pub struct Retention {
     pub tokens: u32,
     /// Entries of the audit log; archives of them are never deleted.
     pub audit: u32,
+    /// Traffic by steps of six hours, after it was counted; shorter steps are kept for nine days at most.
+    pub traffic: u32,
 }
 
 impl Default for Retention {
@@ -27,6 +29,8 @@ impl Default for Retention {
             drift: 90,
             tokens: 90,
             audit: 400,
+            // A week, the week before it, and a margin.
+            traffic: 15,
         }
     }
 }

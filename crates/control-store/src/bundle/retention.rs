@@ -14,6 +14,10 @@ const COUNTED_TABLES: &[(&str, &str)] = &[
     ("drift", "SELECT COUNT(*) AS used FROM drift"),
     ("node_events", "SELECT COUNT(*) AS used FROM node_events"),
     ("nodes", "SELECT COUNT(*) AS used FROM nodes"),
+    (
+        "project_traffic",
+        "SELECT COUNT(*) AS used FROM project_traffic",
+    ),
     ("replies", "SELECT COUNT(*) AS used FROM replies"),
     (
         "rollout_nodes",

@@ -6,21 +6,24 @@
 use crate::error::StoreError;
 use crate::node::order::{confirmation, read_confirmation};
 use crate::node::{to_json, verdict_name, verdict_of};
-use crate::row::traffic::packed;
+use crate::row::traffic::{packed, stored_counts};
 use crate::row::{
     number, optional_id, optional_json, optional_number, optional_text, optional_time, time,
 };
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::{
-    BundleAnswer, DuplicateNode, OrderedBundles, ReceivedReport, StoredReport, TrafficChange,
+    BundleAnswer, CounterBasis, CounterSource, DuplicateNode, OrderedBundles, ReceivedReport,
+    RouteCounts, StoredReport, TrafficChange,
 };
 use control_wire::{BundleId, Confirmation, HeartbeatRequest, InstanceId, NodeId, NodeStatus};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sqlx::any::AnyRow;
 
 /// Bundles that a node confirmed and may be reverted to.
 const MAX_CONFIRMED: i64 = 100;
+/// Requests since an older report of an offline node are not counted: their time is not known.
+const MAX_SILENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The stored report of `$1` with its order; `$2` is the bundle that it reports as active.
 macro_rules! select_report {
@@ -75,7 +78,7 @@ impl PackedHeartbeat {
 }
 
 /// Findings of a heartbeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenHeartbeat {
     /// The counter of the node's newest order; 0 without one.
     pub order: i64,
@@ -87,6 +90,33 @@ pub struct WrittenHeartbeat {
     /// True if nothing was written, for only the time has changed: the sign of life is the caller's
     /// to write.
     pub is_sign_of_life: bool,
+    /// The counters that those of the heartbeat replaced; `None` if it has none, or the same.
+    pub replaced: Option<ReplacedCounters>,
+}
+
+/// The counters of a node before a heartbeat, as they are stored: a writer holds a database's one place, and must not
+/// decompress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplacedCounters {
+    column: Option<String>,
+    basis: CounterBasis,
+}
+
+impl ReplacedCounters {
+    /// The requests until the counters `now`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if the stored counters cannot be read.
+    pub fn requests_until(&self, now: &RouteCounts) -> Result<RouteCounts, StoreError> {
+        match (self.basis, self.column.as_deref()) {
+            (CounterBasis::Unknown, _) => Ok(RouteCounts::default()),
+            (CounterBasis::Stored, Some(column)) => Ok(now.since(&stored_counts(column)?)),
+            (CounterBasis::Stored, None) | (CounterBasis::Zero, _) => {
+                Ok(now.since(&RouteCounts::default()))
+            }
+        }
+    }
 }
 
 /// A heartbeat without news.
@@ -136,6 +166,7 @@ impl Transaction {
         let (stored, order) = (stored_report(&row)?, ordered_bundles(&row)?);
         let confirmation = read_confirmation(&row)?;
         let is_fresh = fresh_since < stored.seen_at;
+        let source = CounterSource::from(&stored);
         let received = stored.receive(order, said, now);
         let kept = optional_text(&row, "traffic")?;
         let traffic = match received.traffic {
@@ -150,8 +181,14 @@ impl Transaction {
                 confirmation,
                 has_found_duplicate: false,
                 is_sign_of_life,
+                replaced: None,
             }));
         }
+        let oldest = now.checked_sub(MAX_SILENCE).unwrap_or(now).min(fresh_since);
+        let replaced = (new_traffic.is_some() && traffic != kept).then(|| ReplacedCounters {
+            column: kept,
+            basis: CounterBasis::new(source, &received.report, oldest),
+        });
         let ReceivedReport {
             report,
             confirmed,
@@ -172,6 +209,7 @@ impl Transaction {
             confirmation,
             has_found_duplicate: has_found_duplicate && !self.has_event_at(node, now).await?,
             is_sign_of_life,
+            replaced,
         }))
     }
 

@@ -1,14 +1,20 @@
-//! The column of a node's counters: compressed, because every heartbeat writes it.
+//! Columns of counters: compressed, because every heartbeat writes one, and a step of traffic has all nodes of a project.
 //!
 //! The JSON of 500 routes has 50 KB, and SQLite writes a row whole. Earlier releases wrote it
 //! uncompressed; such rows remain readable.
+
+pub(crate) mod step;
 
 use crate::error::StoreError;
 use crate::row::optional_text;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use control_wire::Traffic;
+use control_domain::{CountedRequests, RouteCounts};
+use control_wire::{LATENCY_BOUNDS_MS, Traffic};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use sqlx::any::AnyRow;
+use std::collections::BTreeMap;
 
 /// Prefix of compressed values; JSON never begins with it.
 const PREFIX: &str = "zstd:";
@@ -48,7 +54,42 @@ pub(crate) fn optional_traffic(
     read.transpose()
 }
 
-fn unpacked(text: &str) -> Option<Traffic> {
+/// The counters of a column that requests are counted from; further ones are skipped.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if the column is damaged.
+pub(crate) fn stored_counts(text: &str) -> Result<RouteCounts, StoreError> {
+    #[derive(Deserialize)]
+    struct Counters {
+        routes: BTreeMap<String, RouteCounters>,
+    }
+    #[derive(Deserialize)]
+    struct RouteCounters {
+        requests: u64,
+        errors: u64,
+        latency: [u64; LATENCY_BOUNDS_MS.len() + 1],
+    }
+    let Counters { routes } = unpacked(text).ok_or(StoreError::Corrupt("traffic"))?;
+    let routes = routes.into_iter().map(|(name, counters)| {
+        let RouteCounters {
+            requests,
+            errors,
+            latency,
+        } = counters;
+        let counted = CountedRequests {
+            requests,
+            errors,
+            latency,
+        };
+        (name, counted)
+    });
+    Ok(RouteCounts {
+        routes: routes.collect(),
+    })
+}
+
+fn unpacked<T: DeserializeOwned>(text: &str) -> Option<T> {
     let Some(packed) = text.strip_prefix(PREFIX) else {
         return serde_json::from_str(text).ok();
     };
@@ -99,7 +140,15 @@ mod tests {
             packed(&small).unwrap(),
             serde_json::to_string(&small).unwrap()
         );
-        assert_eq!(unpacked("zstd:"), None);
-        assert_eq!(unpacked("zstd:AAAA"), None);
+        assert_eq!(unpacked::<Traffic>("zstd:"), None);
+        assert_eq!(unpacked::<Traffic>("zstd:AAAA"), None);
+    }
+
+    #[test]
+    fn requests_are_counted_from_the_stored_counters() {
+        let traffic = traffic(500);
+        let counts = stored_counts(&packed(&traffic).unwrap()).unwrap();
+        assert_eq!(counts, RouteCounts::from(&traffic));
+        assert!(stored_counts("zstd:AAAA").is_err());
     }
 }

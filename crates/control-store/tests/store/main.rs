@@ -11,3 +11,4 @@ mod objects;
 mod services;
 mod shared_state;
 mod stores;
+mod traffic;

@@ -1,10 +1,10 @@
 //! Traffic of nodes, in figures of few characters.
 
 use crate::view::phrase::number;
-use control_domain::p99_ms;
+use control_domain::{CountedRequests, p99_ms};
 use control_wire::{RouteTraffic, Traffic};
 
-/// Requests since a bundle came into force. Missing figures are empty, never zero.
+/// Requests in figures. Missing figures are empty, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Served {
     pub(crate) requests: String,
@@ -49,6 +49,22 @@ impl From<&RouteTraffic> for Served {
             errors: percent(errors, route.requests),
             p99: p99_ms(route).map_or_else(String::new, |ms| format!("{} ms", number(ms))),
         }
+    }
+}
+
+impl From<&CountedRequests> for Served {
+    fn from(counted: &CountedRequests) -> Self {
+        let CountedRequests {
+            requests,
+            errors,
+            latency,
+        } = *counted;
+        Self::from(&RouteTraffic {
+            requests,
+            errors,
+            latency,
+            ..RouteTraffic::default()
+        })
     }
 }
 

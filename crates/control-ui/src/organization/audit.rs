@@ -6,7 +6,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{More, When, more, when};
-use crate::view::phrase::{ago, number, sentence, short};
+use crate::view::phrase::{ago, count, number, sentence, short};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -28,6 +28,8 @@ struct AuditPage {
     frame: Frame,
     org: OrgId,
     heading: String,
+    /// Whereabouts of older entries; empty if all are kept here.
+    archived: String,
     action: String,
     is_filtered: bool,
     rows: Vec<Row>,
@@ -81,6 +83,7 @@ pub(crate) async fn list(
         frame,
         org,
         heading: heading(newest, is_filtered, now),
+        archived: archived(ui.app.retention.audit),
         action: filter.action.clone().unwrap_or_default(),
         is_filtered,
         rows: found
@@ -90,6 +93,17 @@ pub(crate) async fn list(
             .collect(),
         more: more(next, "Show older entries"),
     }))
+}
+
+/// The sentence on entries past the retention of `days`; empty without an end.
+fn archived(days: u32) -> String {
+    match days {
+        0 => String::new(),
+        days => format!(
+            "Entries older than {} are not listed: the operator of the installation has them in archives.",
+            count(i64::from(days), "day")
+        ),
+    }
 }
 
 fn query_of(filter: &AuditFilter) -> String {
@@ -179,6 +193,14 @@ fn heading(newest: Option<&AuditRecord>, is_filtered: bool, now: Timestamp) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_says_from_which_age_entries_are_in_archives() {
+        let expected = "Entries older than 400 days are not listed: \
+                        the operator of the installation has them in archives.";
+        assert_eq!(archived(400), expected);
+        assert_eq!(archived(0), "");
+    }
 
     #[test]
     fn only_fields_that_differ_are_shown() {

@@ -139,6 +139,7 @@ fn retention_rows(retention: &Retention) -> Vec<(&'static str, String)> {
         drift,
         tokens,
         audit,
+        traffic,
     } = *retention;
     let days = |days: u32, since: &str| match days {
         0 => "Kept for ever".to_owned(),
@@ -158,6 +159,10 @@ fn retention_rows(retention: &Retention) -> Vec<(&'static str, String)> {
         (
             "Audit entries",
             days(audit, "after they were written; their archives stay"),
+        ),
+        (
+            "Traffic over time",
+            days(traffic, "after it was counted; shorter steps go earlier"),
         ),
     ]
 }
@@ -235,5 +240,8 @@ mod tests {
         let rows = retention_rows(&retention);
         assert_eq!(rows[0].1, "Kept for ever");
         assert_eq!(rows[2].1, "90 days after they were resolved");
+        let audit = rows.iter().find(|(noun, _)| *noun == "Audit entries");
+        let expected = "400 days after they were written; their archives stay";
+        assert_eq!(audit.unwrap().1, expected);
     }
 }

@@ -79,7 +79,7 @@ async function walk(page) {
   return lost.map((one) => `not by keyboard: ${one}`);
 }
 // Pages with a form, or with something to open.
-const WALKED = /explain|replay|sso|policy|certificates|rotate-key|installation|orgs\/[^/]+$/;
+const WALKED = /explain|replay|traffic|sso|policy|certificates|rotate-key|installation|orgs\/[^/]+$/;
 
 async function lookAtAll({ width, colorScheme }) {
   const viewport = { width, height: 900 };

@@ -37,6 +37,7 @@ async fn every_page_is_whole_in_a_browser() {
     let bare = [
         "",
         "/nodes",
+        "/traffic",
         "/bundles",
         "/rollouts",
         "/rollouts/new",
@@ -76,6 +77,7 @@ fn more_pages(world: &World, fleet: &Fleet) -> Vec<String> {
             fleet.spring, fleet.cart
         ),
         format!("/projects/{project}/explain?url=shop"),
+        format!("/projects/{project}/traffic?period=week&by=region"),
     ];
     let personal = [
         "/sign-in",

@@ -1,18 +1,16 @@
 //! A fleet with everything that pages show: a rollout that stopped, drift, silence, a refusal.
 
+use crate::reports::{Outcome, Reports};
 use crate::world::World;
-use control_app::{
-    BundleSource, Call, ListFilter, NewBundle, NewCertificate, NodeSelection, Page, PageOrder,
-};
+use control_app::{BundleSource, NewBundle, NewCertificate, NodeSelection, Page, PageOrder};
 use control_domain::{
-    Actor, BatchSize, Gate, NewRollout, NodeCredential, OnFailure, Role, RolloutCommand,
-    RolloutState, Strategy, Tenant, WebhookEvent, WebhookSettings,
+    BatchSize, CountedRequests, Gate, NewRollout, OnFailure, Role, RolloutCommand, RolloutState,
+    RouteCounts, StepTraffic, Strategy, TrafficPeriod, WebhookEvent, WebhookSettings,
 };
 use control_wire::{
-    BundleId, CertificateId, Health, HeartbeatRequest, NodeId, NodeStatus, RegisterRequest,
-    RolloutId, RouteTraffic, SigningKeyId, Traffic, UserId, Verdict, WebhookId,
+    BundleId, CertificateId, NodeId, RegisterRequest, RolloutId, SigningKeyId, UserId, WebhookId,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -31,8 +29,7 @@ pub(crate) struct Fleet {
     pub(crate) signing_key: SigningKeyId,
     pub(crate) certificate: CertificateId,
     pub(crate) webhook: WebhookId,
-    now: Timestamp,
-    counters: BTreeMap<NodeId, (u64, u64)>,
+    reports: Reports,
 }
 
 /// The configuration of the fleet; `timeout` is the setting that hurts.
@@ -89,8 +86,7 @@ impl Fleet {
             signing_key: SigningKeyId(Uuid::nil()),
             certificate: certificate(world).await,
             webhook: webhook(world).await,
-            now: start,
-            counters: BTreeMap::new(),
+            reports: Reports::new(start),
         };
         fleet.rounds(world, 2).await;
         fleet.stopped = fleet.plan(world, cart, &fleet.nodes[..9]).await;
@@ -100,6 +96,7 @@ impl Fleet {
         fleet.run_until_paused(world).await;
         fleet.planned = fleet.plan(world, spring, &fleet.nodes[9..11]).await;
         fleet.settle(world).await;
+        fleet.write_traffic(world).await;
         fleet.name_people(world).await;
         fleet
     }
@@ -124,9 +121,26 @@ impl Fleet {
         self.signing_key = keys[0].value.id;
     }
 
+    /// Requests of the last half an hour, and 1 000 of the hour a week before.
+    async fn write_traffic(&self, world: &World) {
+        let now = world.app.now();
+        world.app.write_traffic(now).await.unwrap();
+        let mut counted = CountedRequests::default();
+        (counted.requests, counted.latency[4]) = (1_000, 1_000);
+        let routes = RouteCounts {
+            routes: [("shop-api".to_owned(), counted)].into(),
+        };
+        let mut step = StepTraffic::default();
+        step.count(self.nodes[0], &routes);
+        let before = TrafficPeriod::Hour.window(now).week_before().from;
+        let mut tx = world.store.begin().await.unwrap();
+        tx.add_traffic(world.project, before, &step).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
     /// The last words before the present: one node is silent since ten minutes, one runs a bundle of its own.
     async fn settle(&mut self, world: &World) {
-        self.now = world.app.now() - SignedDuration::from_mins(4);
+        self.reports.now = world.app.now() - SignedDuration::from_mins(4);
         let drifted = self.nodes[9];
         for step in 0..2 {
             let nodes = self.nodes[..10].to_vec();
@@ -134,9 +148,9 @@ impl Fleet {
                 let active = (node == drifted).then_some(self.cart);
                 self.heartbeat(world, node, active).await;
             }
-            self.now = match step {
+            self.reports.now = match step {
                 0 => world.app.now(),
-                _ => self.now,
+                _ => self.reports.now,
             };
         }
         let replica = Uuid::nil();
@@ -152,10 +166,10 @@ impl Fleet {
             self.rounds(world, 1).await;
             world
                 .app
-                .advance_rollout(self.stopped, self.now)
+                .advance_rollout(self.stopped, self.reports.now)
                 .await
                 .unwrap();
-            let call = world.call_at(self.now).await;
+            let call = world.call_at(self.reports.now).await;
             let found = world
                 .app
                 .rollout(&call, (world.project, self.stopped))
@@ -169,7 +183,7 @@ impl Fleet {
 
     async fn rounds(&mut self, world: &World, count: usize) {
         for _ in 0..count {
-            self.now += SignedDuration::from_secs(ROUND_SECS);
+            self.reports.now += SignedDuration::from_secs(ROUND_SECS);
             let nodes = self.nodes[..11].to_vec();
             for node in nodes {
                 self.heartbeat(world, node, None).await;
@@ -179,50 +193,18 @@ impl Fleet {
 
     /// One heartbeat by the newest order, or by a bundle of the node's own.
     async fn heartbeat(&mut self, world: &World, id: NodeId, own: Option<BundleId>) {
-        let call = world.call_at(self.now).await;
-        let node = world
-            .app
-            .node(&call, world.project, id)
-            .await
-            .unwrap()
-            .value;
-        let order = node.order.unwrap();
-        let active = own.unwrap_or(order.bundle);
-        let before = node.report.and_then(|report| report.status.active);
-        let counters = self.counters.entry(id).or_default();
-        if before != Some(active) {
-            *counters = (0, 0);
-        }
-        counters.0 += 400;
         // The second batch hurts: nodes 4 to 6.
-        let is_hurt = active == self.cart && self.nodes[3..6].contains(&id);
-        counters.1 += if is_hurt { 12 } else { 1 };
-        let said = HeartbeatRequest {
-            health: Health { cpu_percent: 37.0 },
-            version: Some("0.1.0".to_owned()),
-            status: Some(NodeStatus {
-                desired: Some(order.bundle),
-                staged: None,
-                active: Some(active),
-                last_good: Some(active),
-                order: u64::try_from(order.counter).ok(),
-                verdict: Some(Verdict::Accepted),
-                diagnostics: Vec::new(),
-                altered: false,
-            }),
-            traffic: Some(traffic(counters.0, counters.1)),
-            instance: None,
-        };
-        let tenant = Tenant::project(world.org, world.project);
-        let call = Call {
-            actor: Actor::Node {
-                id,
-                tenant,
-                by: NodeCredential::Token,
+        let is_in_second = self.nodes[3..6].contains(&id);
+        let cart = self.cart;
+        let outcome = |active| Outcome {
+            requests: 400,
+            errors: if active == cart && is_in_second {
+                12
+            } else {
+                1
             },
-            ..Call::system(self.now)
         };
-        world.app.heartbeat(&call, id, said).await.unwrap();
+        self.reports.send(world, (id, own), outcome).await;
     }
 
     async fn plan(&self, world: &World, bundle: BundleId, nodes: &[NodeId]) -> RolloutId {
@@ -241,7 +223,7 @@ impl Fleet {
             labels: BTreeMap::new(),
             not_before: None,
         };
-        let call = world.call_at(self.now).await;
+        let call = world.call_at(self.reports.now).await;
         let selection = NodeSelection::Named(nodes.to_vec());
         let made = world
             .app
@@ -251,26 +233,12 @@ impl Fleet {
     }
 
     async fn command(&self, world: &World, rollout: RolloutId, command: RolloutCommand) {
-        let call = world.call_at(self.now).await;
+        let call = world.call_at(self.reports.now).await;
         let done = world
             .app
             .command_rollout(&call, (world.project, rollout), command)
             .await;
         done.unwrap();
-    }
-}
-
-fn traffic(requests: u64, errors: u64) -> Traffic {
-    let route = RouteTraffic {
-        requests,
-        errors,
-        reasons: BTreeMap::new(),
-        latency: [0, 0, 0, requests / 2, requests / 2, 0, 0, 0, 0, 0, 0, 0],
-        ..RouteTraffic::default()
-    };
-    Traffic {
-        routes: [("shop-api".to_owned(), route)].into(),
-        connections: None,
     }
 }
 
@@ -320,7 +288,8 @@ async fn certificate(world: &World) -> CertificateId {
     made.await.unwrap().value.id
 }
 
-async fn node(world: &World, name: &str, region: &str) -> NodeId {
+/// A new node.
+pub(crate) async fn node(world: &World, name: &str, region: &str) -> NodeId {
     let request = RegisterRequest {
         name: name.to_owned(),
         labels: [("region".to_owned(), region.to_owned())].into(),

@@ -1,12 +1,16 @@
-//! A project of 2 000 nodes, 500 bundles and a long audit log: pages stay small, and their cost is
-//! bounded.
+//! A project of 2 000 nodes, 500 bundles and a long audit log: pages stay small, and their time is measured.
+//!
+//! `CONTROLD_PAGE_MILLIS=100`, as `cargo xtask pages` sets it for an optimised build, bounds it.
 
 use crate::fleet::Fleet;
 use crate::headers::shown_pages;
 use crate::world::{World, worlds};
 use axum::http::StatusCode;
 use control_auth::AuditKey;
-use control_domain::{Bundle, BundleState, Labels, Name, Node, Tenant};
+use control_domain::{
+    Bundle, BundleState, CountedRequests, Labels, Name, Node, RouteCounts, StepTraffic, Tenant,
+    TrafficPeriod,
+};
 use control_http::SessionCookie;
 use control_store::AuditEntry;
 use control_testkit::Database;
@@ -22,20 +26,35 @@ const BUNDLES: u32 = 500;
 const AUDIT_ENTRIES: i64 = 5_000;
 
 const MAX_BYTES: usize = 100_000;
+/// Filters, and a page of old entries, that a scan of every row would slow.
+const FILTERED: &[&str] = &[
+    "/projects/{project}/nodes?q=region%3Afra",
+    "/projects/{project}/nodes?q=edge.example",
+    "/projects/{project}/nodes?standing=silent",
+    "/projects/{project}/search?q=shop.example.com",
+    "/projects/{project}/traffic?period=week&by=region",
+    "/orgs/{org}/audit?action=rollout.",
+    "/orgs/{org}/audit?action=nothing",
+    "/orgs/{org}/audit?before=1000",
+];
 /// For a page of an unoptimised build on a machine that does other work; a scan of every row for each line of a list
 /// takes longer.
-const MAX_TIME: SignedDuration = SignedDuration::from_secs(2);
+const MAX_MILLIS: i64 = 2_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_a_large_project_are_small_and_come_in_time() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let fleet = Fleet::new(&world).await;
     let tenant = Tenant::project(world.org, world.project);
-    add_nodes(&world, tenant, fleet.spring).await;
+    let nodes = add_nodes(&world, tenant, fleet.spring).await;
+    add_traffic(&world, &nodes).await;
     add_bundles(&world, tenant).await;
     add_audit_entries(&world, tenant).await;
     let mut wrong = Vec::new();
-    for path in shown_pages(&fleet) {
+    let limit = std::env::var("CONTROLD_PAGE_MILLIS").map(|millis| millis.parse().unwrap());
+    let limit = SignedDuration::from_millis(limit.unwrap_or(MAX_MILLIS));
+    let filtered = FILTERED.iter().map(|path| (*path).to_owned());
+    for path in shown_pages(&fleet).into_iter().chain(filtered) {
         // The best of three: other work of the machine slows single ones.
         let mut best = SignedDuration::MAX;
         for _ in 0..3 {
@@ -52,7 +71,7 @@ async fn pages_of_a_large_project_are_small_and_come_in_time() {
             }
         }
         println!("{:>6} ms {}", best.as_millis(), generic(&path));
-        if MAX_TIME <= best {
+        if limit <= best {
             wrong.push(format!("{path}: {} ms", best.as_millis()));
         }
     }
@@ -66,7 +85,7 @@ fn generic(path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-async fn add_nodes(world: &World, tenant: Tenant, bundle: BundleId) {
+async fn add_nodes(world: &World, tenant: Tenant, bundle: BundleId) -> Vec<NodeId> {
     let now = world.app.now();
     let said = HeartbeatRequest {
         health: Health { cpu_percent: 12.0 },
@@ -85,6 +104,7 @@ async fn add_nodes(world: &World, tenant: Tenant, bundle: BundleId) {
         instance: None,
     };
     let mut tx = world.store.begin().await.unwrap();
+    let mut nodes = Vec::new();
     for number in 0..NODES {
         let region = ["fra", "dub", "iad", "sin"][number as usize % 4];
         let labels = [("region".to_owned(), region.to_owned())];
@@ -101,6 +121,32 @@ async fn add_nodes(world: &World, tenant: Tenant, bundle: BundleId) {
         };
         tx.insert_node(&node, &node.id.to_string()).await.unwrap();
         tx.write_heartbeat(node.id, &said, now).await.unwrap();
+        nodes.push(node.id);
+    }
+    tx.commit().await.unwrap();
+    nodes
+}
+
+/// Requests of all nodes by 20 routes, for a week and the week before.
+async fn add_traffic(world: &World, nodes: &[NodeId]) {
+    let mut step = StepTraffic::default();
+    for (node, load) in nodes.iter().zip(1_000..) {
+        let routes = (0..20).map(|route| {
+            let mut counted = CountedRequests::default();
+            for (bucket, count) in counted.latency.iter_mut().take(8).zip(1..) {
+                *bucket = load * 7 % (90 + count);
+            }
+            counted.requests = counted.latency.iter().sum();
+            counted.errors = load % 5;
+            (format!("route-{route}"), counted)
+        });
+        let routes = routes.collect();
+        step.count(*node, &RouteCounts { routes });
+    }
+    let window = TrafficPeriod::Week.window(world.app.now());
+    let mut tx = world.store.begin().await.unwrap();
+    for at in window.week_before().steps().chain(window.steps()) {
+        tx.add_traffic(world.project, at, &step).await.unwrap();
     }
     tx.commit().await.unwrap();
 }

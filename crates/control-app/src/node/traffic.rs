@@ -1,0 +1,152 @@
+//! Requests, 5xx and latency of a project's nodes over an hour, a day or a week, beside a week before.
+
+pub(crate) mod summary;
+
+use crate::app::{App, tenant};
+use crate::call::Call;
+use crate::error::Error;
+use crate::node::traffic::summary::{NamedTraffic, Periods, Summary, TrafficFigures, TrafficPoint};
+use control_domain::{Access, RouteCounts, Tenant, TrafficPeriod, TrafficStep, TrafficWindow};
+use control_store::ReplacedCounters;
+use control_wire::{NodeId, ProjectId};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// Nodes that are listed: those with the most requests.
+const MAX_NODES: usize = 50;
+/// Routes with counters that are compared in less than a millisecond.
+const MAX_SMALL_ROUTES: usize = 32;
+/// Steps that one round of housekeeping deletes, of each length.
+const PURGED_STEPS: i64 = 1_000;
+
+/// The traffic of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectTraffic {
+    /// The steps that are counted.
+    pub window: TrafficWindow,
+    /// All requests.
+    pub total: TrafficFigures,
+    /// Every step of the window, in order.
+    pub steps: Vec<TrafficPoint>,
+    /// By route, most requests first; the empty name has all routes that are not counted apart.
+    pub routes: Vec<NamedTraffic>,
+    /// By node, most requests first, at most 50.
+    pub nodes: Vec<NodeTraffic>,
+    /// By value of the label that was named, most requests first, at most 1 000. Nodes without it are left out.
+    pub groups: Vec<NamedTraffic>,
+}
+
+/// Requests of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeTraffic {
+    /// The node.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Its requests.
+    pub figures: TrafficFigures,
+}
+
+impl App {
+    /// Counts the requests that a node reported, from the counters that its heartbeat replaced. The heartbeat is written:
+    /// an error must not make the node repeat it.
+    pub(crate) async fn count_requests(
+        &self,
+        (tenant, node): (Tenant, NodeId),
+        counters: Option<(ReplacedCounters, RouteCounts)>,
+        now: Timestamp,
+    ) {
+        let (Some(project), Some((replaced, reported))) = (tenant.project, counters) else {
+            return;
+        };
+        let is_large = MAX_SMALL_ROUTES < reported.routes.len();
+        let compare = move || Ok::<_, Error>(replaced.requests_until(&reported)?);
+        let counted = if is_large {
+            self.parse(tenant.org.0, compare).await.flatten()
+        } else {
+            compare()
+        };
+        match counted {
+            Ok(counted) => {
+                let gathered = &self.writes.traffic;
+                gathered.count((project, node), &counted, now).await;
+            }
+            Err(error) => tracing::warn!(%node, %error, "requests were not counted"),
+        }
+    }
+
+    /// Writes the steps of traffic that are over; to be called by every replica, several times a minute.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not take them; the next call tries again.
+    pub async fn write_traffic(&self, now: Timestamp) -> Result<(), Error> {
+        Ok(self.writes.traffic.write(&self.store, now).await?)
+    }
+
+    /// Deletes steps past their time; how many.
+    pub(crate) async fn purge_traffic(&self, now: Timestamp) -> Result<u64, Error> {
+        let mut tx = self.store.begin().await?;
+        let mut deleted = 0;
+        for step in TrafficStep::ALL {
+            if let Some(before) = step.cutoff(self.retention.traffic, now) {
+                deleted += tx.purge_traffic(step, before, PURGED_STEPS).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(deleted)
+    }
+
+    /// The traffic of a project's nodes, from their heartbeats; with a label, by its values too.
+    pub async fn project_traffic(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        period: TrafficPeriod,
+        label: Option<&str>,
+    ) -> Result<ProjectTraffic, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let window = period.window(call.now);
+        let earlier = window.week_before();
+        let periods = Periods {
+            window,
+            earlier,
+            steps: tx.project_traffic(project, window).await?,
+            earlier_steps: tx.project_traffic(project, earlier).await?,
+            values: match label {
+                Some(label) => tx.label_values(project, label).await?,
+                None => BTreeMap::new(),
+            },
+        };
+        // No connection is held meanwhile.
+        drop(tx);
+        let Summary {
+            total,
+            steps,
+            routes,
+            nodes: counted,
+            groups,
+        } = { self.parse(tenant.org.0, move || periods.summary()) }.await??;
+        let mut tx = self.store.read().await?;
+        let mut nodes = Vec::new();
+        for (id, figures) in counted {
+            // Nodes that were deleted since have no name.
+            if let Some(name) = tx.node_name(project, id).await? {
+                nodes.push(NodeTraffic { id, name, figures });
+            }
+            if nodes.len() == MAX_NODES {
+                break;
+            }
+        }
+        Ok(ProjectTraffic {
+            window,
+            total,
+            steps,
+            routes,
+            nodes,
+            groups,
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Sums of the steps of a window and of the window a week before.
+
+use control_domain::{CountedRequests, RouteCounts, StepTraffic, TrafficWindow};
+use control_store::{PackedStep, StoreError};
+use control_wire::NodeId;
+use jiff::Timestamp;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Values of a label that are listed.
+const MAX_GROUPS: usize = 1_000;
+
+/// Requests of a period, and of the same one a week before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrafficFigures {
+    /// Requests of the period.
+    pub counted: CountedRequests,
+    /// A week before; `None` if the counts do not reach back that far.
+    pub week_before: Option<CountedRequests>,
+}
+
+/// Requests of one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrafficPoint {
+    /// Begin of the step.
+    pub at: Timestamp,
+    /// `None` if no node reported requests.
+    pub counted: Option<CountedRequests>,
+    /// The same step a week before; `None` for steps of five minutes, too.
+    pub week_before: Option<CountedRequests>,
+}
+
+/// Requests of a route, or of the nodes with one value of a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedTraffic {
+    /// The route or the value.
+    pub name: String,
+    /// Its requests.
+    pub figures: TrafficFigures,
+}
+
+/// Rows of two windows.
+#[derive(Debug)]
+pub(super) struct Periods {
+    pub(super) window: TrafficWindow,
+    pub(super) earlier: TrafficWindow,
+    pub(super) steps: Vec<PackedStep>,
+    pub(super) earlier_steps: Vec<PackedStep>,
+    /// Values of the label that nodes are grouped by.
+    pub(super) values: BTreeMap<NodeId, String>,
+}
+
+/// Figures of a window beside those of the earlier one.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub(super) total: TrafficFigures,
+    pub(super) steps: Vec<TrafficPoint>,
+    pub(super) routes: Vec<NamedTraffic>,
+    /// All nodes, most requests first.
+    pub(super) nodes: Vec<(NodeId, TrafficFigures)>,
+    pub(super) groups: Vec<NamedTraffic>,
+}
+
+/// Sums of one window.
+#[derive(Debug, Default)]
+struct Sums {
+    all: StepTraffic,
+    totals: BTreeMap<Timestamp, CountedRequests>,
+}
+
+impl Periods {
+    pub(super) fn summary(&self) -> Result<Summary, StoreError> {
+        let Self {
+            window,
+            earlier,
+            steps,
+            earlier_steps,
+            values,
+        } = self;
+        let now = Sums::new(steps)?;
+        // Counts that begin within the earlier window are no comparison.
+        let before = Sums::new(earlier_steps)?;
+        let before = before.totals.contains_key(&earlier.from).then_some(before);
+        let has_same_steps = window.step == earlier.step;
+        let points = window.steps().map(|at| {
+            let then = earlier.from.checked_add(at.duration_since(window.from));
+            let sums = before.as_ref().filter(|_| has_same_steps);
+            let found = sums.zip(then.ok());
+            TrafficPoint {
+                at,
+                counted: now.totals.get(&at).copied(),
+                week_before: found.and_then(|(sums, then)| sums.totals.get(&then).copied()),
+            }
+        });
+        let earlier_all = before.as_ref().map(|sums| &sums.all);
+        let earlier_routes = earlier_all.map(|all| &all.routes);
+        let earlier_nodes = earlier_all.map(|all| &all.nodes);
+        let earlier_groups = earlier_nodes.map(|nodes| by_value(nodes, values));
+        let mut groups = named(by_value(&now.all.nodes, values), earlier_groups.as_ref());
+        groups.truncate(MAX_GROUPS);
+        Ok(Summary {
+            total: TrafficFigures {
+                counted: now.all.routes.total(),
+                week_before: earlier_routes.map(RouteCounts::total),
+            },
+            steps: points.collect(),
+            routes: named(
+                now.all.routes.routes.clone(),
+                earlier_routes.map(|routes| &routes.routes),
+            ),
+            nodes: beside(now.all.nodes, earlier_nodes),
+            groups,
+        })
+    }
+}
+
+impl Sums {
+    fn new(steps: &[PackedStep]) -> Result<Self, StoreError> {
+        let mut sums = Self::default();
+        for step in steps {
+            let traffic = step.traffic()?;
+            sums.totals.insert(step.at, traffic.routes.total());
+            sums.all.add(&traffic);
+        }
+        sums.all.routes.bound();
+        Ok(sums)
+    }
+}
+
+fn by_value(
+    nodes: &BTreeMap<NodeId, CountedRequests>,
+    values: &BTreeMap<NodeId, String>,
+) -> BTreeMap<String, CountedRequests> {
+    let mut groups = BTreeMap::<String, CountedRequests>::new();
+    for (node, counted) in nodes {
+        if let Some(value) = values.get(node) {
+            groups.entry(value.clone()).or_default().add(counted);
+        }
+    }
+    groups
+}
+
+/// Figures beside the earlier ones, most requests first.
+fn beside<K: Ord + Clone>(
+    now: BTreeMap<K, CountedRequests>,
+    before: Option<&BTreeMap<K, CountedRequests>>,
+) -> Vec<(K, TrafficFigures)> {
+    let rows = now.into_iter().map(|(key, counted)| {
+        let week_before = before.and_then(|before| before.get(&key).copied());
+        let figures = TrafficFigures {
+            counted,
+            week_before,
+        };
+        (key, figures)
+    });
+    let mut rows: Vec<(K, TrafficFigures)> = rows.collect();
+    rows.sort_by_key(|(_, figures)| Reverse(figures.counted.requests));
+    rows
+}
+
+fn named(
+    now: BTreeMap<String, CountedRequests>,
+    before: Option<&BTreeMap<String, CountedRequests>>,
+) -> Vec<NamedTraffic> {
+    let rows = beside(now, before).into_iter();
+    rows.map(|(name, figures)| NamedTraffic { name, figures })
+        .collect()
+}

@@ -1,0 +1,154 @@
+//! Requests of a project by steps of time.
+//!
+//! Replicas gather what heartbeats count and add it when a step is over: a heartbeat writes no more than its node's row.
+
+use crate::error::StoreError;
+use crate::row::traffic::step::StepColumns;
+use crate::row::{id, number, text, time};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_domain::{StepTraffic, TrafficStep, TrafficWindow};
+use control_wire::{NodeId, ProjectId};
+use jiff::Timestamp;
+use sqlx::any::AnyRow;
+use std::collections::BTreeMap;
+
+/// A step as it is stored, to be unpacked beside the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedStep {
+    /// Begin of the step.
+    pub at: Timestamp,
+    columns: StepColumns,
+}
+
+impl PackedStep {
+    /// The requests of the step.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if the row is damaged.
+    pub fn traffic(&self) -> Result<StepTraffic, StoreError> {
+        self.columns.traffic()
+    }
+}
+
+impl Transaction {
+    /// Adds the requests of the time `at` to the steps of every length that have it. A project that is gone has none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if a row cannot be read.
+    pub async fn add_traffic(
+        &mut self,
+        project: ProjectId,
+        at: Timestamp,
+        traffic: &StepTraffic,
+    ) -> Result<(), StoreError> {
+        for step in TrafficStep::ALL {
+            let begin = step.begin(at);
+            let empty = StepColumns::new(&StepTraffic::default())?;
+            let insert = "INSERT INTO project_traffic (project_id, step_secs, at, bytes, routes, nodes)
+                          SELECT id, CAST($2 AS BIGINT), CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, $6
+                          FROM projects WHERE id = $1
+                          ON CONFLICT (project_id, step_secs, at) DO NOTHING";
+            let insert = sql(insert).bind(project).bind(step.secs()).bind(begin);
+            let insert = insert.bind(empty.bytes()).bind(empty.routes);
+            insert.bind(empty.nodes).run(self).await?;
+            let select = if self.is_sqlite() {
+                "SELECT at, routes, nodes FROM project_traffic
+                 WHERE project_id = $1 AND step_secs = $2 AND at = $3"
+            } else {
+                "SELECT at, routes, nodes FROM project_traffic
+                 WHERE project_id = $1 AND step_secs = $2 AND at = $3 FOR UPDATE"
+            };
+            let select = sql(select).bind(project).bind(step.secs()).bind(begin);
+            let Some(row) = select.row(self).await? else {
+                return Ok(());
+            };
+            let mut sum = packed_step(&row)?.traffic()?;
+            sum.add(traffic);
+            sum.routes.bound();
+            let columns = StepColumns::new(&sum)?;
+            let update = "UPDATE project_traffic SET bytes = $4, routes = $5, nodes = $6
+                          WHERE project_id = $1 AND step_secs = $2 AND at = $3";
+            let update = sql(update).bind(project).bind(step.secs()).bind(begin);
+            let update = update.bind(columns.bytes()).bind(columns.routes);
+            update.bind(columns.nodes).run(self).await?;
+        }
+        Ok(())
+    }
+
+    /// The steps of a project that have requests, in order.
+    pub async fn project_traffic(
+        &mut self,
+        project: ProjectId,
+        window: TrafficWindow,
+    ) -> Result<Vec<PackedStep>, StoreError> {
+        let TrafficWindow { step, from, to } = window;
+        let select = "SELECT at, routes, nodes FROM project_traffic
+                      WHERE project_id = $1 AND step_secs = $2 AND at >= $3 AND at < $4
+                      ORDER BY at";
+        let select = sql(select).bind(project).bind(step.secs());
+        let rows = select.bind(from).bind(to).rows(self).await?;
+        rows.iter().map(packed_step).collect()
+    }
+
+    /// The values that the nodes of a project have of a label.
+    pub async fn label_values(
+        &mut self,
+        project: ProjectId,
+        label: &str,
+    ) -> Result<BTreeMap<NodeId, String>, StoreError> {
+        let select = "SELECT node_id, value FROM node_labels WHERE project_id = $1 AND name = $2";
+        let rows = sql(select).bind(project).bind(label).rows(self).await?;
+        rows.iter()
+            .map(|row| Ok((id(row, "node_id")?, text(row, "value")?)))
+            .collect()
+    }
+
+    /// The name of a node of the project.
+    pub async fn node_name(
+        &mut self,
+        project: ProjectId,
+        node: NodeId,
+    ) -> Result<Option<String>, StoreError> {
+        let select = sql("SELECT name FROM nodes WHERE id = $1 AND project_id = $2");
+        let row = select.bind(node).bind(project).row(self).await?;
+        row.map(|row| text(&row, "name")).transpose()
+    }
+
+    /// Deletes about `limit` steps of one length that begin before `before`, those of one time together; how many.
+    pub async fn purge_traffic(
+        &mut self,
+        step: TrafficStep,
+        before: Timestamp,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let last = "SELECT at FROM project_traffic WHERE step_secs = $1 AND at < $2
+                    ORDER BY at LIMIT 1 OFFSET $3";
+        let select = sql(last).bind(step.secs()).bind(before);
+        let row = select.bind(limit - 1).row(self).await?;
+        let last = row.map_or(Ok(before), |row| time(&row, "at"))?;
+        let delete = "DELETE FROM project_traffic
+                      WHERE step_secs = $1 AND at < $2 AND at <= $3";
+        let delete = sql(delete).bind(step.secs()).bind(before);
+        delete.bind(last).run(self).await
+    }
+
+    /// Bytes of all steps.
+    pub async fn traffic_bytes(&mut self) -> Result<i64, StoreError> {
+        let sum = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS used FROM project_traffic";
+        let row = sql(sum).row(self).await?;
+        number(&row.ok_or(StoreError::Corrupt("used"))?, "used")
+    }
+}
+
+fn packed_step(row: &AnyRow) -> Result<PackedStep, StoreError> {
+    Ok(PackedStep {
+        at: time(row, "at")?,
+        columns: StepColumns {
+            routes: text(row, "routes")?,
+            nodes: text(row, "nodes")?,
+        },
+    })
+}

@@ -1,0 +1,399 @@
+//! Traffic of a project: requests, 5xx and p99 by route, node and label, beside a week before.
+
+use crate::frame::{Frame, Place, show as shown};
+use crate::node::traffic::Served;
+use crate::request::failure::Failure;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::chart::{Chart, Course};
+use crate::view::phrase::{count, date_time, minute, number};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use control_app::{NamedTraffic, ProjectTraffic, TrafficFigures, TrafficPoint};
+use control_domain::{CountedRequests, TrafficPeriod, TrafficStep, TrafficWindow};
+use control_wire::ProjectId;
+use form_urlencoded::Serializer;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// Rows of each table: the interface gives more.
+const MAX_ROWS: usize = 30;
+
+#[derive(Template)]
+#[template(path = "traffic.html")]
+struct TrafficPage {
+    frame: Frame,
+    project: ProjectId,
+    heading: String,
+    rest: String,
+    periods: Vec<PeriodLink>,
+    figures: Vec<Figure>,
+    steps: Vec<StepRow>,
+    tables: Vec<Table>,
+    /// Other labels to group nodes by, with the link of each.
+    labels: Vec<(String, String)>,
+    queries: Vec<(&'static str, String)>,
+    is_empty: bool,
+}
+
+/// A period that may be chosen.
+struct PeriodLink {
+    href: String,
+    label: &'static str,
+    is_current: bool,
+}
+
+/// One figure with its chart.
+struct Figure {
+    label: &'static str,
+    value: String,
+    note: String,
+    chart: Chart,
+}
+
+/// The figures of one point of the charts.
+struct StepRow {
+    at: String,
+    served: Served,
+}
+
+/// Figures by route, by node or by value of a label.
+struct Table {
+    id: &'static str,
+    heading: String,
+    /// Heading of the first column.
+    noun: String,
+    /// The number of rows that are not shown; empty if there is none.
+    more: String,
+    has_labels: bool,
+    rows: Vec<Row>,
+}
+
+/// A route, a node or a value of a label.
+struct Row {
+    name: String,
+    href: Option<String>,
+    served: Served,
+    before: Served,
+}
+
+/// The page; `?period=` and `?by=` choose.
+pub(crate) async fn show(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let frame = Frame::project(&ui, &caller, project, (Place::Traffic, "Traffic")).await?;
+    let (app, call, query) = (&ui.app, &caller.call, &caller.visit.query);
+    let period = TrafficPeriod::from_name(query.get("period"));
+    let period = period.unwrap_or(TrafficPeriod::Hour);
+    let names = app.label_names(call, project).await?;
+    let asked = query.given("by").map(str::to_owned);
+    let label = asked.filter(|name| names.contains(name));
+    let label = label.or_else(|| names.first().cloned());
+    let found = app.project_traffic(call, project, period, label.as_deref());
+    let traffic = found.await?;
+    let now = caller.visit.now;
+    let periods = TrafficPeriod::ALL.map(|other| PeriodLink {
+        href: link(project, other, label.as_deref()),
+        label: words(other).0,
+        is_current: other == period,
+    });
+    let labels = { names.iter() }.filter(|name| Some(*name) != label.as_ref());
+    let labels = labels.map(|name| (name.clone(), link(project, period, Some(name))));
+    let step_rows = traffic.steps.iter().map(|point| StepRow {
+        at: minute(point.at, now),
+        served: { point.counted.as_ref() }
+            .map(Served::from)
+            .unwrap_or_default(),
+    });
+    Ok(shown(&TrafficPage {
+        frame,
+        project,
+        heading: heading(&traffic.total, period),
+        rest: rest(&traffic.total, traffic.window, now),
+        periods: periods.into(),
+        figures: figures(&traffic.total, &traffic.steps, period),
+        steps: step_rows.collect(),
+        labels: labels.collect(),
+        queries: queries(period),
+        is_empty: traffic.total.counted.requests == 0,
+        tables: tables(project, traffic, label),
+    }))
+}
+
+fn link(project: ProjectId, period: TrafficPeriod, label: Option<&str>) -> String {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("period", period.name());
+    if let Some(label) = label {
+        query.append_pair("by", label);
+    }
+    format!("/projects/{project}/traffic?{}", query.finish())
+}
+
+/// The period as a choice, and within a sentence.
+fn words(period: TrafficPeriod) -> (&'static str, &'static str) {
+    match period {
+        TrafficPeriod::Hour => ("Hour", "an hour"),
+        TrafficPeriod::Day => ("Day", "24 hours"),
+        TrafficPeriod::Week => ("Week", "seven days"),
+    }
+}
+
+fn heading(total: &TrafficFigures, period: TrafficPeriod) -> String {
+    let (counted, (_, time)) = (&total.counted, words(period));
+    if counted.requests == 0 {
+        return format!("No node reported a request in {time}.");
+    }
+    let requests = count(signed(counted.requests), "request");
+    let failed = match counted.errors {
+        0 => "none failed".to_owned(),
+        _ => format!("{} failed", Served::from(counted).errors),
+    };
+    let change = change(total).map_or_else(String::new, |change| format!(", {change}"));
+    format!("{requests} in {time}{change}; {failed}.")
+}
+
+/// `12 % more than a week before`; `None` without figures of that time.
+fn change(total: &TrafficFigures) -> Option<String> {
+    let before = total.week_before.filter(|before| 0 < before.requests)?;
+    let (now, then) = (
+        u128::from(total.counted.requests),
+        u128::from(before.requests),
+    );
+    let percent = now.abs_diff(then) * 100 / then;
+    let word = if now < then { "fewer" } else { "more" };
+    Some(match percent {
+        0 => "as many as a week before".to_owned(),
+        percent => format!("{percent} % {word} than a week before"),
+    })
+}
+
+fn rest(total: &TrafficFigures, window: TrafficWindow, now: Timestamp) -> String {
+    let TrafficWindow { step, from, to } = window;
+    let length = match step {
+        TrafficStep::FiveMinutes => "five minutes",
+        TrafficStep::Hour => "an hour",
+        TrafficStep::SixHours => "six hours",
+    };
+    let before = match total.week_before {
+        Some(_) => "",
+        None => " The counts do not reach back to a week before.",
+    };
+    format!(
+        "From {} to {}, in whole steps of {length}. Nodes report their counters by heartbeat.{before}",
+        date_time(from, now),
+        date_time(to, now)
+    )
+}
+
+fn figures(total: &TrafficFigures, steps: &[TrafficPoint], period: TrafficPeriod) -> Vec<Figure> {
+    let TrafficFigures {
+        counted,
+        week_before,
+    } = total;
+    let (now, then) = (
+        Served::from(counted),
+        week_before.as_ref().map(Served::from),
+    );
+    let note = |of: fn(&Served) -> &String| match &then {
+        Some(then) if !of(then).is_empty() => format!("{} a week before", of(then)),
+        _ => "No figure of a week before".to_owned(),
+    };
+    let chart = |name: &str, unit: &str, of: fn(&CountedRequests) -> Option<i64>| {
+        let value = |step: &Option<CountedRequests>| step.as_ref().and_then(of);
+        let course = Course {
+            name: &format!("{name} over {}", words(period).1),
+            unit,
+            values: steps.iter().map(|step| value(&step.counted)).collect(),
+            earlier: steps.iter().map(|step| value(&step.week_before)).collect(),
+        };
+        course.chart()
+    };
+    vec![
+        Figure {
+            label: "Requests",
+            note: note(|served| &served.requests),
+            value: now.requests,
+            chart: chart("Requests", "", |step| Some(signed(step.requests))),
+        },
+        Figure {
+            label: "Answers with 5xx",
+            note: note(|served| &served.errors),
+            value: now.errors,
+            chart: chart("Answers with 5xx", "", |step| Some(signed(step.errors))),
+        },
+        Figure {
+            label: "99 % of requests take up to",
+            note: note(|served| &served.p99),
+            value: now.p99,
+            chart: chart("99th percentile", " ms", CountedRequests::p99_ms),
+        },
+    ]
+}
+
+fn tables(project: ProjectId, traffic: ProjectTraffic, label: Option<String>) -> Vec<Table> {
+    let ProjectTraffic {
+        routes,
+        nodes,
+        groups,
+        ..
+    } = traffic;
+    let table = |id, heading: String, noun: &str, (shown, all): (Vec<Row>, usize)| Table {
+        id,
+        heading,
+        noun: noun.to_owned(),
+        more: match all - shown.len() {
+            0 => String::new(),
+            more => number(i64::try_from(more).unwrap_or(i64::MAX)),
+        },
+        has_labels: false,
+        rows: shown,
+    };
+    let (route_count, node_count) = (routes.len(), nodes.len());
+    let routes = routes.into_iter().take(MAX_ROWS);
+    let routes = routes.map(|NamedTraffic { name, figures }| match name.as_str() {
+        "" => Row::new("all other routes".to_owned(), None, &figures),
+        _ => Row::new(name, None, &figures),
+    });
+    let nodes = nodes.into_iter().take(MAX_ROWS).map(|node| {
+        let href = format!("/projects/{project}/nodes/{}", node.id);
+        Row::new(node.name, Some(href), &node.figures)
+    });
+    let mut tables = vec![table(
+        "routes",
+        "By route".to_owned(),
+        "Route",
+        (routes.collect(), route_count),
+    )];
+    if let Some(label) = label {
+        let group_count = groups.len();
+        let groups = groups.into_iter().take(MAX_ROWS);
+        let groups = groups.map(|NamedTraffic { name, figures }| {
+            let mut query = Serializer::new(String::new());
+            query.append_pair("q", &format!("{label}:{name}"));
+            let href = format!("/projects/{project}/nodes?{}", query.finish());
+            Row::new(name, Some(href), &figures)
+        });
+        let rows = (groups.collect(), group_count);
+        tables.push(Table {
+            has_labels: true,
+            ..table("groups", format!("By {label}"), &label, rows)
+        });
+    }
+    let rows = (nodes.collect(), node_count);
+    tables.push(table("by-node", "By node".to_owned(), "Node", rows));
+    tables
+}
+
+/// Queries of a Prometheus server that scrapes the nodes, for the same figures.
+fn queries(period: TrafficPeriod) -> Vec<(&'static str, String)> {
+    let range = match period {
+        TrafficPeriod::Hour => "1h",
+        TrafficPeriod::Day => "24h",
+        TrafficPeriod::Week => "7d",
+    };
+    let requests = format!("sum by (route) (increase(proxy_requests_total[{range}]))");
+    let errors = format!(
+        "sum by (route) (increase(proxy_requests_total{{status=~\"5..\"}}[{range}])) / {requests}"
+    );
+    let p99 = format!(
+        "histogram_quantile(0.99, sum by (route, le) (increase(proxy_request_duration_seconds_bucket[{range}])))"
+    );
+    vec![
+        ("Requests by route", requests),
+        ("Share of 5xx by route", errors),
+        ("99th percentile by route, in seconds", p99),
+    ]
+}
+
+impl Row {
+    fn new(name: String, href: Option<String>, figures: &TrafficFigures) -> Self {
+        let before = figures.week_before.as_ref().map(Served::from);
+        Self {
+            name,
+            href,
+            served: Served::from(&figures.counted),
+            before: before.unwrap_or_default(),
+        }
+    }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(requests: u64, errors: u64) -> CountedRequests {
+        CountedRequests {
+            requests,
+            errors,
+            latency: [0, 0, 0, requests, 0, 0, 0, 0, 0, 0, 0, 0],
+        }
+    }
+
+    #[test]
+    fn the_heading_compares_with_a_week_before_and_never_with_a_guess() {
+        for (now, before, expected) in [
+            (
+                counted(0, 0),
+                None,
+                "No node reported a request in 24 hours.",
+            ),
+            (counted(1, 0), None, "1 request in 24 hours; none failed."),
+            (
+                counted(48_210, 116),
+                Some(counted(43_000, 0)),
+                "48\u{a0}210 requests in 24 hours, 12 % more than a week before; 0.24 % failed.",
+            ),
+            (
+                counted(90, 90),
+                Some(counted(100, 0)),
+                "90 requests in 24 hours, 10 % fewer than a week before; 100.00 % failed.",
+            ),
+        ] {
+            let total = TrafficFigures {
+                counted: now,
+                week_before: before,
+            };
+            assert_eq!(heading(&total, TrafficPeriod::Day), expected);
+        }
+    }
+
+    #[test]
+    fn missing_figures_are_empty() {
+        let row = Row::new("a".to_owned(), None, &TrafficFigures::default());
+        assert_eq!(row.before, Served::default());
+        assert_eq!(row.served.p99, "");
+    }
+
+    #[test]
+    fn queries_have_the_length_of_the_period() {
+        let all = queries(TrafficPeriod::Week);
+        assert!(all.iter().all(|(_, query)| query.contains("[7d]")));
+    }
+
+    #[test]
+    fn a_table_says_how_many_rows_it_leaves_out() {
+        let routes = (0..40).map(|number| NamedTraffic {
+            name: format!("r{number}"),
+            figures: TrafficFigures::default(),
+        });
+        let traffic = ProjectTraffic {
+            window: TrafficPeriod::Hour.window(Timestamp::UNIX_EPOCH),
+            total: TrafficFigures::default(),
+            steps: Vec::new(),
+            routes: routes.collect(),
+            nodes: Vec::new(),
+            groups: Vec::new(),
+        };
+        let tables = tables(ProjectId(uuid::Uuid::nil()), traffic, None);
+        assert_eq!((tables.len(), tables[0].rows.len()), (2, 30));
+        assert_eq!(tables[0].more, "10");
+    }
+}

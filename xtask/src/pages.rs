@@ -1,0 +1,32 @@
+//! `cargo xtask pages` and `cargo xtask screenshots`: the web pages of `controld`, their time and their pictures.
+
+use std::process::Command;
+use xtask_kit::command;
+use xtask_kit::task_error::TaskError;
+use xtask_kit::workspace::Workspace;
+
+const PICTURES: &str = "docs/operate/tutorial";
+const MAX_PAGE_MILLIS: &str = "100";
+
+/// Renders every page of a large project without a network, and prints the time of each.
+pub(crate) fn measure(workspace: &Workspace) -> Result<(), TaskError> {
+    let mut run = tests(workspace, &["--release"]);
+    run.args(["large::", "--nocapture"]);
+    run.env("CONTROLD_PAGE_MILLIS", MAX_PAGE_MILLIS);
+    command::run(&mut run)
+}
+
+/// Makes the pictures of the tutorial, from its pages as they are.
+pub(crate) fn take_screenshots(workspace: &Workspace) -> Result<(), TaskError> {
+    let mut run = tests(workspace, &[]);
+    run.arg("tutorial::the_tutorial");
+    run.env("CONTROLD_SCREENSHOTS", workspace.root().join(PICTURES));
+    command::run(&mut run)
+}
+
+/// The tests of the pages; what is appended chooses among them.
+fn tests(workspace: &Workspace, options: &[&str]) -> Command {
+    let mut run = workspace.cargo(&["test", "--locked", "--package", "control-ui"]);
+    run.args(options).args(["--test", "pages", "--"]);
+    run
+}
