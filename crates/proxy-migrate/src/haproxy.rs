@@ -5,6 +5,7 @@ mod backend;
 mod checks;
 mod condition;
 mod connection_rules;
+mod error_pages;
 mod frontend;
 mod headers;
 mod parser;
@@ -23,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Reads a configuration. Sections of TCP become listeners that relay.
-pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
+pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
     let sections = parser::parse(source)?;
     let mut site = Site::default();
     let mut defaults: Rc<[Line]> = Rc::default();

@@ -53,7 +53,7 @@ pub fn migrate(
     let site = match language {
         Language::Nginx => nginx::read(source, included)?,
         Language::Caddy => caddy::read(source)?,
-        Language::Haproxy => haproxy::read(source)?,
+        Language::Haproxy => haproxy::read(source, included)?,
         Language::Traefik => traefik::read(source, included)?,
     };
     if site.is_full() {

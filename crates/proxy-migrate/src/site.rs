@@ -313,11 +313,12 @@ impl Upstream {
         let Self {
             name: _,
             targets,
+            backups,
             settings,
             timeouts,
             tls,
         } = self;
-        format!("{targets:?} {settings:?} {timeouts:?} {tls:?}")
+        format!("{targets:?} {backups:?} {settings:?} {timeouts:?} {tls:?}")
     }
 }
 

@@ -10,7 +10,7 @@ use control_domain::{
     Access, Email, Invitation, Membership, NewUser, Refusal, Role, SignInMethod, Tenant, User,
 };
 use control_store::{ListFilter, Member, Page, Transaction, Versioned};
-use control_wire::{InvitationId, OrgId, UserId};
+use control_wire::{InvitationId, OrgId, SessionId, UserId};
 
 /// The account that the bearer of an invitation makes.
 #[derive(Debug)]

@@ -50,7 +50,8 @@ fn of_files(directive: &Directive, scope: &Scope<'_>) -> Option<Vec<(u16, String
 /// The folder in which a page lies: that of its own location, else that of the server. `None` if its location does
 /// not serve files.
 fn root<'d>(scope: &Scope<'d>, uri: &str) -> Option<&'d str> {
-    let (http, server) = (*scope.blocks().first()?, *scope.blocks().get(1)?);
+    let mut blocks = scope.blocks();
+    let (http, server) = (blocks.next()?, blocks.next()?);
     let own = server.iter().find(|it| {
         let words: Vec<&str> = it.words.iter().map(String::as_str).collect();
         it.name == "location" && (words == ["=", uri] || words == [uri])

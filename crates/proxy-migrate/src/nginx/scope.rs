@@ -16,6 +16,11 @@ pub(super) struct Scope<'d> {
 struct Block<'d> {
     directives: &'d [Directive],
     named: HashMap<&'d str, Vec<&'d Directive>>,
+    /// Directives of the blocks, the outermost first.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &'d [Directive]> {
+        self.blocks.iter().map(|block| block.directives)
+    }
+
     /// `allow` and `deny`, in their order.
     access: Vec<&'d Directive>,
     selected: OnceCell<Vec<&'d Directive>>,
