@@ -56,7 +56,7 @@ async fn a_secret_is_never_repeated() {
     for world in worlds().await {
         let full = world.full_key().await;
         let send = async || {
-            let (body, fields) = (json!({"name": "deploy"}), [("idempotency-key", "one")]);
+            let (body, fields) = (json!({"name": "ci"}), [("idempotency-key", "one")]);
             let post = Method::POST;
             world.send(&post, "/api-keys", &full, &body, &fields).await
         };

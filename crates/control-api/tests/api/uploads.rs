@@ -96,7 +96,9 @@ async fn slow_uploads_of_one_actor_leave_places_to_others() {
 
 /// A key without scopes that `by` makes.
 async fn key_of(world: &World, by: &Credential) -> Credential {
-    let made = world.post("/api-keys", by, json!({"name": "deploy"})).await;
+    let mut new = sample("/api-keys");
+    new["scopes"] = json!([]);
+    let made = world.post("/api-keys", by, new).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
     Credential::Bearer(made.text("secret"))
 }
