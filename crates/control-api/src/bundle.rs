@@ -157,6 +157,7 @@ impl From<&Bundle> for BundleSummary {
             archive,
             signature,
             diagnostics: _,
+            warnings: _,
             created_at,
             revoked_at,
         } = bundle;

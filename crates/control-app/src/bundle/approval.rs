@@ -2,14 +2,12 @@
 
 use crate::app::App;
 use crate::bundle::find;
-use crate::configuration::Diagnostic;
 use crate::configuration::diff::is_risky;
 use crate::error::Error;
 use control_domain::{ApprovalRule, Bundle, Refusal};
 use control_store::{StoreError, Transaction};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
-use proxy_config::DiagnosticCode;
 use std::collections::BTreeSet;
 
 /// Different bundles that a new one is compared with; nodes that run more of them make a change risky.
@@ -110,7 +108,7 @@ impl Approval {
 ///
 /// # Errors
 ///
-/// [`Refusal::Frozen`] or [`Refusal::Warnings`].
+/// [`Refusal::Frozen`], [`Refusal::Warnings`] or [`Refusal::UnknownWarnings`].
 pub(crate) async fn check_policy(
     tx: &mut Transaction,
     place: (ProjectId, BundleId),
@@ -119,19 +117,5 @@ pub(crate) async fn check_policy(
     let project = tx.project(place.0).await?.ok_or(Refusal::NotFound)?;
     let bundle = find(tx, place).await?.value;
     let rules = project.value.policy.rules;
-    Ok(rules.check(warnings(&bundle), now)?)
-}
-
-/// The number of warnings that are kept of the bundle's check, at most 100.
-fn warnings(bundle: &Bundle) -> usize {
-    let found: Vec<Diagnostic> = serde_json::from_str(&bundle.diagnostics).unwrap_or_default();
-    count_warnings(&found)
-}
-
-/// Warnings that the policy counts: not those of what nodes must allow, which each node decides for itself.
-pub(crate) fn count_warnings(diagnostics: &[Diagnostic]) -> usize {
-    let warnings = diagnostics.iter();
-    let warnings = warnings.filter(|found| found.severity == "warning");
-    let of_nodes = DiagnosticCode::NodeAllowance.name();
-    warnings.filter(|found| found.code != of_nodes).count()
+    Ok(rules.check(bundle.warnings, now)?)
 }

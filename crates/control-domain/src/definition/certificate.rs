@@ -56,6 +56,16 @@ pub struct CertificateFacts {
     pub fingerprint: String,
 }
 
+impl CertificateFacts {
+    /// Whether it takes the place of `old` and no client notices: for all of its hosts, valid at `now`, and for as
+    /// long or longer.
+    #[must_use]
+    pub fn renews(&self, old: &Self, now: Timestamp) -> bool {
+        let has_hosts = old.hosts.iter().all(|host| self.hosts.contains(host));
+        has_hosts && self.not_before <= now && old.not_after <= self.not_after
+    }
+}
+
 impl Certificate {
     /// Whether the actor may create one; checked before the key is parsed.
     ///

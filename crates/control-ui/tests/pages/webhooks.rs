@@ -125,5 +125,28 @@ async fn warnings_and_freezes_are_set_on_the_page_of_the_policy() {
                 .text
                 .contains("bundles with warnings pass; changes at any time")
         );
+        // The form keeps the rules in force, and its maker does not agree to its own wish.
+        assert!(
+            shown.text.contains("Wed 00:00-Wed 06:00</textarea>"),
+            "{}",
+            shown.text
+        );
+        assert!(
+            !shown.text.contains("Agree to the weaker policy"),
+            "{}",
+            shown.text
+        );
+        let differs = "bundles with warnings pass, in place of: bundles with warnings are refused";
+        assert!(shown.text.contains(differs), "{}", shown.text);
+        let other = world.member(Role::Admin).await;
+        let shown = world.get(page, &other).await;
+        assert!(
+            shown.text.contains("Agree to the weaker policy"),
+            "{}",
+            shown.text
+        );
+        world.submit(page, page, &other, &weaker).await;
+        let project = world.app.project(&call, world.project).await.unwrap().value;
+        assert!(!project.policy.rules.refuse_warnings, "two asked for it");
     }
 }
