@@ -168,6 +168,7 @@ impl From<&Bundle> for BundleSummary {
             archive,
             signature,
             diagnostics: _,
+            warnings: _,
             created_at,
             revoked_at,
         } = bundle;

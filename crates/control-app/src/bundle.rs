@@ -50,6 +50,8 @@ struct Built {
     /// `None` for a configuration with errors.
     archive: Option<Vec<u8>>,
     diagnostics: Vec<Diagnostic>,
+    /// All warnings that a policy counts.
+    warnings: usize,
 }
 
 impl App {
@@ -79,6 +81,7 @@ impl App {
         let Built {
             archive,
             diagnostics,
+            warnings,
         } = built.map_err(Error::Files)?;
         let diagnostics = serde_json::to_string(&diagnostics).unwrap_or_default();
         let Some(archive) = archive else {
@@ -89,7 +92,7 @@ impl App {
             digest: digest(&archive),
             size_bytes: archive.len() as u64,
         };
-        let validated = draft.validate(stored, diagnostics)?;
+        let validated = draft.validate(stored, diagnostics, warnings)?;
         // The note, the bytes, the row: an archive without a row is found by its note and deleted.
         let object = validated.archive_object()?;
         self.note_upload(&validated, &object, call.now).await?;
@@ -341,9 +344,14 @@ fn build(files: &Files) -> Result<Built, BundleError> {
     };
     // The bounds are checked first, so that later checks have bounded cost.
     let archive = pack(files, &requirements)?;
-    let Checked { model, diagnostics } = configuration::check(files);
+    let Checked {
+        model,
+        diagnostics,
+        warnings,
+    } = configuration::check(files);
     Ok(Built {
         archive: model.map(|_| archive),
         diagnostics,
+        warnings,
     })
 }

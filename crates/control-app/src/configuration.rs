@@ -6,7 +6,7 @@ pub(crate) mod explanation;
 pub(crate) mod replay;
 
 use control_bundle::{ENTRY_FILE, Files};
-use proxy_config::{Loaded, Report, load_bundle};
+use proxy_config::{DiagnosticCode, Loaded, Report, Severity, load_bundle};
 use proxy_model::{Model, Place};
 use proxy_plan::failed_tests;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,10 @@ pub struct Diagnostic {
 pub(crate) struct Checked {
     /// `None` for a configuration with errors.
     pub(crate) model: Option<Model>,
+    /// Those that are kept.
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// All warnings that a policy counts: not those of what nodes must allow, which each node decides for itself.
+    pub(crate) warnings: usize,
 }
 
 /// Reads the configuration that begins in [`ENTRY_FILE`], and runs its tests. Files outside `files`
@@ -54,22 +57,56 @@ pub(crate) fn check(files: &Files) -> Checked {
         let failed = failed_tests(&loaded.model);
         loaded.unless_failed(failed)
     });
-    match loaded {
-        Ok(Loaded { model, warnings }) => Checked {
-            model: Some(model),
-            diagnostics: diagnostics(&warnings),
-        },
-        Err(report) => Checked {
-            model: None,
-            diagnostics: diagnostics(&report),
-        },
+    let (model, report) = match loaded {
+        Ok(Loaded { model, warnings }) => (Some(model), warnings),
+        Err(report) => (None, report),
+    };
+    let faults = report.faults().iter();
+    let counted = faults.filter(|found| rank(found) == Rank::Warning).count();
+    Checked {
+        model,
+        diagnostics: diagnostics(&report),
+        // Each one that was not kept may be of that kind.
+        warnings: counted + report.dropped(),
     }
 }
 
+/// Ranks of diagnostics, those first that are kept first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Error,
+    Warning,
+    /// A warning that a node must allow something.
+    NodeAllowance,
+}
+
+fn rank(found: &proxy_config::Diagnostic) -> Rank {
+    match found.severity() {
+        Severity::Error => Rank::Error,
+        Severity::Warning if found.code == DiagnosticCode::NodeAllowance => Rank::NodeAllowance,
+        Severity::Warning => Rank::Warning,
+    }
+}
+
+/// The diagnostics that are kept, in the order of the text. Where there are too many, errors leave out warnings, and
+/// warnings leave out those of what nodes must allow.
 fn diagnostics(report: &Report) -> Vec<Diagnostic> {
     let sources = report.sources();
-    let kept = report.faults().iter().take(MAX_DIAGNOSTICS);
-    let kept = kept.map(|found| {
+    let mut bytes = 0;
+    let mut ranked: Vec<_> = report.faults().iter().enumerate().collect();
+    ranked.sort_by_key(|(_, found)| rank(found));
+    let fits = ranked.into_iter().filter(|(_, found)| {
+        let help = found.help.as_ref().map_or(0, String::len);
+        let more = bytes + found.message.len() + found.label.len() + help;
+        let fits = more <= MAX_DIAGNOSTIC_BYTES;
+        if fits {
+            bytes = more;
+        }
+        fits
+    });
+    let mut kept: Vec<_> = fits.take(MAX_DIAGNOSTICS).collect();
+    kept.sort_by_key(|(place, _)| *place);
+    let kept = kept.into_iter().map(|(_, found)| {
         let Place {
             file,
             offset: _,
@@ -88,12 +125,6 @@ fn diagnostics(report: &Report) -> Vec<Diagnostic> {
             label: found.label.clone(),
             help: found.help.clone(),
         }
-    });
-    let mut bytes = 0;
-    let kept = kept.take_while(|found: &Diagnostic| {
-        let help = found.help.as_ref().map_or(0, String::len);
-        bytes += found.message.len() + found.label.len() + help;
-        bytes <= MAX_DIAGNOSTIC_BYTES
     });
     kept.collect()
 }
@@ -152,6 +183,49 @@ mod tests {
                 .collect();
             assert!(codes.contains(&code), "{codes:?}");
         }
+    }
+
+    #[test]
+    fn many_warnings_for_nodes_hide_no_other_one() {
+        let target = |number: u32| format!("target \"127.0.0.1:{}\"", 5_000 + number);
+        let targets: Vec<String> = (0..120).map(target).collect();
+        let checked = check(&files(&format!(
+            r#"
+            upstreams {{ upstream "loop" {{ {} }} }}
+            listeners {{ listener "main" {{ address "127.0.0.1:8080" }} }}
+            routes {{ route "all" {{ upstream "loop" }} }}
+            upstreams {{ upstream "unused" {{ target "10.0.0.1:80" }} }}
+            "#,
+            targets.join("; ")
+        )));
+        assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+        assert_eq!(checked.warnings, 1, "an upstream is not used");
+        assert_eq!(checked.diagnostics.len(), MAX_DIAGNOSTICS);
+        let shown = checked.diagnostics.iter();
+        let mut shown = shown.filter(|found| found.code != "node-allowance");
+        let unused = shown.next().unwrap();
+        assert!(unused.message.contains("unused"), "{unused:?}");
+        let lines: Vec<u32> = checked.diagnostics.iter().map(|one| one.line).collect();
+        assert!(lines.is_sorted(), "in the order of the text");
+    }
+
+    #[test]
+    fn diagnostics_that_were_not_kept_count_as_warnings() {
+        let target = |number: u32| format!("target \"127.0.{}.{}:80\"", number / 256, number % 256);
+        let targets: Vec<String> = (0..5_001).map(target).collect();
+        let targets = targets.join("\n");
+        let checked = check(&files(&format!(
+            r#"
+            upstreams {{ upstream "one" {{ {targets} }}; upstream "two" {{ {targets} }} }}
+            listeners {{ listener "main" {{ address "127.0.0.1:8080" }} }}
+            routes {{
+                route "one" {{ matches {{ path "/" }}; upstream "one" }}
+                route "two" {{ upstream "two" }}
+            }}
+            "#
+        )));
+        assert!(checked.model.is_some(), "{:?}", checked.diagnostics.first());
+        assert!(checked.warnings > 0, "any of them may be one that counts");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod delivery;
 mod overview;
 pub(crate) mod role;
+pub(crate) mod second_person;
 pub(crate) mod turns;
 mod webhook;
 
@@ -10,6 +11,7 @@ use crate::app::{App, taken};
 use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
+use crate::project::second_person::check_independent;
 use control_domain::{Access, PolicyChange, Project, QuotaKind, Refusal, Role, Tenant};
 use control_store::{ListFilter, Page, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId};
@@ -94,7 +96,15 @@ impl App {
                 found.value.policy.weaker = None;
             }
         }
+        let asked = found.value.policy.weaker.clone();
         let value = found.value.ask_policy(&call.actor, change)?;
+        if let Some(asked) = asked
+            && value.policy.weaker.is_none()
+            && value.policy.rules == asked.rules
+        {
+            let persons = (Some(asked.asked_by), call.actor.user());
+            check_independent(&mut tx, id, persons, (call.now, call.now)).await?;
+        }
         call.expect_version(found.version)?;
         let version = tx.update_project(&value, found.version).await?;
         let action = match value.policy.weaker {

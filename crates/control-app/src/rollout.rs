@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::metric;
 use crate::node::order::OrderTarget;
 use crate::node::private_keys::require_chosen_holders;
+use crate::project::second_person::check_independent;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
@@ -173,6 +174,11 @@ impl App {
         );
         if moves {
             check_policy(&mut tx, (place.0, found.value.bundle), call.now).await?;
+        }
+        if command == RolloutCommand::Approve {
+            let persons = (found.value.submitted_person, call.actor.user());
+            let times = (found.value.created_at, call.now);
+            check_independent(&mut tx, place.0, persons, times).await?;
         }
         if change.rollout.state == RolloutState::Running {
             check_bundle(&mut tx, place.0, found.value.bundle).await?;

@@ -88,9 +88,11 @@ pub struct Bundle {
     pub archive: Option<BundleArchive>,
     /// `None` unless it was signed.
     pub signature: Option<BundleSignature>,
-    /// Errors and warnings of the validator, as JSON.
+    /// Errors and warnings of the validator, as JSON; at most 100, so not all of them.
     pub diagnostics: String,
-    /// Time of creation.
+    /// All warnings that a policy counts; `None` for a bundle of before they were counted, and for a draft.
+    pub warnings: Option<usize>,
+    /// When it was created.
     pub created_at: Timestamp,
     /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
@@ -138,22 +140,29 @@ impl Bundle {
             archive: None,
             signature: None,
             diagnostics: String::new(),
+            warnings: None,
             created_at: now,
             revoked_at: None,
         })
     }
 
-    /// The bundle with the archive of its files, which have no errors.
+    /// The bundle with the archive of its files, which have no errors and so many warnings that a policy counts.
     ///
     /// # Errors
     ///
     /// [`Refusal::WrongState`] unless it is a draft.
-    pub fn validate(self, archive: BundleArchive, diagnostics: String) -> Result<Self, Refusal> {
+    pub fn validate(
+        self,
+        archive: BundleArchive,
+        diagnostics: String,
+        warnings: usize,
+    ) -> Result<Self, Refusal> {
         let state = self.step(BundleEvent::Validate)?;
         Ok(Self {
             state,
             archive: Some(archive),
             diagnostics,
+            warnings: Some(warnings),
             ..self
         })
     }

@@ -58,7 +58,7 @@ fn apply(bundle: Bundle, event: BundleEvent, actor: &Actor) -> Result<Bundle, Re
         signed_at: NOW,
     };
     match event {
-        BundleEvent::Validate => bundle.validate(archive, String::new()),
+        BundleEvent::Validate => bundle.validate(archive, String::new(), 0),
         BundleEvent::Reject => bundle.reject(String::new()),
         BundleEvent::Sign => bundle.sign(signature),
         BundleEvent::Assign => bundle.assign(actor).map(|_| bundle.clone()),

@@ -7,6 +7,7 @@ pub(crate) mod archive;
 mod chain;
 pub(crate) mod entry;
 pub(crate) mod log;
+mod sign_in_change;
 
 use crate::audit::chain::{CHUNK, Chain};
 use crate::audit::entry::{AuditColumns, COLUMNS, Link};

@@ -8,7 +8,8 @@ pub(crate) mod upload;
 
 use crate::error::StoreError;
 use crate::row::{
-    id, named, number, optional_id, optional_text, optional_time, text, time, versioned,
+    id, named, number, optional_id, optional_number, optional_text, optional_time, text, time,
+    versioned,
 };
 use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
@@ -29,7 +30,7 @@ macro_rules! select {
     ($diagnostics:literal, $rest:literal) => {
         concat!(
             "SELECT id, org_id, project_id, name, state, digest, size_bytes, signing_key_id, ",
-            "signature, created_at, signed_at, revoked_at, version, ",
+            "signature, warnings, created_at, signed_at, revoked_at, version, ",
             $diagnostics,
             " FROM bundles ",
             $rest
@@ -65,12 +66,14 @@ impl Transaction {
             archive,
             signature,
             diagnostics,
+            warnings,
             created_at,
             revoked_at,
         } = bundle;
         let insert = "INSERT INTO bundles (id, org_id, project_id, name, state, digest, size_bytes,
                       signing_key_id, signature, diagnostics, created_at, signed_at, revoked_at,
-                      version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1)";
+                      warnings, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1)";
         let archive = archive.as_ref();
         let signature = signature.as_ref();
         let size_bytes = archive.map(|archive| i64::try_from(archive.size_bytes).unwrap_or(0));
@@ -85,7 +88,8 @@ impl Transaction {
         let insert = insert
             .bind(*created_at)
             .bind(signature.map(|signature| signature.signed_at))
-            .bind(*revoked_at);
+            .bind(*revoked_at)
+            .bind(warnings.and_then(|warnings| i64::try_from(warnings).ok()));
         insert.run(self).await?;
         Ok(())
     }
@@ -144,11 +148,18 @@ impl Record for Bundle {
             archive: archive(row)?,
             signature: signature(row)?,
             diagnostics: text(row, "diagnostics")?,
+            warnings: warnings(row)?,
             created_at: time(row, "created_at")?,
             revoked_at: optional_time(row, "revoked_at")?,
         };
         versioned(bundle, row)
     }
+}
+
+fn warnings(row: &AnyRow) -> Result<Option<usize>, StoreError> {
+    let stored = optional_number(row, "warnings")?;
+    let counted = stored.map(usize::try_from).transpose();
+    counted.map_err(|_| StoreError::Corrupt("warnings"))
 }
 
 fn archive(row: &AnyRow) -> Result<Option<BundleArchive>, StoreError> {

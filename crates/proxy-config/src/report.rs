@@ -43,6 +43,11 @@ impl Report {
         &self.faults
     }
 
+    /// The number of diagnostics that were found and not kept.
+    pub fn dropped(&self) -> usize {
+        self.dropped
+    }
+
     /// The files that the places refer to.
     pub fn sources(&self) -> &Sources {
         &self.sources

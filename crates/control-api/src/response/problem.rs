@@ -329,6 +329,7 @@ impl From<Refusal> for Problem {
             | Refusal::WrongCredential
             | Refusal::OwnApproval
             | Refusal::UnknownPerson
+            | Refusal::DependentPerson
             | Refusal::SharedMember
             | Refusal::MoreThanOwn(_) => {
                 return Self::forbidden(&refusal, ErrorCode::AuthorizationFailed);
@@ -343,6 +344,8 @@ impl From<Refusal> for Problem {
             | Refusal::NoPassword
             | Refusal::Held
             | Refusal::NeedsApproval
+            | Refusal::CertificateExchange
+            | Refusal::UnknownWarnings
             | Refusal::Warnings(_)
             | Refusal::Frozen { .. } => (StatusCode::CONFLICT, ErrorCode::WrongState),
             Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {

@@ -44,6 +44,7 @@ mod rollout_failures;
 mod rollout_races;
 mod rollouts;
 mod second_factors;
+mod second_persons;
 mod services;
 mod sign_in;
 mod sign_in_floods;

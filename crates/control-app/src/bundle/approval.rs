@@ -3,14 +3,12 @@
 
 use crate::app::App;
 use crate::bundle::find;
-use crate::configuration::Diagnostic;
 use crate::configuration::diff::is_risky;
 use crate::error::Error;
 use control_domain::{ApprovalRule, Bundle, Refusal};
 use control_store::{StoreError, Transaction};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
-use proxy_config::DiagnosticCode;
 use std::collections::BTreeSet;
 
 /// Maximum number of bundles to compare a new one with; if nodes run more, a change is risky.
@@ -112,7 +110,7 @@ impl Approval {
 ///
 /// # Errors
 ///
-/// [`Refusal::Frozen`] or [`Refusal::Warnings`].
+/// [`Refusal::Frozen`], [`Refusal::Warnings`] or [`Refusal::UnknownWarnings`].
 pub(crate) async fn check_policy(
     tx: &mut Transaction,
     place: (ProjectId, BundleId),
@@ -121,20 +119,5 @@ pub(crate) async fn check_policy(
     let project = tx.project(place.0).await?.ok_or(Refusal::NotFound)?;
     let bundle = find(tx, place).await?.value;
     let rules = project.value.policy.rules;
-    Ok(rules.check(warnings(&bundle), now)?)
-}
-
-/// The number of warnings that are kept of the bundle's check, at most 100.
-fn warnings(bundle: &Bundle) -> usize {
-    let found: Vec<Diagnostic> = serde_json::from_str(&bundle.diagnostics).unwrap_or_default();
-    count_warnings(&found)
-}
-
-/// Number of warnings that the policy counts; warnings about permissions of nodes are excluded,
-/// because each node decides on them.
-pub(crate) fn count_warnings(diagnostics: &[Diagnostic]) -> usize {
-    let warnings = diagnostics.iter();
-    let warnings = warnings.filter(|found| found.severity == "warning");
-    let of_nodes = DiagnosticCode::NodeAllowance.name();
-    warnings.filter(|found| found.code != of_nodes).count()
+    Ok(rules.check(bundle.warnings, now)?)
 }

@@ -1,7 +1,7 @@
 //! The effect of files on nodes, before there is a bundle of them.
 
 use crate::app::{App, tenant};
-use crate::bundle::approval::{MAX_BASES, count_warnings};
+use crate::bundle::approval::MAX_BASES;
 use crate::bundle::{Built, BundleSource, build, source_files};
 use crate::call::Call;
 use crate::configuration::Diagnostic;
@@ -85,6 +85,7 @@ impl App {
         let Built {
             archive,
             diagnostics,
+            warnings,
         } = built.map_err(Error::Files)?;
         let mut preview = Preview {
             digest: archive.as_deref().map(digest),
@@ -93,7 +94,7 @@ impl App {
         };
         if preview.digest.is_some() {
             self.compare_all(&mut preview, &ordered, &files).await?;
-            preview.judge(&rules, call.now);
+            preview.judge(&rules, warnings, call.now);
         }
         Ok(preview)
     }
@@ -135,8 +136,8 @@ impl App {
 }
 
 impl Preview {
-    /// Adds the policy's judgement of a rollout to these nodes.
-    fn judge(&mut self, rules: &PolicyRules, now: Timestamp) {
+    /// Says of the policy what it would say of a rollout to these nodes.
+    fn judge(&mut self, rules: &PolicyRules, warnings: usize, now: Timestamp) {
         let is_risky = |compared: &PreviewComparison| {
             let risks = compared.comparison.as_ref().map(|found| &found.risks);
             risks.is_none_or(|risks| !risks.is_empty())
@@ -149,7 +150,7 @@ impl Preview {
                 unknown > 0 || self.comparisons.iter().any(is_risky)
             }
         };
-        self.is_refused = rules.refuse_warnings && count_warnings(&self.diagnostics) > 0;
+        self.is_refused = rules.refuse_warnings && warnings > 0;
         self.frozen_until = rules.freezes.end(now);
     }
 }

@@ -5,9 +5,12 @@ use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::CheckedCertificate;
-use control_domain::{Access, Certificate, CertificateFacts, Labels, Node, Refusal, Tenant};
+use control_domain::{
+    Access, ApprovalRule, Certificate, CertificateFacts, Labels, Node, Refusal, Tenant,
+};
 use control_store::{CertificateFilter, Page, Transaction, Versioned};
 use control_wire::{CertificateId, NodeCertificate, NodeId, ProjectId};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
 use zeroize::Zeroizing;
@@ -104,7 +107,12 @@ impl App {
         })
     }
 
-    /// Replaces a certificate and its key, as at a renewal. The former key is deleted.
+    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten. Every node with the certificate
+    /// serves the new one at once, so one that is no renewal is held to the project's policy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Refusal::Frozen`] or [`Refusal::CertificateExchange`] by the policy.
     pub async fn update_certificate(
         &self,
         call: &Call,
@@ -112,12 +120,16 @@ impl App {
         mut new: NewCertificate,
     ) -> Result<Versioned<Certificate>, Error> {
         let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
         let place = (found.value.tenant, id);
         let kept = || found.value.node_labels.pairs().clone();
         new.node_labels.get_or_insert_with(kept);
         let sealed = self.seal_certificate(&mut tx, call, place, new).await?;
         call.expect_version(found.version)?;
+        if !sealed.facts.renews(&found.value.facts, call.now) {
+            check_exchange(&mut tx, project, call.now).await?;
+        }
         let value = Certificate {
             created_at: found.value.created_at,
             ..sealed
@@ -232,6 +244,22 @@ impl App {
 impl fmt::Debug for NewCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NewCertificate({})", self.name)
+    }
+}
+
+/// Whether the project's policy lets one person exchange a certificate now.
+async fn check_exchange(
+    tx: &mut Transaction,
+    project: ProjectId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
+    let rules = found.value.policy.rules;
+    // A certificate has no warnings.
+    rules.check(Some(0), now)?;
+    match rules.approve {
+        ApprovalRule::None => Ok(()),
+        ApprovalRule::Risky | ApprovalRule::All => Err(Refusal::CertificateExchange.into()),
     }
 }
 

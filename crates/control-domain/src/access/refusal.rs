@@ -66,7 +66,24 @@ pub enum Refusal {
     /// approved.
     #[error("the project's policy wants another person's approval: make a rollout")]
     NeedsApproval,
-    /// The project's policy refuses bundles with warnings; this one has the given number.
+    /// One of the two persons changed how the other one signs in, and could be both.
+    #[error(
+        "another person must approve: one of the two changed how the other signs in within the last 7 days"
+    )]
+    DependentPerson,
+    /// The project's policy wants a second person to approve, and the certificate is no renewal of the one before.
+    #[error(
+        "the project's policy wants another person's approval of a certificate that is no renewal, for the same \
+         names and as long: make a new certificate, and name it in a bundle"
+    )]
+    CertificateExchange,
+    /// The project's policy refuses bundles with warnings, and those of this one were not counted.
+    #[error(
+        "the project's policy refuses bundles with warnings, and those of this one were not counted: make it again \
+         from its files"
+    )]
+    UnknownWarnings,
+    /// The project's policy refuses bundles with warnings, and this one has so many.
     #[error("the project's policy refuses bundles with warnings, and this one has {0}")]
     Warnings(usize),
     /// The project's policy allows no change at this time.

@@ -56,6 +56,16 @@ pub struct CertificateFacts {
     pub fingerprint: String,
 }
 
+impl CertificateFacts {
+    /// Whether it takes the place of `old` and no client notices: for all of its hosts, valid at `now`, and for as
+    /// long or longer.
+    #[must_use]
+    pub fn renews(&self, old: &Self, now: Timestamp) -> bool {
+        let has_hosts = old.hosts.iter().all(|host| self.hosts.contains(host));
+        has_hosts && self.not_before <= now && old.not_after <= self.not_after
+    }
+}
+
 impl Certificate {
     /// Checks that the actor may create a certificate, before the key is parsed.
     ///
@@ -92,6 +102,38 @@ impl Certificate {
             CertificateState::Expired
         } else {
             CertificateState::Valid
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(hosts: &[&str], not_before: i64, not_after: i64) -> CertificateFacts {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        CertificateFacts {
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            not_before: at(not_before),
+            not_after: at(not_after),
+            fingerprint: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_renewal_has_the_same_hosts_for_as_long_and_is_valid_now() {
+        let old = facts(&["a.test", "b.test"], 0, 100);
+        let now = Timestamp::from_second(50).unwrap();
+        for (hosts, begin, end, is_renewal) in [
+            (&["a.test", "b.test"][..], 50, 100, true),
+            (&["b.test", "c.test", "a.test"], 40, 200, true),
+            (&["a.test"], 40, 200, false),
+            (&["c.test"], 40, 200, false),
+            (&["a.test", "b.test"], 40, 99, false),
+            (&["a.test", "b.test"], 51, 200, false),
+        ] {
+            let new = facts(hosts, begin, end);
+            assert_eq!(new.renews(&old, now), is_renewal, "{new:?}");
         }
     }
 }

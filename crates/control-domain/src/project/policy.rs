@@ -74,19 +74,22 @@ impl Default for PolicyRules {
 }
 
 impl PolicyRules {
-    /// Checks that nodes may be ordered a bundle with this number of warnings now.
+    /// Whether nodes may be ordered a bundle with so many warnings now; `None` if they were not counted.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Frozen`] or [`Refusal::Warnings`].
-    pub fn check(&self, warnings: usize, now: Timestamp) -> Result<(), Refusal> {
+    /// [`Refusal::Frozen`], [`Refusal::Warnings`] or [`Refusal::UnknownWarnings`].
+    pub fn check(&self, warnings: Option<usize>, now: Timestamp) -> Result<(), Refusal> {
         if let Some(until) = self.freezes.end(now) {
             return Err(Refusal::Frozen { until });
         }
-        if self.refuse_warnings && warnings > 0 {
-            return Err(Refusal::Warnings(warnings));
+        match warnings {
+            None if self.refuse_warnings => Err(Refusal::UnknownWarnings),
+            Some(warnings) if self.refuse_warnings && warnings > 0 => {
+                Err(Refusal::Warnings(warnings))
+            }
+            Some(_) | None => Ok(()),
         }
-        Ok(())
     }
 
     /// The rules after a change.
@@ -197,15 +200,20 @@ mod tests {
         let monday: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
         let saturday: Timestamp = "2026-11-28T12:00:00Z".parse().unwrap();
         let free = PolicyRules::default();
-        assert_eq!(free.check(3, saturday), Ok(()));
+        assert_eq!(free.check(Some(3), saturday), Ok(()));
+        assert_eq!(free.check(None, saturday), Ok(()));
         let strict = PolicyRules {
             refuse_warnings: true,
             freezes: Freezes::parse(["Fri 16:00-Mon 08:00"]).unwrap(),
             ..free
         };
-        assert_eq!(strict.check(0, monday), Ok(()));
-        assert_eq!(strict.check(3, monday), Err(Refusal::Warnings(3)));
+        assert_eq!(strict.check(Some(0), monday), Ok(()));
+        assert_eq!(strict.check(None, monday), Err(Refusal::UnknownWarnings));
+        assert_eq!(strict.check(Some(3), monday), Err(Refusal::Warnings(3)));
         let until = "2026-11-30T08:00:00Z".parse().unwrap();
-        assert_eq!(strict.check(0, saturday), Err(Refusal::Frozen { until }));
+        assert_eq!(
+            strict.check(Some(0), saturday),
+            Err(Refusal::Frozen { until })
+        );
     }
 }

@@ -188,6 +188,7 @@ async fn a_bundle_is_stored_as_it_is() {
             archive: None,
             signature: None,
             diagnostics: "[]".to_owned(),
+            warnings: None,
             created_at: NOW,
             revoked_at: None,
         };
@@ -195,6 +196,7 @@ async fn a_bundle_is_stored_as_it_is() {
         let signed = Bundle {
             id: BundleId(Uuid::from_u128(41)),
             state: BundleState::Signed,
+            warnings: Some(3),
             archive: Some(BundleArchive {
                 digest: "digest".to_owned(),
                 size_bytes: 7,

@@ -131,6 +131,7 @@ mod tests {
             archive: None,
             signature: None,
             diagnostics: String::new(),
+            warnings: Some(0),
             created_at: Timestamp::UNIX_EPOCH,
             revoked_at: None,
         }

@@ -47,8 +47,11 @@ impl Faults {
             Error::Refused(
                 refusal @ (Refusal::WrongState { .. }
                 | Refusal::OwnApproval
+                | Refusal::DependentPerson
                 | Refusal::UnknownPerson
                 | Refusal::NeedsApproval
+                | Refusal::CertificateExchange
+                | Refusal::UnknownWarnings
                 | Refusal::Warnings(_)
                 | Refusal::Frozen { .. }
                 | Refusal::Held

@@ -13,8 +13,10 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_domain::{Access, ApprovalRule, Freezes, PolicyChange, PolicyRules, ProjectPolicy};
-use control_wire::{OrgId, ProjectId};
+use control_domain::{
+    Access, ApprovalRule, Freezes, PolicyChange, PolicyRules, ProjectPolicy, WeakerRules,
+};
+use control_wire::{OrgId, ProjectId, UserId};
 use std::sync::Arc;
 
 #[derive(Template)]
@@ -24,8 +26,8 @@ struct SettingsPage {
     project: ProjectId,
     org: OrgId,
     heading: &'static str,
-    /// A weaker rule that waits for a second administrator.
-    waiting: Option<String>,
+    /// Weaker rules that wait for a second administrator.
+    waiting: Option<Waiting>,
     /// The rules in force.
     standing: String,
     policy: Form,
@@ -34,6 +36,20 @@ struct SettingsPage {
     may_rename: bool,
     may_administer: bool,
     foot: Option<String>,
+}
+
+/// Weaker rules that one administrator asked for.
+struct Waiting {
+    /// The rules in one line.
+    asked: String,
+    /// Their differences to those in force.
+    differences: Vec<String>,
+    /// Whether the person at the page may be the second one.
+    may_agree: bool,
+    /// The values of the form that agrees.
+    approve: &'static str,
+    refuses: bool,
+    freezes: String,
 }
 
 /// The settings, and their forms.
@@ -56,7 +72,6 @@ async fn respond(
     let project = ui.app.project(&caller.call, id).await?.value;
     let (csrf, name) = (&caller.visit.csrf, project.name.to_string());
     let ProjectPolicy { rules, weaker } = &project.policy;
-    let asked = weaker.as_ref().map_or(rules, |weaker| &weaker.rules);
     let named = || Form::new(csrf, Fields::filled(&[("name", &name)]));
     let write = (Access::ADMINISTER, project.tenant());
     Ok(shown(&SettingsPage {
@@ -64,9 +79,11 @@ async fn respond(
         project: id,
         org: project.org,
         heading: heading(rules.approve),
-        waiting: weaker.as_ref().map(|weaker| sentence_of(&weaker.rules)),
+        waiting: weaker
+            .as_ref()
+            .map(|weaker| waiting(rules, weaker, caller.call.actor.user())),
         standing: sentence_of(rules),
-        policy: policy.unwrap_or_else(|| Form::new(csrf, filled(asked))),
+        policy: policy.unwrap_or_else(|| Form::new(csrf, filled(rules))),
         name: refused.unwrap_or_else(named),
         rules: ApprovalRule::ALL
             .iter()
@@ -76,6 +93,29 @@ async fn respond(
         may_administer: caller.may(write.0, write.1),
         foot: foot(caller, write, "change the policy"),
     }))
+}
+
+fn waiting(rules: &PolicyRules, weaker: &WeakerRules, reader: Option<UserId>) -> Waiting {
+    let WeakerRules {
+        rules: asked,
+        asked_by,
+    } = weaker;
+    Waiting {
+        asked: sentence_of(asked),
+        differences: differences(rules, asked),
+        may_agree: reader.is_some_and(|reader| reader != *asked_by),
+        approve: asked.approve.name(),
+        refuses: asked.refuse_warnings,
+        freezes: asked.freezes.texts().join("\n"),
+    }
+}
+
+/// The rules that differ, each with the one in force.
+fn differences(rules: &PolicyRules, asked: &PolicyRules) -> Vec<String> {
+    let (old, new) = (parts_of(rules), parts_of(asked));
+    let pairs = old.into_iter().zip(new).filter(|(old, new)| old != new);
+    let texts = pairs.map(|(old, new)| format!("{new}, in place of: {old}"));
+    texts.collect()
 }
 
 fn heading(rule: ApprovalRule) -> &'static str {
@@ -107,6 +147,11 @@ fn filled(rules: &PolicyRules) -> Fields {
 
 /// The rules in one line.
 fn sentence_of(rules: &PolicyRules) -> String {
+    parts_of(rules).join("; ")
+}
+
+/// Approval, warnings and freezes as clauses.
+fn parts_of(rules: &PolicyRules) -> [String; 3] {
     let warnings = if rules.refuse_warnings {
         "bundles with warnings are refused"
     } else {
@@ -123,7 +168,7 @@ fn sentence_of(rules: &PolicyRules) -> String {
         ApprovalRule::Risky => "approval of risky changes",
         ApprovalRule::All => "approval of every change",
     };
-    format!("{approval}; {warnings}; {freezes}")
+    [approval.to_owned(), warnings.to_owned(), freezes]
 }
 
 fn read(fields: &Fields) -> Result<PolicyChange, Faults> {

@@ -232,6 +232,7 @@ impl From<Refusal> for Failure {
             | Refusal::MakerRole(_)
             | Refusal::WrongCredential
             | Refusal::OwnApproval
+            | Refusal::DependentPerson
             | Refusal::UnknownPerson
             | Refusal::SharedMember
             | Refusal::MoreThanOwn(_) => Self::forbidden(&refusal),
@@ -239,6 +240,8 @@ impl From<Refusal> for Failure {
             | Refusal::NoSigningKey
             | Refusal::Held
             | Refusal::NeedsApproval
+            | Refusal::CertificateExchange
+            | Refusal::UnknownWarnings
             | Refusal::Warnings(_)
             | Refusal::Frozen { .. }
             | Refusal::InUse(_)

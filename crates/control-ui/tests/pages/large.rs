@@ -162,6 +162,7 @@ async fn add_bundles(world: &World, tenant: Tenant) {
             archive: None,
             signature: None,
             diagnostics: "[]".to_owned(),
+            warnings: None,
             created_at: world.app.now(),
             revoked_at: None,
         };

@@ -127,3 +127,32 @@ async fn warnings_and_freezes_are_set_on_the_page_of_the_policy() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_weaker_policy_is_agreed_to_by_a_button_of_its_own() {
+    for world in worlds().await {
+        let page = "/projects/{project}/policy";
+        let strict = [
+            ("approve", "risky"),
+            ("refuse_warnings", "yes"),
+            ("freeze", "Wed 00:00-Wed 06:00"),
+        ];
+        world.submit(page, page, &world.admin, &strict).await;
+        let weaker = [("approve", "risky"), ("freeze", "")];
+        world.submit(page, page, &world.admin, &weaker).await;
+        let button = "Agree to the weaker policy";
+        let shown = world.get(page, &world.admin).await.text;
+        // The form keeps the rules in force, and its maker does not agree to its own wish.
+        assert!(shown.contains("Wed 00:00-Wed 06:00</textarea>"), "{shown}");
+        assert!(!shown.contains(button), "{shown}");
+        let differs = "bundles with warnings pass, in place of: bundles with warnings are refused";
+        assert!(shown.contains(differs), "{shown}");
+        let other = world.member(Role::Admin).await;
+        let shown = world.get(page, &other).await.text;
+        assert!(shown.contains(button), "{shown}");
+        world.submit(page, page, &other, &weaker).await;
+        let call = world.call().await;
+        let project = world.app.project(&call, world.project).await.unwrap().value;
+        assert!(!project.policy.rules.refuse_warnings, "two asked for it");
+    }
+}

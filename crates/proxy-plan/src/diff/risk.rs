@@ -3,6 +3,7 @@
 pub(super) mod changes;
 pub(super) mod class;
 mod requests;
+mod sent_requests;
 
 use super::parts::PartChange;
 use super::region::Region;

@@ -7,6 +7,7 @@
 )]
 
 mod against_brute_force;
+mod hidden_risks;
 mod parts;
 mod regions;
 mod replays;

@@ -2,6 +2,7 @@
 
 use super::class::RiskClass;
 use super::requests::region_risks;
+use super::sent_requests::sent_request_risks;
 use super::{Compared, Risk};
 use crate::diff::parts::{Change, Part, PartChange};
 use crate::diff::setting_change::{SettingChange, SettingOwner};
@@ -34,6 +35,7 @@ pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
         }
     }
     risks.extend(compared.parts.iter().filter_map(part_risk));
+    risks.extend(sent_request_risks(compared));
     risks.extend(unlisted_settings(&unlisted));
     risks.extend(uncertainties(compared));
     risks.sort();

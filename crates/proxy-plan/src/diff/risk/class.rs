@@ -37,13 +37,15 @@ pub enum RiskClass {
     DefaultRouteChanged,
     /// Requests move to another upstream, handler or folder.
     RequestsMoved,
+    /// Nodes send a request that may change data, or that carries a credential.
+    UnsafeLiveTest,
     /// A change in no other class that is not known to be harmless.
     Unlisted,
 }
 
 impl RiskClass {
     /// All classes, most severe first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::RequestsRefused,
         Self::FewerGuards,
         Self::AgentRemoved,
@@ -59,6 +61,7 @@ impl RiskClass {
         Self::BodyHeld,
         Self::DefaultRouteChanged,
         Self::RequestsMoved,
+        Self::UnsafeLiveTest,
         Self::Unlisted,
     ];
 
@@ -81,6 +84,7 @@ impl RiskClass {
             Self::BodyHeld => "body-held",
             Self::DefaultRouteChanged => "default-route-changed",
             Self::RequestsMoved => "requests-moved",
+            Self::UnsafeLiveTest => "unsafe-live-test",
             Self::Unlisted => "unlisted",
         }
     }
@@ -130,6 +134,10 @@ impl RiskClass {
                 "requests that were answered go to another upstream, built-in handler or folder, or to another path of \
                  their upstream (`rewrite`)"
             }
+            Self::UnsafeLiveTest => {
+                "a `live` test is new or differs, and its method is not GET, HEAD or OPTIONS, or a header or query \
+                 parameter has the name of a credential"
+            }
             Self::Unlisted => "anything else, apart from the list of harmless changes below",
         }
     }
@@ -158,6 +166,9 @@ impl RiskClass {
             Self::BodyHeld => "streams arrive at their end, and uploads need memory",
             Self::DefaultRouteChanged => "requests that were refused reach an upstream",
             Self::RequestsMoved => "a wrong upstream that answers 200",
+            Self::UnsafeLiveTest => {
+                "an order, a deletion or a sign-in at every node, twice in a trial"
+            }
             Self::Unlisted => "unknown: look at it",
         }
     }
@@ -185,10 +196,12 @@ pub fn risks_page() -> String {
         );
     }
     page.push_str(
-        "\nHarmless are: comments, layout and `tests`; defaults that are written out; another order of routes that \
+        "\nHarmless are: comments, layout, and `tests` that are not `live`; a `live` test that is gone or has another name; defaults that are written out; another order of routes that \
          moves no request; a route, an upstream or an agent that is gone and was used by none that stays; new \
-         upstreams and agents that no route of before names. A new route for requests that were refused before is \
-         `unlisted`. In a bundle, each file that is not part of the configuration and differs is \
+         upstreams without a health check, and agents, that no route of before names. A new route for requests that were \
+         refused before is `unlisted`, also where it refuses them with another status, reason or body: a `respond` of 404 \
+         is a page, and a browser runs its scripts. A new or different `live` test is `unlisted` at least, for every node \
+         sends it; so is a new upstream with a health check, for every node asks its targets. In a bundle, each file that is not part of the configuration and differs is \
          `unlisted` too: it may be served, or be a certificate. One that renews a certificate, for the same names, is that \
          alone.\n\n\
          The comparison is exact for hosts, paths, prefixes, methods, headers and query parameters. Paths of a \

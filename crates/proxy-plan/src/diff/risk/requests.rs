@@ -35,8 +35,12 @@ fn region_risk(compared: &Compared<'_>, region: &Region) -> Option<Risk> {
     let (class, change) = if is_refusal(after) && !is_refusal(before) {
         let text = format!("requests such as {example} get {}", after.service);
         (RiskClass::RequestsRefused, text)
-    } else if is_refusal(before) && is_refusal(after) {
+    } else if is_same_refusal(before, after) {
         return None;
+    } else if is_refusal(before) && is_refusal(after) {
+        let text =
+            format!("requests such as {example}, refused before, get another answer: {after}");
+        (RiskClass::Unlisted, text)
     } else if is_refusal(before) {
         let text = format!("requests such as {example}, refused before, go to {after}");
         (RiskClass::Unlisted, text)
@@ -73,6 +77,15 @@ fn is_refusal(answer: &Answer) -> bool {
         | AnsweringService::Files(_)
         | AnsweringService::Redirect(_) => false,
     }
+}
+
+/// Whether the proxy refuses before and after for the same reason, in its own words and without a route that edits
+/// them. A `respond` is a page of the route's making, whatever its status.
+fn is_same_refusal(before: &Answer, after: &Answer) -> bool {
+    let is_own = matches!(after.service, AnsweringService::Refusal { .. });
+    is_own
+        && before.service == after.service
+        && (after.route.is_none() || after.route == before.route)
 }
 
 /// The guards of the route before that the route after does not have.

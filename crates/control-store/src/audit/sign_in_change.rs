@@ -1,0 +1,30 @@
+//! Changes of how a user signs in, by another user.
+
+use crate::error::StoreError;
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_wire::UserId;
+use jiff::Timestamp;
+
+/// An API key that is gone, or of an unknown maker, may be anyone's: its changes count as those of `$3`.
+const CHANGE: &str = "SELECT a.seq AS seq FROM audit a
+    WHERE a.action IN ('password.reset_link_created', 'totp.reset', 'sso.created', 'sso.changed')
+      AND a.at >= $2
+      AND (a.subject_id = $1 OR a.subject_id IN (SELECT i.org_id FROM identities i WHERE i.user_id = $1))
+      AND (a.actor_id = $3 OR a.actor_kind = 'api_key' AND NOT EXISTS (
+            SELECT k.id FROM api_keys k WHERE k.id = a.actor_id AND k.made_by <> $3))
+    LIMIT 1";
+
+impl Transaction {
+    /// Whether `by` made a password link for `user`, took its second factor away, or changed the single sign-on of an
+    /// organization in which `user` has an identity, at `since` or later.
+    pub async fn has_changed_sign_in(
+        &mut self,
+        user: UserId,
+        by: UserId,
+        since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let found = sql(CHANGE).bind(user).bind(since).bind(by);
+        Ok(found.row(self).await?.is_some())
+    }
+}

@@ -1,0 +1,146 @@
+//! Changes that move no answered request and are risks all the same: pages in place of refusals, and requests that nodes
+//! send of their own accord.
+
+use crate::support::{around, classes, diff, route_diff};
+use proxy_plan::diff::{Risk, RiskClass};
+
+const SITE: &str = r#"
+    route "site" { matches { host "shop.test"; path-prefix "/app" }; upstream "u" }
+    route "gone" { matches { host "shop.test"; path "/gone" }; respond 404 "gone" }
+    route "none" { matches { host "shop.test"; path "/none" }; service-type "builtin"; builtin-handler "not-found" }
+"#;
+const PAGE: &str =
+    r#"{ body "<script src=https://other.test></script>"; content-type "text/html" }"#;
+
+#[test]
+fn a_page_in_place_of_a_refusal_is_unlisted() {
+    let new = |route: &str| format!("{SITE} {route}");
+    let login = r#"matches { host "shop.test"; path "/login" }"#;
+    let cases = [
+        new(&format!("route \"x\" {{ {login}; respond 404 {PAGE} }}")),
+        new(&format!("route \"x\" {{ {login}; respond 401 {PAGE} }}")),
+        // Every host that no route names.
+        new(&format!("route \"x\" {{ respond 503 {PAGE} }}")),
+        SITE.replace("respond 404 \"gone\"", &format!("respond 404 {PAGE}")),
+        SITE.replace("route \"gone\"", "route \"gone2\"")
+            .replace("respond 404 \"gone\"", &format!("respond 410 {PAGE}")),
+        SITE.replace("route \"none\"", "route \"none2\"").replace(
+            "service-type \"builtin\"; builtin-handler \"not-found\"",
+            &format!("respond 404 {PAGE}"),
+        ),
+        new(&format!(
+            "route \"x\" {{ {login}; service-type \"builtin\"; builtin-handler \"not-found\"; \
+             policies {{ response-headers {{ set \"Set-Cookie\" \"a=b\" }} }} }}"
+        )),
+    ];
+    for after in cases {
+        let found = classes(&route_diff(SITE, &after));
+        assert_eq!(found, [RiskClass::Unlisted], "{after}");
+    }
+}
+
+/// The risks of one more block of tests.
+fn of_tests(before: &str, after: &str) -> Vec<Risk> {
+    let config = |tests: &str| match tests {
+        "" => around(SITE),
+        tests => format!("{} tests {{ {tests} }}", around(SITE)),
+    };
+    diff(&config(before), &config(after)).risks
+}
+
+/// A live test of a route that stays.
+fn live(name: &str, request: &str) -> String {
+    format!(r#"test "{name}" {{ {request}; live #true; expect {{ upstream "u" }} }}"#)
+}
+
+#[test]
+fn a_live_test_is_a_risk_by_what_it_sends() {
+    let request = |method: &str, rest: &str| {
+        live(
+            "a",
+            &format!(r#"request "{method}" "http://shop.test/app/1{rest}""#),
+        )
+    };
+    let unsafe_test = RiskClass::UnsafeLiveTest;
+    let header = |field: &str| {
+        live(
+            "a",
+            &format!(r#"request "GET" "http://shop.test/app/1"; header {field}"#),
+        )
+    };
+    let cases = [
+        (request("GET", ""), RiskClass::Unlisted),
+        (request("HEAD", "?page=2"), RiskClass::Unlisted),
+        (request("DELETE", ""), unsafe_test),
+        (request("POST", ""), unsafe_test),
+        (request("get", ""), unsafe_test),
+        (request("GET", "?access_token=1"), unsafe_test),
+        (header(r#""X-Version" "2""#), RiskClass::Unlisted),
+        (header(r#""Authorization" "Bearer x""#), unsafe_test),
+        (header(r#""Cookie" "a=b""#), unsafe_test),
+        (header(r#""X-Api-Key" "1""#), unsafe_test),
+    ];
+    for (test, class) in cases {
+        let risks = of_tests("", &test);
+        let [risk] = risks.as_slice() else {
+            panic!("{test}: {risks:?}");
+        };
+        assert_eq!(
+            (risk.class, risk.subject.as_str()),
+            (class, "live test a"),
+            "{test}"
+        );
+        assert!(!risk.change.contains("access_token=1"), "{risk:?}");
+        assert_eq!(of_tests(&test, &test), [], "{test}");
+        assert_eq!(of_tests(&test, ""), [], "a test that is gone: {test}");
+    }
+}
+
+#[test]
+fn a_live_test_that_differs_is_a_risk_and_another_name_is_none() {
+    let one = live(
+        "a",
+        r#"request "POST" "http://shop.test/app/1"; upload-bytes 10"#,
+    );
+    assert_eq!(of_tests(&one, &one.replace("test \"a\"", "test \"b\"")), []);
+    for (from, to) in [
+        ("/app/1", "/app/2"),
+        ("\"POST\"", "\"DELETE\""),
+        ("upload-bytes 10", "upload-bytes 11"),
+        ("; live", "; header \"x-a\" \"1\"; live"),
+        ("upstream \"u\"", "upstream \"u\"; answer-status 500"),
+    ] {
+        assert!(one.contains(from), "{from}");
+        let risks = of_tests(&one, &one.replace(from, to));
+        assert_eq!(risks.len(), 1, "{from} -> {to}: {risks:?}");
+    }
+    // The copy is sent as well.
+    let twice = format!("{one}\n{}", one.replace("test \"a\"", "test \"b\""));
+    assert_eq!(of_tests(&one, &twice).len(), 1);
+    // A test that was only decided on.
+    let still = r#"test "a" { request "GET" "http://shop.test/app/1"; expect { upstream "u" } }"#;
+    let sent = still.replace("; expect", "; live #true; expect");
+    assert_eq!(of_tests(still, &sent).len(), 1);
+    assert_eq!(of_tests("", still), []);
+}
+
+#[test]
+fn a_new_upstream_that_is_asked_is_unlisted_though_no_route_names_it() {
+    let before = around(SITE);
+    let upstream = |rest: &str| {
+        format!("{before} upstreams {{ upstream \"w\" {{ target \"10.9.9.9:80\"; {rest} }} }}")
+    };
+    let asked = [
+        r#"health-check { type "http" { path "/admin/restart?now=1" }; interval-secs 2; timeout-secs 1 }"#,
+        r#"health-check { type "tcp"; interval-secs 5 }"#,
+    ];
+    for check in asked {
+        let found = diff(&before, &upstream(check)).risks;
+        let [risk] = found.as_slice() else {
+            panic!("{check}: {found:?}");
+        };
+        assert_eq!(risk.class, RiskClass::Unlisted);
+        assert_eq!(risk.subject, "upstream w");
+    }
+    assert_eq!(diff(&before, &upstream("")).risks, []);
+}
