@@ -2,7 +2,9 @@
 
 use crate::reports::{Outcome, Reports};
 use crate::world::World;
-use control_app::{BundleSource, NewBundle, NewCertificate, NodeSelection, Page, PageOrder};
+use control_app::{
+    BundleSource, ListFilter, NewBundle, NewCertificate, NodeSelection, Page, PageOrder,
+};
 use control_domain::{
     BatchSize, CountedRequests, Gate, NewRollout, OnFailure, Role, RolloutCommand, RolloutState,
     RouteCounts, StepTraffic, Strategy, TrafficPeriod, WebhookEvent, WebhookSettings,

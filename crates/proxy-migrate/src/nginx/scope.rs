@@ -16,11 +16,6 @@ pub(super) struct Scope<'d> {
 struct Block<'d> {
     directives: &'d [Directive],
     named: HashMap<&'d str, Vec<&'d Directive>>,
-    /// Directives of the blocks, the outermost first.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = &'d [Directive]> {
-        self.blocks.iter().map(|block| block.directives)
-    }
-
     /// `allow` and `deny`, in their order.
     access: Vec<&'d Directive>,
     selected: OnceCell<Vec<&'d Directive>>,
@@ -87,6 +82,11 @@ pub(super) fn is_inherited(name: &str) -> bool {
 }
 
 impl<'d> Scope<'d> {
+    /// Directives of the blocks, the outermost first.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &'d [Directive]> {
+        self.blocks.iter().map(|block| block.directives)
+    }
+
     pub(super) fn new(block: &'d [Directive]) -> Self {
         Self {
             blocks: vec![Rc::new(Block::new(block))],
