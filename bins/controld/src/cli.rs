@@ -126,8 +126,8 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, in PEM.
     #[arg(long, env = "CONTROLD_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Networks or addresses of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8. Off loopback and without a
-    /// certificate, connections from elsewhere are closed.
+    /// Networks or addresses of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8. Off loopback and
+    /// without a certificate, connections from elsewhere are closed.
     #[arg(
         long,
         env = "CONTROLD_TRUSTED_PROXIES",

@@ -91,6 +91,7 @@ pub const BACKGROUND_TASKS: &[&str] = &[
     "drift",
     "housekeeping",
     "recall",
+    "refusals",
     "relay",
     "rollouts",
     "storage",
