@@ -35,7 +35,7 @@ pub(crate) struct SsoBody {
 pub(crate) struct OidcBody {
     #[schema(min_length = 1, max_length = 1000)]
     client_id: String,
-    /// Absent: the one before, if issuer, client and token endpoint are the same.
+    /// Absent: the one before, if issuer, client, endpoints and scopes are the same.
     #[schema(min_length = 1, max_length = 1000, format = "password")]
     client_secret: Option<String>,
     /// As the discovery document has it, to the letter.

@@ -35,7 +35,12 @@ impl App {
     pub async fn orgs(&self, call: &Call, page: Page) -> Result<Vec<Versioned<Org>>, Error> {
         call.actor.holds(Access::SignedIn)?;
         let mut tx = self.store.read().await?;
-        if let Actor::User { id, .. } = call.actor {
+        if let Actor::User {
+            id,
+            owns_account: true,
+            ..
+        } = call.actor
+        {
             return Ok(tx.orgs_of_user(id, page).await?);
         }
         let mut orgs = Vec::new();

@@ -1,21 +1,12 @@
 //! A user as an identity provider asserts it, in one form for both protocols.
 
+use crate::group_claims::GROUPS;
 use crate::oidc::IdToken;
 use crate::saml::Claims;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Names of the attribute or claim that holds groups: OpenID providers, Okta and Keycloak; Active Directory; ADFS;
-/// Entra ID.
-const GROUPS: &[&str] = &[
-    "groups",
-    "roles",
-    "memberOf",
-    "http://schemas.xmlsoap.org/claims/Group",
-    "http://schemas.microsoft.com/ws/2008/06/identity/claims/groups",
-    "http://schemas.microsoft.com/ws/2008/06/identity/claims/role",
-];
 /// Entra ID sends this attribute instead of groups if there are more than 150.
 const GROUPS_LINK: &str = "http://schemas.microsoft.com/claims/groups.link";
 const EMAIL: &[&str] = &[

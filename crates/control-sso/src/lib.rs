@@ -4,6 +4,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod asserted_user;
+mod group_claims;
 pub mod oidc;
 pub mod saml;
 mod web_url;

@@ -26,11 +26,12 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 const MAX_CONNECTIONS: u32 = 16;
 /// Empties the tables that a backup leaves out. Sessions that ended after the backup would be there again, and links
 /// and steps that lead to one.
-const PERISHABLE: [(&str, &str); 5] = [
+const PERISHABLE: [(&str, &str); 6] = [
     ("sessions", "DELETE FROM copy.sessions"),
     ("pending_sign_ins", "DELETE FROM copy.pending_sign_ins"),
     ("password_resets", "DELETE FROM copy.password_resets"),
     ("sign_in_attempts", "DELETE FROM copy.sign_in_attempts"),
+    ("invitations", "DELETE FROM copy.invitations"),
     ("sign_in_tickets", "DELETE FROM copy.sign_in_tickets"),
 ];
 /// The longest wait for the answer to a ping: a load balancer asks often, and gives up soon.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A page of a failure. Every text but `link` is escaped.
+/// A page of a failure, or of a question. Every text is escaped.
 #[derive(Debug)]
 pub(crate) struct FailurePage<'a> {
     pub(crate) status: StatusCode,
@@ -20,7 +20,7 @@ pub(crate) struct FailurePage<'a> {
     /// The correlation ID, under which the log has more.
     pub(crate) reference: &'a str,
     /// The path and the text of the way on.
-    pub(crate) link: (&'static str, &'static str),
+    pub(crate) link: (&'a str, &'static str),
 }
 
 impl IntoResponse for FailurePage<'_> {
@@ -49,6 +49,7 @@ impl IntoResponse for FailurePage<'_> {
              <p><a href=\"{path}\">{text}</a></p></main>\n</html>\n",
             escaped(message),
             escaped(reference),
+            path = escaped(path),
         );
         let mut response = (status, html).into_response();
         let fields = [

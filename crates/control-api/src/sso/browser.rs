@@ -8,6 +8,7 @@ use crate::response::page::FailurePage;
 use crate::response::problem::Problem;
 use axum::extract::{Path, Request, State};
 use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -157,6 +158,9 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
         all.find_map(|(own, value)| (own == name).then(|| value.into_owned()))
     };
     let (links, tries) = (parameter("link").is_some(), parameter("try").is_some());
+    if browser.actor.is_some() && !links && is_cross_site(&parts) {
+        return ask_first(&browser, &parts);
+    }
     let call = if links || tries {
         match signed_in_call(&browser, &parts) {
             Ok(call) => Some(call),
@@ -185,6 +189,29 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
         }
         Err(error) => browser.refuse(error),
     }
+}
+
+fn is_cross_site(parts: &Parts) -> bool {
+    let site = parts.headers.get(FETCH_SITE);
+    site.is_some_and(|site| site == "cross-site")
+}
+
+/// A page of another site must not replace the session of a browser: its next steps would be another user's. The link of
+/// this page begins the sign-in.
+fn ask_first(browser: &Browser, parts: &Parts) -> Response {
+    let path = parts.uri.path_and_query();
+    let page = FailurePage {
+        status: StatusCode::CONFLICT,
+        subject: "You are signed in already",
+        message: "Another site asks to sign you in with an identity provider. Go on only if you want to leave your session.",
+        retry_after: None,
+        reference: &browser.visit.correlation_id,
+        link: (
+            path.map_or("/", PathAndQuery::as_str),
+            "Leave this session and sign in",
+        ),
+    };
+    page.into_response()
 }
 
 /// A page of another site must not make a user link an identity that the other site chose.

@@ -226,24 +226,25 @@ async fn an_organization_that_demands_a_second_factor_leads_members_to_it() {
         assert_eq!(refused.code(), "SECOND_FACTOR_REQUIRED");
         let keys = world.get("/orgs/{org}", &world.full_key().await).await;
         assert_eq!(keys.status, StatusCode::OK, "keys have no second factor");
-        // Another session of the same user is led there, too, until it proves a code.
+        // Another session of the same user began without the second factor, and ends.
         let other = world.sign_in(&person).await.session;
         let (app, _, session) = world.enable_totp(&session).await;
         assert_eq!(
             world.get("/orgs/{org}", &session).await.status,
             StatusCode::OK
         );
-        let refused = world.get("/orgs/{org}", &other).await;
-        assert_eq!(refused.code(), "SECOND_FACTOR_REQUIRED");
+        let ended = world.get("/orgs/{org}", &other).await;
+        assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
+        // The password alone proves nothing again.
+        let body = json!({"password": PASSWORD});
+        let refused = world.post("/users/me/strong", &session, body).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(refused.body["error"]["details"][0]["field"], "code");
         let body = json!({"code": world.next_code(&app)});
-        let proven = world.post("/users/me/strong", &other, body).await;
+        let proven = world.post("/users/me/strong", &session, body).await;
         assert_eq!(proven.status, StatusCode::NO_CONTENT, "{}", proven.body);
-        let other = cookies(&proven).session;
-        assert_eq!(
-            world.get("/orgs/{org}", &other).await.status,
-            StatusCode::OK
-        );
-        let mine = delete(&world, "/users/me/totp", &other).await;
+        let session = cookies(&proven).session;
+        let mine = delete(&world, "/users/me/totp", &session).await;
         assert_eq!(
             mine.status,
             StatusCode::CONFLICT,

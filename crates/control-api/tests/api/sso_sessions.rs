@@ -106,6 +106,170 @@ async fn a_provider_signs_nobody_in_as_a_member_of_other_organizations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_a_provider_stays_in_its_organization_until_the_second_factor_is_proven() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        let mut connection = oidc(&provider.issuer);
+        connection["oidc"]["group_mapping"] = json!({"ops": "admin"});
+        site.connect(&connection).await;
+        let own = site.linked(&provider).await;
+        let other = site.world.other.org;
+        site.join(other, &own).await;
+        let me = site.ask(&own, Method::GET, "/users/me", &Value::Null).await;
+        let me: Value = serde_json::from_str(&me.text).unwrap();
+        let app = site
+            .world
+            .give_totp(me["id"].as_str().unwrap().parse().unwrap());
+        let app = app.await;
+        let mut vouched = Browser::default();
+        site.sign_in_by_oidc(&provider, &mut vouched).await;
+        for (method, path, body) in [
+            (Method::PATCH, "/users/me", json!({"name": "Other"})),
+            (Method::DELETE, "/users/me/sessions", Value::Null),
+            (Method::GET, "/users/me/identities", Value::Null),
+            (
+                Method::POST,
+                "/invitations/join",
+                json!({"secret": "a".repeat(43)}),
+            ),
+        ] {
+            let refused = site.ask(&vouched, method, path, &body).await;
+            assert_eq!(
+                refused.status,
+                StatusCode::FORBIDDEN,
+                "{path}: {}",
+                refused.text
+            );
+        }
+        let listed = async |path: &str| {
+            let listed = site.ask(&vouched, Method::GET, path, &Value::Null).await;
+            let listed: Value = serde_json::from_str(&listed.text).unwrap();
+            listed["items"].as_array().unwrap().clone()
+        };
+        let orgs = listed("/orgs").await;
+        assert_eq!(orgs.len(), 1, "{orgs:?}");
+        assert_eq!(orgs[0]["id"], json!(site.org()));
+        let sessions = listed("/users/me/sessions").await;
+        assert_eq!(sessions.len(), 1, "the user's own session is not shown");
+        // The password is half of the user's own proof.
+        let strong = "/users/me/strong";
+        let proof = json!({"password": PASSWORD});
+        let refused = site.ask(&vouched, Method::POST, strong, &proof).await;
+        assert_eq!(
+            refused.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{}",
+            refused.text
+        );
+        let proof = json!({"code": site.world.code(&app)});
+        let proven = site.ask(&vouched, Method::POST, strong, &proof).await;
+        assert_eq!(proven.status, StatusCode::NO_CONTENT, "{}", proven.text);
+        vouched.take(proven.headers());
+        let path = format!("/orgs/{other}");
+        let found = site.ask(&vouched, Method::GET, &path, &Value::Null).await;
+        assert_eq!(found.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_site_does_not_replace_a_session_without_a_question() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        let admin = site.connect(&oidc(&provider.issuer)).await;
+        let Credential::Session(secret) = &admin else {
+            unreachable!("a session");
+        };
+        let path = format!("/sso/{}?return=/api-keys", site.org());
+        for (mut browser, from, status) in [
+            (
+                Browser::with_session(secret),
+                "cross-site",
+                StatusCode::CONFLICT,
+            ),
+            (
+                Browser::with_session(secret),
+                "same-origin",
+                StatusCode::SEE_OTHER,
+            ),
+            (Browser::with_session(secret), "none", StatusCode::SEE_OTHER),
+            (Browser::default(), "cross-site", StatusCode::SEE_OTHER),
+        ] {
+            let request = Request::get(&path).header("sec-fetch-site", from);
+            let request = request.body(Body::empty()).unwrap();
+            let begun = site.send(0, &mut browser, request).await;
+            assert_eq!(begun.status, status, "{from}: {}", begun.text);
+            if status == StatusCode::CONFLICT {
+                assert!(
+                    begun.text.contains(&format!("href=\"{path}\"")),
+                    "{}",
+                    begun.text
+                );
+                assert!(browser.value("__Host-sign-in").is_none());
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_a_provider_share_their_tries() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        site.connect(&oidc(&provider.issuer)).await;
+        site.linked(&provider).await;
+        let mut statuses = Vec::new();
+        for _ in 0..6 {
+            let mut vouched = Browser::default();
+            site.sign_in_by_oidc(&provider, &mut vouched).await;
+            for _ in 0..2 {
+                let guess = json!({"password": "a wrong one, surely"});
+                let path = "/users/me/strong";
+                let refused = site.ask(&vouched, Method::POST, path, &guess).await;
+                statuses.push(refused.status);
+            }
+        }
+        assert!(
+            !statuses[..10].contains(&StatusCode::TOO_MANY_REQUESTS),
+            "{statuses:?}"
+        );
+        assert_eq!(statuses[10..], [StatusCode::TOO_MANY_REQUESTS; 2]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_joins_another_organization_by_its_own_proof_if_it_has_one() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        site.connect(&oidc(&provider.issuer)).await;
+        // The password may be one that an administrator of the first organization has set.
+        site.linked(&provider).await;
+        let admin = site.world.user(site.world.other.org, Role::Admin).await;
+        let path = format!("/orgs/{}/invitations", site.world.other.org);
+        let body = json!({"email": "ann@example.test", "role": "admin"});
+        let invited = site.call(&admin, Method::POST, &path, &body).await;
+        assert_eq!(invited.status, StatusCode::CREATED, "{}", invited.text);
+        let invited: Value = serde_json::from_str(&invited.text).unwrap();
+        let mut vouched = Browser::default();
+        site.sign_in_by_oidc(&provider, &mut vouched).await;
+        let body = json!({"secret": invited["secret"]});
+        let join = "/invitations/join";
+        let refused = site.ask(&vouched, Method::POST, join, &body).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+        assert!(
+            refused.text.contains("STEP_UP_REQUIRED"),
+            "{}",
+            refused.text
+        );
+        let proof = json!({"password": PASSWORD});
+        let proven = site
+            .ask(&vouched, Method::POST, "/users/me/strong", &proof)
+            .await;
+        vouched.take(proven.headers());
+        let joined = site.ask(&vouched, Method::POST, join, &body).await;
+        assert!(joined.status.is_success(), "{}", joined.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_administrator_tries_the_connection_and_nothing_else_changes() {
     for site in sites().await {
         let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));

@@ -1,17 +1,16 @@
 //! Invitations: one-time links by which persons become members.
 
-use crate::account::session::NewSession;
+use crate::account::session::{NewSession, own_session};
 use crate::app::{App, taken};
 use crate::audit::value::{created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::{Password, Secret};
 use control_domain::{
-    Access, Actor, Email, Invitation, Membership, NewUser, Refusal, Role, SignInMethod, Tenant,
-    User,
+    Access, Email, Invitation, Membership, NewUser, Refusal, Role, SignInMethod, Tenant, User,
 };
 use control_store::{Member, Page, Transaction, Versioned};
-use control_wire::{InvitationId, OrgId, UserId};
+use control_wire::{InvitationId, OrgId, SessionId, UserId};
 
 /// The account that the bearer of an invitation makes.
 #[derive(Debug)]
@@ -159,18 +158,18 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::Invalid`] for a secret without a valid invitation.
+    /// [`Error`]; [`Refusal::Invalid`] for a secret without a valid invitation; [`Refusal::NotFresh`] if the user has a
+    /// password or a second factor and the session has proven neither.
     pub async fn join_organization(
         &self,
         call: &Call,
         secret: &Secret,
     ) -> Result<Versioned<Member>, Error> {
-        call.actor.holds(Access::Session)?;
-        let Actor::User { id: user, .. } = call.actor else {
-            return Err(Refusal::WrongCredential.into());
-        };
+        call.actor.require_whole_account()?;
+        let (user, session) = own_session(call)?;
         let unknown = || Refusal::invalid("secret", "is of no invitation that is valid");
         let mut tx = self.store.begin().await?;
+        check_own_proof(&mut tx, user, session).await?;
         let invitation = tx.invitation_by_secret(&secret.hash()).await?;
         let invitation = invitation.ok_or_else(unknown)?;
         invitation.accept(call.now).map_err(|_| unknown())?;
@@ -187,6 +186,26 @@ impl App {
             .await?;
         Ok(member)
     }
+}
+
+/// Refuses a session that an identity provider alone vouched for, if the user has a password or a second factor. The
+/// administrator of the user's organization may have set them, and they would open the organization that is joined.
+async fn check_own_proof(
+    tx: &mut Transaction,
+    user: UserId,
+    session: SessionId,
+) -> Result<(), Error> {
+    let session = tx.session(session).await?.ok_or(Refusal::Ended)?;
+    if !session.origin.method.is_vouched_only() {
+        return Ok(());
+    }
+    let found = tx.user(user).await?.ok_or(Refusal::NotFound)?;
+    let totp = tx.totp(user).await?;
+    let has_totp = totp.is_some_and(|totp| totp.confirmed_at.is_some());
+    if found.value.password.is_some() || has_totp {
+        return Err(Refusal::NotFresh.into());
+    }
+    Ok(())
 }
 
 /// Administrators see their members' addresses, so this refusal says nothing new.

@@ -11,6 +11,7 @@ use control_domain::{Access, Refusal};
 use control_store::{StoredTotp, Transaction};
 use control_wire::UserId;
 use jiff::Timestamp;
+use serde_json::json;
 
 /// The issuer that authenticator apps show beside the address.
 const ISSUER: &str = "Control plane";
@@ -98,7 +99,8 @@ impl App {
         Ok(setup)
     }
 
-    /// Lets the secret of [`App::start_totp`] count, by a code of the app that has it.
+    /// Lets the secret of [`App::start_totp`] count, by a code of the app that has it. Other sessions of the user end: they
+    /// began without the second factor.
     ///
     /// # Errors
     ///
@@ -116,7 +118,9 @@ impl App {
         tx.confirm_totp(user, &stored.sealed, step, call.now)
             .await?;
         let recovery_codes = self.replace_codes(&mut tx, user).await?;
-        let confirmed = UserEvent::new("totp.enabled", user);
+        let ended = tx.revoke_sessions(user, Some(session), call.now).await?;
+        let after = json!({"other_sessions_ended": ended});
+        let confirmed = UserEvent::new("totp.enabled", user).with(&after);
         self.record_for_user(&mut tx, call, confirmed).await?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
         let method = found.origin.method.with_totp();

@@ -96,12 +96,16 @@ impl App {
         self.end_session(call, user, session).await
     }
 
-    /// The open sessions of the user, the newest first.
+    /// The open sessions of the user, the newest first. A session without all rights of the user sees those of its own
+    /// identity provider.
     pub async fn sessions(&self, call: &Call) -> Result<Vec<SessionInfo>, Error> {
         let (user, own) = own_session(call)?;
         let mut tx = self.store.read().await?;
+        let sees = visible_sessions(&mut tx, call).await?;
         let found = tx.sessions_of_user(user, call.now).await?;
-        let open = found.into_iter().filter(|found| found.is_open(call.now));
+        let open = found
+            .into_iter()
+            .filter(|found| found.is_open(call.now) && sees(found));
         let info = open.map(|session| SessionInfo {
             is_own: session.id == own,
             session,
@@ -116,7 +120,12 @@ impl App {
     }
 
     /// Ends all other sessions of the user; returns their number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Refusal::NotFresh`] for a session without all rights of the user.
     pub async fn revoke_other_sessions(&self, call: &Call) -> Result<u64, Error> {
+        call.actor.require_whole_account()?;
         let (user, own) = own_session(call)?;
         let mut tx = self.store.begin().await?;
         let ended = tx.revoke_sessions(user, Some(own), call.now).await?;
@@ -133,8 +142,10 @@ impl App {
         session: SessionId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
+        let sees = visible_sessions(&mut tx, call).await?;
         let found = tx.session(session).await?;
-        let own = found.filter(|found| found.user == user && found.is_open(call.now));
+        let own =
+            found.filter(|found| found.user == user && found.is_open(call.now) && sees(found));
         let found = own.ok_or(Refusal::NotFound)?;
         tx.revoke_session(session, call.now).await?;
         let event = UserEvent {
@@ -146,6 +157,22 @@ impl App {
         };
         self.commit_for_user(tx, call, event).await
     }
+}
+
+/// Whether a session of the user may be seen and ended by the actor.
+async fn visible_sessions(
+    tx: &mut Transaction,
+    call: &Call,
+) -> Result<impl Fn(&Session) -> bool + use<>, Error> {
+    let (_, own) = own_session(call)?;
+    let sees_all = call.actor.require_whole_account().is_ok();
+    let own = tx.session(own).await?.ok_or(Refusal::Ended)?;
+    let provider = own.origin.provider;
+    Ok(move |session: &Session| {
+        let is_alike =
+            session.origin.method.is_vouched_only() && session.origin.provider == provider;
+        sees_all || is_alike
+    })
 }
 
 /// The user and the session of a request.

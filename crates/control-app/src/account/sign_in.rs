@@ -137,20 +137,29 @@ impl App {
     }
 
     /// Takes another proof of identity from a signed-in user, which is fresh for ten minutes; gives the session's
-    /// secret from now on.
+    /// secret from now on. A user with a second factor proves that one: the password alone opens nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::WrongSignIn`] for a wrong proof.
+    /// [`Error::WrongSignIn`] for a wrong proof; [`Refusal::Invalid`] for a password where a code is needed.
     pub async fn prove_again(&self, call: &Call, proof: StrongProof) -> Result<Secret, Error> {
         let (user, session) = own_session(call)?;
-        let bucket = format!("sign-in session {session}");
-        self.take_try(&bucket, call.now).await?;
         let mut tx = self.store.read().await?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
+        // A provider starts as many sessions as it likes: they share their tries.
+        let bucket = match found.origin.provider {
+            Some(org) => format!("sign-in provider {org} {user}"),
+            None => format!("sign-in session {session}"),
+        };
+        self.take_try(&bucket, call.now).await?;
         let before = found.origin.method;
         let method = match proof {
             StrongProof::Password(password) => {
+                let totp = tx.totp(user).await?;
+                if totp.is_some_and(|totp| totp.confirmed_at.is_some()) {
+                    let reason = "is required: the user has a second factor";
+                    return Err(Refusal::invalid("code", reason).into());
+                }
                 let found = tx.user(user).await?.ok_or(Refusal::NotFound)?;
                 drop(tx);
                 let hash = found.value.password.ok_or(Refusal::NoPassword)?;
@@ -331,7 +340,7 @@ impl App {
                     "sign-in account {}",
                     sha256(email.to_lowercase().as_bytes())
                 ),
-                owner: PasswordOwner::Stranger,
+                owner: PasswordOwner::Stranger(visit.client_ip),
             },
         };
         let taken = self.take_try(&tries.bucket, visit.now).await;

@@ -72,6 +72,7 @@ impl App {
 
     /// Gives the user of the session another name.
     pub async fn rename_user(&self, call: &Call, name: &str) -> Result<(), Error> {
+        call.actor.require_whole_account()?;
         let mut tx = self.store.begin().await?;
         let found = own_user(&mut tx, call).await?;
         call.expect_version(found.version)?;

@@ -1,6 +1,9 @@
 //! Places for the comparison of passwords, each of which takes 19 MiB and a tenth of a second of one core.
 
 use crate::error::Error;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -9,24 +12,35 @@ use tokio::time::timeout;
 const STRANGERS: usize = 2;
 /// Permits for signed-in users and known browsers: a flood of other clients does not delay them.
 const KNOWN: usize = 2;
+/// Requests of one network that wait for a place; more are refused at once.
+const MAX_WAITING_OF_NETWORK: usize = 8;
 /// Requests that wait for a place; more are refused at once.
-const MAX_WAITING: usize = 64;
+const MAX_WAITING: usize = 1_024;
 /// The longest wait for a place.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The places of this replica.
+/// The places of this replica. Networks of strangers take turns: each has one request in the common queue, and the others
+/// of a network wait behind it.
 #[derive(Debug)]
 pub(crate) struct PasswordPlaces {
     strangers: Semaphore,
     known: Semaphore,
+    waiting: Semaphore,
+    networks: Mutex<HashMap<IpAddr, Arc<Turns>>>,
+}
+
+/// The turns of one network; kept while a request of it waits.
+#[derive(Debug)]
+struct Turns {
+    turn: Semaphore,
     waiting: Semaphore,
 }
 
 /// The person behind the comparison or the hash of a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PasswordOwner {
-    /// A browser that never signed in.
-    Stranger,
+    /// A browser that never signed in, at this address.
+    Stranger(Option<IpAddr>),
     /// A user that is signed in, or a browser that the user signed in with before.
     Known,
 }
@@ -37,6 +51,7 @@ impl Default for PasswordPlaces {
             strangers: Semaphore::new(STRANGERS),
             known: Semaphore::new(KNOWN),
             waiting: Semaphore::new(MAX_WAITING),
+            networks: Mutex::default(),
         }
     }
 }
@@ -48,24 +63,53 @@ impl PasswordPlaces {
     ///
     /// [`Error::TooManySignIns`] if too many wait, or none becomes free in ten seconds.
     pub(crate) async fn take(&self, owner: PasswordOwner) -> Result<SemaphorePermit<'_>, Error> {
-        let places = match owner {
-            PasswordOwner::Stranger => &self.strangers,
-            PasswordOwner::Known => &self.known,
+        let place = match owner {
+            PasswordOwner::Known => timeout(MAX_WAIT, self.known.acquire()).await,
+            PasswordOwner::Stranger(address) => {
+                if let Ok(place) = self.strangers.try_acquire() {
+                    return Ok(place);
+                }
+                let refused = |_| Error::TooManySignIns;
+                let _waiting = self.waiting.try_acquire().map_err(refused)?;
+                let turns = self.turns(network(address));
+                let _own = turns.waiting.try_acquire().map_err(refused)?;
+                let queued = async {
+                    let _turn = turns.turn.acquire().await?;
+                    self.strangers.acquire().await
+                };
+                timeout(MAX_WAIT, queued).await
+            }
         };
-        if let Ok(place) = places.try_acquire() {
-            return Ok(place);
-        }
-        let _waiting = match owner {
-            PasswordOwner::Stranger => Some(
-                self.waiting
-                    .try_acquire()
-                    .map_err(|_| Error::TooManySignIns)?,
-            ),
-            PasswordOwner::Known => None,
-        };
-        let place = timeout(MAX_WAIT, places.acquire()).await;
         let place = place.map_err(|_| Error::TooManySignIns)?;
         place.map_err(|_| Error::Stopped)
+    }
+
+    /// The turns of a network. Those that nobody waits for are dropped first.
+    fn turns(&self, network: IpAddr) -> Arc<Turns> {
+        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        networks.retain(|_, turns| 1 < Arc::strong_count(turns));
+        let turns = networks.entry(network).or_insert_with(|| {
+            Arc::new(Turns {
+                turn: Semaphore::new(1),
+                waiting: Semaphore::new(MAX_WAITING_OF_NETWORK),
+            })
+        });
+        Arc::clone(turns)
+    }
+}
+
+/// The /24 of an IPv4 address, the /48 of an IPv6 address.
+fn network(address: Option<IpAddr>) -> IpAddr {
+    match address.map(|address| address.to_canonical()) {
+        Some(IpAddr::V4(address)) => {
+            let [a, b, c, _] = address.octets();
+            Ipv4Addr::new(a, b, c, 0).into()
+        }
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0).into()
+        }
+        None => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 
@@ -73,19 +117,23 @@ impl PasswordPlaces {
 mod tests {
     use super::*;
 
+    fn at(address: &str) -> PasswordOwner {
+        PasswordOwner::Stranger(Some(address.parse().unwrap()))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_strangers_is_bounded_and_leaves_the_known_their_places() {
         let places = PasswordPlaces::default();
         let mut held = Vec::new();
         for _ in 0..STRANGERS {
-            held.push(places.take(PasswordOwner::Stranger).await.unwrap());
+            held.push(places.take(at("192.0.2.1")).await.unwrap());
         }
-        let flood = (0..MAX_WAITING).map(|_| places.take(PasswordOwner::Stranger));
+        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| places.take(at("192.0.2.2")));
         let mut flood: Vec<_> = flood.map(Box::pin).collect();
         for waiting in &mut flood {
             assert!(futures_poll(waiting).is_pending());
         }
-        let refused = places.take(PasswordOwner::Stranger).await;
+        let refused = places.take(at("192.0.2.3")).await;
         assert!(matches!(refused, Err(Error::TooManySignIns)), "{refused:?}");
         assert!(places.take(PasswordOwner::Known).await.is_ok());
         held.pop();
@@ -96,6 +144,28 @@ mod tests {
             matches!(second, Err(Error::TooManySignIns)),
             "waited too long"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_network_waits_for_one_request_of_each_other_network() {
+        let places = PasswordPlaces::default();
+        let mut held = Vec::new();
+        for _ in 0..STRANGERS {
+            held.push(places.take(at("192.0.2.1")).await.unwrap());
+        }
+        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| places.take(at("192.0.2.2")));
+        let mut flood: Vec<_> = flood.map(Box::pin).collect();
+        for waiting in &mut flood {
+            assert!(futures_poll(waiting).is_pending());
+        }
+        let mut owner = Box::pin(places.take(at("2001:db8::1")));
+        assert!(futures_poll(&mut owner).is_pending());
+        held.pop();
+        drop(flood.remove(0).await.unwrap());
+        assert!(owner.await.is_ok(), "the second place that became free");
+        drop(flood);
+        let last = places.turns(network(None));
+        assert_eq!(places.networks.lock().unwrap().len(), 1, "{last:?}");
     }
 
     fn futures_poll<F: Future + Unpin>(future: &mut F) -> std::task::Poll<F::Output> {

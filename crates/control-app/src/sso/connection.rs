@@ -133,7 +133,7 @@ impl App {
             Some(secret) if !keeps_key => Some(secret),
             _ if keeps => None,
             _ => {
-                let reason = "is needed again for another issuer, client or token endpoint";
+                let reason = "is needed again for another issuer, client, endpoint or other scopes";
                 return Err(Refusal::invalid("client_secret", reason).into());
             }
         };

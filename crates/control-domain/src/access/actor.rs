@@ -310,6 +310,23 @@ impl Actor {
         is_owner.then_some(()).ok_or(Refusal::NotFresh)
     }
 
+    /// Whether it is a user's session with all rights of the user. One of an identity provider has not, if the user has
+    /// rights outside the provider's organization.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFresh`]: another proof of identity gives the session the rest.
+    pub fn require_whole_account(&self) -> Result<(), Refusal> {
+        if let Self::User {
+            owns_account: false,
+            ..
+        } = self
+        {
+            return Err(Refusal::NotFresh);
+        }
+        self.holds(Access::Session)
+    }
+
     /// The organizations that the actor sees.
     pub fn orgs(&self) -> Vec<OrgId> {
         match self {

@@ -166,13 +166,16 @@ impl SsoSettings {
         }
     }
 
-    /// Whether a secret of `before` may be kept: it is sent to no other endpoint, for no other client.
+    /// Whether a secret of `before` may be kept: it is sent to no other endpoint, for no other client, and the access tokens
+    /// that it brings have no other scopes and go to no other endpoint.
     pub fn keeps_secret_of(&self, before: &Self) -> bool {
         match (self, before) {
             (Self::Oidc(own), Self::Oidc(before)) => {
                 own.client_id == before.client_id
                     && own.issuer == before.issuer
                     && own.token_url == before.token_url
+                    && own.userinfo_url == before.userinfo_url
+                    && own.scopes_in_force() == before.scopes_in_force()
             }
             (Self::Saml(_), Self::Saml(_)) => true,
             (Self::Oidc(_), Self::Saml(_)) | (Self::Saml(_), Self::Oidc(_)) => false,
@@ -202,6 +205,14 @@ impl SsoSettings {
 }
 
 impl OidcSettings {
+    /// The scopes to ask for: the usual ones where none are given.
+    fn scopes_in_force(&self) -> Vec<String> {
+        if self.scopes.is_empty() {
+            return USUAL_SCOPES.map(str::to_owned).to_vec();
+        }
+        self.scopes.clone()
+    }
+
     fn checked(self, addresses: PrivateAddresses) -> Result<Self, Refusal> {
         check_text("client_id", &self.client_id)?;
         check_url("issuer", &self.issuer, addresses)?;
@@ -212,15 +223,7 @@ impl OidcSettings {
         ] {
             check_optional_url(field, url.as_deref(), addresses)?;
         }
-        let mut scopes = self.scopes;
-        if scopes.is_empty() {
-            scopes = USUAL_SCOPES.map(str::to_owned).to_vec();
-        }
-        let is_scope = |scope: &String| {
-            // RFC 6749, section 3.3: NQCHAR.
-            let is_allowed = |byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
-            (1..=100).contains(&scope.len()) && scope.bytes().all(is_allowed)
-        };
+        let scopes = self.scopes_in_force();
         if MAX_SCOPES < scopes.len() || !scopes.iter().all(is_scope) {
             let reason = "needs at most 20 scopes of 1 to 100 characters without spaces";
             return Err(Refusal::invalid("scopes", reason));

@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 /// Largest difference of the two clocks, in seconds.
 const MAX_SKEW_SECS: i64 = 60;
+/// Longest time since a token was issued, in seconds: one that answers this sign-in is younger.
+const MAX_AGE_SECS: i64 = 24 * 60 * 60;
 const MAX_TOKEN_BYTES: usize = 64 * 1024;
 /// OpenID Connect Core, section 2: a `sub` has at most 255 ASCII characters.
 const MAX_SUBJECT_BYTES: usize = 255;
@@ -59,6 +61,11 @@ pub fn verify_id_token(
     // jsonwebtoken 11 reads `crit` and does not act on it.
     if header.crit.is_some() {
         return Err(OidcError::Critical);
+    }
+    // Access tokens and logout tokens of the same provider name their type (RFC 9068, RFC 8725 section 3.11).
+    let kind = header.typ.as_deref().unwrap_or("JWT");
+    if !kind.eq_ignore_ascii_case("JWT") {
+        return Err(OidcError::Claim("typ"));
     }
     let key = keys.find(&header)?;
     let key = DecodingKey::from_jwk(key).map_err(|_| OidcError::UnknownKey)?;
@@ -118,7 +125,8 @@ fn check_times(claims: &Map<String, Value>, now: i64) -> Result<(), OidcError> {
     let exp = seconds(claims, "exp")?.ok_or(OidcError::Claim("exp"))?;
     let iat = seconds(claims, "iat")?.ok_or(OidcError::Claim("iat"))?;
     let nbf = seconds(claims, "nbf")?;
-    if exp.saturating_add(MAX_SKEW_SECS) <= now {
+    let is_old = iat.saturating_add(MAX_AGE_SECS) <= now;
+    if is_old || exp.saturating_add(MAX_SKEW_SECS) <= now {
         return Err(OidcError::Expired);
     }
     let latest = now.saturating_add(MAX_SKEW_SECS);

@@ -2,9 +2,11 @@
 
 use super::error::OidcError;
 use super::id_token::IdToken;
+use crate::group_claims::GROUPS;
 use serde_json::{Map, Value};
 
-/// Merges the endpoint's claims into the token's, which win.
+/// Merges the endpoint's claims into the token's, which win. Groups of a token are all there are, under whatever name the
+/// endpoint has others: its answer is not signed.
 ///
 /// # Errors
 ///
@@ -15,7 +17,11 @@ pub fn add_user_info(token: &mut IdToken, json: &[u8]) -> Result<(), OidcError> 
     if info.get("sub").and_then(Value::as_str) != Some(&token.subject) {
         return Err(OidcError::UserInfoSubject);
     }
+    let has_groups = GROUPS.iter().any(|name| token.claims.contains_key(*name));
     for (name, value) in info {
+        if has_groups && GROUPS.contains(&name.as_str()) {
+            continue;
+        }
         token.claims.entry(name).or_insert(value);
     }
     Ok(())
@@ -55,5 +61,7 @@ mod tests {
         .unwrap();
         assert_eq!(token.claims["email"], "a@b.test");
         assert_eq!(token.claims["groups"], json!(["ops"]));
+        add(&mut token, r#"{"sub":"1","roles":["admins"]}"#).unwrap();
+        assert!(!token.claims.contains_key("roles"));
     }
 }

@@ -1,6 +1,6 @@
 //! Claims of a verified response, and the checks of its issuer, audience, recipient, request and times.
 
-use super::document::{ASSERTION, PROTOCOL, attribute, children, only, parse, value};
+use super::document::{ASSERTION, PROTOCOL, attribute, children, only, parse, text, value};
 use super::error::SamlError;
 use super::signature::Signed;
 use aws_lc_rs::digest;
@@ -10,7 +10,7 @@ use roxmltree::{Document, Node};
 
 /// Largest difference of the two clocks.
 const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
-/// Longest time that a used assertion is remembered: one that says it is valid for longer is taken to end here.
+/// Longest validity of an assertion after its issue, whatever it says: used ones are remembered until then.
 const MAX_VALIDITY: SignedDuration = SignedDuration::from_hours(1);
 const MAX_NAME_ID_CHARS: usize = 256;
 const SUCCESS: &str = "urn:oasis:names:tc:SAML:2.0:status:Success";
@@ -159,7 +159,18 @@ fn read_assertion(
     let confirmation_end = check_confirmations(subject, expected, now)?;
     let (name_id, name_id_format) = read_name(subject)?;
     let session_end = check_statement(assertion, now)?;
-    let end = condition_end.min(confirmation_end).min(now + MAX_VALIDITY);
+    let issued =
+        attribute(assertion, "IssueInstant").ok_or(SamlError::Missing("an IssueInstant"))?;
+    let issued = time(issued)?;
+    if now + MAX_SKEW < issued {
+        return Err(SamlError::Early);
+    }
+    let end = condition_end
+        .min(confirmation_end)
+        .min(issued + MAX_VALIDITY);
+    if end + MAX_SKEW <= now {
+        return Err(SamlError::Expired);
+    }
     Ok(Claims {
         issuer,
         assertion_id: id.to_owned(),
@@ -178,8 +189,10 @@ fn read_name(subject: Node<'_, '_>) -> Result<(String, String), SamlError> {
         let lacks = "a NameID that stays the same: its format is `transient`";
         return Err(SamlError::Missing(lacks));
     }
-    let text = value(name).filter(|text| text.chars().count() <= MAX_NAME_ID_CHARS);
-    let text = text.ok_or(SamlError::Missing("a NameID of 1 to 256 characters"))?;
+    // A name that differs from another user's by white space alone is refused rather than cut.
+    let fits = |text: &String| text.trim() == text && text.chars().count() <= MAX_NAME_ID_CHARS;
+    let lacks = "a NameID of 1 to 256 characters without white space at its ends";
+    let text = text(name).filter(fits).ok_or(SamlError::Missing(lacks))?;
     Ok((text, format.to_owned()))
 }
 
@@ -287,7 +300,7 @@ fn attributes(assertion: Node<'_, '_>) -> Result<Vec<(String, Vec<String>)>, Sam
     for own in all {
         let name = attribute(own, "Name").ok_or(SamlError::Missing("an attribute's name"))?;
         let values = children(own, ASSERTION, "AttributeValue");
-        let values = values.into_iter().filter_map(value);
+        let values = values.into_iter().filter_map(text);
         match found.iter_mut().find(|(other, _)| other == name) {
             Some((_, all)) => all.extend(values),
             None => found.push((name.to_owned(), values.collect())),

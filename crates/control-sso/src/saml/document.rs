@@ -191,13 +191,22 @@ pub(super) fn only<'a, 'i>(node: Node<'a, 'i>, space: &str, name: &str) -> Optio
     }
 }
 
-/// All character data of an element without child elements, trimmed; `None` if there is none.
-pub(super) fn value(node: Node<'_, '_>) -> Option<String> {
+/// White space of XML. Other white space of Unicode is part of a name.
+const XML_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// All character data of an element without child elements; `None` if there is none.
+pub(super) fn text(node: Node<'_, '_>) -> Option<String> {
     if node.children().any(|child| child.is_element()) {
         return None;
     }
     let text: String = node.children().filter_map(|child| child.text()).collect();
-    let text = text.trim();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The same without XML's white space at its ends.
+pub(super) fn value(node: Node<'_, '_>) -> Option<String> {
+    let text = text(node)?;
+    let text = text.trim_matches(XML_SPACE);
     (!text.is_empty()).then(|| text.to_owned())
 }
 

@@ -236,6 +236,8 @@ fn a_signature_over_another_reference_is_refused() {
 }
 
 /// A part of the response, another one in its place, and the rule that breaks.
+const NAME: &str = "a NameID of 1 to 256 characters without white space at its ends";
+
 const CONDITIONS: &[(&str, &str, SamlError)] = &[
     (
         "<saml:Audience>https://controld.test",
@@ -280,11 +282,7 @@ const CONDITIONS: &[(&str, &str, SamlError)] = &[
         "transient",
         SamlError::Missing("a NameID that stays the same: its format is `transient`"),
     ),
-    (
-        "alice",
-        "",
-        SamlError::Missing("a NameID of 1 to 256 characters"),
-    ),
+    ("alice", "", SamlError::Missing(NAME)),
     ("NotBefore=\"", "NotBefore=\"2", SamlError::Condition),
     (
         "saml:AuthnStatement",
@@ -308,6 +306,62 @@ fn every_condition_is_checked_in_what_was_signed() {
         let refused = battery.accept(&battery.sign(&changed));
         assert_eq!(refused, Err(*expected), "{part} -> {other}");
     }
+}
+
+#[test]
+fn names_are_compared_to_the_letter() {
+    let battery = Battery::new();
+    let named = |name: &str| {
+        let changed = battery.unsigned().replace(">alice<", &format!(">{name}<"));
+        battery.accept(&battery.sign(&changed))
+    };
+    assert_eq!(named("bob").unwrap().name_id, "bob");
+    for name in [
+        "alice\u{a0}",
+        "\u{3000}alice",
+        "alice ",
+        "alice\t",
+        "alice\u{85}",
+    ] {
+        assert_eq!(named(name), Err(SamlError::Missing(NAME)), "{name:?}");
+    }
+    let grouped = battery.unsigned().replace(">staff<", ">staff\u{a0}<");
+    let accepted = battery.accept(&battery.sign(&grouped)).unwrap();
+    let values: Vec<&String> = accepted
+        .attributes
+        .iter()
+        .flat_map(|(_, all)| all)
+        .collect();
+    assert!(
+        values.iter().any(|value| *value == "staff\u{a0}"),
+        "{values:?}"
+    );
+}
+
+#[test]
+fn an_assertion_is_good_for_an_hour_after_its_issue() {
+    let battery = Battery::new();
+    let end = now() + SignedDuration::from_mins(5);
+    let issued = |ago: SignedDuration| {
+        let far = now() + SignedDuration::from_hours(8);
+        let changed = battery
+            .unsigned()
+            .replace(
+                &format!("IssueInstant=\"{}\"", now()),
+                &format!("IssueInstant=\"{}\"", now() - ago),
+            )
+            .replace(
+                &format!("NotOnOrAfter=\"{end}\""),
+                &format!("NotOnOrAfter=\"{far}\""),
+            );
+        battery.accept(&battery.sign(&changed))
+    };
+    let hour = SignedDuration::from_hours(1);
+    let minute = SignedDuration::from_mins(1);
+    let accepted = issued(minute).unwrap();
+    assert_eq!(accepted.not_on_or_after, now() - minute + hour + minute);
+    assert_eq!(issued(hour + minute), Err(SamlError::Expired));
+    assert_eq!(issued(-minute - minute), Err(SamlError::Early));
 }
 
 #[test]

@@ -41,6 +41,7 @@ impl Transaction {
                         AND NOT EXISTS (SELECT 1 FROM project_roles r
                           WHERE r.project_id = enrolment_tokens.project_id AND r.user_id = $2)
                       RETURNING id, project_id";
+        let resets = "DELETE FROM password_resets WHERE org_id = $1 AND made_by = $2";
         let mut ended = Vec::new();
         if role.is_none() {
             let keys = sql(keys).bind(org).bind(user).bind(now);
@@ -55,6 +56,7 @@ impl Transaction {
             let invitations = sql(invitations).bind(org).bind(user);
             let action = "invitation.deleted";
             ended.extend(self.ended(invitations, (action, org)).await?);
+            sql(resets).bind(org).bind(user).run(self).await?;
         }
         Ok(ended)
     }

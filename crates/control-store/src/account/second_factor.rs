@@ -92,6 +92,14 @@ impl Transaction {
         let secret = "DELETE FROM totp WHERE user_id = $1 RETURNING confirmed_at";
         let row = sql(secret).bind(user).row(self).await?;
         let Some(row) = row else { return Ok(false) };
+        let weaken = "UPDATE sessions SET method = CASE method
+                        WHEN 'password+totp' THEN 'password'
+                        WHEN 'password+recovery_code' THEN 'password'
+                        WHEN 'oidc+totp' THEN 'oidc'
+                        WHEN 'saml+totp' THEN 'saml'
+                        ELSE method END
+                      WHERE user_id = $1";
+        sql(weaken).bind(user).run(self).await?;
         Ok(optional_time(&row, "confirmed_at")?.is_some())
     }
 

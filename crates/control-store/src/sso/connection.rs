@@ -163,6 +163,12 @@ impl Transaction {
         org: OrgId,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
+        for begun in [
+            "DELETE FROM sign_in_attempts WHERE org_id = $1",
+            "DELETE FROM sign_in_tickets WHERE org_id = $1",
+        ] {
+            sql(begun).bind(org).run(self).await?;
+        }
         let revoke = "UPDATE sessions SET revoked_at = $1
                       WHERE provider_org_id = $2 AND revoked_at IS NULL";
         sql(revoke).bind(now).bind(org).run(self).await
