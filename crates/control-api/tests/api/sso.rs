@@ -664,12 +664,12 @@ async fn a_saml_connection_without_an_entity_id_keeps_the_first_issuer() {
         assert_eq!(done.location(), "/projects", "{}", done.text);
         // The certificate may be that of several issuers.
         provider.entity_id = "https://idp.test/other".to_owned();
-        let refused = send(&provider, "2", &mut browser).await;
+        let refused = send(&provider, "2", &mut Browser::default()).await;
         assert_refused(&refused, &Browser::default());
         let reason = site.last_refusal(&admin).await.to_string();
         assert!(reason.contains("issuer"), "{reason}");
         provider.entity_id = "https://idp.test/saml".to_owned();
-        let accepted = send(&provider, "3", &mut browser).await;
+        let accepted = send(&provider, "3", &mut Browser::default()).await;
         assert_eq!(accepted.status, StatusCode::SEE_OTHER, "{}", accepted.text);
     }
 }
