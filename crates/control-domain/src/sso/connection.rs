@@ -224,6 +224,11 @@ impl OidcSettings {
             check_optional_url(field, url.as_deref(), addresses)?;
         }
         let scopes = self.scopes_in_force();
+        let is_scope = |scope: &String| {
+            // RFC 6749, section 3.3: NQCHAR.
+            let is_allowed = |byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+            (1..=100).contains(&scope.len()) && scope.bytes().all(is_allowed)
+        };
         if MAX_SCOPES < scopes.len() || !scopes.iter().all(is_scope) {
             let reason = "needs at most 20 scopes of 1 to 100 characters without spaces";
             return Err(Refusal::invalid("scopes", reason));

@@ -246,7 +246,8 @@ impl CompletionGuard {
         self.leave_target();
         let status = self.status();
         let is_ours = |problem: &Problem| problem.reason().blame() != Blame::Client;
-        let failed = self.record.problem.as_ref().is_some_and(is_ours) && !aborted || status >= 500;
+        let failed =
+            self.record.problem.as_deref().is_some_and(is_ours) && !aborted || status >= 500;
         let took = now.saturating_sub(self.record.began);
         let outcome = Outcome {
             status,
