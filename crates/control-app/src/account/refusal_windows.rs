@@ -5,7 +5,7 @@ use control_wire::UserId;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 /// Length of a window.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
@@ -46,9 +46,15 @@ struct RefusalWindow {
     visit: Visit,
 }
 
+#[expect(
+    clippy::disallowed_types,
+    reason = "held for a look-up among at most 603 windows, and by refused sign-ins alone"
+)]
+type Lock = std::sync::Mutex<HashMap<RefusalKey, RefusalWindow>>;
+
 /// The windows of this replica.
 #[derive(Debug, Default)]
-pub(crate) struct RefusalWindows(Mutex<HashMap<RefusalKey, RefusalWindow>>);
+pub(crate) struct RefusalWindows(Lock);
 
 impl RefusalKey {
     pub(crate) fn new(user: Option<UserId>, reason: &'static str, visit: &Visit) -> Self {
