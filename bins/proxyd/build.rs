@@ -1,10 +1,20 @@
 //! Build information for `--version` and `/admin/version`.
 
+use std::path::Path;
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
     println!("cargo::rerun-if-changed=build.rs");
+    // A commit, a checkout or a reset; edits that are not committed leave commit and time as they are.
+    for name in ["HEAD", "logs/HEAD"] {
+        let arguments = ["rev-parse", "--path-format=absolute", "--git-path", name];
+        let file = output("git", &arguments);
+        // Cargo takes a file that is missing for a changed one, at every build.
+        if Path::new(&file).is_file() {
+            println!("cargo::rerun-if-changed={file}");
+        }
+    }
     let commit = output("git", &["rev-parse", "--short=12", "HEAD"]);
     let rustc = output("rustc", &["--version"]);
     let built_at = match std::env::var("SOURCE_DATE_EPOCH") {

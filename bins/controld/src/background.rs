@@ -30,8 +30,8 @@ const WEBHOOK_INTERVAL: Duration = Duration::from_secs(1);
 const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
 /// Intervals of heartbeats after the start before a node counts as silent: no heartbeat arrived before.
 const SILENCE_INTERVALS: u32 = 4;
-/// Between two looks for steps of traffic that are over.
-const TRAFFIC_INTERVAL: Duration = Duration::from_secs(10);
+/// Between two looks for counts of refused sign-ins that belong into the audit log.
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two rounds of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -130,6 +130,7 @@ impl Background {
     async fn keep_up(&self, replica: Uuid) {
         let mut relays = rounds(RELAY_INTERVAL);
         let mut recalls = rounds(RECALL_INTERVAL);
+        let mut refusals = rounds(REFUSAL_INTERVAL);
         let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
         let mut sweeps = rounds(HOUSEKEEPING_INTERVAL);
         let mut archives = rounds(HOUSEKEEPING_INTERVAL);
@@ -149,6 +150,9 @@ impl Background {
                 _ = recalls.tick() => {
                     let recalled = self.app.recall_bundles(self.app.now()).await;
                     ("recall", recalled.map(drop))
+                }
+                _ = refusals.tick() => {
+                    ("refusals", self.app.write_folded_refusals(self.app.now()).await)
                 }
                 _ = cleanings.tick() => {
                     let now = self.app.now();

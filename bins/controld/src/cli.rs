@@ -4,7 +4,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use control_domain::{HeartbeatInterval, Quotas, Retention};
 use control_sso::WebUrl;
 use ipnet::IpNet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Control plane of a fleet of proxies.
@@ -126,9 +126,14 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, in PEM.
     #[arg(long, env = "CONTROLD_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Networks of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8. Off loopback and without a
-    /// certificate, connections from elsewhere are closed.
-    #[arg(long, env = "CONTROLD_TRUSTED_PROXIES", value_delimiter = ',')]
+    /// Networks or addresses of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8. Off loopback and
+    /// without a certificate, connections from elsewhere are closed.
+    #[arg(
+        long,
+        env = "CONTROLD_TRUSTED_PROXIES",
+        value_delimiter = ',',
+        value_parser = network
+    )]
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// An address of its own for `/metrics`, in the clear. Absent: `/metrics` stands beside the interface, for
     /// clients on this machine alone.
@@ -272,6 +277,14 @@ fn public_url(text: &str) -> Result<String, String> {
     let (_, authority) = base.split_once("://").ok_or(form)?;
     let is_bare = WebUrl::parse(base).is_some() && !authority.contains(['/', '?']);
     is_bare.then(|| base.to_owned()).ok_or(form.to_owned())
+}
+
+/// A network; an address is one of its own.
+fn network(text: &str) -> Result<IpNet, String> {
+    let form = "is no network and no IP address, such as 10.0.0.0/8 or 10.0.0.1";
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    let network = text.parse().or_else(|_| address());
+    network.map_err(|_| form.to_owned())
 }
 
 /// Names are not resolved: one may have several addresses, or another tomorrow.

@@ -47,18 +47,26 @@ impl KeyFile {
         secrets: Secrets,
         used: &BTreeSet<String>,
     ) -> Result<Sealer, Failure> {
-        let is_missing = self.stamp().is_none();
-        if secrets == Secrets::Untouched && is_missing {
+        if secrets == Secrets::Untouched && self.stamp().is_none() {
             let key = MasterKey::new(&environment.random::<32>())?;
             return Ok(Sealer::new(vec![key])?);
         }
-        if is_missing && !used.is_empty() {
+        self.check(used)?;
+        self.open(environment)
+    }
+
+    /// Whether the file has the keys `used` of a database; one that is missing has none.
+    pub(crate) fn check(&self, used: &BTreeSet<String>) -> Result<(), Failure> {
+        if used.is_empty() {
+            return Ok(());
+        }
+        if self.stamp().is_none() {
             let way_out = "the secrets of the database need it: restore it from the backup";
             return Err(format!("there is no such file; {way_out}").into());
         }
-        let sealer = self.open(environment)?;
+        let sealer = self.read()?;
         let missing = used.iter().find(|id| !sealer.holds(id));
-        missing.map_or(Ok(sealer), |id| {
+        missing.map_or(Ok(()), |id| {
             let way_out = "restore the file that belongs to this database";
             Err(format!("lacks the key {id}, which secrets of the database need; {way_out}").into())
         })

@@ -644,6 +644,34 @@ fn a_second_process_on_a_data_folder_is_refused() {
 }
 
 #[test]
+fn a_database_without_the_keys_of_its_secrets_is_refused() {
+    let folder = Folder::new();
+    let data = data_folder(&folder);
+    let program = Program::start(CONTROLD, &["--data-dir", &data]);
+    drop(program);
+    let file = folder.path("data/master.key");
+    let key = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    assert_refused(&data, "the secrets of the database need it");
+    fs::write(&file, format!("{}\n", "07".repeat(32))).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_refused(&data, "which secrets of the database need");
+    fs::write(&file, key).unwrap();
+    let checked = run(&["check", "--data-dir", &data]);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+}
+
+#[test]
+fn an_address_is_a_network_of_trusted_proxies() {
+    let folder = Folder::new();
+    let file = "trusted-proxies \"10.0.0.1\" \"::1\" \"10.1.0.0/16\"\n";
+    let checked = folder.check(file);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    let refused = folder.check("trusted-proxies \"ten\"\n");
+    assert!(text(&refused.stderr).contains("is no network and no IP address"));
+}
+
+#[test]
 fn a_damaged_page_is_refused() {
     let folder = Folder::new();
     let data = data_folder(&folder);

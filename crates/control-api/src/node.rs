@@ -48,7 +48,7 @@ pub(crate) struct NodeQuery {
     /// Only nodes with this label, as `name=value`.
     #[param(pattern = "^[^=\\u0000]+=[^\\u0000]*$")]
     label: Option<String>,
-    /// Only nodes in this state.
+    /// Only nodes in this state. Deleted nodes are not listed: `deleted` finds none.
     state: Option<NodeState>,
     /// Only nodes with labels that fulfil all of up to 16 conditions, separated by commas:
     /// `name=value`, `name!=value`, `name` (present) and `!name` (absent).

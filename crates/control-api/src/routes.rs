@@ -47,7 +47,7 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/sign-out", Access::Session, || routes!(session::sign_out)),
 
     row(GET, "/users/me", Access::SignedIn, || routes!(user::me)),
-    row(PATCH, "/users/me", Access::Session, || routes!(user::rename)),
+    row(PATCH, "/users/me", Access::Session, || routes!(user::rename)).versioned(),
     row(POST, "/users/me/password", Access::FreshSession, || routes!(user::change_password)).strict(),
     row(POST, "/users/me/strong", Access::Session, || routes!(sign_in::prove_again)).strict(),
     row(GET, "/users/me/sessions", Access::Session, || routes!(session::list)),

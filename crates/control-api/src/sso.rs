@@ -55,7 +55,7 @@ pub(crate) struct OidcBody {
     group_mapping: BTreeMap<String, Role>,
 }
 
-/// SAML 2.0. Without metadata, `idp_entity_id`, `idp_sso_url` and `idp_cert_pem` are needed; with it, they win.
+/// SAML 2.0. Without metadata, `idp_sso_url` and `idp_cert_pem` are needed; with it, they win.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SamlBody {
@@ -73,6 +73,7 @@ pub(crate) struct SamlBody {
     assertion_consumer_service_url: String,
     /// Roles by group; `default` is the role of users without any of the groups.
     group_mapping: BTreeMap<String, Role>,
+    /// Absent: the metadata's, or without metadata the issuer of the first accepted response.
     #[schema(min_length = 1, max_length = 1000)]
     idp_entity_id: Option<String>,
     /// True if sign-in may begin at the identity provider.

@@ -15,6 +15,7 @@ pub(crate) mod report_budget;
 pub(crate) mod sso_site;
 pub(crate) mod write_queue;
 
+use crate::account::refusal_windows::RefusalWindows;
 use crate::app::audit_event::AuditEvent;
 use crate::app::changes::Changes;
 use crate::app::metric_answers::MetricAnswers;
@@ -83,8 +84,7 @@ pub struct App {
     parsers: HeavyPlaces,
     reports: ReportBudget,
     pub(crate) passwords: PasswordPlaces,
-    /// Time of the last record for each account's refused sign-ins.
-    pub(crate) refused_sign_ins: Cache<String, Timestamp>,
+    pub(crate) refused_sign_ins: RefusalWindows,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
@@ -142,7 +142,7 @@ impl App {
             parsers: HeavyPlaces::new(PARSED_BODIES),
             reports: ReportBudget::default(),
             passwords: PasswordPlaces::default(),
-            refused_sign_ins: Cache::new(ENDED_USES),
+            refused_sign_ins: RefusalWindows::default(),
             listing: Mutex::new(()),
             sso_documents: SsoDocuments::default(),
             metric_answers: MetricAnswers::default(),

@@ -56,6 +56,7 @@ metrics! {
     REQUESTS "control_requests_total" Counter ["route", "status"] "Requests that were answered.";
     REQUEST_DURATION "control_request_duration_seconds" Histogram ["route"] "From a request's head to its answer's head.";
     REQUESTS_IN_FLIGHT "control_requests_in_flight" Gauge [] "Requests that have no answer yet, long polls included.";
+    LONG_POLLS "control_long_polls" Gauge [] "Requests of nodes that wait for a change.";
     RATE_LIMITED "control_rate_limited_total" Counter ["class"] "Requests that were refused by a rate limit.";
     AUTHENTICATION_FAILURES "control_authentication_failures_total" Counter [] "Credentials that were not accepted.";
     CONNECTIONS_OPEN "control_connections_open" Gauge [] "Connections of clients.";
@@ -91,6 +92,7 @@ pub const BACKGROUND_TASKS: &[&str] = &[
     "drift",
     "housekeeping",
     "recall",
+    "refusals",
     "relay",
     "rollouts",
     "storage",
@@ -125,6 +127,7 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
         }
     }
     gauge!(BUILD_INFO, "version" => version).set(1.0);
+    gauge!(LONG_POLLS).set(0.0);
     gauge!(START_TIME).set(now.as_second() as f64);
     // A series that begins with its first event has no increase to alert on.
     drop(histogram!(ROLLOUT_STEP_DURATION));

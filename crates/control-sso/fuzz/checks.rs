@@ -18,7 +18,7 @@ static PROVIDER: LazyLock<(IdpMetadata, Vec<IdpKey>)> = LazyLock::new(|| {
 pub(crate) fn saml_response(xml: &[u8]) {
     let (metadata, keys) = &*PROVIDER;
     let expected = Expected {
-        idp_entity_id: &metadata.entity_id,
+        idp_entity_id: Some(&metadata.entity_id),
         sp_entity_id: "https://controld.test/sso/acme/saml/metadata",
         acs_url: "https://controld.test/sso/acme/saml/acs",
         solicited: Solicited::Request("_request-1"),

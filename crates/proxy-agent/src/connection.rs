@@ -386,7 +386,11 @@ impl Connection {
     /// The maximum length of the next frame, and the encoding of its payload.
     pub(crate) fn reads(&self) -> (usize, Encoding) {
         match &self.state.borrow().phase {
-            Phase::Ready(agreement) => (self.hello.max_decision_bytes, agreement.encoding),
+            Phase::Ready(agreement) => {
+                // The setting bounds the answer itself; the length of a frame has its type, too.
+                let limit = self.hello.max_decision_bytes.saturating_add(1);
+                (limit, agreement.encoding)
+            }
             Phase::Opening | Phase::Closed(_) => {
                 (agent_protocol::MAX_HANDSHAKE_BYTES, Encoding::Json)
             }

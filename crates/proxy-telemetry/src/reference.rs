@@ -9,7 +9,8 @@ const PAGE_HEAD: &str = "# Metrics
 Served by the admin interface at `/metrics`, as Prometheus text or OpenMetrics. Names are stable
 across all versions. Labels take their values from the configuration and from closed lists, never
 from requests. Requests that match no route count under route `unmatched`; what comes after the
-cap on series counts under the label value `overflow`.
+cap on series counts under the label value `overflow`. A route, an upstream or an agent of that name
+shares the series.
 
 | name | type | labels | unit | meaning |
 |---|---|---|---|---|

@@ -6,10 +6,13 @@ use crate::data_dir::DataDir;
 use crate::tls::Tls;
 use control_store::{Store, StoreError};
 use miette::{GraphicalReportHandler, GraphicalTheme};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
+
+const MASTER_KEY_FILE: &str = "master-key-file";
 
 /// A setting that cannot be used, and why.
 #[derive(Debug)]
@@ -61,21 +64,38 @@ async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
         let store = Store::open_as_is(&data_dir.database_url).await;
         let store = store.map_err(at_database)?;
         let schema = store.check_schema().await;
+        let used = match schema {
+            Ok(()) => keys_in_use(&store).await,
+            // It is brought up to date at the start, which looks for the keys.
+            Err(StoreError::Older(_)) => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        };
         store.close().await;
-        match schema {
-            // It is brought up to date at the start.
-            Ok(()) | Err(StoreError::Older(_)) => Ok(()),
-            Err(error) => Err(at_database(error)),
-        }
+        let used = used.map_err(at_database)?;
+        let key_file = &data_dir.key_file;
+        let at_key_file =
+            |error| format!("{MASTER_KEY_FILE}: {}: {error}", key_file.path().display());
+        key_file.check(&used).map_err(at_key_file)
     };
     let message: Result<(), String> = checked.await;
     let Err(message) = message else {
         return Ok(prepared);
     };
-    let setting = "data-dir";
-    let prefix = format!("--{setting} ");
-    let message = message.strip_prefix(&prefix).unwrap_or(&message).to_owned();
+    let of_keys = message.strip_prefix(MASTER_KEY_FILE);
+    let of_keys = of_keys.and_then(|message| message.strip_prefix(": "));
+    let (setting, message) = match of_keys {
+        Some(message) => (MASTER_KEY_FILE, message),
+        None => {
+            let message_of_folder = message.strip_prefix("--data-dir ");
+            ("data-dir", message_of_folder.unwrap_or(&message))
+        }
+    };
+    let message = message.to_owned();
     Err(vec![Fault { setting, message }])
+}
+
+async fn keys_in_use(store: &Store) -> Result<BTreeSet<String>, StoreError> {
+    store.read().await?.master_keys_in_use().await
 }
 
 /// Reads the files that the settings name. Files of the first start may be absent.
@@ -149,7 +169,7 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
         && let Err(error) = key_file.read()
     {
         fault(
-            "master-key-file",
+            MASTER_KEY_FILE,
             format!("{}: {error}", key_file.path().display()),
         );
     }

@@ -96,6 +96,16 @@ pub(crate) fn is_of_clients(route: &Route) -> bool {
     }
 }
 
+/// The first sentence of a text, which may go over several lines.
+fn first_sentence(text: &str) -> String {
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.split_once(". ") {
+        Some((first, _)) => format!("{first}."),
+        None => line,
+    }
+}
+
 impl Operation {
     fn read(document: &Value, route: &Route) -> Option<Self> {
         let path = format!("/api/v1{}", route.path);
@@ -116,7 +126,7 @@ impl Operation {
             noun,
             tag: tag.to_owned(),
             verb,
-            about: about.lines().next().unwrap_or_default().to_owned(),
+            about: first_sentence(about),
             method: route.method.clone(),
             path,
             path_fields: of("path").map(|one| text(one, "name").to_owned()).collect(),

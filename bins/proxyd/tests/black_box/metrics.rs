@@ -155,6 +155,11 @@ fn check_stats(stats: &Value) {
     assert_eq!(stats["requests_in_flight"], 1);
     assert!(stats["requests_total"].as_u64() >= Some(7));
     assert_eq!(stats["by_status"]["5xx"], 3);
+    // 413 and 429 are the client's doing; 502 and 503 are not.
+    let errors = |route: &str| stats["by_route"][route]["errors"].as_u64();
+    assert_eq!(errors("plain"), Some(0));
+    assert_eq!(errors("limited"), Some(0));
+    assert_eq!(errors("gone"), Some(2));
     let route = &stats["by_route"]["plain"];
     assert!(route["latency_ms"]["p99"].as_f64() > Some(0.0));
     assert_eq!(stats["limits"]["max-body-size-bytes"]["rejected"], 1);

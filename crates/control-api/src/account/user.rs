@@ -3,17 +3,19 @@
 use crate::account::sign_in::renewed;
 use crate::request::extract::{Body, Caller};
 use crate::response::problem::Problem;
+use crate::response::resource::Resource;
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::{Extension, Json};
 use control_app::{App, Identity};
-use control_auth::Password;
+use control_auth::{Password, sha256_hex};
 use control_domain::{Role, Scope};
 use control_http::SessionCookie;
 use control_wire::{ApiKeyId, OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -76,19 +78,26 @@ pub(crate) struct PasswordRequest {
 pub(crate) async fn me(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-) -> Result<Json<IdentityView>, Problem> {
+) -> Result<Resource<IdentityView>, Problem> {
     let view = match app.identity(&call).await? {
-        Identity::User { user, roles } => {
+        Identity::User {
+            user,
+            roles,
+            version,
+        } => {
+            // Another role is another answer of the same version.
+            let revision = roles_revision(&roles);
             let memberships = roles
                 .into_iter()
                 .map(|(org, role)| MembershipView { org, role });
-            IdentityView::User {
+            let view = IdentityView::User {
                 id: user.id,
                 email: user.email.to_string(),
                 name: user.name.to_string(),
                 instance_admin: user.instance_admin,
                 memberships: memberships.collect(),
-            }
+            };
+            return Ok(Resource::found(version, view).with_revision(revision));
         }
         Identity::ApiKey {
             id,
@@ -103,7 +112,15 @@ pub(crate) async fn me(
             expires_at,
         },
     };
-    Ok(Json(view))
+    Ok(Resource::untagged(view))
+}
+
+/// The same for the same roles, whichever replica answers.
+fn roles_revision(roles: &BTreeMap<OrgId, Role>) -> String {
+    let roles = roles.iter().map(|(org, role)| format!("{org} {role:?}\n"));
+    let mut digest = sha256_hex(roles.collect::<String>().as_bytes());
+    digest.truncate(16);
+    digest
 }
 
 /// Renames the user.
@@ -115,7 +132,7 @@ pub(crate) async fn rename(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Body(RenameRequest { name }): Body<RenameRequest>,
-) -> Result<Json<IdentityView>, Problem> {
+) -> Result<Resource<IdentityView>, Problem> {
     app.rename_user(&call, &name).await?;
     me(State(app), Caller(call)).await
 }

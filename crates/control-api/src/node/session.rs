@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use control_app::{App, RegisteredNode, desired_tag};
+use control_app::{App, RegisteredNode, desired_tag, metric};
 use control_domain::Refusal;
 use control_wire::{
     CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse,
@@ -23,7 +23,6 @@ use std::time::Duration;
 use utoipa::IntoParams;
 
 const MAX_WAIT_SECS: u64 = 30;
-const LONG_POLLS: &str = "control_long_polls";
 
 /// Maximum wait for a change.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
@@ -40,14 +39,14 @@ struct LongPoll;
 
 impl LongPoll {
     fn begin() -> Self {
-        gauge!(LONG_POLLS).increment(1);
+        gauge!(metric::LONG_POLLS).increment(1);
         Self
     }
 }
 
 impl Drop for LongPoll {
     fn drop(&mut self) {
-        gauge!(LONG_POLLS).decrement(1);
+        gauge!(metric::LONG_POLLS).decrement(1);
     }
 }
 

@@ -66,6 +66,17 @@ impl<T> Resource<T> {
         }
     }
 
+    /// 200 without an `ETag`: no write compares its version.
+    pub(crate) fn untagged(body: T) -> Self {
+        Self {
+            status: StatusCode::OK,
+            tag: None,
+            location: None,
+            is_secret: false,
+            body,
+        }
+    }
+
     /// 200 with a secret that was issued, and is no resource.
     pub(crate) fn issued(body: T) -> Self {
         Self {

@@ -136,6 +136,28 @@ async fn a_version_is_refused_where_none_is_compared() {
 }
 
 #[tokio::test]
+async fn users_me_is_renamed_by_its_version() {
+    for world in worlds().await {
+        let user = world.user(world.org, Role::Reader).await;
+        let me = world.get("/users/me", &user).await;
+        let tag = me.header("etag");
+        let fields = [("if-match", tag)];
+        let rename = async |name: &str| {
+            let body = json!({"name": name});
+            world
+                .send(&Method::PATCH, "/users/me", &user, &body, &fields)
+                .await
+        };
+        let renamed = rename("first").await;
+        assert_eq!(renamed.status, StatusCode::OK, "{}", renamed.body);
+        assert_ne!(renamed.header("etag"), tag);
+        assert_eq!(rename("second").await.code(), "PRECONDITION_FAILED");
+        let kept = world.get("/users/me", &user).await;
+        assert_eq!(kept.text("name"), "first");
+    }
+}
+
+#[tokio::test]
 async fn a_known_version_is_not_sent_again() {
     for world in worlds().await {
         let full = world.full_key().await;

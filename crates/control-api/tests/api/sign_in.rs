@@ -3,9 +3,11 @@
 use crate::people::cookies;
 use crate::world::{Answer, Credential, PASSWORD, World, app, worlds};
 use axum::http::{Method, StatusCode};
+use control_app::Wake;
 use control_domain::Role;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 async fn delete(world: &World, path: &str, by: &Credential) -> Answer {
     world
@@ -80,6 +82,60 @@ async fn a_wrong_sign_in_says_nothing_of_the_account() {
         let noted = world.until_audited("session.refused").await;
         assert_eq!(noted[0]["subject"], person.id.to_string());
         assert_eq!(noted[0]["after"]["reason"], "password");
+    }
+}
+
+#[tokio::test]
+async fn every_refused_sign_in_is_in_the_audit_log() {
+    for world in worlds().await {
+        let person = world.person(world.org, Role::Reader).await;
+        let mut changes = world.app.changes.subscribe();
+        let refuse = async |email: &str| {
+            let answer = world.try_sign_in(email, "wrong horse battery").await;
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        };
+        // Of one address, the first has an entry and the two others a number.
+        for _ in 0..3 {
+            refuse(&person.email).await;
+        }
+        world.change_address();
+        refuse(&person.email).await;
+        let in_a_minute = world.app.now() + SignedDuration::from_secs(61);
+        let written = world.app.write_folded_refusals(in_a_minute).await;
+        assert!(written.is_ok(), "{written:?}");
+        let noted = loop {
+            let noted = world.audited("session.refused").await;
+            if noted.len() == 3 {
+                break noted;
+            }
+            let woken = changes.wait(Duration::from_mins(1)).await;
+            assert_eq!(woken, Wake::Changed, "{noted:?}");
+        };
+        for entry in &noted {
+            assert_eq!(entry["subject"], person.id.to_string(), "{noted:?}");
+        }
+        let more = noted.iter().filter(|entry| entry["after"]["more"] == 2);
+        assert_eq!(more.count(), 1, "{noted:?}");
+    }
+}
+
+#[tokio::test]
+async fn refused_sign_ins_of_unknown_accounts_are_in_the_log_of_the_installation() {
+    for world in worlds().await {
+        let mut changes = world.app.changes.subscribe();
+        let entries = async || world.app.inspect_audit().await.unwrap().entries;
+        let before = entries().await;
+        for _ in 0..3 {
+            world.try_sign_in("unknown@example.com", PASSWORD).await;
+        }
+        let in_a_minute = world.app.now() + SignedDuration::from_secs(61);
+        world.app.write_folded_refusals(in_a_minute).await.unwrap();
+        while entries().await < before + 2 {
+            let woken = changes.wait(Duration::from_mins(1)).await;
+            assert_eq!(woken, Wake::Changed);
+        }
+        assert_eq!(entries().await, before + 2);
+        assert!(world.audited("session.refused").await.is_empty());
     }
 }
 

@@ -637,6 +637,44 @@ async fn saml_responses_of_others_and_to_others_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_saml_connection_without_an_entity_id_keeps_the_first_issuer() {
+    for site in sites().await {
+        let mut provider = SamlProvider::new("https://idp.test/saml");
+        let mut settings = saml(&site, &provider);
+        let fields = settings["saml"].as_object_mut().unwrap();
+        fields.remove("idp_entity_id");
+        let admin = site.connect(&settings).await;
+        let acs = format!("/sso/{}/saml/acs", site.org());
+        let foreign = SamlProvider::new("https://idp.test/saml");
+        let mut browser = Browser::default();
+        let send = async |by: &SamlProvider, suffix: &str, browser: &mut Browser| {
+            let (request, relay) = asked(&site.begin(browser).await);
+            let xml = response(&site, by, (Some(&request), suffix), &["ops"]);
+            let fields = [
+                ("SAMLResponse", xml.as_str()),
+                ("RelayState", relay.as_str()),
+            ];
+            site.post_form(1, &acs, &fields).await
+        };
+        let refused = send(&foreign, "0", &mut browser).await;
+        assert_refused(&refused, &Browser::default());
+        let accepted = send(&provider, "1", &mut browser).await;
+        assert_eq!(accepted.status, StatusCode::SEE_OTHER, "{}", accepted.text);
+        let done = site.get(0, &mut browser, accepted.location()).await;
+        assert_eq!(done.location(), "/projects", "{}", done.text);
+        // The certificate may be that of several issuers.
+        provider.entity_id = "https://idp.test/other".to_owned();
+        let refused = send(&provider, "2", &mut Browser::default()).await;
+        assert_refused(&refused, &Browser::default());
+        let reason = site.last_refusal(&admin).await.to_string();
+        assert!(reason.contains("issuer"), "{reason}");
+        provider.entity_id = "https://idp.test/saml".to_owned();
+        let accepted = send(&provider, "3", &mut Browser::default()).await;
+        assert_eq!(accepted.status, StatusCode::SEE_OTHER, "{}", accepted.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unsolicited_response_signs_in_where_the_connection_allows_it_once() {
     for site in sites().await {
         let provider = SamlProvider::new("https://idp.test/saml");

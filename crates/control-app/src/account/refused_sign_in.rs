@@ -1,14 +1,16 @@
 //! Refused sign-ins in the audit log: why, in clear, for administrators.
 
+use crate::account::refusal_windows::{FoldedRefusals, RefusalKey};
 use crate::account::user_event::{UserEvent, Visitor};
 use crate::app::App;
 use crate::call::visit::Visit;
 use crate::error::Error;
 use crate::metric;
-use control_domain::User;
-use jiff::SignedDuration;
+use control_domain::{Email, User};
+use control_wire::UserId;
+use jiff::Timestamp;
 use metrics::counter;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -17,52 +19,84 @@ use uuid::Uuid;
 /// Maximum delay of the entry: written at once, it would slow down the next request of the client
 /// measurably.
 const MAX_DELAY: Duration = Duration::from_secs(2);
-/// Interval of records for refused sign-ins of one account and reason, per replica.
-const INTERVAL: SignedDuration = SignedDuration::from_hours(1);
+const ACTION: &str = "session.refused";
+/// The reason of refused sign-ins that nothing was compared for.
+pub(super) const TOO_MANY_TRIES: &str = "too many tries";
 
 impl App {
-    /// Records a refused sign-in concurrently with the response, which must take equally long for
-    /// an unknown account. Unknown accounts are only counted, so that arbitrary names do not fill
-    /// the log.
+    /// Notes a refused sign-in beside the answer, which must take as long for an unknown account. The first one of an
+    /// account, a reason and a client in a minute has an entry; [`Self::write_folded_refusals`] writes the number of
+    /// the others. An unknown account's entry is in the log of the installation.
     pub(crate) fn note_refusal(
         self: &Arc<Self>,
         visit: &Visit,
-        user: Option<&User>,
+        (email, user): (&str, Option<&User>),
         reason: &'static str,
     ) {
-        counter!(metric::AUTHENTICATION_FAILURES).increment(1);
-        let Some(user) = user.cloned() else { return };
-        let name = format!("{} {reason}", user.id);
-        let last = self.refused_sign_ins.get(&name);
-        if last.is_some_and(|last| visit.now.duration_since(last) < INTERVAL) {
+        if reason != TOO_MANY_TRIES {
+            counter!(metric::AUTHENTICATION_FAILURES).increment(1);
+        }
+        let user = user.map(|user| user.id);
+        let key = RefusalKey::new(user, reason, visit);
+        if !self.refused_sign_ins.begin_or_count(key, visit) {
             return;
         }
-        self.refused_sign_ins.insert(name, visit.now);
+        // Another text may be a password in the wrong field.
+        let email = Email::parse("email", email).ok();
+        let after = json!({"reason": reason, "email": email.as_ref().map(Email::as_str)});
         let (app, visit) = (Arc::clone(self), visit.clone());
         let [random]: [u8; 1] = self.environment.random();
         let delay = MAX_DELAY * u32::from(random) / u32::from(u8::MAX);
         tokio::spawn(async move {
             sleep(delay).await;
-            if let Err(error) = app.write_refusal(&visit, &user, reason).await {
+            if let Err(error) = app.write_refusal(&visit, user, &after).await {
                 tracing::warn!(%error, "a refused sign-in is not in the audit log");
             }
         });
     }
 
+    /// Writes the numbers of refused sign-ins without an entry of their own, for minutes that have ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer; the numbers are in the error log then.
+    pub async fn write_folded_refusals(&self, now: Timestamp) -> Result<(), Error> {
+        let mut done = Ok(());
+        for folded in self.refused_sign_ins.take_ended(now) {
+            let FoldedRefusals {
+                key,
+                count,
+                since,
+                visit,
+            } = folded;
+            let reason = key.reason;
+            let after = json!({"reason": reason, "more": count, "since": since});
+            if let Err(error) = self.write_refusal(&visit, key.user, &after).await {
+                tracing::warn!(%error, count, "refused sign-ins are not in the audit log");
+                done = Err(error);
+            }
+        }
+        done
+    }
+
     async fn write_refusal(
         &self,
         visit: &Visit,
-        user: &User,
-        reason: &'static str,
+        user: Option<UserId>,
+        after: &Value,
     ) -> Result<(), Error> {
         let tx = self.store.begin().await?;
-        let after = json!({"reason": reason, "email": user.email.as_str()});
-        let event = UserEvent::new("session.refused", user.id).with(&after);
         let by = Visitor {
             kind: "visitor",
             id: Uuid::nil(),
             name: &visit.browser,
         };
-        self.commit_visit(tx, visit, by, event).await
+        match user {
+            Some(user) => {
+                let event = UserEvent::new(ACTION, user).with(after);
+                self.commit_visit(tx, visit, by, event).await
+            }
+            None => self.commit_unknown(tx, visit, by, (ACTION, after)).await,
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! are counted by account for browsers that never signed in, and by browser for those that did: a flood of them from
 //! many addresses does not keep the owner out.
 
+use crate::account::refused_sign_in::TOO_MANY_TRIES;
 use crate::account::session::{NewSession, audited, own_session};
 use crate::account::user_event::UserEvent;
 use crate::app::App;
@@ -87,7 +88,7 @@ impl App {
         let hash = stored.clone().unwrap_or_else(PasswordHash::unknown);
         let is_right = self.compare(tries.owner, password, hash).await?;
         let (Some(user), Some(stored), true) = (user.clone(), stored, is_right) else {
-            self.note_refusal(visit, user.as_ref(), "password");
+            self.note_refusal(visit, (email, user.as_ref()), "password");
             return Err(Error::WrongSignIn);
         };
         let mut tx = self.store.begin().await?;
@@ -266,7 +267,8 @@ impl App {
         };
         if !is_right {
             drop(tx);
-            self.note_refusal(visit, Some(&user), "second factor");
+            let account = (user.email.as_str(), Some(&user));
+            self.note_refusal(visit, account, "second factor");
             return Err(Error::WrongSignIn);
         }
         // Of two concurrent codes for one sign-in, one fails.
@@ -320,7 +322,7 @@ impl App {
     /// Counts an attempt before anything is compared, so that concurrent attempts count like
     /// sequential ones.
     async fn count_try(
-        &self,
+        self: &Arc<Self>,
         visit: &Visit,
         email: &str,
         user: Option<&User>,
@@ -344,8 +346,11 @@ impl App {
                 owner: PasswordOwner::Stranger(visit.client_ip),
             },
         };
-        self.take_try(&tries.bucket, visit.now).await?;
-        Ok(tries)
+        let taken = self.take_try(&tries.bucket, visit.now).await;
+        if let Err(Error::TooManyTries { .. }) = taken {
+            self.note_refusal(visit, (email, user), TOO_MANY_TRIES);
+        }
+        taken.map(|()| tries)
     }
 
     async fn take_try(&self, bucket: &str, now: Timestamp) -> Result<(), Error> {

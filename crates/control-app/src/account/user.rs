@@ -20,6 +20,8 @@ pub enum Identity {
         user: User,
         /// The user's organizations.
         roles: BTreeMap<OrgId, Role>,
+        /// The version of the user.
+        version: i64,
     },
     /// An API key.
     ApiKey {
@@ -41,8 +43,12 @@ impl App {
         match call.actor.clone() {
             Actor::User { id, roles, .. } => {
                 let found = self.store.read().await?.user(id).await?;
-                let user = found.ok_or(Refusal::NotFound)?.value;
-                Ok(Identity::User { user, roles })
+                let Versioned { value, version } = found.ok_or(Refusal::NotFound)?;
+                Ok(Identity::User {
+                    user: value,
+                    roles,
+                    version,
+                })
             }
             Actor::ApiKey {
                 id,
@@ -69,6 +75,7 @@ impl App {
         call.actor.require_whole_account()?;
         let mut tx = self.store.begin().await?;
         let found = own_user(&mut tx, call).await?;
+        call.expect_version(found.version)?;
         let before = json!({"name": found.value.name.as_str()});
         let user = found.value.rename(&call.actor, name)?;
         tx.update_user(&user, found.version).await?;

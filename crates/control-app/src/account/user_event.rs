@@ -30,6 +30,27 @@ pub(crate) struct Visitor<'a> {
     pub(crate) name: &'a str,
 }
 
+impl<'a> Visitor<'a> {
+    fn entry(
+        self,
+        visit: &'a Visit,
+        (action, subject): (&'a str, Uuid),
+        tenant: Option<Tenant>,
+    ) -> AuditEntry<'a> {
+        AuditEntry {
+            at: visit.now,
+            actor_kind: self.kind,
+            actor: self.id,
+            actor_name: self.name,
+            client_ip: visit.client_ip,
+            tenant,
+            action,
+            subject,
+            correlation_id: &visit.correlation_id,
+        }
+    }
+}
+
 impl<'a> UserEvent<'a> {
     /// An action on the user itself.
     pub(crate) fn new(action: &'a str, user: UserId) -> Self {
@@ -107,19 +128,27 @@ impl App {
         let mut head = 0;
         for tenant in places(&mut tx, event.user).await? {
             tx.note_change(event.change());
-            let entry = AuditEntry {
-                at: visit.now,
-                actor_kind: by.kind,
-                actor: by.id,
-                actor_name: by.name,
-                client_ip: visit.client_ip,
-                tenant,
-                action: event.action,
-                subject: event.subject,
-                correlation_id: &visit.correlation_id,
-            };
+            let entry = by.entry(visit, (event.action, event.subject), tenant);
             head = tx.append_audit(&entry, &key).await?;
         }
+        self.finish_entries(tx, head).await
+    }
+
+    /// The same for an action without a known user, with the values `after`: an entry of the installation.
+    pub(crate) async fn commit_unknown(
+        &self,
+        mut tx: Transaction,
+        visit: &Visit,
+        by: Visitor<'_>,
+        (action, after): (&str, &Value),
+    ) -> Result<(), Error> {
+        let key = self.audit_key(&mut tx).await?;
+        tx.note_change(AuditChange {
+            before: None,
+            after: Some(after.to_string()),
+        });
+        let entry = by.entry(visit, (action, Uuid::nil()), None);
+        let head = tx.append_audit(&entry, &key).await?;
         self.finish_entries(tx, head).await
     }
 

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -19,6 +19,12 @@ const MAX_WAITING: usize = 1_024;
 /// The longest wait for a place.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
+#[expect(
+    clippy::disallowed_types,
+    reason = "held for a look-up of a network, after a try was counted"
+)]
+type Lock = std::sync::Mutex<HashMap<IpAddr, Arc<Turns>>>;
+
 /// The places of this replica. Networks of strangers take turns: each has one request in the common queue, and the others
 /// of a network wait behind it.
 #[derive(Debug)]
@@ -26,7 +32,7 @@ pub(crate) struct PasswordPlaces {
     strangers: Semaphore,
     known: Semaphore,
     waiting: Semaphore,
-    networks: Mutex<HashMap<IpAddr, Arc<Turns>>>,
+    networks: Lock,
 }
 
 /// The turns of one network; kept while a request of it waits.
@@ -51,7 +57,7 @@ impl Default for PasswordPlaces {
             strangers: Semaphore::new(STRANGERS),
             known: Semaphore::new(KNOWN),
             waiting: Semaphore::new(MAX_WAITING),
-            networks: Mutex::default(),
+            networks: Lock::default(),
         }
     }
 }

@@ -26,7 +26,8 @@ const METADATA_RETRY: SignedDuration = SignedDuration::from_mins(5);
 /// A SAML identity provider as its connection and its metadata name it.
 #[derive(Debug)]
 pub(crate) struct SamlIdp {
-    pub(crate) entity_id: String,
+    /// `None` until the first response of a provider that the connection does not name.
+    pub(crate) entity_id: Option<String>,
     pub(crate) sso_url: WebUrl,
     pub(crate) keys: Vec<IdpKey>,
     pub(crate) wants_signed_requests: bool,
@@ -41,6 +42,12 @@ struct StoredMetadata {
     sso_url: String,
     certificates: Vec<String>,
     wants_signed_requests: bool,
+}
+
+/// The issuer of the first response that a connection without an entity ID accepted, kept in the place of metadata.
+#[derive(Debug, Serialize, Deserialize)]
+struct LearnedIssuer {
+    entity_id: String,
 }
 
 /// The client's side of one exchange of OpenID Connect.
@@ -213,10 +220,17 @@ impl App {
         is_key_unknown: bool,
         now: Timestamp,
     ) -> Result<SamlIdp, SsoFailure> {
-        let Some(url) = &settings.idp_metadata_url else {
-            return merged(settings, None, None);
-        };
         let org = connection.value.org;
+        let Some(url) = &settings.idp_metadata_url else {
+            let idp = merged(settings, None, None)?;
+            if idp.entity_id.is_some() {
+                return Ok(idp);
+            }
+            let mut tx = self.store.read().await?;
+            let learned = tx.idp_metadata::<LearnedIssuer>(org).await?;
+            let entity_id = learned.map(|(learned, _)| learned.entity_id);
+            return Ok(SamlIdp { entity_id, ..idp });
+        };
         let stored = self
             .store
             .read()
@@ -247,6 +261,29 @@ impl App {
                 None => Err(error),
             },
         }
+    }
+
+    /// Binds the connection of this version to the issuer of its first accepted response. Of two first ones at once,
+    /// only one is accepted.
+    pub(crate) async fn learn_issuer(
+        &self,
+        connection: &Versioned<SsoConnection>,
+        issuer: &str,
+        now: Timestamp,
+    ) -> Result<(), SsoFailure> {
+        let learned = LearnedIssuer {
+            entity_id: issuer.to_owned(),
+        };
+        let org = connection.value.org;
+        let mut tx = self.store.begin().await?;
+        let place = (org, connection.version);
+        let is_first = tx.set_first_idp_metadata(place, &learned, now).await?;
+        if is_first {
+            return Ok(tx.commit().await?);
+        }
+        let known = tx.idp_metadata::<LearnedIssuer>(org).await?;
+        let is_same = known.is_some_and(|(known, _)| known.entity_id == issuer);
+        is_same.then_some(()).ok_or(SamlError::Issuer.into())
     }
 
     async fn fetch_metadata(
@@ -283,7 +320,7 @@ fn merged(
     if own.is_some() && published.is_some() && own != published {
         return Err(SamlError::Metadata("the connection's idp_entity_id").into());
     }
-    let entity_id = own.or(published).ok_or(SamlError::Issuer)?;
+    let entity_id = own.or(published).map(str::to_owned);
     let keys = if let Some(text) = &settings.idp_cert_pem {
         IdpKey::from_pem(text)?
     } else {
@@ -298,7 +335,7 @@ fn merged(
     let sso_url = settings.idp_sso_url.as_deref().or(published);
     let missing = SamlError::Metadata("a SingleSignOnService with HTTP-Redirect");
     Ok(SamlIdp {
-        entity_id: entity_id.to_owned(),
+        entity_id,
         sso_url: sso_url.and_then(WebUrl::parse).ok_or(missing)?,
         keys,
         wants_signed_requests: metadata.is_some_and(|metadata| metadata.wants_signed_requests),

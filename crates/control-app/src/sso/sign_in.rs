@@ -420,7 +420,7 @@ impl App {
     ) -> Result<Claims, SsoFailure> {
         let verify = |idp: &SamlIdp| {
             let expected = Expected {
-                idp_entity_id: &idp.entity_id,
+                idp_entity_id: idp.entity_id.as_deref(),
                 sp_entity_id: &place.1.sp_entity_id,
                 acs_url: &place.1.assertion_consumer_service_url,
                 solicited,
@@ -430,7 +430,11 @@ impl App {
         let idp = self.saml_idp(place, false, now).await?;
         let claims = verify(&idp);
         if claims != Err(SamlError::Signature) || idp.read_at.is_none() {
-            return Ok(claims?);
+            let claims = claims?;
+            if idp.entity_id.is_none() {
+                self.learn_issuer(place.0, &claims.issuer, now).await?;
+            }
+            return Ok(claims);
         }
         Ok(verify(&self.saml_idp(place, true, now).await?)?)
     }

@@ -57,7 +57,7 @@ pub struct OidcSettings {
     pub group_mapping: GroupMapping,
 }
 
-/// Settings of SAML 2.0. The identity provider is named by its metadata, or by entity ID, URL and certificate.
+/// Settings of SAML 2.0. The identity provider is named by its metadata, or by URL and certificate, and perhaps its entity ID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamlSettings {
     /// The metadata of the identity provider.
@@ -72,7 +72,7 @@ pub struct SamlSettings {
     pub assertion_consumer_service_url: String,
     /// Roles by group.
     pub group_mapping: GroupMapping,
-    /// Its entity ID; the metadata must have the same.
+    /// Its entity ID; the metadata must have the same. Without both, it is the issuer of the first accepted response.
     pub idp_entity_id: Option<String>,
     /// True if sign-in may begin at the identity provider.
     pub allow_unsolicited: bool,
@@ -187,8 +187,10 @@ impl SsoSettings {
         match (self, before) {
             (Self::Oidc(own), Self::Oidc(before)) => own.issuer == before.issuer,
             (Self::Saml(own), Self::Saml(before)) => {
+                let is_named = own.idp_entity_id.is_some() || own.idp_metadata_url.is_some();
                 own.idp_entity_id == before.idp_entity_id
                     && own.idp_metadata_url == before.idp_metadata_url
+                    && (is_named || own.idp_sso_url == before.idp_sso_url)
             }
             (Self::Oidc(_), Self::Saml(_)) | (Self::Saml(_), Self::Oidc(_)) => false,
         }
@@ -256,7 +258,6 @@ impl SamlSettings {
         if self.idp_metadata_url.is_none() {
             let without = "is needed where there is no idp_metadata_url";
             for (field, value) in [
-                ("idp_entity_id", &self.idp_entity_id),
                 ("idp_sso_url", &self.idp_sso_url),
                 ("idp_cert_pem", &self.idp_cert_pem),
             ] {
@@ -402,7 +403,15 @@ mod tests {
                     idp_metadata_url: None,
                     ..saml()
                 },
-                "idp_entity_id",
+                "idp_sso_url",
+            ),
+            (
+                SamlSettings {
+                    idp_metadata_url: None,
+                    idp_sso_url: some("https://idp.test/sso"),
+                    ..saml()
+                },
+                "idp_cert_pem",
             ),
             (
                 SamlSettings {

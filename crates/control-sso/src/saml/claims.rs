@@ -20,8 +20,8 @@ const TRANSIENT: &str = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient";
 /// The values that this service and this request expect.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// The identity provider's entity ID.
-    pub idp_entity_id: &'a str,
+    /// The identity provider's entity ID; `None` where its certificate alone is known.
+    pub idp_entity_id: Option<&'a str>,
     /// The service provider's entity ID.
     pub sp_entity_id: &'a str,
     /// The assertion consumer service URL.
@@ -91,7 +91,13 @@ pub(super) fn read(
         }
         (None, None) => return Err(SamlError::Unsigned),
     };
-    read_assertion(assertion, expected, now)
+    let claims = read_assertion(assertion, expected, now)?;
+    let issuers = children(envelope.root_element(), ASSERTION, "Issuer");
+    let is_other = |issuer: &Node<'_, '_>| value(*issuer).as_ref() != Some(&claims.issuer);
+    if issuers.iter().any(is_other) {
+        return Err(SamlError::Issuer);
+    }
+    Ok(claims)
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, SamlError> {
@@ -109,8 +115,13 @@ fn check_response(response: Node<'_, '_>, expected: &Expected<'_>) -> Result<(),
         return Err(SamlError::Destination);
     }
     let issuers = children(response, ASSERTION, "Issuer");
-    let is_foreign =
-        |issuer: &Node<'_, '_>| value(*issuer).as_deref() != Some(expected.idp_entity_id);
+    let is_foreign = |issuer: &Node<'_, '_>| {
+        let own = value(*issuer);
+        own.is_none()
+            || expected
+                .idp_entity_id
+                .is_some_and(|id| own.as_deref() != Some(id))
+    };
     if issuers.iter().any(is_foreign) {
         return Err(SamlError::Issuer);
     }
@@ -139,7 +150,7 @@ fn read_assertion(
     let id = attribute(assertion, "ID").ok_or(SamlError::Missing("an ID"))?;
     let issuer = only(assertion, ASSERTION, "Issuer").and_then(value);
     let issuer = issuer
-        .filter(|own| own == expected.idp_entity_id)
+        .filter(|own| expected.idp_entity_id.is_none_or(|id| own == id))
         .ok_or(SamlError::Issuer)?;
     let conditions = only(assertion, ASSERTION, "Conditions");
     let conditions = conditions.ok_or(SamlError::Missing("Conditions"))?;

@@ -33,7 +33,7 @@ impl Fixture {
 
     pub(crate) fn expected(&self) -> Expected<'_> {
         Expected {
-            idp_entity_id: &self.metadata.entity_id,
+            idp_entity_id: Some(&self.metadata.entity_id),
             sp_entity_id: SP,
             acs_url: ACS,
             solicited: Solicited::Request(REQUEST),

@@ -33,7 +33,7 @@ impl Battery {
 
     fn accept_as(&self, xml: &str, solicited: Solicited<'_>) -> Result<Claims, SamlError> {
         let expected = Expected {
-            idp_entity_id: ISSUER,
+            idp_entity_id: Some(ISSUER),
             sp_entity_id: SP,
             acs_url: ACS,
             solicited,
@@ -449,7 +449,7 @@ fn text_that_parsers_read_differently_is_refused() {
             b"\xff\xfe<",
             &battery.keys,
             &Expected {
-                idp_entity_id: ISSUER,
+                idp_entity_id: Some(ISSUER),
                 sp_entity_id: SP,
                 acs_url: ACS,
                 solicited: Solicited::Unsolicited

@@ -111,6 +111,20 @@ impl Transaction {
         Ok(())
     }
 
+    /// Keeps metadata for the connection of this version if it has none; false if it has, or has changed meanwhile.
+    pub async fn set_first_idp_metadata(
+        &mut self,
+        (org, version): (OrgId, i64),
+        metadata: &impl Serialize,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let update = "UPDATE sso_connections SET metadata = $1, metadata_at = $2
+                      WHERE org_id = $3 AND version = $4 AND metadata IS NULL";
+        let update = sql(update).bind(to_json(metadata, "metadata")?).bind(now);
+        let updated = update.bind(org).bind(version).run(self).await?;
+        Ok(0 < updated)
+    }
+
     /// The domains of an organization, in alphabetical order.
     pub async fn org_domains(&mut self, org: OrgId) -> Result<Vec<String>, StoreError> {
         let list = sql("SELECT domain FROM org_domains WHERE org_id = $1 ORDER BY domain");

@@ -1,6 +1,7 @@
 //! Lets in requests with the right user and password, or a valid token.
 
 use crate::exchange::Exchange;
+use crate::limits::route_limits::RateLimitStatus;
 use crate::policy::token;
 use crate::worker::password_checks::{PasswordCheck, Verdict};
 use http::header::AUTHORIZATION;
@@ -53,12 +54,12 @@ async fn check_password(
         };
         // No thread for a client that has to wait.
         if let Some(decision) = check.refused() {
-            return Err(too_many(&user, decision));
+            return Err(too_many(exchange, decision));
         }
         match worker.password_checks.run(check).await {
             Ok(Verdict::Right) => cache.borrow_mut().insert(digest, now),
             Ok(Verdict::Wrong) => return Err(wrong(&user)),
-            Ok(Verdict::TooMany(decision)) => return Err(too_many(&user, decision)),
+            Ok(Verdict::TooMany(decision)) => return Err(too_many(exchange, decision)),
             Err(detail) => return Err(Problem::new(Reason::CredentialChecksBusy, detail)),
         }
     }
@@ -78,7 +79,15 @@ fn wrong(user: &str) -> Problem {
     Problem::new(Reason::CredentialsInvalid, detail)
 }
 
-fn too_many(user: &str, decision: RateDecision) -> Problem {
-    let detail = Detail::text(format!("user {user:?}"));
+/// Shows the client its limit, as a rate limit does.
+fn too_many(exchange: &mut Exchange, decision: RateDecision) -> Problem {
+    let time = &exchange.worker().time;
+    let status = RateLimitStatus::new(decision, time.unix(time.elapsed()));
+    exchange.record().rate = Some(status);
+    let limit = u64::from(decision.limit);
+    let detail = Detail::Limit {
+        current: limit + 1,
+        limit,
+    };
     Problem::new(Reason::CredentialAttempts, detail).with_retry_after(decision.retry_after)
 }

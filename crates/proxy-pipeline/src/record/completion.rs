@@ -15,7 +15,7 @@ use crate::worker::removed_parts::ReloadWatch;
 use crate::worker::state::{Draining, Worker};
 use agent_protocol::Completion;
 use http::{HeaderValue, StatusCode};
-use proxy_errors::{Detail, Problem, Reason};
+use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_health::BreakerPermit;
 use proxy_http1::VerbatimFields;
 use proxy_model::RetryCause;
@@ -245,7 +245,9 @@ impl CompletionGuard {
         }
         self.leave_target();
         let status = self.status();
-        let failed = self.record.problem.is_some() && !aborted || status >= 500;
+        let is_ours = |problem: &Problem| problem.reason().blame() != Blame::Client;
+        let failed =
+            self.record.problem.as_deref().is_some_and(is_ours) && !aborted || status >= 500;
         let took = now.saturating_sub(self.record.began);
         let outcome = Outcome {
             status,

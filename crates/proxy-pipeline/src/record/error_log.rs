@@ -139,7 +139,7 @@ fn write_limit(
         actual,
         client_ip: context.client_ip,
         trace_id: Some(trace_id.unwrap_or(id)).filter(|id| !id.is_empty()),
-        correlation_id: trace_id.map(|_| id),
+        correlation_id: Some(id).filter(|id| !id.is_empty()),
         setting: problem.setting(),
     });
 }

@@ -160,6 +160,16 @@ fn guessing_is_limited_for_each_client() {
     assert_eq!(reason(&proxyd, &limited), "credential_attempts");
     let wait: u64 = limited.fields.get("retry-after").unwrap().parse().unwrap();
     assert!((1..=1_200).contains(&wait), "{wait}");
+    for (name, value) in [("x-ratelimit-limit", "3"), ("x-ratelimit-remaining", "0")] {
+        assert_eq!(limited.fields.get(name), Some(value), "{name}");
+    }
+    assert!(limited.fields.get("x-ratelimit-reset").is_some());
+    let record = proxyd.limit_record(&limited.correlation_id());
+    assert_eq!(
+        (record.number("limit"), record.number("actual")),
+        (Some(3.0), Some(4.0))
+    );
+    assert_eq!(record.text("correlation_id"), limited.correlation_id());
     // Credentials that this client proved a moment ago still pass, and another client has its own attempts.
     assert_eq!(ask_from("192.0.2.1", "ann:one").status, 200);
     assert_eq!(ask_from("192.0.2.2", "ann:guess").status, 401);

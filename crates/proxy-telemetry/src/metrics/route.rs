@@ -26,7 +26,8 @@ pub struct Outcome {
     pub bytes_in: u64,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
-    /// The proxy or the upstream gave a reason for failure, or the status is 5xx.
+    /// The request failed for a reason of the proxy or the upstream, or the status is 5xx. Refusals that the client
+    /// caused, such as 401, 404 and 429, are no failures.
     pub failed: bool,
     /// The client disconnected before the end.
     pub aborted: bool,

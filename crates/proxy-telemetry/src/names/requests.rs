@@ -21,7 +21,8 @@ pub const REQUEST_DURATION_SECONDS: Metric = Metric::histogram(
 pub const REQUEST_FAILURES_TOTAL: Metric = Metric::counter(
     "proxy_request_failures_total",
     &["route"],
-    "Requests that failed for a reason of the proxy or the upstream, or were answered with 5xx.",
+    "Requests that failed for a reason of the proxy or the upstream, or were answered with 5xx; refusals that the \
+     client caused are none.",
     routes::failures,
 );
 /// Requests aborted by the client.

@@ -27,7 +27,7 @@ pub struct LimitRecord<'a> {
     pub client_ip: IpAddr,
     /// ID of the request's trace, or else its correlation ID; `None` for a connection without one.
     pub trace_id: Option<&'a str>,
-    /// Correlation ID of the request, where `trace_id` is another.
+    /// Correlation ID of the request; `None` in a summary of several.
     pub correlation_id: Option<&'a str>,
     /// The setting of the limit; `None` for a fixed limit.
     pub setting: Option<&'static str>,

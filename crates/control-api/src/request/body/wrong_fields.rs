@@ -139,10 +139,13 @@ impl WrongField {
             .split('`')
             .nth(1)
             .filter(|_| reason.contains(" field `"));
+        // A repeated name ends the path with a step without a name.
         let shown = path.to_string();
-        let field = match (shown.as_str(), named) {
-            (".", Some(name)) => name.to_owned(),
-            (".", None) => "body".to_owned(),
+        let shown = shown.strip_suffix('?').unwrap_or(&shown);
+        let shown = shown.strip_suffix('.').unwrap_or(shown);
+        let field = match (shown, named) {
+            ("", Some(name)) => name.to_owned(),
+            ("", None) => "body".to_owned(),
             (shown, Some(name)) if !shown.ends_with(name) => format!("{shown}.{name}"),
             (shown, _) => shown.to_owned(),
         };
