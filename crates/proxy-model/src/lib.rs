@@ -47,8 +47,9 @@ pub use index::{AgentIndex, RouteIndex, UpstreamIndex};
 pub use limits::Limits;
 pub use listener::{
     Access, Acme, AcmeChallenge, AcmeKeyType, Alpn, Certificate, ClientAuth, ClientAuthMode,
-    ExternalAccount, Listener, ListenerProtocol, ListenerTimeouts, ListenerTls, NetworkFile,
-    PathPolicy, TlsVersion,
+    ErrorPage, ErrorPages, ErrorStatuses, ExternalAccount, Listener, ListenerProtocol,
+    ListenerTimeouts, ListenerTls, NetworkFile, PagePart, PageTemplate, PageValue, PathPolicy,
+    TlsVersion,
 };
 pub use matches::Matches;
 pub use model::Model;
@@ -59,12 +60,11 @@ pub use observability::{
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    BasicAuth, BasicUser, CapturePart, CaptureTemplate, ClaimHeader, Cors, ErrorPage, ErrorPages,
-    ErrorStatuses, HeaderEdits, HeaderField, HeaderPreset, JwtAuth, JwtKeyFile, JwtKeySource,
-    KeySetUrl, OriginPattern, PagePart, PageTemplate, PageValue, Policies, PrefixReplacement,
-    RateKey, RateKeyError, RateLimit, RemoteKeySet, RequestRate, RequestValue, RequestValues,
-    RequiredClaim, Retry, RetryCause, Rewrite, RouteTimeouts, Shadow, TokenCarrier, UnknownValue,
-    UrlScheme, UsersFile, ValueTemplate,
+    BasicAuth, BasicUser, CapturePart, CaptureTemplate, ClaimHeader, Cors, HeaderEdits,
+    HeaderField, HeaderPreset, JwtAuth, JwtKeyFile, JwtKeySource, KeySetUrl, OriginPattern,
+    Policies, PrefixReplacement, RateKey, RateKeyError, RateLimit, RemoteKeySet, RequestRate,
+    RequestValue, RequestValues, RequiredClaim, Retry, RetryCause, Rewrite, RouteTimeouts, Shadow,
+    TokenCarrier, UnknownValue, UrlScheme, UsersFile, ValueTemplate,
 };
 pub use route::{
     BuiltinHandler, CircuitBreaker, FixedResponse, Redirect, RedirectStatus, RedirectTarget, Route,

@@ -2,14 +2,15 @@
 
 mod access;
 mod acme;
+mod error_pages;
 
 pub use access::{Access, NetworkFile};
 pub use acme::{Acme, AcmeChallenge, AcmeKeyType, ExternalAccount};
+pub use error_pages::{ErrorPage, ErrorPages, ErrorStatuses, PagePart, PageTemplate, PageValue};
 
 use crate::address::BindAddress;
 use crate::index::RouteIndex;
 use crate::place::{Place, Setting};
-use crate::policies::ErrorPages;
 use ipnet::IpNet;
 use std::fmt;
 use std::path::PathBuf;

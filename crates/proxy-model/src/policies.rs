@@ -3,7 +3,6 @@
 mod basic_auth;
 mod capture_template;
 mod cors;
-mod error_pages;
 mod header_preset;
 mod jwt;
 mod prefix_replacement;
@@ -14,7 +13,6 @@ mod rewrite;
 pub use basic_auth::{BasicAuth, BasicUser, UsersFile};
 pub use capture_template::{CapturePart, CaptureTemplate};
 pub use cors::{Cors, OriginPattern};
-pub use error_pages::{ErrorPage, ErrorPages, ErrorStatuses, PagePart, PageTemplate, PageValue};
 pub use header_preset::HeaderPreset;
 pub use jwt::{
     ClaimHeader, JwtAuth, JwtKeyFile, JwtKeySource, KeySetUrl, RemoteKeySet, RequiredClaim,
@@ -28,7 +26,7 @@ pub use rewrite::Rewrite;
 
 use crate::compression::Compression;
 use crate::index::UpstreamIndex;
-use crate::listener::{Access, PathPolicy};
+use crate::listener::{Access, ErrorPages, PathPolicy};
 use crate::place::{Place, Setting};
 use crate::store_url::StoreUrl;
 use http::{HeaderMap, HeaderName, HeaderValue};

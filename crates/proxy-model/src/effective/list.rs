@@ -1,8 +1,7 @@
 //! The list of effective settings.
 
-use crate::listener::{Access, NetworkFile};
+use crate::listener::{Access, ErrorPage, NetworkFile};
 use crate::place::{Origin, Setting};
-use crate::policies::ErrorPage;
 use crate::registry::{PageStatuses, Required, Spec, Text, Unset};
 use serde_json::Value;
 use std::fmt;

@@ -3,11 +3,11 @@
 use crate::compression::Compression;
 use crate::effective::credentials;
 use crate::effective::list::{List, path, plain, text};
+use crate::listener::ErrorPage;
 use crate::matches::Matches;
 use crate::model::Model;
 use crate::policies::{
-    Cors, ErrorPage, HeaderEdits, HeaderField, Policies, RateLimit, Retry, Rewrite, RouteTimeouts,
-    Shadow,
+    Cors, HeaderEdits, HeaderField, Policies, RateLimit, Retry, Rewrite, RouteTimeouts, Shadow,
 };
 use crate::registry::policies::error_pages as pages_spec;
 use crate::registry::policies::{

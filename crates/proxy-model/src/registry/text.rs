@@ -3,7 +3,7 @@
 use super::kind::{Kind, Shape, Shaped};
 use super::value_error::{Raw, ValueError};
 use crate::health::StatusRange;
-use crate::policies::ErrorStatuses;
+use crate::listener::ErrorStatuses;
 use std::fmt;
 
 /// Text that `T` is parsed from.

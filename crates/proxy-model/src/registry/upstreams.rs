@@ -194,7 +194,7 @@ settings! {
         |text| text.parse::<KeyPin>().map_err(str::to_owned),
     )
     .many()
-    .enforced("proxy-tls", "a_target_with_another_key_than_the_pinned_ones_is_refused");
+    .enforced("proxy-tls", "a_target_is_pinned_by_the_key_that_openssl_shows");
     /// Maximum time until the response begins.
     TIMEOUT: Time, Unset = time("upstreams.upstream.timeout-secs", DAY)
         .optional("`timeouts { request-secs }`")
