@@ -3,7 +3,7 @@
 use crate::error::Error;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -19,12 +19,6 @@ const MAX_WAITING: usize = 1_024;
 /// The longest wait for a place.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-#[expect(
-    clippy::disallowed_types,
-    reason = "held for a look-up of a network, after a try was counted"
-)]
-type Lock = std::sync::Mutex<HashMap<IpAddr, Arc<Turns>>>;
-
 /// The places of this replica. Networks of strangers take turns: each has one request in the common queue, and the others
 /// of a network wait behind it.
 #[derive(Debug)]
@@ -32,7 +26,7 @@ pub(crate) struct PasswordPlaces {
     strangers: Semaphore,
     known: Semaphore,
     waiting: Semaphore,
-    networks: Lock,
+    networks: Mutex<HashMap<IpAddr, Arc<Turns>>>,
 }
 
 /// The turns of one network; kept while a request of it waits.
@@ -57,7 +51,7 @@ impl Default for PasswordPlaces {
             strangers: Semaphore::new(STRANGERS),
             known: Semaphore::new(KNOWN),
             waiting: Semaphore::new(MAX_WAITING),
-            networks: Lock::default(),
+            networks: Mutex::default(),
         }
     }
 }
