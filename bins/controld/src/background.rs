@@ -30,8 +30,8 @@ const WEBHOOK_INTERVAL: Duration = Duration::from_secs(1);
 const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
 /// Intervals of heartbeats after the start before a node counts as silent: no heartbeat arrived before.
 const SILENCE_INTERVALS: u32 = 4;
-/// Between two looks for counts of refused sign-ins that belong into the audit log.
-const REFUSAL_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval of writing what is counted in memory: steps of traffic that are over, refused sign-ins.
+const COUNTS_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two rounds of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -130,12 +130,11 @@ impl Background {
     async fn keep_up(&self, replica: Uuid) {
         let mut relays = rounds(RELAY_INTERVAL);
         let mut recalls = rounds(RECALL_INTERVAL);
-        let mut refusals = rounds(REFUSAL_INTERVAL);
+        let mut counts = rounds(COUNTS_INTERVAL);
         let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
         let mut sweeps = rounds(HOUSEKEEPING_INTERVAL);
         let mut archives = rounds(HOUSEKEEPING_INTERVAL);
         let mut measurements = rounds(STORAGE_INTERVAL);
-        let mut traffic = rounds(TRAFFIC_INTERVAL);
         let mut reloads = signal(SignalKind::hangup()).ok();
         let mut known = self.key_file.stamp();
         self.measure_certificate();
@@ -151,9 +150,7 @@ impl Background {
                     let recalled = self.app.recall_bundles(self.app.now()).await;
                     ("recall", recalled.map(drop))
                 }
-                _ = refusals.tick() => {
-                    ("refusals", self.app.write_folded_refusals(self.app.now()).await)
-                }
+                _ = counts.tick() => self.write_counts().await,
                 _ = cleanings.tick() => {
                     let now = self.app.now();
                     if let Some(tls) = &self.tls {
@@ -173,9 +170,6 @@ impl Background {
                 _ = measurements.tick() => {
                     ("storage", self.app.measure_storage().await)
                 }
-                _ = traffic.tick() => {
-                    ("traffic", self.app.write_traffic(self.app.now()).await)
-                }
                 () = next(&mut reloads) => {
                     self.reload();
                     known = self.take_keys(None);
@@ -186,6 +180,16 @@ impl Background {
                 failed(task, &error);
             }
         }
+    }
+
+    /// The name and the result of the first task that fails, or of the last.
+    async fn write_counts(&self) -> (&'static str, Result<(), Error>) {
+        let now = self.app.now();
+        let refusals = self.app.write_folded_refusals(now).await;
+        if refusals.is_err() {
+            return ("refusals", refusals);
+        }
+        ("traffic", self.app.write_traffic(now).await)
     }
 
     /// Another key file is read, for the keys that another process put there.
