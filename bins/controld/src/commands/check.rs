@@ -83,12 +83,11 @@ async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
     };
     let of_keys = message.strip_prefix(MASTER_KEY_FILE);
     let of_keys = of_keys.and_then(|message| message.strip_prefix(": "));
-    let (setting, message) = match of_keys {
-        Some(message) => (MASTER_KEY_FILE, message),
-        None => {
-            let message_of_folder = message.strip_prefix("--data-dir ");
-            ("data-dir", message_of_folder.unwrap_or(&message))
-        }
+    let (setting, message) = if let Some(message) = of_keys {
+        (MASTER_KEY_FILE, message)
+    } else {
+        let of_folder = message.strip_prefix("--data-dir ");
+        ("data-dir", of_folder.unwrap_or(&message))
     };
     let message = message.to_owned();
     Err(vec![Fault { setting, message }])
