@@ -5,7 +5,6 @@ pub(crate) mod authenticate;
 pub(crate) mod invitation;
 pub(crate) mod member_sign_in;
 pub(crate) mod password;
-pub(crate) mod refusal_windows;
 pub(crate) mod refused_sign_in;
 pub(crate) mod second_factor;
 pub(crate) mod session;

@@ -1,8 +1,8 @@
 //! Refused sign-ins in the audit log: why, in clear, for administrators.
 
-use crate::account::refusal_windows::{FoldedRefusals, RefusalKey};
 use crate::account::user_event::{UserEvent, Visitor};
 use crate::app::App;
+use crate::app::refusal_windows::{FoldedRefusals, RefusalKey};
 use crate::call::visit::Visit;
 use crate::error::Error;
 use crate::metric;

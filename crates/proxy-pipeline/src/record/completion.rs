@@ -7,7 +7,6 @@ use crate::limits::route_limits::RateLimitStatus;
 use crate::record::agent_record::{AgentRecord, UNNUMBERED};
 use crate::record::error_log::{ErrorContext, log_problem};
 use crate::record::retry_record::RetryRecord;
-use crate::record::target_outcome::TargetOutcome;
 use crate::upload::request_body::Progress;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::plan_parts::{Origin, PlanParts};
@@ -80,6 +79,18 @@ pub(crate) struct ExchangeRecord {
     /// The stream to the target of a protocol switch that the response agrees to.
     pub(crate) upgrade: Option<Box<AgreedUpgrade>>,
     pub(crate) kind: ExchangeKind,
+}
+
+/// When the outcome of a request is recorded at its target: in its breaker, its passive health check and its counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TargetOutcome {
+    /// With the head of the response, or with the failure before it.
+    #[default]
+    AtHead,
+    /// With the end of the body.
+    AtEnd,
+    /// Success with the head, because the body is a stream that may have no end; failure with its end.
+    OnFailure,
 }
 
 /// The gauge that an exchange counts for.

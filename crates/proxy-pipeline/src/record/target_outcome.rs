@@ -1,21 +1,9 @@
 //! The outcome at the target of a response whose body had not arrived with its head.
 
 use crate::health::outlier;
-use crate::record::completion::CompletionGuard;
+use crate::record::completion::{CompletionGuard, TargetOutcome};
 use crate::worker::plan_parts::Origin;
 use proxy_errors::{Problem, SentRequest};
-
-/// When the outcome of a request is recorded at its target: in its breaker, its passive health check and its counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TargetOutcome {
-    /// With the head of the response, or with the failure before it.
-    #[default]
-    AtHead,
-    /// With the end of the body.
-    AtEnd,
-    /// Success with the head, because the body is a stream that may have no end; failure with its end.
-    OnFailure,
-}
 
 impl CompletionGuard {
     /// Records the outcome that was not recorded with the head. A client that leaves, and a target that a reload has
