@@ -40,7 +40,12 @@ impl App {
     ) -> Result<Vec<Versioned<Org>>, Error> {
         call.actor.holds(Access::SignedIn)?;
         let mut tx = self.store.read().await?;
-        if let Actor::User { id, .. } = call.actor {
+        if let Actor::User {
+            id,
+            owns_account: true,
+            ..
+        } = call.actor
+        {
             return Ok(tx.orgs_of_user(id, filter, page).await?);
         }
         let mut orgs = Vec::new();

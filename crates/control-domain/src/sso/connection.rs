@@ -435,11 +435,19 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_kept_for_the_same_endpoint_only() {
+    fn a_secret_is_kept_for_the_same_endpoints_and_scopes_only() {
         let before = SsoSettings::Oidc(oidc());
         let keeps = |settings| SsoSettings::Oidc(settings).keeps_secret_of(&before);
         assert!(keeps(OidcSettings {
-            scopes: vec!["openid".to_owned()],
+            scopes: USUAL_SCOPES.map(str::to_owned).to_vec(),
+            ..oidc()
+        }));
+        assert!(!keeps(OidcSettings {
+            scopes: vec!["openid".to_owned(), "files".to_owned()],
+            ..oidc()
+        }));
+        assert!(!keeps(OidcSettings {
+            userinfo_url: Some("https://evil.test".to_owned()),
             ..oidc()
         }));
         assert!(!keeps(OidcSettings {

@@ -48,7 +48,8 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
                 checks::note(site, line);
             }
             "http-request" | "http-response" => headers::edit(site, &mut policies, line),
-            "tcp-request" if section.kind == "listen" => {}
+            // Those of a `listen` are its frontend's.
+            "tcp-request" | "errorfile" if section.kind == "listen" => {}
             _ if checks::is_check(line) => {}
             "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
             | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
