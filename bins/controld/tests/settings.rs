@@ -223,7 +223,7 @@ fn a_fault_is_reported_with_its_line() {
         ),
         (
             "trusted-proxies \"10.0.0.0/8\" \"ten\"\n",
-            "invalid",
+            "ten: is no network and no IP address",
             "controld.kdl:1:30",
         ),
         ("listen {\n", "", "controld.kdl:"),

@@ -117,6 +117,7 @@ async fn targets_show_their_counts_and_why_they_are_unhealthy() {
         "targets": [
             {
                 "address": "10.0.0.1:8080",
+                "backup": false,
                 "healthy": true,
                 "active_connections": 1,
                 "total_requests": 5,
@@ -128,6 +129,7 @@ async fn targets_show_their_counts_and_why_they_are_unhealthy() {
             },
             {
                 "address": "app.internal:80",
+                "backup": false,
                 "name": "app.internal:80",
                 "next_lookup": null,
                 "healthy": false,
