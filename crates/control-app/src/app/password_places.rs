@@ -19,8 +19,8 @@ const MAX_WAITING: usize = 1_024;
 /// The longest wait for a place.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The places of this replica. Networks of strangers take turns: each has one request in the common queue, and the others
-/// of a network wait behind it.
+/// The places of this replica. Networks of unknown browsers take turns: each has one request in the common queue, and
+/// further requests of the network wait behind it.
 #[derive(Debug)]
 pub(crate) struct PasswordPlaces {
     strangers: Semaphore,
@@ -84,7 +84,7 @@ impl PasswordPlaces {
         place.map_err(|_| Error::Stopped)
     }
 
-    /// The turns of a network. Those that nobody waits for are dropped first.
+    /// The turns of a network. Entries without a waiting request are dropped first.
     async fn turns(&self, network: IpAddr) -> Arc<Turns> {
         let mut networks = self.networks.lock().await;
         networks.retain(|_, turns| 1 < Arc::strong_count(turns));
