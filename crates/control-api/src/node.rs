@@ -375,13 +375,7 @@ pub(crate) async fn events(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(EVENTS_SORTED, PageOrder::Newest)?;
+    let page = PageQuery::new(sort, limit, cursor).page(EVENTS_SORTED, PageOrder::Newest)?;
     let sort = page.sort.as_ref();
     let found = app.node_events(&call, node, sort, page.page).await?;
     let views = found.into_iter().map(NodeEventView::from).collect();

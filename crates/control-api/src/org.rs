@@ -12,7 +12,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, ListFilter, PageOrder, SortColumn};
+use control_app::{App, PageOrder, SortColumn};
 use control_domain::Org;
 use control_wire::OrgId;
 use jiff::Timestamp;
@@ -92,15 +92,8 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
-    let sort = page.sort.clone();
-    let filter = ListFilter { name, sort };
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
+    let filter = page.filter(name);
     let found = app.orgs(&call, &filter, page.page).await?;
     let views = found.iter().map(|org| OrgView::from(&org.value)).collect();
     Ok(page.list(views, |view| view.id.0))

@@ -13,7 +13,7 @@ use crate::rollout::view::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, Call, ListFilter, NodeSelection, PageOrder, RolloutFilter, SortColumn};
+use control_app::{App, Call, NodeSelection, PageOrder, RolloutFilter, SortColumn};
 use control_domain::{
     BatchSize, Gate, MetricCondition, NewRollout, OnFailure, RolloutCommand, RolloutState, Strategy,
 };
@@ -276,15 +276,8 @@ pub(crate) async fn nodes(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(NODES_SORTED, PageOrder::Oldest)?;
-    let sort = page.sort.clone();
-    let filter = ListFilter { name, sort };
+    let page = PageQuery::new(sort, limit, cursor).page(NODES_SORTED, PageOrder::Oldest)?;
+    let filter = page.filter(name);
     let (bundle, found) = app.rollout_nodes(&call, place, &filter, page.page).await?;
     let views = found.into_iter();
     let views = views

@@ -9,7 +9,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{ApiKeyPlace, App, ListFilter, PageOrder, SortColumn, Versioned};
+use control_app::{ApiKeyPlace, App, PageOrder, SortColumn, Versioned};
 use control_auth::Secret;
 use control_domain::{ApiKey, ApiKeyState, NewApiKey, Role, Scope, Tenant};
 use control_wire::{ApiKeyId, OrgId, ProjectId, UserId, rfc3339};
@@ -161,15 +161,8 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
-    let sort = page.sort.clone();
-    let filter = ListFilter { name, sort };
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
+    let filter = page.filter(name);
     let place = ApiKeyPlace {
         org: org.map(OrgId),
         project: project.map(ProjectId),

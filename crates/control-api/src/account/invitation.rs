@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use control_app::{App, Joined, ListFilter, NewAccount, PageOrder, SortColumn};
+use control_app::{App, Joined, NewAccount, PageOrder, SortColumn};
 use control_auth::{Password, Secret};
 use control_domain::{Invitation, Role};
 use control_http::SessionCookie;
@@ -158,15 +158,8 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
-    let sort = page.sort.clone();
-    let filter = ListFilter { name, sort };
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
+    let filter = page.filter(name);
     let found = app.invitations(&call, org, &filter, page.page).await?;
     let views = found.iter().map(InvitationView::from).collect();
     Ok(page.list(views, |view| view.id.0))

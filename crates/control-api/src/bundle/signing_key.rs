@@ -104,13 +104,7 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
     let found = app.signing_keys(&call, org, page.page).await?;
     let views = found.iter().map(|key| SigningKeyView::from(&key.value));
     let views = views.collect();

@@ -8,7 +8,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, ListFilter, PageOrder, SortColumn};
+use control_app::{App, PageOrder, SortColumn};
 use control_domain::{LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 use control_wire::{ProjectId, UpstreamId};
 use jiff::Timestamp;
@@ -179,15 +179,8 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
-    let sort = page.sort.clone();
-    let filter = ListFilter { name, sort };
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
+    let filter = page.filter(name);
     let found = app.upstreams(&call, project, &filter, page.page).await?;
     let views = found.iter().map(|found| UpstreamView::from(&found.value));
     let views = views.collect();

@@ -9,7 +9,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, ListFilter, PageOrder, SortColumn};
+use control_app::{App, PageOrder, SortColumn};
 use control_domain::{EnrolmentToken, EnrolmentTokenState, NewEnrolmentToken, Tenant};
 use control_wire::{EnrolmentTokenId, ProjectId, UserId, rfc3339};
 use jiff::Timestamp;
@@ -147,15 +147,8 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
-    let sort = page.sort.clone();
-    let filter = ListFilter { name, sort };
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
+    let filter = page.filter(name);
     let found = app
         .enrolment_tokens(&call, project, &filter, page.page)
         .await?;

@@ -8,7 +8,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, ListFilter, Member, PageOrder, SortColumn};
+use control_app::{App, Member, PageOrder, SortColumn};
 use control_domain::{Membership, Role};
 use control_wire::{OrgId, UserId};
 use jiff::Timestamp;
@@ -106,15 +106,8 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
-    let sort = page.sort.clone();
-    let filter = ListFilter { name, sort };
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
+    let filter = page.filter(name);
     let found = app.members(&call, org, &filter, page.page).await?;
     let views = found.iter().map(|member| MemberView::from(&member.value));
     let views = views.collect();

@@ -94,13 +94,7 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
     let sort = page.sort.as_ref();
     let found = app.project_roles(&call, project, sort, page.page).await?;
     let views = found.iter().map(|given| ProjectRoleView::from(given.value));

@@ -8,7 +8,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, ListFilter, PageOrder, SortColumn};
+use control_app::{App, PageOrder, SortColumn};
 use control_domain::{
     Webhook, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
 };
@@ -221,15 +221,8 @@ pub(crate) async fn list(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(SORTED, PageOrder::Oldest)?;
-    let sort = page.sort.clone();
-    let filter = ListFilter { name, sort };
+    let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
+    let filter = page.filter(name);
     let found = app.webhooks(&call, project, &filter, page.page).await?;
     let found = found.into_iter();
     let views = found.map(|found| WebhookView::from(found.value)).collect();
@@ -351,13 +344,7 @@ pub(crate) async fn deliveries(
         limit,
         cursor,
     } = query;
-    let query = PageQuery {
-        sort,
-        order: None,
-        limit,
-        cursor,
-    };
-    let page = query.page(DELIVERIES_SORTED, PageOrder::Newest)?;
+    let page = PageQuery::new(sort, limit, cursor).page(DELIVERIES_SORTED, PageOrder::Newest)?;
     let found = app.webhook_deliveries(&call, place, page.page).await?;
     let views = found.into_iter().map(WebhookDeliveryView::from).collect();
     Ok(page.list(views, |view| view.id.0))

@@ -4,7 +4,7 @@ use crate::response::problem::Problem;
 use axum::Json;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use control_app::{Page, PageOrder, Sort, SortColumn, SortValue};
+use control_app::{ListFilter, Page, PageOrder, Sort, SortColumn, SortValue};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -62,6 +62,16 @@ pub(crate) struct ListPage<T: 'static> {
 }
 
 impl PageQuery {
+    /// The parameters of a list without `order`.
+    pub(crate) fn new(sort: Option<String>, limit: Option<u32>, cursor: Option<String>) -> Self {
+        Self {
+            sort,
+            order: None,
+            limit,
+            cursor,
+        }
+    }
+
     /// The page of a list with `fields`, which begins with the `usual` end without a parameter. One item more than
     /// the limit is read: it shows whether there is a next page.
     pub(crate) fn page<T: 'static>(
@@ -120,6 +130,12 @@ impl PageQuery {
 }
 
 impl<T: 'static> ListPage<T> {
+    /// The filter by `name`, in the order of this page.
+    pub(crate) fn filter(&self, name: Option<String>) -> ListFilter {
+        let sort = self.sort.clone();
+        ListFilter { name, sort }
+    }
+
     /// The answer with `items`, as the store gave them for this page.
     pub(crate) fn list(&self, mut items: Vec<T>, id: fn(&T) -> Uuid) -> Json<List<T>> {
         let wanted = usize::try_from(self.page.limit - 1).unwrap_or(usize::MAX);
