@@ -6,6 +6,7 @@ use crate::deadline::EVENT_TIMEOUT;
 use crate::http::message::{Framing, Response};
 use crate::http::wire::{Broken, End, Wire};
 use socket2::{Domain, Socket, Type};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
@@ -33,6 +34,19 @@ impl RawClient {
     /// Errors of the operating system.
     pub fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
         TcpStream::connect_timeout(&address, EVENT_TIMEOUT).map(|stream| Self(Wire::new(stream)))
+    }
+
+    /// The end of a new connection to `address` on which the client sends nothing.
+    ///
+    /// A reset can arrive before `connect` returns; it counts as the end.
+    #[must_use]
+    #[track_caller]
+    pub fn end_of_new(address: SocketAddr) -> End {
+        match Self::try_connect(address) {
+            Ok(mut client) => client.end(),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => End::Reset,
+            Err(error) => panic!("cannot connect to {address}: {error}"),
+        }
     }
 
     /// The client's end of a connection made otherwise, as by [`loopback_pair`].

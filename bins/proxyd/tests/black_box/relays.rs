@@ -74,7 +74,7 @@ fn record(proxyd: &Proxyd, is_wanted: impl Fn(&Record) -> bool) -> Record {
 /// The access record of a connection that is reset without a byte.
 #[track_caller]
 fn refused(proxyd: &Proxyd, address: SocketAddr, reason: &str) -> Record {
-    assert_eq!(RawClient::connect(address).end(), End::Reset);
+    assert_eq!(RawClient::end_of_new(address), End::Reset);
     record(proxyd, |record| {
         record.has("reason") && record.text("reason") == reason
     })
@@ -257,7 +257,7 @@ fn a_breaker_opens_after_refused_connects() {
     let proxyd = start("", breaker, &[closed_port()]);
 
     for _ in 0..2 {
-        assert_eq!(proxyd.connect().end(), End::Reset);
+        assert_eq!(RawClient::end_of_new(proxyd.address()), End::Reset);
     }
 
     let record = refused(&proxyd, proxyd.address(), "breaker_open");
@@ -301,7 +301,7 @@ fn connections_of_a_client_are_limited() {
     let mut first = proxyd.connect();
     echoes(&mut first, b"first");
 
-    let end = proxyd.connect().end();
+    let end = RawClient::end_of_new(proxyd.address());
 
     assert!(matches!(end, End::Closed | End::Reset), "{end:?}");
     echoes(&mut first, b"still");
