@@ -9,6 +9,7 @@ mod pages;
 mod program;
 mod reference;
 mod setup;
+mod site;
 mod soak;
 mod test_all;
 mod tidy;
@@ -49,6 +50,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Make web pages of the documentation, into target/site, and fail on a broken link
+    Site,
     /// Measure the web pages of a project with 2 000 nodes, and fail when one takes 100 ms
     Pages,
     /// Make the pictures of the tutorial anew, with Chromium
@@ -115,6 +118,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Setup { bench } => setup::run(&workspace, bench),
         Task::Tidy => tidy::run(&workspace),
         Task::Reference { check } => reference::run(&workspace, check),
+        Task::Site => site::run(&workspace),
         Task::Pages => pages::measure(&workspace),
         Task::Screenshots => pages::take_screenshots(&workspace),
         Task::Demo { ref options } => program::run(&workspace, "demo", options),

@@ -1,6 +1,7 @@
 //! Python programs used by tests, each in its own environment in the target folder, where tests
 //! look for them.
 
+use crate::site;
 use std::path::Path;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
@@ -28,6 +29,12 @@ pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
         name: "agent-servers",
         requirements: &["grpcio>=1.80,<2", "xds-protos>=1.80,<2", "waitress>=3,<4"],
         program: "bin/waitress-serve",
+    },
+    // Web pages of the documentation.
+    PythonEnvironment {
+        name: site::ENVIRONMENT,
+        requirements: &["mkdocs>=1.6,<2"],
+        program: site::PROGRAM,
     },
     // The JSON schema of CycloneDX, with a validator.
     PythonEnvironment {

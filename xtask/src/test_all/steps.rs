@@ -4,6 +4,7 @@ use super::tally::Tally;
 use crate::program;
 use crate::reference;
 use crate::setup;
+use crate::site;
 use crate::tidy;
 use std::num::NonZero;
 use std::thread;
@@ -38,6 +39,7 @@ pub(super) const STEPS: &[Step] = &[
     step("tests", test),
     step("doctests", test_documentation),
     step("reference", check_reference),
+    thorough("site", make_site),
     thorough("deny", check_dependencies),
     thorough("guard", guard_cost),
 ];
@@ -114,6 +116,13 @@ fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<E
 
 fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     reference::run(workspace, true).map(|()| Ending::Done)
+}
+
+fn make_site(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
+    if !site::has_program(workspace) {
+        return absent(workspace, "mkdocs is missing".to_owned());
+    }
+    site::run(workspace).map(|()| Ending::Done)
 }
 
 /// Without advisories: their database is downloaded, and new ones must not fail old code.
