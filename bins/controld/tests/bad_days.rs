@@ -70,7 +70,10 @@ impl Installation {
     }
 
     fn start(&self, program: &str, replica: &str) -> Program {
-        Program::start(program, &self.arguments(replica))
+        let mut arguments = self.arguments(replica);
+        // A hundred kills write more than the default allows.
+        arguments.extend(["--max-projects-per-org", "100000"].map(str::to_owned));
+        Program::start(program, &arguments)
     }
 
     fn run(&self, words: &[&str]) -> String {
