@@ -60,6 +60,7 @@ fn connections(snapshot: &Snapshot) -> ConnectionTraffic {
         accepted: workers.connections_accepted,
         handshakes_completed: workers.handshakes_completed,
         handshakes_failed: workers.handshakes_failed,
+        proxy_headers_failed: workers.proxy_headers_failed,
     }
 }
 
@@ -68,11 +69,13 @@ fn connections_since(now: ConnectionTraffic, before: ConnectionTraffic) -> Conne
         accepted,
         handshakes_completed,
         handshakes_failed,
+        proxy_headers_failed,
     } = now;
     ConnectionTraffic {
         accepted: accepted.saturating_sub(before.accepted),
         handshakes_completed: handshakes_completed.saturating_sub(before.handshakes_completed),
         handshakes_failed: handshakes_failed.saturating_sub(before.handshakes_failed),
+        proxy_headers_failed: proxy_headers_failed.saturating_sub(before.proxy_headers_failed),
     }
 }
 
@@ -204,6 +207,7 @@ mod tests {
             accepted: 4,
             handshakes_completed: 2,
             handshakes_failed: 2,
+            proxy_headers_failed: 0,
         };
         assert_eq!(traffic.connections, Some(expected));
     }

@@ -41,6 +41,7 @@ fn traffic(number: u32) -> Traffic {
             accepted: 2_000,
             handshakes_completed: 900,
             handshakes_failed: 3,
+            proxy_headers_failed: 0,
         }),
     }
 }
@@ -49,21 +50,23 @@ fn traffic(number: u32) -> Traffic {
 fn a_step_with_two_thousand_nodes_is_short() {
     let reports: Vec<Traffic> = (0..NODES).map(traffic).collect();
     let (batch, rest) = reports.split_at(reports.len() / 2);
-    let (batch, rest) = (batch.to_vec(), rest.to_vec());
+    let word = |(number, now): (u128, &Traffic)| BatchNode {
+        node: NodeId(Uuid::from_u128(number)),
+        cpu_percent: 20.0,
+        sample: Some((20.0, Some(now.clone()))),
+        traffic: Some(now.clone()),
+        same_bundle: false,
+        has_reported: true,
+    };
+    let batch: Vec<BatchNode> = (0..).zip(batch).map(word).collect();
+    let rest = rest.to_vec();
     let began = Instant::now();
     let mut compared = Comparison {
         batch: Figures::default(),
         rest: Figures::default(),
     };
-    for (number, now) in (0..).zip(batch) {
-        compared.batch.add_switched(BatchNode {
-            node: NodeId(Uuid::from_u128(number)),
-            cpu_percent: 20.0,
-            sample: Some((20.0, Some(now.clone()))),
-            traffic: Some(now),
-            same_bundle: false,
-            has_reported: true,
-        });
+    for word in batch {
+        compared.batch.add_switched(word);
     }
     for now in rest {
         compared.rest.add(20.0, Some(now), None);

@@ -42,6 +42,7 @@ struct Behaviour {
 struct World {
     routes: Vec<Behaviour>,
     failed_handshakes: f64,
+    failed_headers: f64,
     /// The share of requests over TLS, with a connection for every tenth.
     with_tls: f64,
     requests: f64,
@@ -107,6 +108,7 @@ impl World {
         Self {
             routes: routes.to_vec(),
             failed_handshakes: random.between(0.0, 0.03),
+            failed_headers: 0.0,
             with_tls: random.between(0.2, 0.8),
             requests,
         }
@@ -129,6 +131,7 @@ impl World {
             counts.accepted += 1;
             counts.handshakes_completed += u64::from(is_tls && !is_failed);
             counts.handshakes_failed += u64::from(is_failed);
+            counts.proxy_headers_failed += u64::from(random.is(self.failed_headers));
         }
     }
 }
@@ -298,6 +301,20 @@ fn hurts() -> Vec<Hurt> {
         ("413 in masses", "413", |world| {
             world.routes[0].statuses.push((413, 0.2));
         }),
+        (
+            "an upstream that hangs until clients leave",
+            "499",
+            |world| {
+                world.routes[1].statuses.push((499, 0.5));
+            },
+        ),
+        (
+            "a PROXY header that clients do not send",
+            "PROXY header",
+            |world| {
+                world.failed_headers = 0.5;
+            },
+        ),
         ("a lost agent", "401", |world| {
             for route in &mut world.routes {
                 route.statuses[3].1 = 0.0;

@@ -151,6 +151,18 @@ pub struct ConnectionTraffic {
     pub handshakes_completed: u64,
     /// TLS handshakes that failed, such as for a certificate that the client does not trust.
     pub handshakes_failed: u64,
+    /// Connections that were closed because they began without a PROXY protocol header.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proxy_headers_failed: u64,
+}
+
+/// Control planes of an earlier version refuse the field.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Counters of one route.

@@ -289,6 +289,16 @@ fn a_proxy_header_names_the_client() {
     let mut denied = proxyd.connect();
     denied.send("PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n");
     assert_eq!(denied.end(), End::Reset);
+    let mut without = proxyd.connect();
+    without.send("hello, no header\r\n");
+    assert_eq!(without.end(), End::Reset);
+    let mut admin = RawClient::connect(proxyd.admin_address());
+    let ask = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    while !admin
+        .ask(ask)
+        .text()
+        .contains("\nproxy_proxy_headers_failed_total 1\n")
+    {}
 
     drop(client);
     record(&proxyd, |record| record.text("client_ip") == "192.0.2.2");

@@ -74,6 +74,7 @@ const COUNTS: &[(&str, &str)] = &[
     ("ConnectionTraffic", "accepted"),
     ("ConnectionTraffic", "handshakes_completed"),
     ("ConnectionTraffic", "handshakes_failed"),
+    ("ConnectionTraffic", "proxy_headers_failed"),
     ("RouteTraffic", "errors"),
     ("RouteTraffic", "requests"),
 ];

@@ -116,8 +116,14 @@ fn check_traffic(traffic: &Traffic) -> Result<(), Refusal> {
             accepted,
             handshakes_completed,
             handshakes_failed,
+            proxy_headers_failed,
         } = connections;
-        let counts = [accepted, handshakes_completed, handshakes_failed];
+        let counts = [
+            accepted,
+            handshakes_completed,
+            handshakes_failed,
+            proxy_headers_failed,
+        ];
         if counts.into_iter().any(|count| MAX_COUNT < *count) {
             let reason = "has a counter above 1000000000000000";
             return Err(Refusal::invalid("traffic.connections", reason));

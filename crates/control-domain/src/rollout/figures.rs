@@ -178,9 +178,10 @@ impl Figures {
 
     /// Counters since `before`; `None` without counters, or if they are implausibly high.
     fn served(&self, now: Option<Traffic>, before: Option<&Traffic>) -> Option<Traffic> {
-        let now = now?;
-        let since = before.and_then(|before| difference(&now, before));
-        let served = since.unwrap_or(now);
+        let mut served = now?;
+        if let Some(before) = before {
+            subtract(&mut served, before);
+        }
         let max = self.max_requests.unwrap_or(u64::MAX);
         (total(&served).requests <= max).then_some(served)
     }
@@ -213,24 +214,59 @@ pub(crate) fn total(traffic: &Traffic) -> RouteTraffic {
     total
 }
 
-/// `None` if a counter decreased, because counting restarted in between.
-fn difference(now: &Traffic, before: &Traffic) -> Option<Traffic> {
-    let mut routes = now.routes.clone();
-    for (name, old) in &before.routes {
-        let route = routes.get_mut(name)?;
-        *route = route_since(route, old)?;
+/// Subtracts the counters of `before`, unless one of them decreased or is gone: then counting restarted in between.
+fn subtract(now: &mut Traffic, before: &Traffic) {
+    if each_counter(now, before, &mut |now, before| before <= *now) {
+        each_counter(now, before, &mut |now, before| {
+            *now -= before;
+            true
+        });
     }
-    let connections = match (now.connections, before.connections) {
-        (Some(now), Some(before)) => Some(connections_since(now, before)?),
-        (now, _) => now,
-    };
-    Some(Traffic {
+}
+
+/// Calls `visit` with each counter of `before` and the same one of `now`, while it returns true. Returns false as
+/// well if `now` has no such counter.
+fn each_counter(
+    now: &mut Traffic,
+    before: &Traffic,
+    visit: &mut impl FnMut(&mut u64, u64) -> bool,
+) -> bool {
+    let Traffic {
         routes,
         connections,
+    } = before;
+    let connections = match (&mut now.connections, connections) {
+        (Some(now), Some(before)) => each_connection_counter(now, before, visit),
+        (_, None) | (None, Some(_)) => true,
+    };
+    connections && { routes.iter() }.all(|(name, before)| match now.routes.get_mut(name) {
+        Some(now) => each_route_counter(now, before, visit),
+        None => false,
     })
 }
 
-fn route_since(now: &RouteTraffic, before: &RouteTraffic) -> Option<RouteTraffic> {
+fn each_connection_counter(
+    now: &mut ConnectionTraffic,
+    before: &ConnectionTraffic,
+    visit: &mut impl FnMut(&mut u64, u64) -> bool,
+) -> bool {
+    let ConnectionTraffic {
+        accepted,
+        handshakes_completed,
+        handshakes_failed,
+        proxy_headers_failed,
+    } = before;
+    visit(&mut now.accepted, *accepted)
+        && visit(&mut now.handshakes_completed, *handshakes_completed)
+        && visit(&mut now.handshakes_failed, *handshakes_failed)
+        && visit(&mut now.proxy_headers_failed, *proxy_headers_failed)
+}
+
+fn each_route_counter(
+    now: &mut RouteTraffic,
+    before: &RouteTraffic,
+    visit: &mut impl FnMut(&mut u64, u64) -> bool,
+) -> bool {
     let RouteTraffic {
         requests,
         errors,
@@ -243,62 +279,47 @@ fn route_since(now: &RouteTraffic, before: &RouteTraffic) -> Option<RouteTraffic
         first_byte,
         sizes,
     } = before;
-    let sum_since = |now: Option<u64>, before: Option<u64>| match (now, before) {
-        (Some(now), Some(before)) => now.checked_sub(before).map(Some),
-        (now, _) => Some(now),
-    };
-    Some(RouteTraffic {
-        requests: now.requests.checked_sub(*requests)?,
-        errors: now.errors.checked_sub(*errors)?,
-        reasons: counts_since(&now.reasons, reasons)?,
-        latency: buckets_since(now.latency, *latency)?,
-        statuses: counts_since(&now.statuses, statuses)?,
-        bytes_in: sum_since(now.bytes_in, *bytes_in)?,
-        bytes_out: sum_since(now.bytes_out, *bytes_out)?,
-        latency_us: sum_since(now.latency_us, *latency_us)?,
-        first_byte: match (now.first_byte, first_byte) {
-            (Some(now), Some(before)) => Some(buckets_since(now, *before)?),
-            (now, _) => now,
-        },
-        sizes: counts_since(&now.sizes, sizes)?,
-    })
-}
-
-fn connections_since(
-    now: ConnectionTraffic,
-    before: ConnectionTraffic,
-) -> Option<ConnectionTraffic> {
-    let ConnectionTraffic {
-        accepted,
-        handshakes_completed,
-        handshakes_failed,
-    } = before;
-    Some(ConnectionTraffic {
-        accepted: now.accepted.checked_sub(accepted)?,
-        handshakes_completed: now.handshakes_completed.checked_sub(handshakes_completed)?,
-        handshakes_failed: now.handshakes_failed.checked_sub(handshakes_failed)?,
-    })
+    let sums = [
+        (&mut now.bytes_in, bytes_in),
+        (&mut now.bytes_out, bytes_out),
+        (&mut now.latency_us, latency_us),
+    ];
+    visit(&mut now.requests, *requests)
+        && visit(&mut now.errors, *errors)
+        && sums.into_iter().all(|sum| match sum {
+            (Some(now), Some(before)) => visit(now, *before),
+            _ => true,
+        })
+        && each_bucket(&mut now.latency, latency, visit)
+        && match (&mut now.first_byte, first_byte) {
+            (Some(now), Some(before)) => each_bucket(now, before, visit),
+            _ => true,
+        }
+        && each_count(&mut now.reasons, reasons, visit)
+        && each_count(&mut now.statuses, statuses, visit)
+        && each_count(&mut now.sizes, sizes, visit)
 }
 
 type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 
-fn buckets_since(mut now: Buckets, before: Buckets) -> Option<Buckets> {
-    for (count, old) in now.iter_mut().zip(before) {
-        *count = count.checked_sub(old)?;
-    }
-    Some(now)
+fn each_bucket(
+    now: &mut Buckets,
+    before: &Buckets,
+    visit: &mut impl FnMut(&mut u64, u64) -> bool,
+) -> bool {
+    let mut pairs = now.iter_mut().zip(before);
+    pairs.all(|(now, before)| visit(now, *before))
 }
 
-fn counts_since<K: Ord + Clone>(
-    now: &BTreeMap<K, u64>,
+fn each_count<K: Ord>(
+    now: &mut BTreeMap<K, u64>,
     before: &BTreeMap<K, u64>,
-) -> Option<BTreeMap<K, u64>> {
-    let mut counts = now.clone();
-    for (name, old) in before {
-        let count = counts.get_mut(name)?;
-        *count = count.checked_sub(*old)?;
-    }
-    Some(counts)
+    visit: &mut impl FnMut(&mut u64, u64) -> bool,
+) -> bool {
+    before.iter().all(|(name, before)| match now.get_mut(name) {
+        Some(now) => visit(now, *before),
+        None => false,
+    })
 }
 
 /// Nodes may report any value, so sums saturate.

@@ -122,6 +122,7 @@ impl HandshakeError {
             Self::NothingSent | Self::Validated => return,
             Self::TimedOut(time) => timeout_problem(Timer::Handshake, time),
             Self::BadProxyHeader(why) => {
+                worker.metrics.proxy_headers_failed.add(1);
                 let problem = Problem::new(Reason::BadProxyProtocol, Detail::text(why));
                 return log_connection_problem(worker, client, &problem);
             }

@@ -24,6 +24,8 @@ pub struct WorkerMetrics {
     pub handshakes_completed: Counter,
     /// Failed TLS handshakes with clients.
     pub handshakes_failed: Counter,
+    /// Connections that were closed for their PROXY protocol header.
+    pub proxy_headers_failed: Counter,
     /// Requests over a rate limit that only observes.
     pub rate_limits_observed: Counter,
     /// Requests that wait for a place among those in flight.
@@ -56,6 +58,8 @@ pub struct WorkerTotal {
     pub handshakes_completed: u64,
     /// Failed TLS handshakes with clients.
     pub handshakes_failed: u64,
+    /// Connections that were closed for their PROXY protocol header.
+    pub proxy_headers_failed: u64,
     /// Requests over a rate limit that only observes.
     pub rate_limits_observed: u64,
     /// Requests that wait for a place among those in flight.
@@ -86,6 +90,7 @@ impl WorkerMetrics {
             connections_accepted: Counter::default(),
             handshakes_completed: Counter::default(),
             handshakes_failed: Counter::default(),
+            proxy_headers_failed: Counter::default(),
             rate_limits_observed: Counter::default(),
             requests_queued: Gauge::default(),
             requests_of_former_configurations: Gauge::default(),
@@ -140,6 +145,7 @@ impl WorkerMetrics {
             connections_accepted,
             handshakes_completed,
             handshakes_failed,
+            proxy_headers_failed,
             rate_limits_observed,
             requests_queued,
             requests_of_former_configurations,
@@ -157,6 +163,7 @@ impl WorkerMetrics {
         total.connections_accepted += connections_accepted.get();
         total.handshakes_completed += handshakes_completed.get();
         total.handshakes_failed += handshakes_failed.get();
+        total.proxy_headers_failed += proxy_headers_failed.get();
         total.rate_limits_observed += rate_limits_observed.get();
         total.requests_queued += requests_queued.get();
         total.requests_of_former_configurations += requests_of_former_configurations.get();

@@ -38,6 +38,13 @@ pub const TLS_HANDSHAKES_TOTAL: Metric = Metric::counter(
     "TLS handshakes with clients, by result: completed or failed.",
     workers::handshakes,
 );
+/// Connections closed for their PROXY protocol header.
+pub const PROXY_HEADERS_FAILED_TOTAL: Metric = Metric::counter(
+    "proxy_proxy_headers_failed_total",
+    &[],
+    "Client connections closed because they began without a PROXY protocol header, or with a malformed one.",
+    workers::proxy_headers_failed,
+);
 /// Expiry of a certificate.
 pub const TLS_CERTIFICATE_EXPIRY_SECONDS: GaugeOf<1> = GaugeOf::new(
     "proxy_tls_certificate_expiry_seconds",

@@ -50,6 +50,10 @@ pub(crate) fn handshakes(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     samples.count(&["failed"], workers.handshakes_failed);
 }
 
+pub(crate) fn proxy_headers_failed(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.proxy_headers_failed);
+}
+
 pub(crate) fn protocols(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     let counts = scrape.snapshot.workers.protocols;
     for (protocol, count) in Protocol::ALL.into_iter().zip(counts) {

@@ -57,15 +57,30 @@ pub(super) fn routes(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     })
 }
 
-/// Failing handshakes, and missing TLS connections.
+/// Failing handshakes, missing TLS connections, and connections that are closed for their PROXY header.
 pub(super) fn handshakes(sides: &Sides<'_>) -> Option<GateFailure> {
+    let limit = |share: f64| (share * SHIFT_FACTOR).max(share + MAX_HANDSHAKE_GROWTH);
+    let closed = |node: &Traffic| {
+        connections(node, |counts| Hits {
+            hits: counts.proxy_headers_failed,
+            of: counts.accepted,
+        })
+    };
+    if let Some(found) = sides.compare(Direction::Growth, closed, closed)
+        && found.exceeds(limit)
+    {
+        return Some(GateFailure::Handshakes(format!(
+            "connections are closed for their PROXY header for {}; up to {} of 1000 pass",
+            found.text(),
+            permille(limit(found.others.share()))
+        )));
+    }
     let failed = |node: &Traffic| {
         connections(node, |counts| Hits {
             hits: counts.handshakes_failed,
             of: tried(counts),
         })
     };
-    let limit = |share: f64| (share * SHIFT_FACTOR).max(share + MAX_HANDSHAKE_GROWTH);
     let found = sides.compare(Direction::Growth, failed, failed);
     if let Some(found) = found
         && found.exceeds(limit)
