@@ -4,10 +4,11 @@ use super::plan_file::{EXIT_FAULTS, plan};
 use super::replay;
 use crate::cli::Diff;
 use crate::terminal::say;
-use proxy_model::registry::{self, MachinePart};
-use proxy_model::{Model, effective};
+use proxy_model::{FileId, Model};
+use proxy_plan::diff::named_files;
 use proxy_plan::{PlanDiff, render};
-use std::collections::{BTreeMap, HashSet};
+use proxy_tls::ChainInfo;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Prints the difference. Exit code 0: the same; 1: they differ; 2: one of them has errors.
@@ -21,8 +22,12 @@ pub(super) fn run(arguments: &Diff) -> ExitCode {
     let (Some(old), Some(new)) = (plan(old), plan(new)) else {
         return ExitCode::from(EXIT_FAULTS);
     };
-    let diff = PlanDiff::compare(&old, &new);
-    let files = changed_files(old.model(), new.model());
+    let mut diff = PlanDiff::compare(&old, &new);
+    let models = [&**old.model(), &**new.model()];
+    let (names, files): (Vec<String>, Vec<String>) = changed_files(models).into_iter().unzip();
+    diff.judge_files(models, &names, &|before, after| {
+        renews(models, before, after)
+    });
     let is_same = diff.is_same() && files.is_empty();
     let replayed = traffic
         .as_ref()
@@ -72,35 +77,35 @@ fn page(diff: &PlanDiff, files: &[String]) -> String {
     page
 }
 
-/// Settings that name a file in both configurations, with other contents.
-fn changed_files(old: &Model, new: &Model) -> Vec<String> {
-    let (old, new) = (files(old), files(new));
-    let pairs = old
-        .iter()
-        .filter_map(|(setting, old)| Some((setting, old, new.get(setting)?)));
-    let changed = pairs.filter(|(_, old, new)| {
-        let contents = |files: &[String]| -> Vec<_> {
-            files.iter().map(|file| std::fs::read(file).ok()).collect()
-        };
+/// Files that settings of both configurations name, with other contents: the name of each, and its settings.
+fn changed_files(models: [&Model; 2]) -> Vec<(String, String)> {
+    let [old, new] = models.map(named_files);
+    let both = new.iter().filter(|(name, _)| old.contains_key(*name));
+    let changed = both.filter(|(name, _)| {
+        let [old, new] = models.map(|model| path(model, name));
+        let contents = |path: PathBuf| std::fs::read(path).ok();
         old != new && contents(old) != contents(new)
     });
-    let shown = changed.map(|(setting, _, new)| format!("{setting} ({})", new.join(", ")));
+    let shown = changed.map(|(name, settings)| {
+        let settings: Vec<&str> = settings.keys().map(String::as_str).collect();
+        (name.clone(), format!("{name} ({})", settings.join(", ")))
+    });
     shown.collect()
 }
 
-/// The files that settings name and the process reads, by the setting's path.
-fn files(model: &Model) -> BTreeMap<String, Vec<String>> {
-    let rows = registry::all().into_iter();
-    let is_read = |path: &str| !path.starts_with("observability.");
-    let rows = rows.filter(|row| row.machine == Some(MachinePart::File) && is_read(row.path));
-    let rows: HashSet<&str> = rows.map(|row| row.path).collect();
-    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for setting in effective(model) {
-        if rows.contains(setting.row)
-            && let Some(file) = setting.value.as_str()
-        {
-            files.entry(setting.path).or_default().push(file.to_owned());
-        }
-    }
-    files
+/// Whether the certificate in a file of the new configuration renews one of the old configuration.
+fn renews([old, new]: [&Model; 2], before: &str, after: &str) -> bool {
+    let chain = |model: &Model, name: &str| {
+        let contents = std::fs::read(path(model, name)).ok()?;
+        ChainInfo::parse(&contents)
+    };
+    let chains = chain(old, before).zip(chain(new, after));
+    chains.is_some_and(|(old, new)| new.renews(&old))
+}
+
+/// The path of a file that settings name, from this process's folder.
+fn path(model: &Model, name: &str) -> PathBuf {
+    let configuration = Path::new(model.sources.name(FileId::default()));
+    let folder = configuration.parent().unwrap_or(Path::new(""));
+    folder.join(name)
 }

@@ -2,7 +2,7 @@
 
 use control_bundle::Files;
 use proxy_model::{Model, effective};
-use proxy_plan::diff::{Change, Part, PartChange, Region, Risk, RiskClass};
+use proxy_plan::diff::{Change, PartChange, Region, Risk, RiskClass};
 use proxy_plan::{Plan, PlanDiff, TargetRegistry, diff};
 use proxy_tls::ChainInfo;
 use serde_json::Value;
@@ -104,35 +104,30 @@ pub struct FileChange {
     pub change: Change,
 }
 
-/// A certificate of a listener in one of two bundles alone.
-struct ListenerCertificate {
-    listener: String,
-    /// The subject of its risk.
-    subject: String,
-    chain: ChainInfo,
-}
-
 /// Difference between `before` and `after`.
 pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comparison {
-    let found = PlanDiff::compare(&plan(before.0), &plan(after.0));
+    let mut found = PlanDiff::compare(&plan(before.0), &plan(after.0));
     let files = file_changes(before.1, after.1);
-    let renewed = renewed_certificates(&found.parts, [before.1, after.1]);
-    let is_renewal =
-        |risk: &Risk| risk.class == RiskClass::TlsWeakened && renewed.contains(&risk.subject);
-    let own: Vec<&Risk> = { found.risks.iter() }
-        .filter(|risk| !is_renewal(risk))
-        .collect();
-    let risks = risks(&own, &files, [before.0, after.0]);
+    let models = [before.0, after.0];
+    let renews = |old: &str, new: &str| {
+        let chain = |files: &Files, name: &str| ChainInfo::parse(files.get(name)?);
+        let (old, new) = (chain(before.1, old), chain(after.1, new));
+        old.zip(new).is_some_and(|(old, new)| new.renews(&old))
+    };
+    found.judge_files(models, &other_files(&files, models), &renews);
     let PlanDiff {
         regions,
         unreachable,
         parts,
         settings,
         drained,
-        risks: _,
+        risks,
         sampled_regexes,
         limits,
     } = found;
+    let risks = { risks.into_iter().map(risk) }
+        .chain(hidden_secrets(&files, models))
+        .collect();
     let samples = sampled_regexes.iter();
     let samples = samples.map(|regex| format!("path-regex {regex:?}: a sample of its paths"));
     let bounds = limits.iter().map(ToString::to_string);
@@ -170,59 +165,41 @@ pub(super) fn plan(model: &Model) -> Plan {
     )
 }
 
-/// Removed certificates that a new one of the same listener renews, as the subjects of their risks.
-fn renewed_certificates(parts: &[PartChange], [old, new]: [&Files; 2]) -> BTreeSet<String> {
-    let certificates = |wanted: Change, files: &Files| -> Vec<ListenerCertificate> {
-        let changed = parts.iter().filter(|part| part.change == wanted);
-        let found = changed.filter_map(|PartChange { part, .. }| {
-            let Part::Certificate { listener, file } = part else {
-                return None;
-            };
-            Some(ListenerCertificate {
-                listener: listener.clone(),
-                subject: part.to_string(),
-                chain: ChainInfo::parse(files.get(file)?)?,
-            })
-        });
-        found.collect()
-    };
-    let added = certificates(Change::Added, new);
-    let removed = certificates(Change::Removed, old).into_iter();
-    let renewed = removed.filter(|old| {
-        let mut added = added.iter();
-        added.any(|new| new.listener == old.listener && new.chain.renews(&old.chain))
-    });
-    renewed.map(|old| old.subject).collect()
-}
-
-/// Risks of the configuration, and of files that the comparison of plans ignores.
-fn risks(found: &[&Risk], files: &[FileChange], models: [&Model; 2]) -> Vec<RiskView> {
-    let own = found.iter().map(|risk| RiskView {
-        class: risk.class.name(),
-        subject: risk.subject.clone(),
-        change: risk.change.clone(),
-    });
-    let unlisted = |subject: String, change: &str| RiskView {
-        class: RiskClass::Unlisted.name(),
-        subject,
-        change: change.to_owned(),
-    };
+/// Changed files apart from sources of the configuration, which are compared as plans.
+fn other_files(files: &[FileChange], models: [&Model; 2]) -> Vec<String> {
     let sources = models.into_iter().flat_map(|model| model.sources.files());
     let sources: BTreeSet<&str> = sources.map(|source| &*source.name).collect();
-    // Any other file may be served, or be a certificate, regardless of its extension.
-    let other = files
-        .iter()
-        .filter(|file| !sources.contains(file.name.as_str()));
-    let other = other.map(|file| unlisted(format!("file {}", file.name), "its contents differ"));
-    // A changed secret is displayed equally.
+    let names = files.iter().map(|file| file.name.clone());
+    names
+        .filter(|name| !sources.contains(name.as_str()))
+        .collect()
+}
+
+/// The risk of a changed secret, which is displayed equally.
+fn hidden_secrets(files: &[FileChange], models: [&Model; 2]) -> Option<RiskView> {
     let hides = |model: &Model| {
         let mut settings = effective(model).into_iter();
         settings.any(|setting| setting.value.to_string().contains(REDACTED))
     };
     let is_hidden = !files.is_empty() && models.into_iter().any(hides);
-    let text = "may differ: the text of a configuration with secrets does";
-    let secrets = is_hidden.then(|| unlisted("secrets".to_owned(), text));
-    own.chain(other).chain(secrets).collect()
+    is_hidden.then(|| RiskView {
+        class: RiskClass::Unlisted.name(),
+        subject: "secrets".to_owned(),
+        change: "may differ: the text of a configuration with secrets does".to_owned(),
+    })
+}
+
+fn risk(found: Risk) -> RiskView {
+    let Risk {
+        class,
+        subject,
+        change,
+    } = found;
+    RiskView {
+        class: class.name(),
+        subject,
+        change,
+    }
 }
 
 fn moved(region: Region) -> RequestsMoved {

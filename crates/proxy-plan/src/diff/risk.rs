@@ -2,8 +2,10 @@
 
 pub(super) mod changes;
 pub(super) mod class;
+mod removed_tests;
 mod requests;
 mod sent_requests;
+mod settings;
 
 use super::parts::PartChange;
 use super::region::Region;

@@ -2,7 +2,9 @@
 
 use super::parts::Change;
 use super::relative_path::relative;
-use proxy_model::{EffectiveSetting, HeaderField, JwtKeySource, Model, Service, effective};
+use proxy_model::{
+    EffectiveSetting, JwtKeySource, Model, Part, Route, Service, effective, effective_in,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -52,12 +54,40 @@ struct Values {
 }
 
 type Settings = BTreeMap<String, Values>;
+/// IDs of the routes affected by each owner of settings.
+type RoutesByPart = BTreeMap<SettingOwner, BTreeSet<String>>;
 
 /// The settings of `before` and `after` that differ, by path.
 pub(super) fn setting_changes(before: &Model, after: &Model) -> Vec<SettingChange> {
-    let (old, new) = (settings(before), settings(after));
+    let routes = [before, after].map(routes_by_part);
+    changes(&settings(before), &settings(after), &routes)
+}
+
+/// The settings that differ between a route of `before` and a route of `after`, as if they were one: with the path of
+/// the route of `after`.
+pub(super) fn route_changes(
+    (before, old): (&Model, &Route),
+    (after, new): (&Model, &Route),
+) -> Vec<SettingChange> {
+    let block = |route: &Route| format!("routes.route[{:?}].", route.id);
+    let (old_block, new_block) = (block(old), block(new));
+    let renamed: Settings = { route_settings(before, old).into_iter() }
+        .filter_map(|(path, values)| {
+            let rest = path.strip_prefix(&old_block)?;
+            Some((format!("{new_block}{rest}"), values))
+        })
+        .collect();
+    changes(&renamed, &route_settings(after, new), &Default::default())
+}
+
+fn route_settings(model: &Model, route: &Route) -> Settings {
+    let mut settings = shown(model, effective_in(model, Part::Route(route)));
+    hide(&mut settings, route_secrets(route));
+    settings
+}
+
+fn changes(old: &Settings, new: &Settings, routes: &[RoutesByPart; 2]) -> Vec<SettingChange> {
     let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    let routes = (routes_by_part(before), routes_by_part(after));
     let changes = paths.into_iter().filter_map(|path| {
         let (old, new) = (old.get(path), new.get(path));
         let change = match (old, new) {
@@ -69,8 +99,8 @@ pub(super) fn setting_changes(before: &Model, after: &Model) -> Vec<SettingChang
             (Some(_) | None, _) => return None,
         };
         let owner = owner(path);
-        let mut names = routes.0.get(&owner).cloned().unwrap_or_default();
-        names.extend(routes.1.get(&owner).cloned().unwrap_or_default());
+        let names = routes.iter().filter_map(|routes| routes.get(&owner));
+        let names: BTreeSet<&String> = names.flatten().collect();
         let shown = |values: Option<&Values>| values.map_or_else(Vec::new, |one| one.shown.clone());
         Some(SettingChange {
             path: path.clone(),
@@ -79,20 +109,35 @@ pub(super) fn setting_changes(before: &Model, after: &Model) -> Vec<SettingChang
             change,
             before: shown(old),
             after: shown(new),
-            routes: names.into_iter().collect(),
+            routes: names.into_iter().cloned().collect(),
         })
     });
     changes.collect()
 }
 
 fn settings(model: &Model) -> Settings {
+    let mut settings = shown(model, effective(model));
+    for route in &model.routes {
+        hide(&mut settings, route_secrets(route));
+    }
+    let secrets = model.upstreams.iter().filter_map(|upstream| {
+        let path = format!("upstreams.upstream[{:?}].sticky.secret", upstream.name);
+        let secret = upstream.sticky.secret.as_ref()?;
+        Some((path, secret.value.0.clone().into_bytes()))
+    });
+    hide(&mut settings, secrets.collect());
+    settings
+}
+
+/// Settings by path, without the values that are redacted.
+fn shown(model: &Model, effective: Vec<EffectiveSetting>) -> Settings {
     let mut settings = Settings::new();
     for EffectiveSetting {
         path,
         row,
         value,
         origin: _,
-    } in effective(model)
+    } in effective
     {
         let values = settings.entry(path).or_insert_with(|| Values {
             row,
@@ -101,44 +146,36 @@ fn settings(model: &Model) -> Settings {
         });
         values.shown.push(without_folder(model, value));
     }
-    for (path, value) in secrets(model) {
+    settings
+}
+
+/// Adds values that are shown redacted, by the path of their setting.
+fn hide(settings: &mut Settings, secrets: Vec<(String, Vec<u8>)>) {
+    for (path, value) in secrets {
         if let Some(values) = settings.get_mut(&path) {
             values.hidden.push(value);
         }
     }
-    settings
 }
 
-/// Values that are shown redacted, by the path of their setting.
-fn secrets(model: &Model) -> Vec<(String, Vec<u8>)> {
-    let mut secrets = Vec::new();
-    for route in &model.routes {
-        let block = format!("routes.route[{:?}].policies", route.id);
-        let policies = &route.policies;
-        let edits = [
-            ("request-headers", &policies.request_headers),
-            ("response-headers", &policies.response_headers),
-        ];
-        for (name, edits) in edits {
-            let fields = |word: &str, fields: &[proxy_model::Setting<HeaderField>]| {
-                let path = format!("{block}.{name}.{word}");
-                let values = fields
-                    .iter()
-                    .map(|field| field.value.value.as_bytes().to_vec());
-                values
-                    .map(|value| (path.clone(), value))
-                    .collect::<Vec<_>>()
-            };
-            secrets.extend(fields("set", &edits.set));
-            secrets.extend(fields("add", &edits.add));
-        }
-    }
-    for upstream in &model.upstreams {
-        let path = format!("upstreams.upstream[{:?}].sticky.secret", upstream.name);
-        let secret = upstream.sticky.secret.iter();
-        secrets.extend(secret.map(|secret| (path.clone(), secret.value.0.clone().into_bytes())));
-    }
-    secrets
+/// Values of header edits, by the path of their setting.
+fn route_secrets(route: &Route) -> Vec<(String, Vec<u8>)> {
+    let block = format!("routes.route[{:?}].policies", route.id);
+    let policies = &route.policies;
+    let edits = [
+        ("request-headers.set", &policies.request_headers.set),
+        ("request-headers.add", &policies.request_headers.add),
+        ("response-headers.set", &policies.response_headers.set),
+        ("response-headers.add", &policies.response_headers.add),
+    ];
+    let secrets = edits.into_iter().flat_map(|(name, fields)| {
+        let path = format!("{block}.{name}");
+        let values = fields
+            .iter()
+            .map(|field| field.value.value.as_bytes().to_vec());
+        values.map(move |value| (path.clone(), value))
+    });
+    secrets.collect()
 }
 
 /// A value without the folder of the configuration, so that copies in two folders are equal.
@@ -167,8 +204,8 @@ fn owner(path: &str) -> SettingOwner {
 }
 
 /// IDs of the routes affected by each owner of settings: route, upstream or agent.
-fn routes_by_part(model: &Model) -> BTreeMap<SettingOwner, BTreeSet<String>> {
-    let mut routes: BTreeMap<SettingOwner, BTreeSet<String>> = BTreeMap::new();
+fn routes_by_part(model: &Model) -> RoutesByPart {
+    let mut routes = RoutesByPart::new();
     for route in &model.routes {
         let upstream = match &route.service {
             Service::Upstream(index) => model.upstream(index.value),

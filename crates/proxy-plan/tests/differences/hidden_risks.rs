@@ -21,7 +21,6 @@ fn a_page_in_place_of_a_refusal_is_unlisted() {
         new(&format!("route \"x\" {{ {login}; respond 401 {PAGE} }}")),
         // Every host that no route names.
         new(&format!("route \"x\" {{ respond 503 {PAGE} }}")),
-        SITE.replace("respond 404 \"gone\"", &format!("respond 404 {PAGE}")),
         SITE.replace("route \"gone\"", "route \"gone2\"")
             .replace("respond 404 \"gone\"", &format!("respond 410 {PAGE}")),
         SITE.replace("route \"none\"", "route \"none2\"").replace(
@@ -37,6 +36,11 @@ fn a_page_in_place_of_a_refusal_is_unlisted() {
         let found = classes(&route_diff(SITE, &after));
         assert_eq!(found, [RiskClass::Unlisted], "{after}");
     }
+    let page = SITE.replace("respond 404 \"gone\"", &format!("respond 404 {PAGE}"));
+    assert_eq!(
+        classes(&route_diff(SITE, &page)),
+        [RiskClass::AnswerChanged]
+    );
 }
 
 /// The risks of one more block of tests.
@@ -92,7 +96,9 @@ fn a_live_test_is_a_risk_by_what_it_sends() {
         );
         assert!(!risk.change.contains("access_token=1"), "{risk:?}");
         assert_eq!(of_tests(&test, &test), [], "{test}");
-        assert_eq!(of_tests(&test, ""), [], "a test that is gone: {test}");
+        let gone = of_tests(&test, "");
+        let gone: Vec<RiskClass> = gone.iter().map(|risk| risk.class).collect();
+        assert_eq!(gone, [RiskClass::TestsRemoved], "{test}");
     }
 }
 

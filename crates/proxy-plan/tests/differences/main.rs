@@ -12,4 +12,5 @@ mod parts;
 mod regions;
 mod replays;
 mod risks;
+mod silent_risks;
 mod support;

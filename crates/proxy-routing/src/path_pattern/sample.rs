@@ -8,6 +8,8 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 const MAX_TEXTS: usize = 24;
 /// Maximum length of a text, in bytes.
 const MAX_TEXT_BYTES: usize = 512;
+/// Repetitions beyond the least number in a text of a part that may be repeated without end.
+const FURTHER_REPETITIONS: usize = 8;
 /// Preferred samples of a character class, if it contains them.
 const CLASS_LETTERS: &[u8] = b"a1/Z_-.~0m";
 /// Maximum number of samples of a class.
@@ -64,16 +66,30 @@ fn texts(tree: &Hir) -> Vec<Vec<u8>> {
         }
         HirKind::Repetition(repetition) => {
             let least = repetition.min as usize;
-            let next = least.saturating_add(1);
-            let may_repeat = repetition.max.is_none_or(|max| repetition.min < max);
-            let counts = [Some(least), may_repeat.then_some(next)];
+            let most = match repetition.max {
+                Some(max) => max as usize,
+                None => least.saturating_add(FURTHER_REPETITIONS),
+            };
             let sub = texts(&repetition.sub);
-            let repeated = counts.into_iter().flatten().flat_map(|count| {
-                let times = sub.iter().map(move |one| one.repeat(count));
-                times.take(if count == 0 { 1 } else { MAX_TEXTS })
-            });
-            let short = repeated.filter(|one| one.len() <= MAX_TEXT_BYTES);
-            short.take(MAX_TEXTS).collect()
+            // The greatest number of repetitions comes before those of further letters.
+            let counts = [
+                (least, 1),
+                (most, 1),
+                (least, MAX_TEXTS),
+                (least.saturating_add(1), MAX_TEXTS),
+            ];
+            let counts = counts.into_iter().filter(|(count, _)| *count <= most);
+            let mut repeated: Vec<Vec<u8>> = Vec::new();
+            for (count, max) in counts {
+                for one in sub.iter().take(if count == 0 { 1 } else { max }) {
+                    let text = one.repeat(count.min(MAX_TEXT_BYTES / one.len().max(1)));
+                    if !repeated.contains(&text) {
+                        repeated.push(text);
+                    }
+                }
+            }
+            repeated.truncate(MAX_TEXTS);
+            repeated
         }
     }
 }

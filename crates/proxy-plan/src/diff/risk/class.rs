@@ -13,12 +13,16 @@ pub enum RiskClass {
     FewerGuards,
     /// A route no longer calls an agent.
     AgentRemoved,
+    /// An agent is called another way, or decides on less.
+    AgentChanged,
     /// Clients of more networks are admitted.
     AccessWidened,
     /// Requests continue while an agent is unavailable.
     AgentFailsOpen,
     /// A listener or its address was removed.
     ListenerRemoved,
+    /// A listener refuses clients that it accepted.
+    ListenerNarrowed,
     /// TLS of a listener was removed or weakened.
     TlsWeakened,
     /// Certificates of targets are verified less strictly, or not at all.
@@ -27,6 +31,10 @@ pub enum RiskClass {
     InnerHeaderExposed,
     /// An edit of headers was removed.
     HeaderEditRemoved,
+    /// A header edit has another value, or is a new one of a field that decides on access, storage or rendering.
+    HeadersChanged,
+    /// Pages of other sites may read more or less.
+    CrossOriginChanged,
     /// A limit was removed.
     LimitRemoved,
     /// A limit is at most a tenth of the one before, or new.
@@ -37,6 +45,16 @@ pub enum RiskClass {
     DefaultRouteChanged,
     /// Requests move to another upstream, handler or folder.
     RequestsMoved,
+    /// Targets get another share of requests, or are spoken to otherwise.
+    TargetsChanged,
+    /// Targets count as healthy by other rules.
+    HealthCheckChanged,
+    /// A second upstream gets copies of requests.
+    RequestsCopied,
+    /// The proxy's own answer differs.
+    AnswerChanged,
+    /// A test is gone.
+    TestsRemoved,
     /// Nodes send a request that may change data, or that carries a credential.
     UnsafeLiveTest,
     /// A change in no other class that is not known to be harmless.
@@ -45,22 +63,31 @@ pub enum RiskClass {
 
 impl RiskClass {
     /// All classes, most severe first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 26] = [
         Self::RequestsRefused,
         Self::FewerGuards,
         Self::AgentRemoved,
+        Self::AgentChanged,
         Self::AccessWidened,
         Self::AgentFailsOpen,
         Self::ListenerRemoved,
+        Self::ListenerNarrowed,
         Self::TlsWeakened,
         Self::VerificationWeakened,
         Self::InnerHeaderExposed,
         Self::HeaderEditRemoved,
+        Self::HeadersChanged,
+        Self::CrossOriginChanged,
         Self::LimitRemoved,
         Self::LimitTightened,
         Self::BodyHeld,
         Self::DefaultRouteChanged,
         Self::RequestsMoved,
+        Self::TargetsChanged,
+        Self::HealthCheckChanged,
+        Self::RequestsCopied,
+        Self::AnswerChanged,
+        Self::TestsRemoved,
         Self::UnsafeLiveTest,
         Self::Unlisted,
     ];
@@ -72,24 +99,34 @@ impl RiskClass {
             Self::RequestsRefused => "requests-refused",
             Self::FewerGuards => "fewer-guards",
             Self::AgentRemoved => "agent-removed",
+            Self::AgentChanged => "agent-changed",
             Self::AccessWidened => "access-widened",
             Self::AgentFailsOpen => "agent-fails-open",
             Self::ListenerRemoved => "listener-removed",
+            Self::ListenerNarrowed => "listener-narrowed",
             Self::TlsWeakened => "tls-weakened",
             Self::VerificationWeakened => "verification-weakened",
             Self::InnerHeaderExposed => "inner-header-exposed",
             Self::HeaderEditRemoved => "header-edit-removed",
+            Self::HeadersChanged => "headers-changed",
+            Self::CrossOriginChanged => "cross-origin-changed",
             Self::LimitRemoved => "limit-removed",
             Self::LimitTightened => "limit-tightened",
             Self::BodyHeld => "body-held",
             Self::DefaultRouteChanged => "default-route-changed",
             Self::RequestsMoved => "requests-moved",
+            Self::TargetsChanged => "targets-changed",
+            Self::HealthCheckChanged => "health-check-changed",
+            Self::RequestsCopied => "requests-copied",
+            Self::AnswerChanged => "answer-changed",
+            Self::TestsRemoved => "tests-removed",
             Self::UnsafeLiveTest => "unsafe-live-test",
             Self::Unlisted => "unlisted",
         }
     }
 
     /// Its condition, as a clause.
+    #[expect(clippy::too_many_lines, reason = "a table of one row for each class")]
     const fn condition(self) -> &'static str {
         match self {
             Self::RequestsRefused => {
@@ -101,28 +138,47 @@ impl RiskClass {
                 "requests move to a route that lacks an agent, networks of clients, a password, a token, a rate limit or a header edit of the route before"
             }
             Self::AgentRemoved => "a route that stays lists an agent no more",
+            Self::AgentChanged => {
+                "an agent that stays has another address, protocol, path or host, gets fewer events, passes bodies that are too large, or copies another list of headers"
+            }
             Self::AccessWidened => {
-                "a listener or a route that stays has more in `allow`, less in `deny`, or no `allow` any more"
+                "a listener or a route that stays, or a route that now answers the same requests, has more in `allow`, less in `deny`, or no `allow` any more, no password or \
+                 token any more or other users or rules for tokens, other `trusted-proxies`, `path-policy \"forward\"`, ten times \
+                 as many `attempts` at a password, or passes credentials on; or a file of networks, users or keys differs"
             }
             Self::AgentFailsOpen => "an agent has a new `failure-mode \"open\"`",
             Self::ListenerRemoved => "a listener is gone, or has another address",
+            Self::ListenerNarrowed => {
+                "a listener that stays refuses a version of TLS, a protocol (`alpn`, `h2c`) or clients without a certificate, or begins or ceases to take PROXY headers"
+            }
             Self::TlsWeakened => {
                 "a listener that stays goes from `https` to `http`, accepts a lower version of TLS or no longer \
-                 the highest one, has a certificate less, or asks for client certificates less strictly"
+                 the highest one, has a certificate less or for other names, or asks for client certificates less strictly"
             }
             Self::VerificationWeakened => {
                 "an upstream that stays has no `tls` any more, trusts the system's authorities instead of a \
                  `ca-file`, verifies another name (`sni`) or nothing (`verify #false`), or has another pin or none \
                  any more"
             }
-            Self::InnerHeaderExposed => "a route that stays no longer removes a response header",
+            Self::InnerHeaderExposed => {
+                "a route that stays no longer removes a response header, or a listener begins with `expose-reasons`"
+            }
             Self::HeaderEditRemoved => {
                 "a route that stays no longer sets, adds or removes a request header, or sets or adds a \
-                 response header"
+                 response header, or has another `preset` or none"
             }
-            Self::LimitRemoved => "a rate limit, a limit of connections, memory or time is gone",
+            Self::HeadersChanged => {
+                "a route that stays sets or adds a header with another value, has a new `preset`, or a new edit of a field such as `Host`, `Cookie`, `Set-Cookie`, `Cache-Control`, `Content-Type`, `Strict-Transport-Security` or `X-Forwarded-For`"
+            }
+            Self::CrossOriginChanged => {
+                "a route that stays has another `cors` block, apart from `max-age-secs`"
+            }
+            Self::LimitRemoved => {
+                "a limit of connections, memory or time is gone, or a rate limit is gone, only observes, is ten times as \
+                 high, or counts by another key or in another store"
+            }
             Self::LimitTightened => {
-                "a limit of rate, size, number or time is at most a tenth of the one before, or new"
+                "a limit of rate, size, number or time is at most a tenth of the one in force before, or new where there was none"
             }
             Self::BodyHeld => {
                 "a route that stays begins to buffer requests or responses, or an agent to inspect bodies"
@@ -133,6 +189,21 @@ impl RiskClass {
             Self::RequestsMoved => {
                 "requests that were answered go to another upstream, built-in handler or folder, or to another path of \
                  their upstream (`rewrite`)"
+            }
+            Self::TargetsChanged => {
+                "an upstream that stays has fewer targets, gives a target half or twice its share, keeps clients at their targets otherwise (`sticky`, `ip_hash`), or has another `protocol` or `send-proxy`"
+            }
+            Self::HealthCheckChanged => {
+                "an upstream that stays has another health check or outlier detection, or none any more"
+            }
+            Self::RequestsCopied => {
+                "a route that stays has a new or another `shadow`, or a larger share of copies"
+            }
+            Self::AnswerChanged => {
+                "a route that stays has another `redirect`, `respond` or `static-files` block"
+            }
+            Self::TestsRemoved => {
+                "a `test` is gone, and none has its name or request, or a `live` one is no longer sent; a `never` is gone or forbids other requests"
             }
             Self::UnsafeLiveTest => {
                 "a `live` test is new or differs, and its method is not GET, HEAD or OPTIONS, or a header or query \
@@ -152,20 +223,45 @@ impl RiskClass {
                 "a path beside the one that is guarded; test with `expect { agents … }`"
             }
             Self::AgentRemoved => "requests pass without authentication or inspection",
+            Self::AgentChanged => {
+                "a server that answers 200 to unknown paths admits all requests; a header that the agent no longer sets comes from the client"
+            }
             Self::AccessWidened => "strangers reach what was for the inside",
             Self::AgentFailsOpen => "requests pass without a decision as soon as the agent is slow",
             Self::ListenerRemoved => "clients cannot connect, which no error rate shows",
+            Self::ListenerNarrowed => {
+                "clients that connected before cannot, which no error rate shows"
+            }
             Self::TlsWeakened => "clients refuse the connection, or speak in the clear",
             Self::VerificationWeakened => "any server can stand in for the targets",
             Self::InnerHeaderExposed => "internal names and versions leak",
             Self::HeaderEditRemoved => {
                 "a security header is missing, or an upstream gets no tenant"
             }
+            Self::HeadersChanged => {
+                "another tenant's data, private answers in caches, pages without protection"
+            }
+            Self::CrossOriginChanged => {
+                "browsers refuse the application, with 200 in each log, or strangers read answers"
+            }
             Self::LimitRemoved => "one client can take all of an upstream",
             Self::LimitTightened => "429, 413 and 504 for requests that passed",
             Self::BodyHeld => "streams arrive at their end, and uploads need memory",
             Self::DefaultRouteChanged => "requests that were refused reach an upstream",
             Self::RequestsMoved => "a wrong upstream that answers 200",
+            Self::TargetsChanged => {
+                "a trial version gets all requests, sessions are lost, targets are overloaded"
+            }
+            Self::HealthCheckChanged => {
+                "all targets of all nodes are unhealthy at once, later than a short trial sees"
+            }
+            Self::RequestsCopied => "orders that are executed twice",
+            Self::AnswerChanged => {
+                "a redirect to a wrong place, or a page that search engines and browsers keep"
+            }
+            Self::TestsRemoved => {
+                "a mistake that the test has prevented, in this bundle or a later one"
+            }
             Self::UnsafeLiveTest => {
                 "an order, a deletion or a sign-in at every node, twice in a trial"
             }
@@ -196,18 +292,19 @@ pub fn risks_page() -> String {
         );
     }
     page.push_str(
-        "\nHarmless are: comments, layout, and `tests` that are not `live`; a `live` test that is gone or has another name; defaults that are written out; another order of routes that \
+        "\nHarmless are: comments, layout, `tests` that are new or differ and are not `live`; a test with another name; defaults that are written out; another order of routes that \
          moves no request; a route, an upstream or an agent that is gone and was used by none that stays; new \
          upstreams without a health check, and agents, that no route of before names. A new route for requests that were \
          refused before is `unlisted`, also where it refuses them with another status, reason or body: a `respond` of 404 \
          is a page, and a browser runs its scripts. A new or different `live` test is `unlisted` at least, for every node \
          sends it; so is a new upstream with a health check, for every node asks its targets. In a bundle, each file that is not part of the configuration and differs is \
-         `unlisted` too: it may be served, or be a certificate. One that renews a certificate, for the same names, is that \
-         alone.\n\n\
+         `unlisted` too: it may be served. One that a setting names has the class of a change of that setting: a list of networks, \
+         users or keys `access-widened`, a certificate `tls-weakened`, an authority of targets `verification-weakened`, a served \
+         file `answer-changed`. A certificate that is renewed for the same names is `unlisted` alone.\n\n\
          The comparison is exact for hosts, paths, prefixes, methods, headers and query parameters. Paths of a \
          `path-regex` are sampled. A path with several readings (`//`, `;`, escaped separators) is not a case of its own: \
          it is refused where its readings lead to different routes. A reached limit of the comparison is `unlisted`. \
-         Contents of files and the health of targets are not seen.\n",
+         The health of targets is not seen, nor are files that no setting names.\n",
     );
     page
 }

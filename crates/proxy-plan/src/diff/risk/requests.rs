@@ -1,17 +1,22 @@
 //! Risks of requests that another route or service answers, and of upstreams without TLS.
 
 use super::class::RiskClass;
+use super::settings::{classified, rate_limit_risk, same_agent};
 use super::{Compared, Risk};
 use crate::diff::answer::{Answer, AnsweringService};
 use crate::diff::region::Region;
+use crate::diff::setting_change::route_changes;
 use proxy_model::{BuiltinHandler, HeaderEdits, Model};
 use std::collections::BTreeSet;
+
+/// First word of a guard that is an agent.
+const AGENT: &str = "agent ";
 
 /// The risks of all regions, and of upstreams that lose their TLS.
 pub(in crate::diff) fn region_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let regions = compared.regions.iter();
     let mut risks: Vec<Risk> = regions
-        .filter_map(|region| region_risk(compared, region))
+        .flat_map(|region| region_risk(compared, region))
         .collect();
     let new = |name: &str| compared.after.upstreams.iter().find(|one| one.name == name);
     let old = compared
@@ -28,7 +33,7 @@ pub(in crate::diff) fn region_risks(compared: &Compared<'_>) -> Vec<Risk> {
     risks
 }
 
-fn region_risk(compared: &Compared<'_>, region: &Region) -> Option<Risk> {
+fn region_risk(compared: &Compared<'_>, region: &Region) -> Vec<Risk> {
     let Region { before, after, .. } = region;
     let example = format!("{} {}", region.example.method, region.example_url());
     let lacking = lacking_guards(compared, before, after);
@@ -36,7 +41,7 @@ fn region_risk(compared: &Compared<'_>, region: &Region) -> Option<Risk> {
         let text = format!("requests such as {example} get {}", after.service);
         (RiskClass::RequestsRefused, text)
     } else if is_same_refusal(before, after) {
-        return None;
+        return Vec::new();
     } else if is_refusal(before) && is_refusal(after) {
         let text =
             format!("requests such as {example}, refused before, get another answer: {after}");
@@ -51,21 +56,58 @@ fn region_risk(compared: &Compared<'_>, region: &Region) -> Option<Risk> {
         );
         (RiskClass::FewerGuards, text)
     } else if before.service == after.service {
+        let changed = changed_settings(compared, before, after);
+        if !changed.is_empty() {
+            let risks = changed.into_iter().map(|(class, change)| Risk {
+                class,
+                subject: subject(before),
+                change: format!("requests such as {example} go to {after}: {change}"),
+            });
+            return risks.collect();
+        }
         let text = format!("requests such as {example} go to {after}");
         (RiskClass::Unlisted, text)
     } else {
         let text = format!("requests such as {example} go to {after}");
         (RiskClass::RequestsMoved, text)
     };
-    let subject = match &before.route {
+    vec![Risk {
+        class,
+        subject: subject(before),
+        change,
+    }]
+}
+
+fn subject(before: &Answer) -> String {
+    match &before.route {
         Some(route) => format!("route {route}"),
         None => "requests without a route".to_owned(),
+    }
+}
+
+/// The classes of the settings by which another route for the same requests differs.
+fn changed_settings(
+    compared: &Compared<'_>,
+    before: &Answer,
+    after: &Answer,
+) -> Vec<(RiskClass, String)> {
+    if before.route == after.route {
+        return Vec::new();
+    }
+    let route = |model: &'_ Model, answer: &Answer| {
+        let id = answer.route.as_deref()?;
+        model.routes.iter().find(|route| route.id == id).cloned()
     };
-    Some(Risk {
-        class,
-        subject,
-        change,
-    })
+    let (Some(old), Some(new)) = (route(compared.before, before), route(compared.after, after))
+    else {
+        return Vec::new();
+    };
+    let changes = route_changes((compared.before, &old), (compared.after, &new));
+    let routes = [Some(&old), Some(&new)];
+    let classes = changes
+        .iter()
+        .filter_map(|change| classified(compared, change, routes));
+    classes.chain(rate_limit_risk(routes)).collect()
 }
 
 fn is_refusal(answer: &Answer) -> bool {
@@ -102,7 +144,15 @@ fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> V
         guards(compared.before, before),
         guards(compared.after, after),
     );
-    old.difference(&new).cloned().collect()
+    let is_renamed = |guard: &String| {
+        let Some(old) = guard.strip_prefix(AGENT) else {
+            return false;
+        };
+        let mut agents = new.iter().filter_map(|guard| guard.strip_prefix(AGENT));
+        agents.any(|new| same_agent((compared.before, old), (compared.after, new)))
+    };
+    let gone = old.difference(&new).filter(|guard| !is_renamed(guard));
+    gone.cloned().collect()
 }
 
 /// The agents, credentials, limits and header edits of a route.
@@ -114,7 +164,7 @@ fn guards(model: &Model, id: &str) -> BTreeSet<String> {
         .agents
         .iter()
         .filter_map(|index| model.agent(index.value));
-    let agents = agents.map(|agent| format!("agent {}", agent.name));
+    let agents = agents.map(|agent| format!("{AGENT}{}", agent.name));
     let policies = &route.policies;
     let limit = policies
         .rate_limit

@@ -1,0 +1,55 @@
+//! Risks of tests that are gone: later mistakes are not found by them.
+
+use super::Risk;
+use super::class::RiskClass;
+use proxy_model::{ConfigTest, Model, Prohibition, Setting};
+use std::fmt::Display;
+
+/// The risks of tests without one of their name or request any more, and of prohibitions that are gone or differ.
+pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
+    let request = |test: &ConfigTest| (test.request.method.clone(), test.request.url.clone());
+    let tests = before.tests.iter().filter(|old| {
+        let is_same = |new: &ConfigTest| {
+            let is_kept = new.name == old.name || request(new) == request(old);
+            // A live test whose copy is not live is no longer sent.
+            is_kept && (old.live.is_none() || new.live.is_some())
+        };
+        !after.tests.iter().any(is_same)
+    });
+    let tests = tests.map(|test| format!("test {}", test.name));
+    let prohibitions = before.prohibitions.iter().filter(|old| {
+        let mut new = after.prohibitions.iter();
+        !new.any(|new| covered(new) == covered(old))
+    });
+    let prohibitions = prohibitions.map(|one| format!("never {}", one.name));
+    let gone = tests.chain(prohibitions).map(|subject| Risk {
+        class: RiskClass::TestsRemoved,
+        subject,
+        change: "is gone, or forbids other requests".to_owned(),
+    });
+    gone.collect()
+}
+
+/// The forbidden requests, without name and place.
+fn covered(prohibition: &Prohibition) -> impl PartialEq + use<> {
+    let Prohibition {
+        name: _,
+        place: _,
+        listener,
+        hosts,
+        paths,
+        upstream,
+        without_agent,
+    } = prohibition;
+    (
+        listener.clone(),
+        hosts.iter().map(shown).collect::<Vec<_>>(),
+        paths.iter().map(shown).collect::<Vec<_>>(),
+        upstream.clone(),
+        without_agent.clone(),
+    )
+}
+
+fn shown<T: Display>(setting: &Setting<T>) -> String {
+    setting.value.to_string()
+}

@@ -1,0 +1,91 @@
+//! The class of a changed setting of a part that stays.
+
+mod access;
+mod agents;
+mod headers;
+mod limits;
+mod listeners;
+mod targets;
+mod values;
+
+use super::Compared;
+use super::class::RiskClass;
+use crate::diff::parts::Change;
+use crate::diff::setting_change::SettingChange;
+use proxy_model::registry::listeners as listener_rows;
+use proxy_model::registry::policies::{self, cors, rewrite};
+use proxy_model::registry::routes::{self, answers};
+use values::{Classified, Routes, becomes_true, instead, listed, number, texts};
+
+pub(super) use agents::{is_new_and_open, same_agent};
+pub(super) use limits::{rate_limit_risk, rate_limit_risks};
+pub(super) use targets::target_risks;
+
+/// The class of a setting's change with its text; `None` for a change in no class. Settings of rate limits and
+/// targets are compared together, by [`rate_limit_risks`] and [`target_risks`].
+pub(super) fn classified(
+    compared: &Compared<'_>,
+    change: &SettingChange,
+    routes: Routes<'_>,
+) -> Classified {
+    agents::risk(compared, change)
+        .or_else(|| headers::risk(change))
+        .or_else(|| request_risk(change))
+        .or_else(|| answer_risk(change))
+        .or_else(|| access::risk(change))
+        .or_else(|| listeners::risk(change))
+        .or_else(|| targets::risk(change))
+        .or_else(|| limits::risk(compared, change, routes))
+}
+
+/// The risk of requests that reach another place, or are held.
+fn request_risk(change: &SettingChange) -> Classified {
+    let row = change.row;
+    if row == listener_rows::DEFAULT_ROUTE.path && change.change != Change::Removed {
+        let text = format!(
+            "requests without a route go to {}",
+            listed(&texts(&change.after))
+        );
+        return Some((RiskClass::DefaultRouteChanged, text));
+    }
+    let held = [
+        policies::BUFFER_REQUESTS.path,
+        policies::BUFFER_RESPONSES.path,
+    ];
+    if held.contains(&row) && becomes_true(change) {
+        return Some((
+            RiskClass::BodyHeld,
+            format!("holds bodies: `{}`", change.path),
+        ));
+    }
+    if row.starts_with(rewrite::REWRITE.path) {
+        let text = format!("the upstream gets other paths: {}", instead(change));
+        return Some((RiskClass::RequestsMoved, text));
+    }
+    let is_copied = row == policies::SHADOW_UPSTREAM.path && change.change != Change::Removed
+        || row == policies::SHADOW_PERCENT.path
+            && number(&change.before).unwrap_or(0.0) < number(&change.after).unwrap_or(0.0);
+    is_copied.then(|| {
+        let text = format!(
+            "a second upstream gets copies of requests: {}",
+            instead(change)
+        );
+        (RiskClass::RequestsCopied, text)
+    })
+}
+
+/// The risk of answers that the proxy makes itself, and of the permissions for pages of other sites.
+fn answer_risk(change: &SettingChange) -> Classified {
+    let row = change.row;
+    let own = [
+        routes::STATIC_FILES.path,
+        answers::REDIRECT.path,
+        answers::RESPOND.path,
+    ];
+    if own.iter().any(|block| row.starts_with(block)) {
+        return Some((RiskClass::AnswerChanged, instead(change)));
+    }
+    let is_permission = row.starts_with(cors::CORS.path)
+        && (row != cors::MAX_AGE.path || change.change != Change::Changed);
+    is_permission.then(|| (RiskClass::CrossOriginChanged, instead(change)))
+}

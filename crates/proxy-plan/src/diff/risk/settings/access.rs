@@ -1,0 +1,193 @@
+//! The risk of clients that are admitted otherwise: networks, passwords, tokens.
+
+use super::values::{Classified, added, becomes, becomes_true, instead, missing, number, shown};
+use crate::diff::parts::Change;
+use crate::diff::risk::class::RiskClass;
+use crate::diff::setting_change::SettingChange;
+use proxy_model::RequestRate;
+use proxy_model::registry::listeners;
+use proxy_model::registry::policies::{self, access, basic_auth, jwt};
+use serde_json::Value;
+
+/// Factor by which guesses at passwords are allowed more often if it is a risk.
+const MORE_GUESSES: f64 = 10.0;
+
+pub(super) fn risk(change: &SettingChange) -> Classified {
+    access_risk(change)
+        .or_else(|| trust_risk(change))
+        .or_else(|| credentials_risk(change))
+        .or_else(|| token_risk(change))
+}
+
+/// The risk of other trusted proxies, of ambiguous paths, and of credentials that leave the proxy.
+fn trust_risk(change: &SettingChange) -> Classified {
+    let row = change.row;
+    let is_path_policy = [listeners::PATH_POLICY.path, policies::PATH_POLICY.path].contains(&row);
+    let text = if row == listeners::TRUSTED_PROXIES.path {
+        format!(
+            "clients' addresses are taken from other proxies: {}",
+            instead(change)
+        )
+    } else if is_path_policy && becomes(change, "forward") {
+        "forwards paths that servers read in more than one way".to_owned()
+    } else if row == basic_auth::BASIC_FORWARD.path && becomes_true(change) {
+        "the upstream gets the passwords of clients".to_owned()
+    } else if row == basic_auth::BASIC_ATTEMPTS.path && is_faster(change) {
+        format!("more guesses at passwords: {}", instead(change))
+    } else {
+        return None;
+    };
+    Some((RiskClass::AccessWidened, text))
+}
+
+fn is_faster(change: &SettingChange) -> bool {
+    let rate = |values: &[Value]| {
+        let rate = values.first()?.as_str()?.parse::<RequestRate>().ok()?;
+        Some(rate.as_f64())
+    };
+    match (rate(&change.before), rate(&change.after)) {
+        (Some(before), Some(after)) => before * MORE_GUESSES <= after,
+        _ => false,
+    }
+}
+
+/// The risk of other networks of clients.
+fn access_risk(change: &SettingChange) -> Classified {
+    let is_in = |rows: [&str; 4]| rows.contains(&change.row);
+    let is_allow = is_in([
+        access::LISTENER_ALLOW.path,
+        access::LISTENER_ALLOW_FILE.path,
+        access::ALLOW.path,
+        access::ALLOW_FILE.path,
+    ]);
+    let is_deny = is_in([
+        access::LISTENER_DENY.path,
+        access::LISTENER_DENY_FILE.path,
+        access::DENY.path,
+        access::DENY_FILE.path,
+    ]);
+    if !is_allow && !is_deny {
+        return None;
+    }
+    let (gone, new) = (missing(change), added(change));
+    let is_wider = if is_allow {
+        // An empty list admits all.
+        change.after.is_empty() || !change.before.is_empty() && !new.is_empty()
+    } else {
+        !gone.is_empty()
+    };
+    let class = if is_wider {
+        RiskClass::AccessWidened
+    } else {
+        RiskClass::RequestsRefused
+    };
+    let text = format!(
+        "`{}` is {} instead of {}",
+        change.path,
+        shown(&change.after),
+        shown(&change.before)
+    );
+    Some((class, text))
+}
+
+/// The risk of changed users, and of a password that is newly required or no longer required.
+fn credentials_risk(change: &SettingChange) -> Classified {
+    if change.row == basic_auth::BASIC_REALM.path {
+        return match change.change {
+            Change::Added => {
+                let text = "asks for a password".to_owned();
+                Some((RiskClass::RequestsRefused, text))
+            }
+            Change::Removed => {
+                let text = "asks for no password any more".to_owned();
+                Some((RiskClass::AccessWidened, text))
+            }
+            Change::Changed => None,
+        };
+    }
+    let rows = [
+        basic_auth::BASIC_USER.path,
+        basic_auth::BASIC_USERS_FILE.path,
+    ];
+    if !rows.contains(&change.row) {
+        return None;
+    }
+    let (gone, new) = (missing(change), added(change));
+    let class = if new.is_empty() {
+        RiskClass::RequestsRefused
+    } else {
+        RiskClass::AccessWidened
+    };
+    let text = format!(
+        "users: {} instead of {}",
+        shown(&change.after),
+        shown(&change.before)
+    );
+    (!gone.is_empty() || !new.is_empty()).then_some((class, text))
+}
+
+/// The risk of changed token rules, and of a token that is newly required or no longer required.
+fn token_risk(change: &SettingChange) -> Classified {
+    let row = change.row;
+    if row == jwt::JWT_REALM.path {
+        return match change.change {
+            Change::Added => Some((RiskClass::RequestsRefused, "asks for a token".to_owned())),
+            Change::Removed => {
+                let text = "asks for no token any more".to_owned();
+                Some((RiskClass::AccessWidened, text))
+            }
+            Change::Changed => None,
+        };
+    }
+    // The whole block was added or removed.
+    if !row.starts_with(jwt::JWT.path) || change.change != Change::Changed && !is_list(row) {
+        return None;
+    }
+    let (gone, new) = (missing(change), added(change));
+    let are = |rows: &[&str]| rows.contains(&row);
+    let is_wider = if are(&[jwt::JWT_REQUIRE_CLAIM.path, jwt::JWT_REQUIRE_SCOPE.path]) {
+        !gone.is_empty()
+    } else if row == jwt::JWT_ALGORITHMS.path {
+        // An empty list allows the algorithms of the keys.
+        change.after.is_empty() || !change.before.is_empty() && !new.is_empty()
+    } else if row == jwt::JWT_AUDIENCE.path {
+        !new.is_empty()
+    } else if row == jwt::JWT_CLOCK_SKEW.path {
+        number(&change.before) < number(&change.after)
+    } else if are(&[
+        jwt::JWT_ISSUER.path,
+        jwt::JWKS_FILE.path,
+        jwt::JWKS_URL.path,
+        jwt::JWKS_UPSTREAM.path,
+        jwt::HMAC_FILE.path,
+        jwt::JWT_CLAIM_HEADER.path,
+        jwt::JWT_FORWARD.path,
+    ]) {
+        true
+    } else {
+        return None;
+    };
+    let class = if is_wider {
+        RiskClass::AccessWidened
+    } else {
+        RiskClass::RequestsRefused
+    };
+    let text = format!(
+        "tokens: `{}` is {} instead of {}",
+        change.path,
+        shown(&change.after),
+        shown(&change.before)
+    );
+    Some((class, text))
+}
+
+/// Returns true if a rule of tokens is a list that may be empty.
+fn is_list(row: &str) -> bool {
+    [
+        jwt::JWT_REQUIRE_CLAIM.path,
+        jwt::JWT_REQUIRE_SCOPE.path,
+        jwt::JWT_ALGORITHMS.path,
+        jwt::JWT_CLAIM_HEADER.path,
+    ]
+    .contains(&row)
+}

@@ -1,0 +1,81 @@
+//! The risk of other agents, and of agents that are called otherwise.
+
+use super::values::{Classified, added, becomes, instead, listed, missing};
+use crate::diff::risk::Compared;
+use crate::diff::risk::class::RiskClass;
+use crate::diff::setting_change::SettingChange;
+use proxy_model::registry::{agents, routes};
+use proxy_model::{Model, effective};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classified {
+    let row = change.row;
+    if row == routes::AGENTS.path {
+        let new = added(change);
+        let is_renamed = |old: &String| {
+            let mut new = new.iter();
+            new.any(|new| same_agent((compared.before, old), (compared.after, new)))
+        };
+        let gone: Vec<String> = { missing(change).into_iter() }
+            .filter(|old| !is_renamed(old))
+            .collect();
+        return (!gone.is_empty()).then(|| {
+            (
+                RiskClass::AgentRemoved,
+                format!("asks no more: {}", listed(&gone)),
+            )
+        });
+    }
+    if row == agents::FAILURE_MODE.path && becomes(change, "open") {
+        let text = "requests continue while it is unavailable".to_owned();
+        return Some((RiskClass::AgentFailsOpen, text));
+    }
+    if row == agents::EVENTS.path && added(change).iter().any(|event| event.ends_with("-body")) {
+        return Some((RiskClass::BodyHeld, "inspects bodies".to_owned()));
+    }
+    if row == agents::COPY_HEADERS.path && !missing(change).is_empty() {
+        let text = format!(
+            "no longer replaces the client's own {}",
+            listed(&missing(change))
+        );
+        return Some((RiskClass::AgentChanged, text));
+    }
+    let changed = [
+        agents::UNIX_SOCKET.path,
+        agents::PATH.path,
+        agents::UPSTREAM.path,
+        agents::PROTOCOL.path,
+        agents::REQUEST_PATH.path,
+        agents::REQUEST_HOST.path,
+        agents::COPY_RESPONSE_HEADERS.path,
+        agents::ENCODING.path,
+    ];
+    let is_less = row == agents::EVENTS.path && !missing(change).is_empty()
+        || row == agents::ON_OVERSIZE.path && becomes(change, "pass");
+    (is_less || changed.contains(&row)).then(|| (RiskClass::AgentChanged, instead(change)))
+}
+
+/// Whether an agent is new, or differs, and requests continue without it.
+pub(crate) fn is_new_and_open(change: &SettingChange) -> bool {
+    change.row == agents::FAILURE_MODE.path && becomes(change, "open")
+}
+
+/// Whether two agents differ in their names alone.
+pub(crate) fn same_agent(old: (&Model, &str), new: (&Model, &str)) -> bool {
+    let old = settings(old);
+    !old.is_empty() && old == settings(new)
+}
+
+/// The settings of an agent, without its name.
+fn settings((model, name): (&Model, &str)) -> BTreeSet<(&'static str, String)> {
+    let block = format!("agents.agent[{name:?}].");
+    let own = effective(model)
+        .into_iter()
+        .filter(|one| one.path.starts_with(&block));
+    own.map(|one| (one.row, shown(&one.value))).collect()
+}
+
+fn shown(value: &Value) -> String {
+    value.to_string()
+}

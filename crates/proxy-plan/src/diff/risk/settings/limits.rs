@@ -1,0 +1,186 @@
+//! The risk of other limits of rate, size, number and time.
+
+use super::values::{Classified, Routes, number};
+use crate::diff::risk::class::RiskClass;
+use crate::diff::risk::{Compared, Risk};
+use crate::diff::setting_change::SettingChange;
+use proxy_model::registry::policies::{cors, jwt};
+use proxy_model::registry::{
+    circuit_breaker, limits, listener_tls, listeners, outlier_detection, policies, routes,
+    upstreams,
+};
+use proxy_model::{Model, RateLimit, Route, Service};
+use std::time::Duration;
+
+/// Factor by which a limit is tightened, or a rate limit widened, if it is a risk.
+const FACTOR: f64 = 10.0;
+
+/// Factor by which a limit grows if it is as good as none.
+const UNLIMITED: f64 = 1_000.0;
+
+/// Blocks in which a number that falls refuses nothing: shares, thresholds of recovery, intervals, levels and logs.
+const NO_LIMITS: [&str; 15] = [
+    "admin.",
+    "control-plane.",
+    "observability.",
+    "routes.route.policies.compression.",
+    circuit_breaker::SUCCESS_THRESHOLD.path,
+    cors::CORS.path,
+    jwt::JWKS_MIN_INTERVAL.path,
+    jwt::JWKS_MAX_INTERVAL.path,
+    listener_tls::TLS.path,
+    outlier_detection::MIN_REQUESTS.path,
+    policies::RATE_LIMIT.path,
+    policies::SHADOW.path,
+    routes::PRIORITY.path,
+    "system.",
+    upstreams::TARGETS.path,
+];
+
+/// Limits without a default: where one appears, there was none.
+const NEW_LIMITS: [&str; 6] = [
+    listeners::MAX_CONNECTION_AGE.path,
+    listeners::MAX_REQUESTS_PER_CONNECTION.path,
+    upstreams::MAX_CONNECTIONS.path,
+    upstreams::MAX_LIFETIME.path,
+    policies::PER_TRY_TIMEOUT.path,
+    limits::MAX_MEMORY.path,
+];
+
+pub(super) fn risk(
+    compared: &Compared<'_>,
+    change: &SettingChange,
+    [old, new]: Routes<'_>,
+) -> Classified {
+    if NO_LIMITS.iter().any(|block| change.row.starts_with(block)) {
+        return None;
+    }
+    let before = number(&change.before).or_else(|| inherited(compared.before, old?, change.row));
+    let after = number(&change.after).or_else(|| inherited(compared.after, new?, change.row));
+    match (before, after) {
+        (Some(before), Some(after)) if after * FACTOR <= before => {
+            let text = format!("`{}` is {after} instead of {before}", change.path);
+            Some((RiskClass::LimitTightened, text))
+        }
+        (Some(before), Some(after)) if before * UNLIMITED <= after && is_limit(change.row) => {
+            let text = format!(
+                "limits nothing: `{}` is {after} instead of {before}",
+                change.path
+            );
+            Some((RiskClass::LimitRemoved, text))
+        }
+        (Some(_), Some(_)) => None,
+        _ if !is_limit(change.row) => None,
+        (None, Some(after)) => {
+            let text = format!("new limit: `{}` is {after}", change.path);
+            Some((RiskClass::LimitTightened, text))
+        }
+        (Some(before), None) => {
+            let text = format!("no limit any more: `{}` was {before}", change.path);
+            Some((RiskClass::LimitRemoved, text))
+        }
+        (None, None) => None,
+    }
+}
+
+/// Whether a setting without a value means that there is no limit.
+fn is_limit(row: &str) -> bool {
+    NEW_LIMITS.contains(&row) || row == policies::MAX_BODY_SIZE.path || row.starts_with("limits.")
+}
+
+/// The value that holds where a route has none of its own.
+fn inherited(model: &Model, route: &Route, row: &str) -> Option<f64> {
+    if row == policies::MAX_BODY_SIZE.path {
+        return Some(bytes(*model.limits.max_body_size_bytes));
+    }
+    let times = &upstream(model, route)?.timeouts;
+    let time: Duration = if row == policies::REQUEST.path {
+        *times.request
+    } else if row == policies::CONNECT.path {
+        *times.connect
+    } else if row == policies::READ.path {
+        *times.read
+    } else if row == policies::IDLE.path {
+        *times.idle
+    } else {
+        return None;
+    };
+    Some(time.as_secs_f64())
+}
+
+fn upstream<'m>(model: &'m Model, route: &Route) -> Option<&'m proxy_model::Upstream> {
+    match &route.service {
+        Service::Upstream(index) => model.upstream(index.value),
+        Service::Builtin(_) | Service::Static(_) | Service::Redirect(_) | Service::Respond(_) => {
+            None
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "compared by a factor of ten")]
+fn bytes(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+/// The risks of the rate limits of routes that stay. A limit that only observes refuses nothing.
+pub(crate) fn rate_limit_risks(compared: &Compared<'_>) -> Vec<Risk> {
+    let risks = compared.after.routes.iter().filter_map(|after| {
+        let before = compared
+            .before
+            .routes
+            .iter()
+            .find(|route| route.id == after.id)?;
+        let (class, change) = rate_limit_risk([Some(before), Some(after)])?;
+        Some(Risk {
+            class,
+            subject: format!("route {}", after.id),
+            change,
+        })
+    });
+    risks.collect()
+}
+
+pub(crate) fn rate_limit_risk(routes: Routes<'_>) -> Classified {
+    let [before, after] =
+        routes.map(|route| route.and_then(|route| route.policies.rate_limit.as_ref()));
+    let refuses = |limit: Option<&RateLimit>| limit.is_some_and(|limit| !*limit.observe_only);
+    match (before, after) {
+        (Some(old), Some(new)) if refuses(before) && refuses(after) => changed(old, new),
+        (_, Some(new)) if refuses(after) => {
+            let text = format!("new limit: {} requests", *new.rate);
+            Some((RiskClass::LimitTightened, text))
+        }
+        (_, Some(_)) if refuses(before) => {
+            let text = "the rate limit only observes".to_owned();
+            Some((RiskClass::LimitRemoved, text))
+        }
+        _ if refuses(before) => {
+            Some((RiskClass::LimitRemoved, "no rate limit any more".to_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn changed(old: &RateLimit, new: &RateLimit) -> Classified {
+    let [before, after] = [old, new].map(|limit| limit.rate.as_f64());
+    let [burst, new_burst] = [old, new].map(|limit| f64::from(*limit.burst));
+    let rates = || {
+        format!(
+            "the rate limit is {}, bursts of {new_burst}, instead of {}, bursts of {burst}",
+            *new.rate, *old.rate
+        )
+    };
+    if *old.key != *new.key {
+        let text = format!("counts requests by {} instead of {}", *new.key, *old.key);
+        return Some((RiskClass::LimitRemoved, text));
+    }
+    if old.store.is_some() && old.store.as_deref() != new.store.as_deref() {
+        let text = "counts requests in another store, or each proxy by itself".to_owned();
+        return Some((RiskClass::LimitRemoved, text));
+    }
+    if before * FACTOR <= after || burst * FACTOR <= new_burst {
+        return Some((RiskClass::LimitRemoved, rates()));
+    }
+    let is_tighter = after * FACTOR <= before || new_burst * FACTOR <= burst;
+    is_tighter.then(|| (RiskClass::LimitTightened, rates()))
+}

@@ -1,0 +1,108 @@
+//! The risk of a listener that other clients can use, and of targets that are verified otherwise.
+
+use super::values::{Classified, added, becomes, instead, missing, shown, texts};
+use crate::diff::parts::Change;
+use crate::diff::risk::class::RiskClass;
+use crate::diff::setting_change::SettingChange;
+use proxy_model::registry::{listener_tls, listeners, upstreams};
+use serde_json::Value;
+
+pub(super) fn risk(change: &SettingChange) -> Classified {
+    listener_risk(change)
+        .or_else(|| narrowed(change))
+        .or_else(|| verification_risk(change))
+}
+
+/// The risk of a listener elsewhere, or with weaker TLS.
+fn listener_risk(change: &SettingChange) -> Classified {
+    let row = change.row;
+    let values = || {
+        format!(
+            "{} instead of {}",
+            shown(&change.after),
+            shown(&change.before)
+        )
+    };
+    if row == listeners::ADDRESS.path {
+        let text = format!("listens on {}", values());
+        return Some((RiskClass::ListenerRemoved, text));
+    }
+    let versions = [
+        listener_tls::MIN_VERSION.path,
+        listener_tls::MAX_VERSION.path,
+    ];
+    let text = if row == listeners::PROTOCOL.path && becomes(change, "http") {
+        "speaks in the clear".to_owned()
+    } else if versions.contains(&row) && first(&change.after) < first(&change.before) {
+        format!("TLS `{}` is {}", change.path, values())
+    } else if row == listener_tls::CLIENT_AUTH_MODE.path && !becomes(change, "required") {
+        format!("client certificates: {}", values())
+    } else if row == listener_tls::CLIENT_AUTH_CA_FILE.path && change.change != Change::Added {
+        format!("client certificates are verified by {}", values())
+    } else if row == listener_tls::SERVER_NAME.path {
+        format!("a certificate is for other names: {}", instead(change))
+    } else {
+        return None;
+    };
+    Some((RiskClass::TlsWeakened, text))
+}
+
+/// The risk of a listener that refuses clients which it accepted.
+fn narrowed(change: &SettingChange) -> Classified {
+    let row = change.row;
+    let text = if row == listeners::PROXY_PROTOCOL.path {
+        instead(change)
+    } else if row == listeners::H2C.path && !change.after.contains(&Value::Bool(true)) {
+        "no longer takes HTTP/2 in the clear".to_owned()
+    } else if row == listener_tls::MIN_VERSION.path {
+        format!("older clients are refused: {}", instead(change))
+    } else if row == listener_tls::ALPN.path {
+        // Without the setting all protocols are offered.
+        let is_less = change.before.is_empty() || !missing(change).is_empty();
+        if !is_less || change.after.is_empty() {
+            return None;
+        }
+        format!("offers fewer protocols: {}", instead(change))
+    } else if [
+        listener_tls::CLIENT_AUTH_MODE.path,
+        listener_tls::CLIENT_AUTH_CA_FILE.path,
+    ]
+    .contains(&row)
+    {
+        "asks clients for a certificate".to_owned()
+    } else {
+        return None;
+    };
+    Some((RiskClass::ListenerNarrowed, text))
+}
+
+/// The risk of targets that are verified by other rules.
+fn verification_risk(change: &SettingChange) -> Classified {
+    let row = change.row;
+    let values = || {
+        format!(
+            "{} instead of {}",
+            shown(&change.after),
+            shown(&change.before)
+        )
+    };
+    let text = if row == upstreams::CA_FILE.path && change.change == Change::Removed {
+        "targets are not verified by a `ca-file` any more".to_owned()
+    } else if row == upstreams::VERIFY.path && !change.after.contains(&Value::Bool(true)) {
+        "certificates of targets are not verified".to_owned()
+    } else if row == upstreams::PIN.path
+        && !change.before.is_empty()
+        && (change.after.is_empty() || !added(change).is_empty())
+    {
+        format!("the pinned keys of targets are {}", values())
+    } else if row == upstreams::SNI.path {
+        format!("the verified name of targets is {}", values())
+    } else {
+        return None;
+    };
+    Some((RiskClass::VerificationWeakened, text))
+}
+
+fn first(values: &[Value]) -> String {
+    texts(values).into_iter().next().unwrap_or_default()
+}
