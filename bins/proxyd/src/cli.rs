@@ -3,6 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use proxy_top::AdminAddress;
 use std::path::PathBuf;
 
 /// A reverse proxy with explained routing decisions.
@@ -55,6 +56,8 @@ pub(crate) enum Subcommands {
     Init(Init),
     /// Check limits, ports, names and targets of this machine against a configuration.
     Doctor(Doctor),
+    /// Show routes, upstreams and limits of a running proxy, live in the terminal.
+    Top(Top),
     /// Print a script that completes `proxyd` in a shell.
     Completions {
         /// The shell.
@@ -72,6 +75,23 @@ pub(crate) struct Doctor {
     /// Print the findings as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The running proxy to show, by its admin interface. Without a terminal on standard input and output: one page of text.
+#[derive(Args, Debug)]
+pub(crate) struct Top {
+    /// The configuration of the running proxy: its block `admin` names the interface and the token's file.
+    #[arg(short, long, value_name = "FILE", env = "PROXYD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// The admin interface in place of the configuration's, as 127.0.0.1:9090 or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<AdminAddress>,
+    /// The file with the token of the admin interface, in place of the configuration's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Print one page of text and exit: averages since the start of the proxy.
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 /// A first configuration: one listener, one route, one upstream.

@@ -9,6 +9,7 @@ mod init;
 mod migrate;
 mod plan_file;
 mod replay;
+mod top;
 
 use crate::cli::{AgentCommand, Cli, ConfigCommand, Subcommands};
 use crate::control_plane;
@@ -64,6 +65,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Agent(AgentCommand::Check(arguments))) => agent::check(arguments),
         Some(Subcommands::Doctor(arguments)) => doctor::run(&arguments),
         Some(Subcommands::Init(arguments)) => init::run(&arguments),
+        Some(Subcommands::Top(arguments)) => top::run(&arguments),
         Some(Subcommands::Completions { shell }) => {
             say(crate::cli::completions(shell).trim_end());
             ExitCode::SUCCESS

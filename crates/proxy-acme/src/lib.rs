@@ -3,6 +3,7 @@
 //! [`keep`] is the task of one certificate. It reads and writes its [`Storage`], answers challenges
 //! through a [`Responder`] and reports each [`Event`]; the code that serves the certificate watches the
 //! file.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod account;
 mod authority;

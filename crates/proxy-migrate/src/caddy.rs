@@ -1,6 +1,7 @@
 //! Caddyfiles.
 
 mod address;
+mod error_pages;
 mod matcher;
 mod order;
 mod parser;

@@ -179,7 +179,7 @@ fn a_check_that_is_not_carried_over_leaves_no_listener() {
         (Language::Nginx, stream("js_access check.access;")),
         (Language::Nginx, stream("include checks.conf;")),
         (Language::Nginx, stream("proxy_ssl on;")),
-        (Language::Nginx, stream("proxy_protocol on;")),
+        (Language::Nginx, stream("proxy_protocol on; proxy_protocol_tlv 0x4 a;")),
         (Language::Nginx, stream("return 200;")),
         (
             Language::Nginx,
@@ -207,7 +207,20 @@ fn a_check_that_is_not_carried_over_leaves_no_listener() {
         ),
         (
             Language::Haproxy,
-            "defaults\nmode tcp\nlisten l\nbind :8443\nserver s a:1 send-proxy-v2\n".to_owned(),
+            "defaults\nmode tcp\nlisten l\nbind :8443\nserver s a:1 send-proxy-v2-ssl\n".to_owned(),
+        ),
+        (
+            Language::Haproxy,
+            "defaults\nmode tcp\nlisten l\nbind :8443\nserver s a:1 send-proxy-v2 proxy-v2-options crc32c\n".to_owned(),
+        ),
+        // One of two servers would read a header that it does not expect.
+        (
+            Language::Haproxy,
+            "defaults\nmode tcp\nlisten l\nbind :8443\nserver s a:1 send-proxy\nserver t b:1\n".to_owned(),
+        ),
+        (
+            Language::Haproxy,
+            "defaults\nmode tcp\nlisten l\nbind :8443\ndefault-server send-proxy\nserver s a:1\n".to_owned(),
         ),
         (
             Language::Haproxy,
@@ -222,6 +235,73 @@ fn a_check_that_is_not_carried_over_leaves_no_listener() {
         assert!(!migrated.text.contains("listener \""), "{text}\n{}", migrated.text);
         let is_told = migrated.left.iter().any(|left| left.place.line > 0);
         assert!(is_told, "{text}\n{}", migrated.text);
+    }
+}
+
+/// The upstreams with a `PROXY` header, by their names: the version, or an empty text.
+fn headers(migrated: &Migrated) -> Vec<(String, String)> {
+    let loaded = parse(&migrated.text, "out.kdl");
+    let loaded = loaded.unwrap_or_else(|report| panic!("{}\n{report}", migrated.text));
+    assert!(failed_tests(&loaded.model).is_empty(), "{}", migrated.text);
+    let blocks = migrated.text.split("\n    upstream \"").skip(1);
+    let found = blocks.map(|block| {
+        let name = block.split('"').next().unwrap_or_default().to_owned();
+        let block = block.split("\n    }").next().unwrap_or_default();
+        let version = block.split("send-proxy \"").nth(1).unwrap_or_default();
+        (
+            name,
+            version.split('"').next().unwrap_or_default().to_owned(),
+        )
+    });
+    found.collect()
+}
+
+#[test]
+fn a_proxy_header_for_targets_is_carried_over() {
+    let owned = |found: &[(&str, &str)]| -> Vec<(String, String)> {
+        let found = found.iter();
+        found
+            .map(|(name, version)| ((*name).to_owned(), (*version).to_owned()))
+            .collect()
+    };
+    let nginx = "stream { upstream a { server 10.0.0.1:1; } \
+                 server { listen 8441; proxy_protocol on; proxy_pass a; } \
+                 server { listen 8442; proxy_pass a; } \
+                 server { listen 8443; proxy_protocol on; proxy_pass 10.0.0.1:1; } \
+                 server { listen 8444; proxy_protocol off; proxy_pass 10.0.0.1:1; } }";
+    let outer = "stream { proxy_protocol on; server { listen 8441; proxy_pass 10.0.0.1:1; } \
+                 server { listen 8442; proxy_protocol off; proxy_pass 10.0.0.1:1; } }";
+    let haproxy = |header: &str| {
+        format!(
+            "defaults\nmode tcp\nlisten l\nbind :8443\nserver s 10.0.0.1:1 {header} check\nserver t 10.0.0.2:1 {header}\n"
+        )
+    };
+    for (language, text, expected) in [
+        (
+            Language::Nginx,
+            nginx.to_owned(),
+            owned(&[("a", "v1"), ("a-2", "")]),
+        ),
+        (
+            Language::Nginx,
+            outer.to_owned(),
+            owned(&[("10.0.0.1-1", "v1"), ("10.0.0.1-1-2", "")]),
+        ),
+        (
+            Language::Haproxy,
+            haproxy("send-proxy"),
+            owned(&[("l", "v1")]),
+        ),
+        (
+            Language::Haproxy,
+            haproxy("send-proxy-v2"),
+            owned(&[("l", "v2")]),
+        ),
+        (Language::Haproxy, haproxy(""), owned(&[("l", "")])),
+    ] {
+        let migrated = migrated(language, &text);
+        assert_eq!(migrated.left, [], "{text}");
+        assert_eq!(headers(&migrated), expected, "{}", migrated.text);
     }
 }
 

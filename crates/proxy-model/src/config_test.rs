@@ -2,7 +2,7 @@
 
 use crate::place::{Place, Setting};
 use crate::route::BuiltinHandler;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use proxy_errors::Reason;
 use proxy_routing::{HostPattern, PathPattern};
 use std::net::IpAddr;
@@ -41,6 +41,24 @@ pub struct TestRequest {
     /// Claims of its token, by name; a repeated name is a list. Empty without a token that is
     /// assumed to be valid.
     pub claims: Vec<(String, String)>,
+}
+
+impl TestRequest {
+    /// Whether the method is GET, HEAD or OPTIONS, which change no data (RFC 9110, section 9.2.1). Methods are compared
+    /// with their case; TRACE is left out, because it returns the request's header fields.
+    #[must_use]
+    pub fn has_safe_method(&self) -> bool {
+        let safe = [Method::GET, Method::HEAD, Method::OPTIONS];
+        safe.iter().any(|one| one.as_str() == self.method)
+    }
+
+    /// Whether it is a relayed connection, with a URL of `tcp` or `tls`.
+    #[must_use]
+    pub fn is_relayed(&self) -> bool {
+        let scheme = self.url.split_once("://").map(|(scheme, _)| scheme);
+        let mut relayed = ["tcp", "tls"].iter();
+        relayed.any(|one| scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(one)))
+    }
 }
 
 /// The kind of request of a live test.

@@ -5,3 +5,4 @@ pub(crate) mod completion;
 pub(crate) mod error_log;
 pub(crate) mod retry_record;
 pub(crate) mod target_outcome;
+pub(crate) mod wait_times;

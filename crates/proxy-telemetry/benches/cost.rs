@@ -126,6 +126,8 @@ fn access(repeat: u64) {
             retries: 0,
             retry_cause: None,
             is_retry_refused: false,
+            queued: None,
+            connecting: None,
             upstream_took: Some(Duration::from_micros(1_100)),
             trace_id: None,
             agent: None,

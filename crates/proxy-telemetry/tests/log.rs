@@ -69,6 +69,8 @@ fn write(log: &mut WorkerLog, path: &str) {
         retries: 0,
         retry_cause: None,
         is_retry_refused: false,
+        queued: None,
+        connecting: None,
         upstream_took: None,
         trace_id: None,
         agent: None,

@@ -57,6 +57,7 @@ mod streams_after_reloads;
 mod systemd;
 mod target_identity;
 mod timeouts;
+mod top;
 mod tunnels;
 mod unix_sockets;
 mod upgrade;

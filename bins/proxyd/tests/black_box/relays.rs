@@ -92,33 +92,102 @@ fn explain(proxyd: &Proxyd, arguments: &[&str]) -> String {
     out + &err
 }
 
+/// A server that returns the line or the binary header before a connection's bytes, then each byte.
+fn header_reader() -> SocketAddr {
+    server(|mut stream| {
+        let mut header = Vec::new();
+        // Version 1 is a line; version 2 begins with an end of a line, and has 28 bytes for IPv4 addresses.
+        let is_whole = |header: &[u8]| match header {
+            [b'P', ..] => header.ends_with(b"\r\n"),
+            _ => header.len() == 28,
+        };
+        while !is_whole(&header) {
+            let mut byte = [0];
+            if stream.read_exact(&mut byte).is_err() {
+                return;
+            }
+            header.extend(byte);
+        }
+        drop(stream.write_all(&header));
+        let mut writer = stream.try_clone().unwrap();
+        drop(std::io::copy(&mut stream, &mut writer));
+    })
+}
+
+/// The `PROXY` line of a client's connection.
+fn proxy_line(client: &RawClient, proxyd: &Proxyd) -> String {
+    let (from_port, to_port) = (client.local().port(), proxyd.address().port());
+    format!("PROXY TCP4 127.0.0.1 127.0.0.1 {from_port} {to_port}\r\n")
+}
+
 #[test]
 fn a_relay_begins_with_the_client_s_address() {
-    let line = || {
-        server(|mut stream| {
-            let mut line = Vec::new();
-            while !line.ends_with(b"\r\n") {
-                let mut byte = [0];
-                if stream.read_exact(&mut byte).is_err() {
-                    return;
-                }
-                line.extend(byte);
-            }
-            drop(stream.write_all(&line));
-            let mut writer = stream.try_clone().unwrap();
-            drop(std::io::copy(&mut stream, &mut writer));
-        })
-    };
     let upstream = "upstream \"db\" {";
-    let text = kdl("", "", &[line()], "");
+    let text = kdl("", "", &[header_reader()], "");
     assert!(text.contains(upstream));
     let proxyd = Binary::launch(&text.replace(upstream, "upstream \"db\" { send-proxy \"v1\"\n"));
     for _ in 0..2 {
         let mut client = proxyd.connect();
-        let (from, to) = (client.local(), proxyd.address());
-        let (from_port, to_port) = (from.port(), to.port());
-        let line = format!("PROXY TCP4 127.0.0.1 127.0.0.1 {from_port} {to_port}\r\n");
+        let line = proxy_line(&client, &proxyd);
         assert_eq!(client.exactly(line.len()).unwrap(), line.as_bytes());
+        echoes(&mut client, b"and then the client's bytes");
+    }
+}
+
+/// A process with the configuration that `config migrate` writes for a file with one relay of port 5432.
+fn migrated(from: &str, file: &str, text: &str) -> Proxyd {
+    let folder = tempfile::tempdir().unwrap();
+    let [theirs, ours] = [file, "out.kdl"].map(|name| folder.path().join(name));
+    std::fs::write(&theirs, text).unwrap();
+    let mut command = Command::new(BINARY);
+    command
+        .args(["config", "migrate", "--from", from])
+        .arg(&theirs);
+    let output = command.arg("--output").arg(&ours).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let written = std::fs::read_to_string(&ours).unwrap();
+    // Tests name the port.
+    let settings = written.split("\ntests {").next().unwrap();
+    assert!(settings.contains("127.0.0.1:5432"), "{settings}");
+    Binary::launch(&settings.replace("127.0.0.1:5432", "127.0.0.1:0"))
+}
+
+#[test]
+fn relays_of_other_servers_keep_their_proxy_headers() {
+    let target = header_reader();
+    let nginx = format!(
+        "stream {{ upstream db {{ server {target}; }} \
+         server {{ listen 127.0.0.1:5432; proxy_protocol on; proxy_pass db; }} }}"
+    );
+    let haproxy = |word: &str| {
+        format!("listen db\nmode tcp\nbind 127.0.0.1:5432\nserver a {target} {word}\n")
+    };
+    for (from, text, is_binary) in [
+        ("nginx", nginx, false),
+        ("haproxy", haproxy("send-proxy"), false),
+        ("haproxy", haproxy("send-proxy-v2"), true),
+    ] {
+        let proxyd = migrated(from, "theirs.conf", &text);
+        let mut client = proxyd.connect();
+        if is_binary {
+            let header = client.exactly(28).unwrap();
+            let (from, to) = (client.local().port(), proxyd.address().port());
+            let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
+            assert_eq!(
+                header[..16],
+                *b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c",
+                "{text}"
+            );
+            assert_eq!(header[16..24], [127, 0, 0, 1, 127, 0, 0, 1], "{text}");
+            assert_eq!(header[24..], ports, "{text}");
+        } else {
+            let line = proxy_line(&client, &proxyd);
+            assert_eq!(
+                client.exactly(line.len()).unwrap(),
+                line.as_bytes(),
+                "{text}"
+            );
+        }
         echoes(&mut client, b"and then the client's bytes");
     }
 }

@@ -249,7 +249,8 @@ fn live_tests_speak_tls_and_http2_and_upload() {
          first-byte-ms 9000; total-ms 9000 }} }}\n\
          test \"by HTTP/1.1\" {{ request \"GET\" \"https://{HOST}/\"; live #true; \
          expect {{ answer-status 200 }} }}\n\
-         test \"an upload\" {{ request \"POST\" \"/\"; live #true; upload-bytes 100000; \
+         test \"an upload\" {{ request \"POST\" \"/\"; live #true; live-unsafe #true; \
+         upload-bytes 100000; \
          expect {{ answer-status 405 }} }}"
     );
     let good = running.world.bundle(&secure(&running, &made, &tests));

@@ -14,7 +14,7 @@ use proxy_model::{ConfigTest, Expectation, LiveRequest, Place, Prohibition, Sett
 pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ConfigTest> {
     let name = b.name(d);
     let request = request(d, b);
-    let live = live(d, b);
+    let live = live(d, b, request.as_ref());
     let has_claims = request.as_ref().is_some_and(|one| !one.claims.is_empty());
     if let (Some(_), true, Some(request)) = (live, has_claims, &request) {
         let message = "a live test has no token of these claims: only the issuer signs one";
@@ -41,21 +41,50 @@ pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<
 }
 
 /// The kind of request of a live test; `None` for another test.
-fn live<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<LiveRequest> {
+fn live<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    request: Option<&TestRequest>,
+) -> Option<LiveRequest> {
     let is_live = b.setting(d, &spec::LIVE);
+    let is_unsafe = b.setting(d, &spec::LIVE_UNSAFE);
     let http2 = b.setting(d, &spec::HTTP2);
     let upload_bytes = b.setting(d, &spec::UPLOAD);
     if !is_live.value
-        && let Some(place) = http2.place().or(upload_bytes.place())
+        && let Some(place) = is_unsafe.place().or(http2.place()).or(upload_bytes.place())
     {
         let message = "the test is not sent";
         let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
         d.push(fault.help("write `live #true` into the test"));
     }
+    if let (true, Some(request)) = (is_live.value, request) {
+        check_method(d, request, &is_unsafe);
+    }
     is_live.value.then_some(LiveRequest {
         http2: http2.value,
         upload_bytes: upload_bytes.value,
     })
+}
+
+/// Reports a method that may change data without `live-unsafe`, and `live-unsafe` with another method. Relayed
+/// connections have a fault of their own.
+fn check_method(d: &mut Decoder<'_, '_>, request: &TestRequest, is_unsafe: &Setting<bool>) {
+    let method = &request.method;
+    let (place, message, help) = match (request.has_safe_method(), is_unsafe.value) {
+        (true, true) => (
+            is_unsafe.place().unwrap_or(request.place),
+            format!("`live-unsafe` is for methods that may change data, and `{method}` does not"),
+            "leave `live-unsafe` out",
+        ),
+        (false, false) if !request.is_relayed() => (
+            request.place,
+            format!("a live test by `{method}` may change data: every node of a rollout sends it"),
+            "write `live-unsafe #true` next to `live #true` if it may be repeated, or test with `GET`",
+        ),
+        _ => return,
+    };
+    let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+    d.push(fault.help(help));
 }
 
 fn request<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<TestRequest> {

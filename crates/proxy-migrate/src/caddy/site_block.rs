@@ -1,6 +1,7 @@
 //! Blocks of sites, as routes.
 
 use super::address::{self, Addresses};
+use super::error_pages;
 use super::matcher::{self, Conditions, Definitions};
 use super::order;
 use super::parser::Directive;
@@ -58,6 +59,8 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
     for directive in &block.block {
         setting(site, &mut context, directive);
     }
+    let pages = error_pages::read(site, &block.block, context.root.as_deref());
+    context.policies.settings.extend(pages);
     let is_written_order = block.name() == "route";
     let contents = order::contents(&block.block, is_written_order);
     let is_ordered = order::matters(&contents, is_written_order);
@@ -181,7 +184,7 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
             );
         }
         "tls" if directive.words.len() == 3 => {}
-        "bind" | "log" => {}
+        "bind" | "handle_errors" | "log" => {}
         name if order::rank(name).is_some() || name.starts_with('@') => {}
         name if is_passive(name) => {
             site.left(&directive.place, &directive.shown(), advice(name));
@@ -201,7 +204,6 @@ fn is_passive(name: &str) -> bool {
         "acme_server"
             | "encode"
             | "fs"
-            | "handle_errors"
             | "header"
             | "log_append"
             | "log_name"
@@ -247,7 +249,6 @@ fn advice(name: &str) -> &'static str {
         "basic_auth" | "basicauth" | "forward_auth" => "write `basic-auth`, or an agent",
         "header" | "encode" | "root" => "write it in the policies of the routes for the matcher",
         "rewrite" | "uri" => "write `rewrite` in the route's policies",
-        "handle_errors" => "the proxy's own errors are JSON or HTML by `service-type`",
         "templates" | "push" | "vars" | "map" => "it is not offered",
         "import" => "write what it stands for",
         _ => "not carried over; see docs/learn/coming-from/caddy.md",
@@ -428,11 +429,14 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
         route.policies.request_headers.clear();
         route.policies.rewrite = None;
     }
-    if matches!(
-        route.service,
-        Service::Redirect { .. } | Service::Respond { .. }
-    ) {
-        route.policies.settings.clear();
+    match route.service {
+        // The body is that of an error.
+        Service::Respond {
+            status: 400..,
+            body: None,
+        } => route.policies.settings.retain(|it| it.is("error-pages")),
+        Service::Redirect { .. } | Service::Respond { .. } => route.policies.settings.clear(),
+        Service::Upstream(_) | Service::Static { .. } => {}
     }
     route.priority = context.priority;
     context.conditions.write(&mut route);

@@ -97,19 +97,7 @@ pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]
         .settings
         .retain(|it| !(is_sticky(it) || it.is("protocol")));
     upstream.timeouts.retain(|it| it.is("connect-ms"));
-    let sends_header = |line: &&Line| {
-        let mut words = line.words.iter();
-        words.any(|word| word.starts_with("send-proxy"))
-    };
-    let mut servers = section.lines("server");
-    let fault = if let Some(line) = servers.find(sends_header) {
-        Some((line, "the target needs a `PROXY` header"))
-    } else if upstream.tls.is_some() {
-        let line = section.lines("server").find(|line| line.has("ssl"));
-        line.map(|line| (line, "relayed bytes are not encrypted again"))
-    } else {
-        None
-    };
+    let fault = relay_fault(upstream, section, defaults);
     if let Some((line, cause)) = fault {
         let advice = format!("{cause}; no connection leads to the backend until then");
         site.left(&line.place, &line.shown(), &advice);
@@ -117,6 +105,60 @@ pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]
         return false;
     }
     !backend.is_closed
+}
+
+/// The first server with connections that would begin with other bytes than before, with the cause.
+fn relay_fault<'s>(
+    upstream: &Upstream,
+    section: &'s Section,
+    defaults: &'s [Line],
+) -> Option<(&'s Line, &'static str)> {
+    let mut lines = defaults.iter().chain(section.lines("default-server"));
+    let of_all = |line: &&Line| line.word(0) == "default-server" && has_proxy_header(line);
+    if let Some(line) = lines.find(of_all) {
+        return Some((line, "write `send-proxy` of the upstream"));
+    }
+    let mut settings = upstream.settings.iter();
+    let current = settings.find(|setting| setting.is("send-proxy"));
+    section.lines("server").find_map(|line| {
+        let wanted = proxy_header(line);
+        let cause = if line.has("ssl") && upstream.tls.is_some() {
+            "relayed bytes are not encrypted again"
+        } else if has_proxy_header(line) && !is_plain_proxy_header(line) {
+            "the `PROXY` header has addresses alone here"
+        } else if wanted.as_ref() != current {
+            "an upstream sends one `PROXY` header to all its targets"
+        } else {
+            return None;
+        };
+        Some((line, cause))
+    })
+}
+
+/// Whether a server's connections begin with a PROXY protocol header.
+fn has_proxy_header(line: &Line) -> bool {
+    let mut words = line.words.iter();
+    words.any(|word| word.starts_with("send-proxy"))
+}
+
+/// Whether the header has nothing behind the addresses, such as fields about TLS.
+fn is_plain_proxy_header(line: &Line) -> bool {
+    let mut words = line.words.iter();
+    words.all(|word| {
+        let is_plain = matches!(word.as_str(), "send-proxy" | "send-proxy-v2");
+        is_plain || !(word.starts_with("send-proxy") || word == "proxy-v2-options")
+    })
+}
+
+/// The setting for the PROXY protocol header of a server.
+fn proxy_header(line: &Line) -> Option<Node> {
+    let mut words = line.words.iter();
+    let version = words.find_map(|word| match word.as_str() {
+        "send-proxy" => Some("v1"),
+        word if word.starts_with("send-proxy-v2") => Some("v2"),
+        _ => None,
+    })?;
+    Some(Node::text("send-proxy", version))
 }
 
 /// Path of the last `option httpchk`: `/` without a URI, `None` without the option.
@@ -214,13 +256,7 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
 
 /// The PROXY protocol header of the upstream, which is that of its first server.
 fn send_proxy(site: &mut Site, upstream: &mut Upstream, line: &Line) {
-    let mut words = line.words.iter();
-    let version = words.find_map(|word| match word.as_str() {
-        "send-proxy" => Some("v1"),
-        word if word.starts_with("send-proxy-v2") => Some("v2"),
-        _ => None,
-    });
-    let wanted = version.map(|version| Node::text("send-proxy", version));
+    let wanted = proxy_header(line);
     let is_first = upstream.targets.is_empty();
     let mut settings = upstream.settings.iter();
     let current = settings.find(|setting| setting.is("send-proxy")).cloned();

@@ -31,6 +31,7 @@ const PASSIVE: &[&str] = &[
     "proxy_next_upstream_timeout",
     "proxy_next_upstream_tries",
     "proxy_pass",
+    "proxy_protocol",
     "proxy_socket_keepalive",
     "proxy_timeout",
     "resolver",
@@ -69,8 +70,11 @@ const LIMITS: &[&str] = &[
 /// A `stream` block while its servers are read.
 struct Stream<'d> {
     scope: Scope<'d>,
-    /// Names of upstreams here: those of `http` are others.
-    upstreams: HashMap<&'d str, String>,
+    /// Blocks `upstream` of this block: those of `http` have names of their own.
+    definitions: HashMap<&'d str, &'d Directive>,
+    /// Our names of the upstreams that servers use, by their names, and by whether their connections begin with a
+    /// `PROXY` header.
+    upstreams: HashMap<(&'d str, bool), String>,
     /// The maps by their variables.
     maps: HashMap<&'d str, &'d Directive>,
 }
@@ -93,14 +97,33 @@ impl<'d> Stream<'d> {
         let port = value.rsplit_once(':').map(|(_, port)| port);
         let is_address = port.is_some_and(|port| port.parse::<u16>().is_ok());
         let is_plain = is_address && !value.contains('$') && !value.starts_with("unix:");
-        self.upstreams.contains_key(value) || is_plain
+        self.definitions.contains_key(value) || is_plain
     }
+
+    /// Our name of the upstream `name`, which is added when the first server uses it; `None` if there is no such
+    /// upstream.
+    fn upstream(&mut self, site: &mut Site, name: &str, sends_header: bool) -> Option<String> {
+        let (name, definition) = self.definitions.get_key_value(name)?;
+        let known = self.upstreams.entry((*name, sends_header));
+        let ours = known.or_insert_with(|| {
+            let ours = site.upstream_name(name);
+            upstream::read_as(site, definition, &ours, header(sends_header));
+            ours
+        });
+        Some(ours.clone())
+    }
+}
+
+/// The setting of an upstream for `proxy_protocol on`, which sends version 1.
+fn header(sends_header: bool) -> Option<Node> {
+    sends_header.then(|| Node::text("send-proxy", "v1"))
 }
 
 /// Reads the upstreams and servers of a `stream` block.
 pub(super) fn read(site: &mut Site, block: &[Directive]) {
     let mut stream = Stream {
         scope: Scope::new(block),
+        definitions: HashMap::new(),
         upstreams: HashMap::new(),
         maps: HashMap::new(),
     };
@@ -108,9 +131,7 @@ pub(super) fn read(site: &mut Site, block: &[Directive]) {
         let name = &*directive.name;
         match (name, directive.word(0), directive.word(1)) {
             ("upstream", Some(name), _) => {
-                let ours = site.upstream_name(name);
-                upstream::read_as(site, directive, &ours);
-                stream.upstreams.insert(name, ours);
+                stream.definitions.insert(name, directive);
             }
             ("map", Some(_), Some(variable)) => {
                 stream.maps.insert(variable, directive);
@@ -122,6 +143,13 @@ pub(super) fn read(site: &mut Site, block: &[Directive]) {
     let outer = block.iter().find(|it| !is_known(it));
     for server in block.iter().filter(|it| it.name == "server") {
         read_server(site, &mut stream, server, outer);
+    }
+    let definitions = block.iter().filter(|it| it.name == "upstream");
+    for name in definitions.filter_map(|it| it.word(0)) {
+        let is_used = |sends_header| stream.upstreams.contains_key(&(name, sends_header));
+        if !is_used(false) && !is_used(true) {
+            stream.upstream(site, name, false);
+        }
     }
 }
 
@@ -184,6 +212,7 @@ fn read_server<'d>(
     if cases.is_empty() {
         return close(site, server);
     }
+    let sends_header = scope.word("proxy_protocol") == Some("on");
     let listens = children.iter().filter(|it| it.name == "listen");
     let names: Vec<String> = listens
         .filter_map(|directive| listen(site, directive, relay, &scope))
@@ -195,7 +224,7 @@ fn read_server<'d>(
         if site.is_full() {
             return;
         }
-        let mut route = case_route(site, stream, &case);
+        let mut route = case_route(site, stream, &case, sends_header);
         apply(&mut route, &scope, &networks);
         route.listeners.clone_from(&names);
         site.push_route(route);
@@ -206,7 +235,6 @@ fn read_server<'d>(
 fn close(site: &mut Site, directive: &Directive) {
     let advice = match &*directive.name {
         "proxy_pass" => "write an upstream, or a route for each server name with `host`",
-        "proxy_protocol" => "the target needs a `PROXY` header",
         "proxy_ssl" => "relayed bytes are not encrypted again: pass TLS through to the target",
         "server_name" => "write routes with `host`",
         "ssl_verify_client" | "ssl_client_certificate" => {
@@ -220,12 +248,15 @@ fn close(site: &mut Site, directive: &Directive) {
 }
 
 /// A route to an upstream, or to the one target that is written in place of it.
-fn case_route(site: &mut Site, stream: &mut Stream<'_>, case: &Case<'_>) -> Route {
+fn case_route(
+    site: &mut Site,
+    stream: &mut Stream<'_>,
+    case: &Case<'_>,
+    sends_header: bool,
+) -> Route {
     let to = case.target;
-    let upstream = match stream.upstreams.get(to) {
-        Some(known) => known.clone(),
-        None => target(site, to),
-    };
+    let named = stream.upstream(site, to, sends_header);
+    let upstream = named.unwrap_or_else(|| target(site, to, sends_header));
     let part = case.hosts.first().map_or(to, String::as_str);
     let name = site.route_name(&format!("stream {}", part.replace('*', "any")));
     let mut route = Route::new(name, Service::Upstream(upstream));
@@ -234,10 +265,11 @@ fn case_route(site: &mut Site, stream: &mut Stream<'_>, case: &Case<'_>) -> Rout
 }
 
 /// The name of the upstream with one target.
-fn target(site: &mut Site, to: &str) -> String {
+fn target(site: &mut Site, to: &str, sends_header: bool) -> String {
     let address = to.replace("localhost:", "127.0.0.1:");
     let plain = Upstream {
         targets: vec![(address, 1)],
+        settings: header(sends_header).into_iter().collect(),
         ..Upstream::default()
     };
     if let Some(same) = site.upstream_like(&plain) {

@@ -10,14 +10,15 @@ use crate::units;
 /// Adds an upstream of `http` under its own name.
 pub(super) fn read(site: &mut Site, directive: &Directive) {
     if let Some(name) = directive.word(0) {
-        read_as(site, directive, name);
+        read_as(site, directive, name, None);
     }
 }
 
-/// Adds an upstream under a name.
-pub(super) fn read_as(site: &mut Site, directive: &Directive, name: &str) {
+/// Adds an upstream under a name, with a setting of the servers that use it.
+pub(super) fn read_as(site: &mut Site, directive: &Directive, name: &str, setting: Option<Node>) {
     let mut upstream = Upstream {
         name: name.to_owned(),
+        settings: setting.into_iter().collect(),
         ..Upstream::default()
     };
     let mut outliers: Option<(u64, u64)> = None;

@@ -68,6 +68,11 @@ settings! {
     LIVE: Flag, Given<bool> = flag("tests.test.live")
         .or(false)
         .enforced("proxyd", "a_live_test_is_sent_after_a_switch_and_takes_the_node_back");
+    /// Allows a live test with another method than `GET`, `HEAD` and `OPTIONS`: each node of a rollout sends it at least
+    /// twice, so it must be harmless to repeat. Without it such a test is a fault.
+    LIVE_UNSAFE: Flag, Given<bool> = flag("tests.test.live-unsafe")
+        .or(false)
+        .enforced(BY, "a_live_test_that_may_change_data_says_so");
     /// Sends a live test by HTTP/2.
     HTTP2: Flag, Given<bool> = flag("tests.test.http2")
         .or(false)

@@ -42,8 +42,17 @@ impl Attempts<'_, '_> {
                 target,
             }),
             // Boxed, because it is rare and would enlarge every request's future.
-            None => Box::pin(self.open(target, plan.id)).await,
+            None => Box::pin(self.timed(self.open(target, plan.id))).await,
         }
+    }
+
+    /// Adds the time of `work` to the request's time for connections.
+    async fn timed<T>(&self, work: impl Future<Output = T>) -> T {
+        let since = self.exchange.worker().time.elapsed();
+        let done = work.await;
+        let took = self.exchange.worker().time.elapsed().saturating_sub(since);
+        self.exchange.completion.record.waits.add_connecting(took);
+        done
     }
 
     async fn open(&self, target: u16, origin: TargetId) -> Result<Acquired, ConnectError> {
@@ -192,9 +201,11 @@ impl Attempts<'_, '_> {
                     });
                 }
                 Checkout::Build(connecting) => {
-                    return Box::pin(self.build(target, connecting)).await;
+                    return Box::pin(self.timed(self.build(target, connecting))).await;
                 }
-                Checkout::Wait(waiting) => self.wait(&waiting, first).await?,
+                Checkout::Wait(waiting) => {
+                    Box::pin(self.timed(self.wait(&waiting, first))).await?;
+                }
             }
             first = false;
         }

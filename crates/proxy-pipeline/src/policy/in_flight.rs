@@ -53,8 +53,10 @@ pub(crate) async fn wait(
             None => Poll::Pending,
         }
     });
-    let place = place.await?;
-    exchange.record().permits.in_flight = Some(place);
+    let place = place.await;
+    let queued = worker.time.elapsed().saturating_sub(since);
+    exchange.record().waits.add_queued(queued);
+    exchange.record().permits.in_flight = Some(place?);
     Ok(())
 }
 

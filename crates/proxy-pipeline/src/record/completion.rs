@@ -7,6 +7,7 @@ use crate::limits::route_limits::RateLimitStatus;
 use crate::record::agent_record::{AgentRecord, UNNUMBERED};
 use crate::record::error_log::{ErrorContext, log_problem};
 use crate::record::retry_record::RetryRecord;
+use crate::record::wait_times::WaitTimes;
 use crate::upload::request_body::Progress;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::plan_parts::{Origin, PlanParts};
@@ -53,6 +54,7 @@ pub(crate) struct ExchangeRecord {
     pub(crate) complete: bool,
     pub(crate) retry: RetryRecord,
     pub(crate) upstream_took: Option<Duration>,
+    pub(crate) waits: WaitTimes,
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
     pub(crate) permits: RequestPermits,
@@ -137,6 +139,7 @@ impl ExchangeRecord {
             complete: false,
             retry: RetryRecord::default(),
             upstream_took: None,
+            waits: WaitTimes::default(),
             upload: None,
             problem: None,
             permits: RequestPermits::default(),
@@ -382,6 +385,8 @@ impl CompletionGuard {
             retries: record.retry.count,
             retry_cause: record.retry.cause.map(RetryCause::name),
             is_retry_refused: record.retry.is_refused,
+            queued: record.waits.queued(),
+            connecting: record.waits.connecting(),
             upstream_took: record.upstream_took,
             trace_id: record.trace_id.as_deref().map(|id| &id[..]),
             agent: record

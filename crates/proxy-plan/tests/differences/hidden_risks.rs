@@ -52,9 +52,13 @@ fn of_tests(before: &str, after: &str) -> Vec<Risk> {
     diff(&config(before), &config(after)).risks
 }
 
-/// A live test of a route that stays.
+/// A live test of a route that stays, which says of an unsafe method that it is one.
 fn live(name: &str, request: &str) -> String {
-    format!(r#"test "{name}" {{ {request}; live #true; expect {{ upstream "u" }} }}"#)
+    let is_safe = ["GET", "HEAD", "OPTIONS"]
+        .iter()
+        .any(|method| request.contains(&format!("request \"{method}\"")));
+    let unsafe_too = if is_safe { "" } else { "; live-unsafe #true" };
+    format!(r#"test "{name}" {{ {request}; live #true{unsafe_too}; expect {{ upstream "u" }} }}"#)
 }
 
 #[test]
@@ -113,7 +117,7 @@ fn a_live_test_that_differs_is_a_risk_and_another_name_is_none() {
         ("/app/1", "/app/2"),
         ("\"POST\"", "\"DELETE\""),
         ("upload-bytes 10", "upload-bytes 11"),
-        ("; live", "; header \"x-a\" \"1\"; live"),
+        ("; live #true", "; header \"x-a\" \"1\"; live #true"),
         ("upstream \"u\"", "upstream \"u\"; answer-status 500"),
     ] {
         assert!(one.contains(from), "{from}");

@@ -139,6 +139,7 @@ fn a_live_test_goes_to_the_listener_of_its_decision_with_its_host() {
             header "X-Version" "2"
             listener "inner"
             live #true
+            live-unsafe #true
             http2 #true
             upload-bytes 4096
             expect { total-ms 700 }
@@ -166,11 +167,53 @@ fn expectations_of_live_tests_need_one() {
         r"expect { answer-status 200 }",
         r#"http2 #true; expect { route "api" }"#,
         r#"upload-bytes 10; expect { route "api" }"#,
+        r#"live-unsafe #true; expect { route "api" }"#,
     ] {
         let test = format!(r#"test "a" {{ request "GET" "/api"; {settings} }}"#);
         let report = proxy_config::parse(&shop(&test), "shop.kdl").unwrap_err();
         let codes: Vec<_> = report.faults().iter().map(|fault| fault.code).collect();
         assert_eq!(codes, [DiagnosticCode::Conflict], "{settings}");
+    }
+}
+
+/// Messages of the faults of a live test by `method`, with further settings.
+fn faults(method: &str, settings: &str) -> Vec<String> {
+    let test = format!(
+        r#"test "a" {{ request "{method}" "/api"; live #true; {settings}; expect {{ route "api" }} }}"#
+    );
+    match proxy_config::parse(&shop(&test), "shop.kdl") {
+        Ok(_) => Vec::new(),
+        Err(report) => report
+            .faults()
+            .iter()
+            .map(|one| one.message.clone())
+            .collect(),
+    }
+}
+
+#[test]
+fn a_live_test_that_may_change_data_says_so() {
+    for method in ["GET", "HEAD", "OPTIONS"] {
+        assert_eq!(
+            faults(method, "http2 #true"),
+            Vec::<String>::new(),
+            "{method}"
+        );
+        let needless = faults(method, "live-unsafe #true");
+        assert_eq!(needless.len(), 1, "{method}: {needless:?}");
+    }
+    for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE", "PURGE", "get"] {
+        assert_eq!(
+            faults(method, "live-unsafe #true"),
+            Vec::<String>::new(),
+            "{method}"
+        );
+        for settings in ["http2 #true", "live-unsafe #false"] {
+            let missing = faults(method, settings);
+            assert_eq!(missing.len(), 1, "{method}: {missing:?}");
+            let names = format!("a live test by `{method}` may change data");
+            assert!(missing[0].contains(&names), "{missing:?}");
+        }
     }
 }
 

@@ -349,3 +349,42 @@ fn a_client_that_leaves_at_any_point_gives_its_places_back() {
         assert_eq!(response.text(), "served", "{line}");
     }
 }
+
+#[test]
+fn a_record_says_how_long_its_request_waited() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let proxyd = limited(
+        &upstream,
+        "max-in-flight-requests 1; max-queue-wait-secs 60",
+    );
+    let mut first = asking(&proxyd, "/", "192.0.2.1");
+    upstream.wait_for_requests(1);
+    let mut queued = asking(&proxyd, "/", "192.0.2.1");
+    wait_for_queued(&proxyd, 1);
+    gate.open();
+    let record = |client: &mut RawClient| {
+        let response = client.response();
+        proxyd.access_record(&response.correlation_id())
+    };
+
+    let served = record(&mut first);
+    assert!(!served.has("queue_ms"), "{served:?}");
+    let connecting = served.number("connect_ms");
+    assert!(connecting.is_some() && connecting <= served.number("duration_ms"));
+
+    let waited = record(&mut queued);
+    let queue_ms = waited.number("queue_ms");
+    assert!(
+        Some(20.0) < queue_ms && queue_ms <= waited.number("duration_ms"),
+        "{waited:?}"
+    );
+
+    // On the connection that is kept by now.
+    first.send(get("/", &[]));
+    let again = record(&mut first);
+    assert!(
+        !again.has("queue_ms") && !again.has("connect_ms"),
+        "{again:?}"
+    );
+}

@@ -42,7 +42,11 @@ pub struct AccessRecord<'a> {
     pub retry_cause: Option<&'a str>,
     /// The upstream's retry budget refused a retry; left out if it did not.
     pub is_retry_refused: bool,
-    /// From the last attempt's start to the head of its response.
+    /// Time in the queue of requests, for a place among those in flight.
+    pub queued: Option<Duration>,
+    /// Time spent on connections to targets, of all attempts: a place in the pool, TCP, TLS.
+    pub connecting: Option<Duration>,
+    /// From the last attempt's start, with its connection, to the head of its response.
     pub upstream_took: Option<Duration>,
     /// The trace that the request belongs to, of `[0-9a-f]`; written without escaping.
     pub trace_id: Option<&'a [u8]>,
@@ -161,6 +165,12 @@ impl AccessRecord<'_> {
         line.optional(",\"retry_cause\":\"", self.retry_cause);
         if self.is_retry_refused {
             line.raw(",\"retry_refused\":\"budget\"");
+        }
+        if let Some(took) = self.queued {
+            line.millis(",\"queue_ms\":", took);
+        }
+        if let Some(took) = self.connecting {
+            line.millis(",\"connect_ms\":", took);
         }
         if let Some(took) = self.upstream_took {
             line.millis(",\"upstream_ms\":", took);

@@ -42,6 +42,7 @@ const ROWS: &[Row] = &[
             &["agent-check"],
             &["proxy-files"],
             &["proxy-redis"],
+            &["proxy-top"],
             &["proxy-pool", "proxy-http1"],
         ],
     },

@@ -1,10 +1,13 @@
-//! Every crate has the workspace's lints, the licence and a README; the root has the licence texts.
+//! Every crate has the workspace's lints, the licence and a README, with its examples as tests; the root has the licence
+//! texts.
 
 use crate::tidy::graph::Graph;
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 
 const LICENSE: &str = "MIT OR Apache-2.0";
+/// Line of a library that compiles its README as tests, up to its end.
+const README_TESTS: &str = "doc = include_str!(\"../README.md\")";
 const LICENSE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Crates that lack one of them.
@@ -28,6 +31,14 @@ pub(in crate::tidy) fn violations(tree: &Tree, graph: &Graph) -> Vec<Violation> 
         }
         if tree.file(&readme).is_none() {
             faults.push(Violation::whole(&readme, "is missing"));
+        }
+        let library = format!("{}/src/lib.rs", package.folder);
+        let is_of_crates = package.folder.starts_with("crates/");
+        let text = tree.file(&library).filter(|_| is_of_crates);
+        if text.is_some_and(|file| !file.text.contains(README_TESTS)) {
+            let what =
+                "must test its README: #![cfg_attr(doctest, doc = include_str!(\"../README.md\"))]";
+            faults.push(Violation::whole(&library, what));
         }
     }
     faults
@@ -68,6 +79,28 @@ mod tests {
                 "crates/proxy-tls/README.md: is missing",
             ]
         );
+    }
+
+    #[test]
+    fn a_library_compiles_its_readme() {
+        let manifest = "[lints]\nworkspace = true\n";
+        let library = "#![cfg_attr(doctest, doc = include_str!(\"../README.md\"))]\n";
+        let found = |library: &str| {
+            let tree = Tree::from_files(&[
+                ("LICENSE-MIT", ""),
+                ("LICENSE-APACHE", ""),
+                ("crates/proxy-tls/Cargo.toml", manifest),
+                ("crates/proxy-tls/README.md", ""),
+                ("crates/proxy-tls/src/lib.rs", library),
+            ]);
+            let graph = Graph::ours(&[("proxy-tls", "wire", &[])]);
+            let violations = rendered(&violations(&tree, &graph));
+            violations
+                .iter()
+                .any(|text| text.contains("must test its README"))
+        };
+        assert!(!found(library));
+        assert!(found("mod a;\n"));
     }
 
     #[test]

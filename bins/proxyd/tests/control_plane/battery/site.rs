@@ -490,7 +490,7 @@ const LIVE_TESTS: &str = r#"
             first-byte-ms 1900
         }
     }
-    test "uploads arrive" { request "POST" "/api/items"; live #true; upload-bytes 2000; expect { answer-contains "api" } }
+    test "uploads arrive" { request "POST" "/api/items"; live #true; live-unsafe #true; upload-bytes 2000; expect { answer-contains "api" } }
     test "the back office refuses strangers" { request "GET" "/admin/users"; live #true; expect { answer-status 403 } }
     test "my page is private" {
         request "GET" "/me"

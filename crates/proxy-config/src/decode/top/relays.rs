@@ -188,11 +188,7 @@ fn check_upstream(d: &mut Decoder<'_, '_>, model: &Model, route: &Route) {
 /// Reports live tests of relayed connections: nodes only send requests.
 fn check_tests(d: &mut Decoder<'_, '_>, model: &Model) {
     for test in model.tests.iter().filter(|test| test.live.is_some()) {
-        let scheme = test.request.url.split_once("://").map(|(scheme, _)| scheme);
-        let is_relayed = scheme.is_some_and(|scheme| {
-            scheme.eq_ignore_ascii_case("tcp") || scheme.eq_ignore_ascii_case("tls")
-        });
-        if is_relayed {
+        if test.request.is_relayed() {
             let message = "a live test is a request, not a relayed connection";
             let fault = Diagnostic::new(DiagnosticCode::Conflict, test.request.place, message);
             d.push(fault.help("leave `live` out"));

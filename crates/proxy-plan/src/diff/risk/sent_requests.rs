@@ -2,7 +2,6 @@
 
 use super::class::RiskClass;
 use super::{Compared, Risk};
-use http::Method;
 use proxy_model::{ConfigTest, Model, TestRequest, is_secret_name};
 
 /// The risks of live tests that are new or differ, and of new upstreams with a health check.
@@ -75,7 +74,7 @@ fn line(request: &TestRequest) -> impl PartialEq + use<> {
 
 /// The reason why a request may do more than read what is public.
 fn danger(request: &TestRequest) -> Option<String> {
-    if !is_safe(&request.method) {
+    if !request.has_safe_method() {
         return Some(format!("`{}` may change data", request.method));
     }
     let headers = request.headers.iter().map(|(name, _)| name.as_str());
@@ -83,11 +82,6 @@ fn danger(request: &TestRequest) -> Option<String> {
     let mut secret = secret.filter(|name| is_secret_name(&name.to_ascii_lowercase()));
     let first = secret.next()?;
     Some(format!("`{first}` may be a credential"))
-}
-
-fn is_safe(method: &str) -> bool {
-    let safe = [Method::GET, Method::HEAD, Method::OPTIONS];
-    safe.iter().any(|one| one.as_str() == method)
 }
 
 fn query_names(url: &str) -> impl Iterator<Item = &str> {
