@@ -88,7 +88,7 @@ impl Fleet {
             signing_key: SigningKeyId(Uuid::nil()),
             certificate: certificate(world).await,
             webhook: webhook(world).await,
-            reports: Reports::new(start),
+            reports: Reports::new(start, "shop-api"),
         };
         fleet.rounds(world, 2).await;
         fleet.stopped = fleet.plan(world, cart, &fleet.nodes[..9]).await;
