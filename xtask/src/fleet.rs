@@ -6,7 +6,8 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// Options of a simulation. Without `--faults`, `--hurts`, `--steps`, `--heartbeats`, `--polls` and `--browsers` a good bundle is rolled out.
+/// Options of a simulation. Without `--faults`, `--hurts`, `--steps`, `--heartbeats`, `--polls` and `--browsers` a good
+/// bundle is rolled out.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Nodes, each with the real client of the control plane

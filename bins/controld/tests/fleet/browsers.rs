@@ -1,7 +1,7 @@
 //! Browsers that are open on a rollout that runs: the cost of their streams and of the pages that they load again.
 //!
-//! `CONTROLD_BROWSERS="10 60"`, as `cargo xtask fleet --browsers 10 --seconds 60` sets it: so many browsers, for so many
-//! seconds. Without it there are few, for some seconds, and their cost has no limit.
+//! `CONTROLD_BROWSERS="10 60"`, as `cargo xtask fleet --browsers 10 --seconds 60` sets it: the number of browsers, and for
+//! how many seconds they are open. Without it there are three for 15 seconds, and their cost has no limit.
 
 use crate::CONTROLD;
 use control_simulator::{FleetOptions, Measurement, Operator, SimulatedFleet};
@@ -187,6 +187,8 @@ fn browsers_on_a_rollout_cost_little_and_nothing_of_the_interfaces_rate() {
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
     let watched = measurement.usage(&operator);
+    let after = remaining(&program.client(), &session);
+    assert!(before <= after + 1, "browsers took {}", before - after - 1);
     drop(fleet);
     let share = |cpu: Duration, time: Duration| cpu.as_secs_f64() / time.as_secs_f64();
     let (alone, with) = (share(idle.cpu, idle.time), share(watched.cpu, watched.time));
