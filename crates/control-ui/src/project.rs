@@ -2,6 +2,7 @@
 
 mod attention;
 pub(crate) mod create;
+pub(crate) mod delete;
 pub(crate) mod list;
 mod metric_query;
 pub(crate) mod overview;
