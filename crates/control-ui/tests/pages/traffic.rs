@@ -7,7 +7,7 @@ use control_app::NodeSelection;
 use control_domain::{BatchSize, MetricCondition, NewRollout, OnFailure, Strategy, TrafficPeriod};
 use control_http::SessionCookie;
 use control_testkit::Database;
-use control_wire::NodeId;
+use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +86,7 @@ async fn the_last_hour_is_on_the_overview_and_on_the_list_of_projects() {
         let deleted = world.app.delete_node(&call, world.project, first).await;
         deleted.unwrap();
         let _fleet = Fleet::new(&world).await;
-        let hour = TrafficPeriod::Hour;
+        let (call, hour) = (world.call().await, TrafficPeriod::Hour);
         let whole = world.app.project_traffic(&call, world.project, hour, None);
         let whole = whole.await.unwrap();
         let totals = world.app.traffic_totals(&call, world.project, hour).await;
@@ -113,8 +113,8 @@ async fn the_last_hour_is_on_the_overview_and_on_the_list_of_projects() {
     }
 }
 
-/// A rollout with a condition on figures of `server`.
-async fn plan(world: &World, fleet: &Fleet, nodes: &[NodeId], server: Option<&str>) {
+/// Plans a rollout with a condition on figures of `server`, so many seconds from now: identifiers follow the time.
+async fn plan(world: &World, fleet: &Fleet, (seconds, server): (i64, Option<&str>)) {
     let condition = server.map(|url| MetricCondition {
         url: url.to_owned(),
         query: "orders_failed:ratio".to_owned(),
@@ -136,7 +136,8 @@ async fn plan(world: &World, fleet: &Fleet, nodes: &[NodeId], server: Option<&st
         labels: BTreeMap::new(),
         not_before: None,
     };
-    let (call, named) = (world.call().await, NodeSelection::Named(nodes.to_vec()));
+    let call = world.call_at(world.app.now() + SignedDuration::from_secs(seconds));
+    let (call, named) = (call.await, NodeSelection::Named(vec![fleet.nodes[11]]));
     let made = world.app.create_rollout(&call, world.project, new, named);
     made.await.unwrap();
 }
@@ -152,10 +153,13 @@ async fn queries_are_linked_to_the_server_that_the_newest_condition_names() {
     let none = panel().await;
     assert!(!none.contains("Open in Prometheus"), "{none}");
     assert!(none.contains("Once a rollout has a condition"), "{none}");
-    for server in ["https://old.example.com", "https://prometheus.example.com/"] {
-        plan(&world, &fleet, &fleet.nodes[11..], Some(server)).await;
+    for planned in [
+        (1, Some("https://old.example.com")),
+        (2, Some("https://prometheus.example.com/")),
+        (3, None),
+    ] {
+        plan(&world, &fleet, planned).await;
     }
-    plan(&world, &fleet, &fleet.nodes[11..], None).await;
     let linked = panel().await;
     let link = "href=\"https://prometheus.example.com/graph?g0.expr=sum+by+";
     assert_eq!(linked.matches(link).count(), 2, "{linked}");
