@@ -6,7 +6,8 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// Options of a simulation. Without `--faults`, `--hurts`, `--steps` and `--heartbeats` a good bundle is rolled out.
+/// Options of a simulation. Without `--faults`, `--hurts`, `--steps`, `--heartbeats`, `--polls` and `--browsers` a good
+/// bundle is rolled out.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Nodes, each with the real client of the control plane
@@ -57,7 +58,10 @@ pub(crate) struct Options {
     /// Only long polls, this many at once, and the orders that wake them; two files of each process for one
     #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats"])]
     polls: Option<u32>,
-    /// For how many seconds heartbeats are sent
+    /// Only browsers that are open on a rollout, this many; fails if they cost 5 % of a core
+    #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats", "polls"])]
+    browsers: Option<u32>,
+    /// For how many seconds heartbeats are sent, or browsers are open
     #[arg(long, default_value_t = 60)]
     seconds: u32,
     /// Database of controld
@@ -96,6 +100,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     let (test, module) = match options {
         Options { polls: Some(_), .. } => ("fleet", "long_polls::"),
         Options {
+            browsers: Some(_), ..
+        } => ("fleet", "browsers::"),
+        Options {
             heartbeats: true, ..
         } => ("fleet", "heartbeats::"),
         _ => ("simulation", ""),
@@ -106,6 +113,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     run.env("RUST_LOG", "warn");
     if let Some(polls) = options.polls {
         run.env("CONTROLD_POLLS", polls.to_string());
+    } else if let Some(browsers) = options.browsers {
+        run.env(
+            "CONTROLD_BROWSERS",
+            format!("{browsers} {}", options.seconds),
+        );
     } else if options.heartbeats {
         let (nodes, seconds) = (options.nodes, options.seconds);
         let database = options.database.name();
@@ -175,6 +187,7 @@ fn simulation(options: &Options) -> String {
         sites: _,
         heartbeats: _,
         polls: _,
+        browsers: _,
         seconds: _,
         database,
     } = options;

@@ -16,7 +16,7 @@ use control_app::metric::describe_metrics;
 use control_app::{App, Error, SsoSite};
 use control_domain::{HeartbeatInterval, PrivateAddresses};
 use control_http::SessionCookie;
-use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::future::IntoFuture;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -30,6 +30,9 @@ use tokio::sync::Semaphore;
 const BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
+
+/// Media type of the Prometheus text format, with the version that the exporter writes: scrapers choose their parser by it.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Seconds until a balancer retries.
 const READY_RETRY_SECS: &str = "5";
@@ -78,8 +81,7 @@ pub(crate) async fn run(
     } else {
         SessionCookie::Tls
     };
-    let rendered = Router::new().route("/metrics", get(async move || metrics.render()));
-    let rendered = control_api::answering(&app, rendered);
+    let rendered = control_api::answering(&app, metrics_router(metrics));
     let (local, metrics_task) = match metrics_server {
         None => (Some(rendered), None),
         Some(listener) => {
@@ -107,6 +109,12 @@ pub(crate) async fn run(
     }
     app.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// `GET /metrics`.
+fn metrics_router(metrics: PrometheusHandle) -> Router {
+    let fields = [(header::CONTENT_TYPE, METRICS_TYPE)];
+    Router::new().route("/metrics", get(async move || (fields, metrics.render())))
 }
 
 /// The settings of single sign-on.

@@ -5,6 +5,8 @@ use control_testkit::{Database, ObjectServer, Program, databases};
 use proxy_load::clock::Stopwatch;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -208,6 +210,67 @@ fn is_signed_in(program: &Program, cookie: &str) -> bool {
         .client()
         .send("GET", "/api/v1/users/me", &asked, None);
     me.status == 200
+}
+
+/// The paths of the interface that a page links to.
+fn links_to_interface(page: &str) -> Vec<&str> {
+    let links = page.split("href=\"").skip(1);
+    let links = links.filter_map(|rest| rest.split('"').next());
+    links.filter(|link| link.starts_with("/api/v1/")).collect()
+}
+
+/// The head of the answer to a browser, in lower case: the body of an archive is no text.
+fn head(program: &Program, path: &str, cookie: &str) -> String {
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(authority).unwrap();
+    let fields = format!("host: {authority}\r\nconnection: close\r\ncookie: {cookie}");
+    let request = format!("GET {path} HTTP/1.1\r\n{fields}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer).to_lowercase();
+    let (head, _) = answer.split_once("\r\n\r\n").unwrap();
+    format!("{head}\r\n")
+}
+
+#[test]
+fn archives_and_the_audit_log_are_downloaded_from_their_pages() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut program = Program::start(CONTROLD, &arguments(folder.path(), &database));
+        let made = set_up(&mut program);
+        let text = |pointer: &str| made.pointer(pointer).unwrap().as_str().unwrap();
+        let (org, project) = (text("/org/id"), text("/project/id"));
+        let client = program.client().with_bearer(text("/api_key/secret"));
+        let path = format!("/projects/{project}/bundles");
+        let file = "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }";
+        let bundle = json!({"name": "edge", "files": {"proxy.kdl": file}});
+        let bundle = client.post(&format!("/api/v1{path}"), &bundle).json();
+        assert_eq!(bundle["state"], "signed", "{bundle}");
+        let bundle = format!("{path}/{}", bundle["id"].as_str().unwrap());
+        let cookie = sign_in(&program);
+        let get = |path: &str| {
+            let fields = [("cookie", &*cookie)];
+            program.client().send("GET", path, &fields, None)
+        };
+        for (page, types) in [
+            (
+                bundle,
+                &["application/zstd", "application/vnd.cyclonedx+json"][..],
+            ),
+            (format!("/orgs/{org}/audit"), &["application/x-ndjson"]),
+        ] {
+            let page = get(&page);
+            let links = links_to_interface(&page.text);
+            assert_eq!(links.len(), types.len(), "{}", page.text);
+            for (link, kind) in links.iter().zip(types) {
+                let head = head(&program, link, &cookie);
+                assert!(head.starts_with("http/1.1 200 "), "{link}: {head}");
+                let kind = format!("\r\ncontent-type: {kind}\r\n");
+                assert!(head.contains(&kind), "{link}: {head}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -342,7 +342,9 @@ fn with_metrics(data: &str) -> (Child, String, String) {
 fn metrics_are_for_this_machine_or_at_an_address_of_their_own() {
     let folder = Folder::new();
     let program = Program::start(CONTROLD, &["--data-dir", &folder.path("one")]);
-    assert_eq!(program.client().get("/metrics").status, 200);
+    let answer = program.client().get("/metrics");
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    assert_eq!((answer.status, answer.header("content-type")), (200, kind));
     let forwarded = [("x-forwarded-for", "192.0.2.1")];
     let answer = program.client().send("GET", "/metrics", &forwarded, None);
     assert_eq!(answer.status, 404, "a client of a balancer");
@@ -353,6 +355,7 @@ fn metrics_are_for_this_machine_or_at_an_address_of_their_own() {
         answer.text.contains("control_database_up")
     });
     let answer = Client::new(&metrics).get("/metrics");
+    assert_eq!(answer.header("content-type"), kind);
     assert!(
         answer.text.contains("control_database_up"),
         "{}",

@@ -167,7 +167,7 @@ pub fn metrics_md() -> String {
 
 <!-- Written by `cargo xtask reference` from the table in the code; changes here are lost. -->
 
-`GET /metrics` of `controld`, in the Prometheus text format. No name of a user, node or project is ever a
+`GET /metrics` of `controld`, in the Prometheus text format 0.0.4. No name of a user, node or project is ever a
 label.
 
 | metric | kind | labels | meaning |

@@ -1,4 +1,5 @@
-//! Load on the real program: heartbeats of a fleet, long polls, ten organizations of which one is hostile.
+//! Load on the real program: heartbeats of a fleet, long polls, browsers on a rollout, ten organizations of which one is
+//! hostile.
 #![expect(
     clippy::indexing_slicing,
     clippy::print_stdout,
@@ -6,6 +7,7 @@
     reason = "a test may stop, and tells what it measured"
 )]
 
+mod browsers;
 mod connection;
 mod heartbeats;
 mod long_polls;

@@ -89,6 +89,63 @@ async fn a_certificate_is_exchanged_by_one_person_only_as_a_renewal() {
 }
 
 #[tokio::test]
+async fn nodes_of_a_certificate_are_chosen_by_one_person_only_without_a_policy() {
+    for world in worlds().await {
+        let (operator, admin) = (
+            world.user(world.org, Role::Operator).await,
+            world.user(world.org, Role::Admin).await,
+        );
+        // The same certificate each time: it renews itself, and only the labels of its nodes differ.
+        let (chain, key) = certificate();
+        let body = |labels: Value| json!({"name": "shop", "chain_pem": chain, "private_key_pem": key, "node_labels": labels});
+        let eu = json!({"region": "eu"});
+        let made = world.post(CERTIFICATES, &operator, body(eu.clone())).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        let path = format!("{CERTIFICATES}/{}", made.text("id"));
+        let put = async |body: Value| {
+            let tag = [("if-match", "*")];
+            let send = world.send(&Method::PUT, &path, &operator, &body, &tag);
+            send.await
+        };
+        for free in [json!({"region": "us"}), eu.clone()] {
+            let changed = put(body(free)).await;
+            assert_eq!(changed.status, StatusCode::OK, "{}", changed.body);
+        }
+        for (rules, reason) in [
+            (json!({"freeze": WHOLE_WEEK}), "allows no change until "),
+            (
+                json!({"freeze": [], "approve": "risky"}),
+                "with the same node labels",
+            ),
+            (json!({"approve": "all"}), "with the same node labels"),
+        ] {
+            set(&world, &admin, rules).await;
+            for labels in [
+                json!({}),
+                json!({"region": "us"}),
+                json!({"region": "eu", "tier": "edge"}),
+            ] {
+                let refused = put(body(labels)).await;
+                assert_eq!(
+                    (refused.status, refused.code()),
+                    (StatusCode::CONFLICT, "WRONG_STATE"),
+                    "{}",
+                    refused.body
+                );
+                assert!(refused.text.contains(reason), "{}", refused.text);
+            }
+            let mut unnamed = body(Value::Null);
+            unnamed.as_object_mut().unwrap().remove("node_labels");
+            for same in [body(eu.clone()), unnamed] {
+                let renewed = put(same).await;
+                assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.body);
+                assert_eq!(renewed.body["node_labels"], eu);
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn warnings_are_counted_beyond_those_that_are_shown() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;

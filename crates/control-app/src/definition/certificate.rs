@@ -108,7 +108,8 @@ impl App {
     }
 
     /// Replaces a certificate and its key, as at a renewal. The key before is forgotten. Every node with the certificate
-    /// serves the new one at once, so one that is no renewal is held to the project's policy.
+    /// serves the new one at once, and its labels say at once which nodes get the key: other labels, and a certificate
+    /// that is no renewal, are held to the project's policy.
     ///
     /// # Errors
     ///
@@ -127,7 +128,8 @@ impl App {
         new.node_labels.get_or_insert_with(kept);
         let sealed = self.seal_certificate(&mut tx, call, place, new).await?;
         call.expect_version(found.version)?;
-        if !sealed.facts.renews(&found.value.facts, call.now) {
+        let has_same_nodes = sealed.node_labels == found.value.node_labels;
+        if !has_same_nodes || !sealed.facts.renews(&found.value.facts, call.now) {
             check_exchange(&mut tx, project, call.now).await?;
         }
         let value = Certificate {
@@ -247,7 +249,7 @@ impl fmt::Debug for NewCertificate {
     }
 }
 
-/// Whether the project's policy lets one person exchange a certificate now.
+/// Whether the project's policy lets one person exchange a certificate, or the labels of its nodes, now.
 async fn check_exchange(
     tx: &mut Transaction,
     project: ProjectId,

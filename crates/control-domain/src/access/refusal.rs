@@ -71,10 +71,11 @@ pub enum Refusal {
         "another person must approve: one of the two changed how the other signs in within the last 7 days"
     )]
     DependentPerson,
-    /// The project's policy wants a second person to approve, and the certificate is no renewal of the one before.
+    /// The project's policy wants a second person to approve, and the certificate is no renewal of the one before, or has
+    /// other labels of its nodes.
     #[error(
         "the project's policy wants another person's approval of a certificate that is no renewal, for the same \
-         names and as long: make a new certificate, and name it in a bundle"
+         names, with the same node labels and as long: make a new certificate, and name it in a bundle"
     )]
     CertificateExchange,
     /// The project's policy refuses bundles with warnings, and those of this one were not counted.
