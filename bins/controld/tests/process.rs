@@ -271,11 +271,12 @@ fn a_restored_backup_brings_no_session_back() {
         let anew = sign_in(&program);
         assert!(is_signed_in(&program, &anew));
         let body = json!({"user_name": "Bob", "password": "correct horse"});
-        let by_link = program.client().with_bearer(&invitation);
+        let client = program.client().obeying_rate_limits();
+        let by_link = client.with_bearer(&invitation);
         let accepted = by_link.post("/api/v1/invitations/accept", &body);
         assert_eq!(accepted.status, 401, "{}", accepted.text);
         let register = format!("{}/nodes/register", project_path(&made));
-        let by_token = program.client().with_bearer(&token);
+        let by_token = client.with_bearer(&token);
         let registered = by_token.post(&register, &json!({"name": "edge-1"}));
         assert_eq!(registered.status, 401, "{}", registered.text);
     }
@@ -333,7 +334,8 @@ fn every_credential_ends_on_the_machine() {
         assert!(!is_signed_in(&program, &cookie));
         let key = made["api_key"]["secret"].as_str().unwrap();
         for secret in [key, &invitation, &token] {
-            let refused = program.client().with_bearer(secret).get("/api/v1/orgs");
+            let client = program.client().obeying_rate_limits();
+            let refused = client.with_bearer(secret).get("/api/v1/orgs");
             assert_eq!(refused.status, 401, "{}", refused.text);
         }
         let anew = sign_in(&program);
