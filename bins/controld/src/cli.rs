@@ -49,8 +49,10 @@ pub(crate) enum AdminCommand {
     ResetSecondFactor(UserArgs),
     /// Switches an organization's single sign-on off and ends its sessions.
     DeleteSso(OrgArgs),
-    /// Ends every session, as after the restore of a snapshot.
+    /// Ends every session.
     EndSessions(StateArgs),
+    /// Ends every session, API key, enrolment token, invitation and link, as after the restore of a backup.
+    EndCredentials(StateArgs),
 }
 
 /// Commands for the audit log.

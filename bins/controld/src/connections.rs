@@ -8,7 +8,7 @@ use crate::trust::TrustedProxies;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{Request, Response};
+use axum::http::{HeaderValue, Request, Response, header};
 use control_app::metric;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -37,6 +37,8 @@ const FIRST_REQUEST: Duration = Duration::from_secs(15);
 const HEAD: Duration = Duration::from_secs(90);
 /// Grace period for requests in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(30);
+/// `Strict-Transport-Security` (RFC 6797): browsers use TLS for this host for a year. Subdomains may have other owners.
+const TRANSPORT_SECURITY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 /// After an error of the listener, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -166,7 +168,12 @@ impl Connections {
         }
         let client = self.trusted.client(peer, request.headers());
         request.extensions_mut().insert(ConnectInfo(client));
-        self.router.clone().oneshot(request).await
+        let mut response = self.router.clone().oneshot(request).await?;
+        if self.tls.is_some() {
+            let headers = response.headers_mut();
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, TRANSPORT_SECURITY);
+        }
+        Ok(response)
     }
 }
 

@@ -70,6 +70,9 @@ async fn run(matches: &ArgMatches, file: Option<&ConfigFile>) -> Result<ExitCode
         }
         Some(Command::Admin(AdminCommand::DeleteSso(args))) => admin::delete_sso(args).await,
         Some(Command::Admin(AdminCommand::EndSessions(state))) => admin::end_sessions(state).await,
+        Some(Command::Admin(AdminCommand::EndCredentials(state))) => {
+            admin::end_credentials(state).await
+        }
         Some(Command::Audit(AuditCommand::Verify(args))) => audit::verify(args).await,
         Some(Command::Backup(args)) => backup::run(args).await,
         Some(Command::Check(args)) => Ok(check::run(&args, file, state::now()).await),

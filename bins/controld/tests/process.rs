@@ -1,14 +1,22 @@
 //! The real program, on both databases, from the first start on.
-#![expect(clippy::unwrap_used, reason = "a test may stop")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test may stop"
+)]
 
 use control_testkit::{Database, ObjectServer, Program, databases};
 use proxy_load::clock::Stopwatch;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 use std::time::Duration;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
@@ -279,9 +287,10 @@ fn a_restored_backup_brings_no_session_back() {
         let folder = tempfile::tempdir().unwrap();
         let arguments = arguments(folder.path(), &database);
         let mut program = Program::start(CONTROLD, &arguments);
-        set_up(&mut program);
+        let made = set_up(&mut program);
         let cookie = sign_in(&program);
         assert!(is_signed_in(&program, &cookie));
+        let (invitation, token) = invite_and_enrol(&program, &made);
         let copy = folder.path().join("copy");
         let restored = if database.kind == "postgres" {
             // As in docs/operate/control-plane.md.
@@ -322,12 +331,95 @@ fn a_restored_backup_brings_no_session_back() {
         // Everything else is copied, and the user signs in again.
         let anew = sign_in(&program);
         assert!(is_signed_in(&program, &anew));
+        let body = json!({"user_name": "Bob", "password": "correct horse"});
+        let client = program.client().obeying_rate_limits();
+        let by_link = client.with_bearer(&invitation);
+        let accepted = by_link.post("/api/v1/invitations/accept", &body);
+        assert_eq!(accepted.status, 401, "{}", accepted.text);
+        let register = format!("{}/nodes/register", project_path(&made));
+        let by_token = client.with_bearer(&token);
+        let registered = by_token.post(&register, &json!({"name": "edge-1"}));
+        assert_eq!(registered.status, 401, "{}", registered.text);
+    }
+}
+
+fn project_path(made: &Value) -> String {
+    format!(
+        "/api/v1/projects/{}",
+        made["project"]["id"].as_str().unwrap()
+    )
+}
+
+/// The secrets of an invitation and of an enrolment token.
+fn invite_and_enrol(program: &Program, made: &Value) -> (String, String) {
+    let key = made["api_key"]["secret"].as_str().unwrap();
+    let client = program.client().with_bearer(key);
+    let secret = |path: &str, body: &Value| {
+        let made = client.post(path, body);
+        assert_eq!(made.status, 201, "{}", made.text);
+        made.json()["secret"].as_str().unwrap().to_owned()
+    };
+    let path = format!(
+        "/api/v1/orgs/{}/invitations",
+        made["org"]["id"].as_str().unwrap()
+    );
+    let invitation = secret(
+        &path,
+        &json!({"email": "bob@example.com", "role": "reader"}),
+    );
+    let path = format!("{}/enrolment-tokens", project_path(made));
+    let token = secret(&path, &json!({"name": "edge"}));
+    (invitation, token)
+}
+
+#[test]
+fn every_credential_ends_on_the_machine() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = arguments(folder.path(), &database);
+        let mut program = Program::start(CONTROLD, &arguments);
+        let made = set_up(&mut program);
+        let cookie = sign_in(&program);
+        let (invitation, token) = invite_and_enrol(&program, &made);
+        assert!(program.terminate().success());
+        let done = run(&["admin", "end-credentials"], &arguments);
+        assert!(done.status.success(), "{done:?}");
+        let text = String::from_utf8(done.stdout).unwrap();
+        let (sessions, others) = text.split_once('\n').unwrap();
+        assert_ne!(sessions, "sessions ended 0");
+        assert_eq!(
+            others,
+            "API keys ended 1\nenrolment tokens ended 1\ninvitations ended 1\n"
+        );
+        let program = Program::start(CONTROLD, &arguments);
+        assert!(!is_signed_in(&program, &cookie));
+        let key = made["api_key"]["secret"].as_str().unwrap();
+        for secret in [key, &invitation, &token] {
+            let client = program.client().obeying_rate_limits();
+            let refused = client.with_bearer(secret).get("/api/v1/orgs");
+            assert_eq!(refused.status, 401, "{}", refused.text);
+        }
+        let anew = sign_in(&program);
+        let org = made["org"]["id"].as_str().unwrap();
+        let path = format!("/api/v1/orgs/{org}/audit");
+        let entries = program
+            .client()
+            .send("GET", &path, &[("cookie", anew.as_str())], None);
+        for action in [
+            "api_key.revoked",
+            "enrolment_token.revoked",
+            "invitation.deleted",
+        ] {
+            assert!(entries.text.contains(action), "{action}: {}", entries.text);
+        }
     }
 }
 
 /// Tables that a backup leaves out.
-const PERISHABLE: [&str; 5] = [
+const PERISHABLE: [&str; 7] = [
     "sessions",
+    "invitations",
+    "enrolment_tokens",
     "pending_sign_ins",
     "password_resets",
     "sign_in_attempts",
@@ -433,6 +525,54 @@ fn a_stop_ends_long_polls() {
         assert_eq!(poll.join().unwrap().status, 304);
         assert!(clock.elapsed() < DEADLINE, "{:?}", clock.elapsed());
     }
+}
+
+/// The head of an answer over TLS to a client with these roots.
+fn head_over_tls(program: &Program, roots: RootCertStore) -> String {
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let address = program.base_url().strip_prefix("https://").unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
+    let request = "GET /sign-in HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let head = lines.take_while(|line| !line.is_empty());
+    head.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_program_with_a_certificate_lets_browsers_use_tls_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let certificate = file("cert.pem", &made.cert.pem());
+    let key = file("key.pem", &made.signing_key.serialize_pem());
+    let mut secured = arguments(&folder.path().join("secured"), &Database::sqlite());
+    secured.extend(["--tls-cert".to_owned(), certificate]);
+    secured.extend(["--tls-key".to_owned(), key]);
+    let program = Program::start(CONTROLD, &secured);
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let head = head_over_tls(&program, roots);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let field = "strict-transport-security: max-age=31536000";
+    assert!(head.contains(field), "{head}");
+    // Behind a balancer, or on this machine, the name may have services in the clear.
+    let plain = arguments(&folder.path().join("plain"), &Database::sqlite());
+    let answer = Program::start(CONTROLD, &plain).client().get("/sign-in");
+    assert_eq!(answer.status, 200);
+    let has = |name: &str| answer.headers.iter().any(|(own, _)| own == name);
+    assert!(has("content-security-policy"), "{:?}", answer.headers);
+    assert!(!has("strict-transport-security"), "{:?}", answer.headers);
 }
 
 #[test]

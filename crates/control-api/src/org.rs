@@ -3,6 +3,7 @@
 
 pub(crate) mod limits;
 pub(crate) mod member;
+pub(crate) mod removed_member;
 pub(crate) mod security;
 
 use crate::request::extract::{Body, Caller, Path, Query};

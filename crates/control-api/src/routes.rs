@@ -6,7 +6,7 @@ use crate::account::{
 use crate::bundle::{archive as bundle_archive, signing_key};
 use crate::definition::{certificate, service, upstream};
 use crate::node::{drift, enrolment_token, session as node_session};
-use crate::org::{member, security};
+use crate::org::{member, removed_member, security};
 use crate::project::{role as project_role, webhook};
 use crate::reference::{docs, openapi};
 use crate::request::{admission, answer};
@@ -63,7 +63,7 @@ pub static ROUTES: &[Route] = &[
     row(DELETE, "/users/me/identities/{identity}", Access::FreshSession, || routes!(sso::unlink)),
 
     row(GET, "/orgs", Access::SignedIn, || routes!(org::list)),
-    row(POST, "/orgs", Access::InstanceAdmin, || routes!(org::create))
+    row(POST, "/orgs", Access::FreshInstanceAdmin, || routes!(org::create))
         .creates("/orgs/{org}"),
     row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)),
     row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)).versioned(),
@@ -80,6 +80,9 @@ pub static ROUTES: &[Route] = &[
     row(DELETE, "/orgs/{org}/members/{user}/totp", Access::CONTROL, || routes!(member_sign_in::reset_second_factor)),
     row(POST, "/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || routes!(member_sign_in::create_reset)),
     row(POST, "/password-resets/use", Access::Public, || routes!(member_sign_in::use_reset)).strict().with_body(SIGN_IN_BYTES),
+
+    row(GET, "/orgs/{org}/removed-members", Access::ADMINISTER, || routes!(removed_member::list)),
+    row(DELETE, "/orgs/{org}/removed-members/{user}", Access::CONTROL, || routes!(removed_member::readmit)),
 
     row(GET, "/orgs/{org}/security", Access::ADMINISTER, || routes!(security::view)),
     row(PUT, "/orgs/{org}/security", Access::CONTROL, || routes!(security::update)).versioned(),
@@ -100,7 +103,7 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/orgs/{org}/sso", Access::ADMINISTER, || routes!(sso::view)),
     row(PUT, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::update)).versioned(),
     row(DELETE, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::delete)).versioned(),
-    row(PUT, "/orgs/{org}/sso/domains", Access::InstanceAdmin, || routes!(sso::set_domains)),
+    row(PUT, "/orgs/{org}/sso/domains", Access::FreshInstanceAdmin, || routes!(sso::set_domains)),
 
     row(GET, "/orgs/{org}/signing-keys", Access::READ_ORG, || routes!(signing_key::list)),
     row(POST, "/orgs/{org}/signing-keys", Access::CONTROL, || routes!(signing_key::create)),
@@ -114,7 +117,7 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}", Access::READ_ORG, || routes!(project::view)),
     row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)).versioned(),
     row(DELETE, "/projects/{project}", Access::CONTROL, || routes!(project::delete)).versioned(),
-    row(PUT, "/projects/{project}/policy", Access::ADMINISTER, || routes!(project::set_policy)).versioned(),
+    row(PUT, "/projects/{project}/policy", Access::CONTROL, || routes!(project::set_policy)).versioned(),
 
     row(GET, "/projects/{project}/roles", Access::ADMINISTER, || routes!(project_role::list)),
     row(GET, "/projects/{project}/roles/{user}", Access::ADMINISTER, || routes!(project_role::view)),

@@ -92,7 +92,7 @@ pub struct App {
     pub(crate) metric_answers: MetricAnswers,
     /// The place of this installation among identity providers and browsers.
     pub sso_site: SsoSite,
-    /// Wakes long polls and live pages.
+    /// Wakes live pages.
     pub changes: Changes,
     /// Interval of heartbeats that nodes are sent; the same on all replicas.
     pub heartbeat_interval: HeartbeatInterval,
@@ -372,7 +372,7 @@ impl App {
         let committed = tx.commit().await;
         self.note_write(&committed);
         committed?;
-        self.changes.publish(head);
+        self.changes.publish(head, [tenant.org]);
         Ok(())
     }
 
@@ -407,7 +407,11 @@ impl App {
         self.measure(head.as_ref().ok().copied());
         let head = head?;
         self.check_clock(&mut tx).await?;
-        self.changes.publish(head);
+        let changed = match self.changes.relayed() {
+            Some(seen) if seen < head => tx.orgs_changed_after(seen).await?,
+            _ => Vec::new(),
+        };
+        self.changes.relay(head, changed);
         self.announce_newer_orders(&mut tx, head).await
     }
 

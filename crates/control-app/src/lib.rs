@@ -34,7 +34,7 @@ pub use account::second_factor::{NewSecondFactor, SecondFactor, TotpSetup};
 pub use account::session::{NewSession, SessionInfo};
 pub use account::sign_in::{SignedIn, StrongProof};
 pub use account::user::Identity;
-pub use app::changes::{Changes, Waiter, Wake};
+pub use app::changes::{ChangeScope, Changes, Waiter, Wake};
 pub use app::named_tenant::NamedTenant;
 pub use app::places::{BodyPlace, UploadPlace, UploadPressure};
 pub use app::quota::OrgLimits;
@@ -59,9 +59,9 @@ pub use control_bundle::Files;
 pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
     BundleFilter, CertificateFilter, DriftFilter, DueWebhook, Lease, ListFilter, Member,
-    NodeCounts, NodeFilter, ObjectBytes, ObjectError, Objects, Page, PageOrder, Rate, Reply,
-    Reservation, RolloutFilter, RolloutNode, ServiceFilter, Sort, SortColumn, SortValue, SsoSignIn,
-    StandingCounts, StoreError, StoredBatch, Versioned,
+    NodeCounts, NodeFilter, ObjectBytes, ObjectError, Objects, Page, PageOrder, Rate,
+    RemovedMember, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter, Sort, SortColumn,
+    SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::NewCertificate;
 pub use error::Error;
@@ -75,5 +75,6 @@ pub use node::{KeyRotation, RegisteredNode};
 pub use project::turns::DeliveryTurns;
 pub use proxy_plan::diff::Change;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
+pub use sso::arrival::SsoBrowser;
 pub use sso::connection::{SsoOverview, acs_path};
-pub use sso::sign_in::{SamlArrival, SsoBrowser, SsoIntent, SsoOutcome, SsoRequest, SsoStart};
+pub use sso::sign_in::{SamlArrival, SsoIntent, SsoOutcome, SsoRequest, SsoStart};

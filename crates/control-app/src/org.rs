@@ -1,6 +1,7 @@
 //! Organizations.
 
 pub(crate) mod member;
+mod removed_member;
 pub(crate) mod security;
 
 use crate::app::{App, taken};

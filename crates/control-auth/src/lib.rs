@@ -17,7 +17,7 @@ mod webhook_key;
 pub use audit_key::AuditKey;
 pub use certificate::{CertificateError, CheckedCertificate};
 pub use error::AuthError;
-pub use password::{Password, PasswordHash};
+pub use password::{Password, PasswordHash, PasswordMemory};
 pub use password_rules::PasswordFault;
 pub use recovery_code::RecoveryCode;
 pub use seal::{MasterKey, SealError, Sealed, Sealer};

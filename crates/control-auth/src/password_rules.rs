@@ -1,5 +1,5 @@
-//! Rules for new passwords: length, a list of common ones, the user's own words. No rules of composition (NIST SP
-//! 800-63B, section 3.1.1.2).
+//! Rules for new passwords: length, a list of common ones, repetitions and sequences, the user's own words. No rules of
+//! composition (NIST SP 800-63B, section 3.1.1.2).
 
 use crate::password::Password;
 use std::cmp::Ordering;
@@ -8,6 +8,8 @@ use std::ops::RangeInclusive;
 const LENGTH_CHARS: RangeInclusive<usize> = 12..=256;
 /// Sorted by bytes, one in a line, in lower case.
 const COMMON: &str = include_str!("../assets/common-passwords.txt");
+/// Minimum number of runs. In a run, each character is equal or next to the one before: `aaaa`, `1234`, `dcba`.
+const MIN_RUNS: usize = 4;
 /// Minimum length of a user's word to search for: `an` is in many good passwords.
 const MIN_WORD_CHARS: usize = 3;
 /// Letters and digits that must be left of a password without the user's own words.
@@ -22,6 +24,9 @@ pub enum PasswordFault {
     /// One of the 20 000 most common passwords.
     #[error("is one of the most common passwords")]
     Common,
+    /// A shorter text several times, or few runs of equal or neighbouring characters.
+    #[error("is a repetition or a sequence, such as abcabcabcabc or 123456789abc")]
+    Repetitive,
     /// Little more than words that are known of the user.
     #[error("is made of the address, the name or the organization")]
     Personal,
@@ -33,6 +38,9 @@ impl PasswordFault {
         match self {
             Self::Length => "needs 12 to 256 characters",
             Self::Common => "is one of the most common passwords",
+            Self::Repetitive => {
+                "is a repetition or a sequence, such as abcabcabcabc or 123456789abc"
+            }
             Self::Personal => "is made of the address, the name or the organization",
         }
     }
@@ -52,6 +60,9 @@ impl Password {
         let lower = zeroize::Zeroizing::new(self.reveal().to_lowercase());
         if is_common(&lower) {
             return Err(PasswordFault::Common);
+        }
+        if is_repetitive(&lower) {
+            return Err(PasswordFault::Repetitive);
         }
         if is_personal(&lower, known) {
             return Err(PasswordFault::Personal);
@@ -77,6 +88,28 @@ fn is_common(lower: &str) -> bool {
         }
     }
     false
+}
+
+/// Returns true for a text that is shorter than a password, twice or more (the last time perhaps in part), and for few
+/// runs.
+fn is_repetitive(lower: &str) -> bool {
+    let characters: zeroize::Zeroizing<Vec<char>> =
+        zeroize::Zeroizing::new(lower.chars().collect());
+    let longest = (characters.len() / 2).min(*LENGTH_CHARS.start() - 1);
+    let repeats = |period: usize| {
+        let later = characters.iter().skip(period);
+        characters
+            .iter()
+            .zip(later)
+            .all(|(one, other)| one == other)
+    };
+    if (1..=longest).any(repeats) {
+        return true;
+    }
+    let next = characters.iter().skip(1);
+    let breaks = characters.iter().zip(next);
+    let breaks = breaks.filter(|(one, next)| 1 < u32::from(**one).abs_diff(u32::from(**next)));
+    breaks.count() + 1 < MIN_RUNS
 }
 
 fn is_personal(lower: &str, known: &[&str]) -> bool {
@@ -135,6 +168,24 @@ mod tests {
         assert_eq!(check(&"x".repeat(257)), Err(PasswordFault::Length));
         assert_eq!(check("1234567890123"), Err(PasswordFault::Common));
         assert_eq!(check("QWERTYUIOP123"), Err(PasswordFault::Common));
+        for repetitive in [
+            "aaaaaaaaaaaa",
+            "passwordpassword",
+            "PasswordpassworDpass",
+            "abcabcabcabc",
+            "correcthorscorrecthors",
+            "abcdefghijklm",
+            "111122223333",
+            "1234abcdefgh",
+            "zyxwvutsrqpo",
+            "éééééééééééé",
+        ] {
+            let found = check(repetitive);
+            assert_eq!(found, Err(PasswordFault::Repetitive), "{repetitive}");
+        }
+        for good in ["correct horse, correct", "abcdefgh 2026", "aaaaaaaa1z9k"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
         for personal in ["AnnArcher2026", "ann.archer@example.com", "acme-edge-acme"] {
             assert_eq!(check(personal), Err(PasswordFault::Personal), "{personal}");
         }

@@ -25,6 +25,8 @@ pub enum Access {
     FreshSession,
     /// Administrator of the whole installation.
     InstanceAdmin,
+    /// Administrator of the whole installation with a recent sign-in.
+    FreshInstanceAdmin,
     /// The bearer of an enrolment token, and actors that may create one.
     Enrolment,
     /// The node itself, by its key or its token.
@@ -60,9 +62,9 @@ impl Access {
     pub const READ_ORG: Self = Self::member(ScopeRule::Any, Role::Reader);
     /// Creates and renames projects.
     pub const WRITE_PROJECTS: Self = Self::member(ScopeRule::Unlimited, Role::Operator);
-    /// Reads members, invitations and the audit log, renames the organization, sets policies.
+    /// Reads members, invitations and the audit log, renames the organization.
     pub const ADMINISTER: Self = Self::member(ScopeRule::Unlimited, Role::Admin);
-    /// Changes members, signing keys and single sign-on, deletes projects and the organization.
+    /// Changes members, signing keys, single sign-on and policies, deletes projects and the organization.
     pub const CONTROL: Self = Self::fresh(ScopeRule::Unlimited, Role::Admin);
     /// Reads nodes and enrolment tokens.
     pub const READ_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesRead), Role::Reader);

@@ -90,6 +90,6 @@ pub use sso::connection::{
     OidcSettings, PrivateAddresses, SamlSettings, SsoConnection, SsoSettings,
 };
 pub use sso::group_mapping::GroupMapping;
-pub use sso::refusal::{SsoRefusal, mapped_role, new_user_email};
+pub use sso::refusal::{SsoRefusal, check_authentication, mapped_role, new_user_email};
 pub use states::states_md;
 pub use text::{Email, Name};

@@ -40,7 +40,7 @@ impl Org {
     pub fn create(actor: &Actor, id: OrgId, name: &str, now: Timestamp) -> Result<Self, Refusal> {
         let first = actor.holds(Access::SetUp);
         let own = first.or_else(|_| actor.holds(Access::System));
-        own.or_else(|_| actor.holds(Access::InstanceAdmin))?;
+        own.or_else(|_| actor.holds(Access::FreshInstanceAdmin))?;
         Ok(Self {
             id,
             name: Name::parse("name", name)?,

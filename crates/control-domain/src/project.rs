@@ -68,7 +68,7 @@ impl Project {
     ///
     /// [`Refusal`] without the permission, or if no user is known behind the actor.
     pub fn ask_policy(self, actor: &Actor, change: PolicyChange) -> Result<Self, Refusal> {
-        actor.require(Access::ADMINISTER, self.tenant())?;
+        actor.require(Access::CONTROL, self.tenant())?;
         let person = actor.user().ok_or(Refusal::UnknownPerson)?;
         let policy = self.policy.ask(change, person);
         Ok(Self { policy, ..self })

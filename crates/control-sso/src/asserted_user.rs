@@ -42,6 +42,9 @@ pub struct AssertedUser {
     pub groups: Groups,
     /// End of the session at the identity provider, if it names one.
     pub session_ends_at: Option<Timestamp>,
+    /// Time at which the user proved its identity to the provider, if it names one.
+    #[serde(default)]
+    pub authenticated_at: Option<Timestamp>,
 }
 
 /// The groups that an identity provider asserts.
@@ -67,6 +70,7 @@ impl From<IdToken> for AssertedUser {
             email,
             name,
             groups: groups_of_claims(claims),
+            authenticated_at: token.authenticated_at(),
             issuer: token.issuer,
             subject: token.subject,
             session_ends_at: None,
@@ -89,6 +93,7 @@ impl From<Claims> for AssertedUser {
             issuer: claims.issuer,
             subject: claims.name_id,
             session_ends_at: claims.session_not_on_or_after,
+            authenticated_at: claims.authenticated_at,
         }
     }
 }
@@ -161,6 +166,27 @@ mod tests {
         ];
         for (value, expected) in cases {
             assert_eq!(groups_of_claims(&claims(&value)), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_time_of_authentication_is_a_number_of_seconds() {
+        for (value, expected) in [
+            (json!({}), None),
+            (json!({"auth_time": 1_700_000_000}), Some(1_700_000_000)),
+            (json!({"auth_time": 1_700_000_000.9}), Some(1_700_000_000)),
+            (json!({"auth_time": "1700000000"}), Some(1_700_000_000)),
+            (json!({"auth_time": "yesterday"}), None),
+            (json!({"auth_time": i64::MAX}), None),
+            (json!({"auth_time": null}), None),
+        ] {
+            let token = IdToken {
+                issuer: "https://idp.test".to_owned(),
+                subject: "1".to_owned(),
+                claims: claims(&value),
+            };
+            let found = AssertedUser::from(token).authenticated_at;
+            assert_eq!(found.map(Timestamp::as_second), expected, "{value}");
         }
     }
 

@@ -12,12 +12,13 @@ mod sign_in_change;
 use crate::audit::chain::{CHUNK, Chain};
 use crate::audit::entry::{AuditColumns, COLUMNS, Link};
 use crate::error::StoreError;
-use crate::row::{number, text};
+use crate::row::{id, number, text};
 use crate::statement::sql;
 use crate::store::Transaction;
 use crate::store::audit_event::{AuditChange, AuditEntry};
 use control_auth::AuditKey;
 use control_domain::Tenant;
+use control_wire::OrgId;
 use sqlx::query;
 
 /// Result of verifying the whole log.
@@ -98,6 +99,17 @@ impl Transaction {
             .fetch_one(self.connection())
             .await?;
         number(&row, "seq")
+    }
+
+    /// Organizations with entries after number `seq`, each with the number of its newest one.
+    pub async fn orgs_changed_after(&mut self, seq: i64) -> Result<Vec<(OrgId, i64)>, StoreError> {
+        let newest = "SELECT org_id, MAX(seq) AS newest FROM audit
+                      WHERE seq > $1 AND org_id IS NOT NULL GROUP BY org_id";
+        let rows = sql(newest).bind(seq).rows(self).await?;
+        let orgs = rows
+            .iter()
+            .map(|row| Ok((id(row, "org_id")?, number(row, "newest")?)));
+        orgs.collect()
     }
 
     /// Reads the whole log, 500 entries at a time, and compares every link from the newest archive's up to the head's.

@@ -49,6 +49,7 @@ pub use node::list::{NodeCounts, NodeFilter, OrderedBundle, StandingCounts};
 pub use node::order::StoredOrder;
 pub use node::traffic::{PackedStep, PackedTotal};
 pub use org::membership::Member;
+pub use org::removed_member::RemovedMember;
 pub use project::delivery::DueWebhook;
 pub use project::webhook::ProjectAction;
 pub use rollout::node::RolloutNode;

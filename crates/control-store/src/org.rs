@@ -2,6 +2,7 @@
 
 pub(crate) mod membership;
 mod quota;
+pub(crate) mod removed_member;
 
 use crate::error::StoreError;
 use crate::row::{id, text, time, truth, versioned};

@@ -26,13 +26,20 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 const MAX_CONNECTIONS: u32 = 16;
 /// Empties the tables that a backup leaves out. Sessions that ended after the backup would be there again, and links
 /// and steps that lead to one.
-const PERISHABLE: [(&str, &str); 6] = [
+const PERISHABLE: [(&str, &str); 7] = [
     ("sessions", "DELETE FROM copy.sessions"),
     ("pending_sign_ins", "DELETE FROM copy.pending_sign_ins"),
     ("password_resets", "DELETE FROM copy.password_resets"),
     ("sign_in_attempts", "DELETE FROM copy.sign_in_attempts"),
     ("invitations", "DELETE FROM copy.invitations"),
     ("sign_in_tickets", "DELETE FROM copy.sign_in_tickets"),
+    // They stay in the list: operators see the names of those to make again.
+    (
+        "enrolment_tokens",
+        "UPDATE copy.enrolment_tokens
+         SET revoked_at = CAST(strftime('%s', 'now') AS INTEGER) * 1000, version = version + 1
+         WHERE revoked_at IS NULL",
+    ),
 ];
 /// Time limit of a ping: load balancers poll often, with short timeouts.
 const MAX_PING: Duration = Duration::from_secs(2);
@@ -361,6 +368,7 @@ mod tests {
         (31, "e3a6c638df335fcd"),
         (32, "44f2f3da92295861"),
         (33, "eb2fd32af9210f16"),
+        (34, "8dfeab0a5a733b78"),
     ];
 
     #[test]

@@ -238,7 +238,7 @@ impl Shared {
         let now = Timestamp::now().as_second();
         let claims = json!({
             "iss": self.issuer, "aud": client, "sub": behaviour.subject(), "nonce": asked("nonce"),
-            "iat": now, "exp": now + 300,
+            "iat": now, "exp": now + 300, "auth_time": now,
         });
         let claims = over(&claims, &behaviour.claims);
         let token = self.sign(&json!({"alg": "ES256", "kid": behaviour.key_id}), &claims);

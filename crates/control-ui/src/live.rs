@@ -1,14 +1,16 @@
-//! Events for pages that are kept live. They only signal a change: the page reloads itself, with
-//! full admission.
+//! Events for pages that are kept live. They only signal a change in the user's organizations: the page reloads itself,
+//! with full admission.
 
 use crate::request::failure::Failure;
-use crate::request::visit::Visit;
+use crate::request::visit::Caller;
 use crate::ui::Ui;
 use axum::extract::State;
 use axum::http::HeaderName;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use control_app::{Error, Waiter, Wake};
+use control_app::{App, ChangeScope, Error, Waiter, Wake};
+use control_domain::{Actor, Refusal};
+use control_wire::SessionId;
 use futures_util::stream;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,14 +24,15 @@ const QUIET: Duration = Duration::from_secs(2);
 const PULSE: Duration = Duration::from_secs(5);
 /// Interval of refreshes without a pulse.
 const IDLE: Duration = Duration::from_secs(30);
-/// Events of one stream, at least two seconds apart: then the browser reconnects, which checks its
-/// session.
+/// Events of one stream, at least two seconds apart: then the browser reconnects.
 const MAX_EVENTS: u32 = 150;
 /// Keeps proxies from closing a stream without events.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
 /// A stream of one page.
 struct Stream {
+    app: Arc<App>,
+    session: SessionId,
     waiter: Waiter,
     limit: Duration,
     sent: u32,
@@ -37,12 +40,18 @@ struct Stream {
 }
 
 /// The events of one page; `?pulse` for pages with nodes' reports.
-pub(crate) async fn events(State(ui): State<Arc<Ui>>, visit: Visit) -> Result<Response, Failure> {
+pub(crate) async fn events(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    let actor = &caller.call.actor;
+    let Actor::User { session, .. } = actor else {
+        return Err(Refusal::WrongCredential.into());
+    };
     let permit = Arc::clone(&ui.streams).try_acquire_owned();
     let permit = permit.map_err(|_| Failure::from(Error::TooManyWaiters))?;
-    let has_pulse = visit.path.ends_with("?pulse");
+    let has_pulse = caller.visit.path.ends_with("?pulse");
     let stream = Stream {
-        waiter: ui.app.changes.subscribe(),
+        app: Arc::clone(&ui.app),
+        session: *session,
+        waiter: ui.app.changes.subscribe(ChangeScope::from(actor)),
         limit: if has_pulse { PULSE } else { IDLE },
         sent: 0,
         _permit: permit,
@@ -59,6 +68,9 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         return None;
     }
     sleep(QUIET).await;
+    // The session may have ended, or have other organizations by now. A stream that ends lets the browser reconnect.
+    let actor = stream.app.actor_of_live_page(stream.session).await.ok()?;
+    stream.waiter.change_scope(ChangeScope::from(&actor));
     stream.sent += 1;
     Some((Ok(Event::default().data("changed")), stream))
 }

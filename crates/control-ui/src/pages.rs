@@ -78,6 +78,7 @@ pub static PAGES: &[Page] = &[
         .fields(&["role"]),
     page("/orgs/{org}/members/{user}/remove", Access::ADMINISTER, || get(members::ask_removal)),
     form("/orgs/{org}/members/{user}/remove", Access::ADMINISTER, || post(members::remove)),
+    form("/orgs/{org}/removed-members/{user}/readmit", Access::ADMINISTER, || post(members::readmit)),
     page("/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || get(reset::ask)),
     form("/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || post(reset::create)),
     form("/orgs/{org}/invitations", Access::ADMINISTER, || post(members::invite))
@@ -123,7 +124,7 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}", Access::READ_ORG, || get(project::overview::show)),
 
     page("/projects/{project}/policy", Access::READ_ORG, || get(project::settings::show)),
-    form("/projects/{project}/policy", Access::ADMINISTER, || post(project::settings::set_policy))
+    form("/projects/{project}/policy", Access::CONTROL, || post(project::settings::set_policy))
         .fields(&["approve", "refuse_warnings", "freeze"]),
     form("/projects/{project}", Access::WRITE_PROJECTS, || post(project::settings::rename))
         .fields(&["name"]),

@@ -124,6 +124,28 @@ pub(crate) async fn end_sessions(state: StateArgs) -> Result<ExitCode, Box<dyn E
     Ok(ExitCode::SUCCESS)
 }
 
+/// Ends every session, key, token, invitation and link, and prints their numbers.
+#[expect(
+    clippy::print_stdout,
+    reason = "the operator reads these lines, and so may a script"
+)]
+pub(crate) async fn end_credentials(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let app = open(state).await?;
+    let call = Call::system(app.now());
+    let (sessions, others) = app.end_all_credentials(&call).await?;
+    println!("sessions ended {sessions}");
+    for (noun, action) in [
+        ("API keys", "api_key.revoked"),
+        ("enrolment tokens", "enrolment_token.revoked"),
+        ("invitations", "invitation.deleted"),
+    ] {
+        let ended = others.iter().filter(|ended| ended.action == action);
+        println!("{noun} ended {}", ended.count());
+    }
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The application on existing state: new state has no users.
 async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
     crate::state::open_existing(&DataDir::new(state), Secrets::Opened).await

@@ -92,6 +92,7 @@ pub(crate) fn is_of_clients(route: &Route) -> bool {
         | Access::Invitee
         | Access::SignedIn
         | Access::InstanceAdmin
+        | Access::FreshInstanceAdmin
         | Access::Member { .. } => true,
     }
 }

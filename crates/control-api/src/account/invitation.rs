@@ -166,7 +166,8 @@ pub(crate) async fn list(
 }
 
 /// Creates an invitation: a one-time link, valid for seven days, that the inviter sends.
-/// It replaces an earlier invitation of the same address. The response does not depend on whether the
+/// It replaces an earlier invitation of the same address. A removed member with the address may sign in by the identity
+/// provider again. The response does not depend on whether the
 /// address has an account.
 #[utoipa::path(
     post, path = "/orgs/{org}/invitations", operation_id = "create_invitation",

@@ -153,7 +153,8 @@ pub(crate) async fn change_role(
 }
 
 /// Removes a member; the last administrator cannot be removed.
-/// API keys, invitations and enrolment tokens created by the member end.
+/// API keys, invitations and enrolment tokens created by the member end. The identity provider does not make it a member
+/// again, until an administrator invites its address or deletes it from the removed members.
 #[utoipa::path(
     delete, path = "/orgs/{org}/members/{user}", operation_id = "delete_member", tag = "members",
     responses((status = 204))

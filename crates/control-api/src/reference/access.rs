@@ -67,7 +67,9 @@ impl Row {
             Access::Invitee => (None, none(), "an invitation"),
             Access::SignedIn => (Some(Role::Reader), "any".to_owned(), "any user"),
             Access::Session | Access::FreshSession => (Some(Role::Reader), none(), "any user"),
-            Access::InstanceAdmin => (None, none(), "the installation's administrator"),
+            Access::InstanceAdmin | Access::FreshInstanceAdmin => {
+                (None, none(), "the installation's administrator")
+            }
             Access::OwnNode | Access::OwnNodeKey => (None, none(), "the node itself"),
             Access::System => (None, none(), "the control plane itself"),
             Access::Enrolment => {
@@ -85,7 +87,7 @@ impl Row {
         };
         let fresh = matches!(
             access,
-            Access::FreshSession | Access::Member { fresh: true, .. }
+            Access::FreshSession | Access::FreshInstanceAdmin | Access::Member { fresh: true, .. }
         );
         Self {
             role,

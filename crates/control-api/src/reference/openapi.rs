@@ -231,7 +231,10 @@ fn security_of(access: Access) -> Value {
         Access::SignedIn | Access::Enrolment | Access::Member { .. } => {
             json!([{"bearer": []}, {"session": []}])
         }
-        Access::Session | Access::FreshSession | Access::InstanceAdmin => json!([{"session": []}]),
+        Access::Session
+        | Access::FreshSession
+        | Access::InstanceAdmin
+        | Access::FreshInstanceAdmin => json!([{"session": []}]),
         Access::OwnNode => json!([{"bearer": []}, {"nodeKey": []}]),
         Access::OwnNodeKey => json!([{"nodeKey": []}]),
         Access::SetUp | Access::Invitee | Access::System => json!([{"bearer": []}]),
@@ -250,6 +253,10 @@ fn access_text(access: Access) -> String {
             "any user, after a proof of identity in the last 10 minutes".to_owned()
         }
         Access::InstanceAdmin => "an administrator of the installation".to_owned(),
+        Access::FreshInstanceAdmin => {
+            "an administrator of the installation, after a proof of identity in the last 10 minutes"
+                .to_owned()
+        }
         Access::Enrolment => {
             let actors = access_text(Access::WRITE_NODES);
             format!("the bearer of an enrolment token, or {actors}")

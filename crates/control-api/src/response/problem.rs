@@ -398,7 +398,7 @@ impl From<Error> for Problem {
             | Error::TooManyUploads
             | Error::TooManyBodies
             | Error::TooManySignIns => Self::busy(&error.to_string()),
-            Error::SsoRefused | Error::SsoEmailTaken => {
+            Error::SsoRefused | Error::SsoNotAuthenticated | Error::SsoEmailTaken => {
                 let message = format!("Authorization failed: {error}");
                 Self::new(
                     StatusCode::FORBIDDEN,

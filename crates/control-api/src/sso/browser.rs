@@ -121,28 +121,45 @@ impl Browser {
     }
 
     fn refuse(&self, error: Error) -> Response {
-        let sentence = if matches!(error, Error::SsoRefused) {
-            "Sign-in was refused. An administrator of your organization sees the reason under this reference."
+        let another_way = ("/sign-in", "Sign in another way");
+        let (subject, message, link) = if matches!(error, Error::SsoRefused) {
+            (
+                "Sign-in refused",
+                "Sign-in was refused. An administrator of your organization sees the reason under this reference.",
+                another_way,
+            )
         } else if matches!(error, Error::SsoEmailTaken) {
-            "A user with your address exists. Sign in as before, and link this identity at your profile."
+            (
+                "Sign-in refused",
+                "A user with your address exists. Sign in as before, and link this identity at your profile.",
+                another_way,
+            )
+        } else if matches!(error, Error::SsoNotAuthenticated) {
+            (
+                "No proof of identity",
+                "Your identity provider did not ask you to sign in again, so its answer is no proof. Sign out there, \
+                 and try again. If that does not help, an administrator of your organization sees the reason under \
+                 this reference, or makes you a link to set a password.",
+                ("/profile", "Go back to your profile"),
+            )
         } else {
             return Problem::from(error).into_response();
         };
         // The broken rule is shown to administrators only.
         let page = FailurePage {
             status: StatusCode::FORBIDDEN,
-            subject: "Sign-in refused",
-            message: sentence,
+            subject,
+            message,
             retry_after: None,
             reference: &self.visit.correlation_id,
-            link: ("/sign-in", "Sign in another way"),
+            link,
         };
         page.into_response()
     }
 }
 
-/// Redirects to the identity provider. `return` is a path; `link` is set to link an identity and
-/// `try` to try the connection, by a link of this site.
+/// Redirects to the identity provider. `return` is a path; by a link of this site, `link` is set to link an identity,
+/// `prove` for another proof of identity, and `try` to try the connection.
 async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Parts) -> Response {
     let browser = match Browser::read(&app, &parts).await {
         Ok(browser) => browser,
@@ -158,10 +175,11 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
         all.find_map(|(own, value)| (own == name).then(|| value.into_owned()))
     };
     let (links, tries) = (parameter("link").is_some(), parameter("try").is_some());
+    let proves = parameter("prove").is_some();
     if browser.actor.is_some() && !links && is_cross_site(&parts) {
         return ask_first(&browser, &parts);
     }
-    let call = if links || tries {
+    let call = if links || proves || tries {
         match signed_in_call(&browser, &parts) {
             Ok(call) => Some(call),
             Err(problem) => return problem.into_response(),
@@ -172,6 +190,7 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
     let intent = match &call {
         None => SsoIntent::SignIn,
         Some(call) if links => SsoIntent::Link(call),
+        Some(call) if proves => SsoIntent::Proof(call),
         Some(call) => SsoIntent::Trial(call),
     };
     let begun = SsoRequest {

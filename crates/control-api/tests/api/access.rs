@@ -35,6 +35,9 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
         if path.contains("/roles/") && route.method != Method::PUT {
             world.give_role(user, Role::Operator).await;
         }
+        if path.contains("/removed-members/") {
+            world.remove_member(user).await;
+        }
         path = path.replace("{user}", &user.to_string());
     }
     if path.contains("{invitation}") {
@@ -219,7 +222,9 @@ pub(crate) async fn right(world: &World, access: Access) -> Vec<Credential> {
         Access::Public => right.push(Credential::None),
         Access::SetUp => right.push(world.setup_link(SignedDuration::ZERO).await),
         Access::Invitee => right.push(world.invitation(SignedDuration::ZERO).await.1),
-        Access::InstanceAdmin => right.push(world.instance_admin().await),
+        Access::InstanceAdmin | Access::FreshInstanceAdmin => {
+            right.push(world.instance_admin().await);
+        }
         Access::Session | Access::FreshSession => {
             right.push(world.user(world.org, Role::Reader).await);
         }
@@ -282,7 +287,7 @@ async fn wrong(world: &World, access: Access) -> Vec<Case> {
     cases.extend(lacking(world, access).await);
     if matches!(
         access,
-        Access::FreshSession | Access::Member { fresh: true, .. }
+        Access::FreshSession | Access::FreshInstanceAdmin | Access::Member { fresh: true, .. }
     ) {
         let stale = world.store_user(world.org, Role::Admin, true, Some(Ended::Proof));
         cases.push(("a proof that is not fresh", stale.await, forbidden));
@@ -311,7 +316,7 @@ async fn lacking(world: &World, access: Access) -> Vec<Case> {
                 }
             }
         }
-        Access::InstanceAdmin => {
+        Access::InstanceAdmin | Access::FreshInstanceAdmin => {
             let admin = world.user(world.org, Role::Admin).await;
             cases.push(("an organization's administrator", admin, forbidden));
             cases.push(("a full key", world.full_key().await, forbidden));

@@ -61,7 +61,7 @@ async fn actor(world: &World, route: &Route) -> Option<Credential> {
         Access::Member { .. } => world.user(world.org, Role::Admin).await,
         Access::OwnNode => world.node_key.clone(),
         Access::Enrolment => world.full_key().await,
-        Access::InstanceAdmin => world.instance_admin().await,
+        Access::InstanceAdmin | Access::FreshInstanceAdmin => world.instance_admin().await,
         Access::Public
         | Access::SetUp
         | Access::Invitee

@@ -108,7 +108,7 @@ async fn fill(world: &World, by: &Credential) {
     }
 }
 
-/// Puts a member, an invitation, a signing key, a node and an event into their lists.
+/// Puts a member, a removed one, an invitation, a signing key, a node and an event into their lists.
 async fn fill_people_and_nodes(world: &World, by: &Credential, is_seen: bool) {
     let user = world.member(Role::Reader).await;
     let role = format!("/projects/{{project}}/roles/{user}");
@@ -117,6 +117,8 @@ async fn fill_people_and_nodes(world: &World, by: &Credential, is_seen: bool) {
     let given = world.send(&Method::PUT, &role, by, &given, &[]).await;
     assert_eq!(given.status, StatusCode::OK, "{}", given.text);
     world.invitation(SignedDuration::from_hours(1)).await;
+    let gone = world.member(Role::Reader).await;
+    world.remove_member(gone).await;
     world.standby_key().await;
     let (node, key) = world.new_node(world.tenant()).await;
     if is_seen {
@@ -166,7 +168,7 @@ async fn pages_follow_each_other_in_every_order_of_every_list() {
         fill(&world, &admin).await;
         let places = fill_inner(&world, &admin).await;
         let lists = sorted_lists(&world).await;
-        assert_eq!(lists.len(), 19, "{lists:?}");
+        assert_eq!(lists.len(), 20, "{lists:?}");
         for SortedList { path, fields } in lists {
             let fill = |path: String, (name, id): &(&str, String)| path.replace(name, id);
             let path = places.iter().fold(path, fill);

@@ -1,8 +1,8 @@
 //! Users that sign in: accounts with a password, authenticators, and browsers' cookies.
 
 use crate::world::{Answer, Credential, PASSWORD, World, sample, sealer};
-use axum::http::StatusCode;
-use control_app::Wake;
+use axum::http::{Method, StatusCode};
+use control_app::{ChangeScope, Wake};
 use control_auth::TotpSecret;
 use control_domain::{Membership, ProjectRole, Role};
 use control_wire::{OrgId, ProjectId, UserId};
@@ -60,7 +60,7 @@ impl World {
     ) -> Answer {
         let body = json!({"email": email, "password": password});
         let cookie = [("cookie", browser)];
-        let post = axum::http::Method::POST;
+        let post = Method::POST;
         self.send(&post, "/sign-in", &Credential::None, &body, &cookie)
             .await
     }
@@ -111,6 +111,17 @@ impl World {
         tx.confirm_totp(user, &sealed, 0, now).await.unwrap();
         tx.commit().await.unwrap();
         secret
+    }
+
+    /// Ends the membership, as an administrator does.
+    pub(crate) async fn remove_member(&self, user: UserId) {
+        let (path, full) = (
+            format!("/orgs/{{org}}/members/{user}"),
+            self.full_key().await,
+        );
+        let removed = self.send(&Method::DELETE, &path, &full, &Value::Null, &[]);
+        let removed = removed.await;
+        assert_eq!(removed.status, StatusCode::NO_CONTENT, "{}", removed.body);
     }
 
     /// A new project of the organization.
@@ -170,7 +181,7 @@ impl World {
     /// The same, once there is an entry: refused sign-ins are recorded concurrently with the
     /// response.
     pub(crate) async fn until_audited(&self, action: &str) -> Vec<Value> {
-        let mut changes = self.app.changes.subscribe();
+        let mut changes = self.app.changes.subscribe(ChangeScope::All);
         loop {
             let found = self.audited(action).await;
             if !found.is_empty() {

@@ -159,6 +159,14 @@ async fn a_link_ends_with_the_role_of_its_maker() {
         assert_eq!(done.status, StatusCode::OK, "{}", done.body);
         let used = use_link(&world, &link, "another good one").await;
         assert_eq!(used.status, StatusCode::UNAUTHORIZED);
+        // The role is back, the link is not.
+        let admin = json!({"role": "admin"});
+        let done = world
+            .send(&Method::PATCH, &path, &second, &admin, &[])
+            .await;
+        assert_eq!(done.status, StatusCode::OK, "{}", done.body);
+        let used = use_link(&world, &link, "another good one").await;
+        assert_eq!(used.status, StatusCode::UNAUTHORIZED);
     }
 }
 

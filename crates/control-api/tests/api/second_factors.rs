@@ -212,5 +212,14 @@ async fn a_removed_authenticator_is_asked_for_no_more() {
         assert_eq!(removed.status, StatusCode::NO_CONTENT);
         world.sign_in(&person).await;
         assert_eq!(world.audited("totp.disabled").await.len(), 1);
+        // The open session counts as one without.
+        let demand = json!({"second_factor": true});
+        let full = world.full_key().await;
+        let path = "/orgs/{org}/security";
+        let demanded = world.send(&Method::PUT, path, &full, &demand, &[]).await;
+        assert_eq!(demanded.status, StatusCode::OK, "{}", demanded.body);
+        let refused = world.get("/orgs/{org}", &session).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN);
+        assert_eq!(refused.code(), "SECOND_FACTOR_REQUIRED");
     }
 }

@@ -3,7 +3,7 @@
 use crate::people::cookies;
 use crate::world::{Answer, Credential, PASSWORD, World, app, worlds};
 use axum::http::{Method, StatusCode};
-use control_app::Wake;
+use control_app::{ChangeScope, Wake};
 use control_domain::Role;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ async fn a_wrong_sign_in_says_nothing_of_the_account() {
 async fn every_refused_sign_in_is_in_the_audit_log() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;
-        let mut changes = world.app.changes.subscribe();
+        let mut changes = world.app.changes.subscribe(ChangeScope::All);
         let refuse = async |email: &str| {
             let answer = world.try_sign_in(email, "wrong horse battery").await;
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
@@ -122,7 +122,7 @@ async fn every_refused_sign_in_is_in_the_audit_log() {
 #[tokio::test]
 async fn refused_sign_ins_of_unknown_accounts_are_in_the_log_of_the_installation() {
     for world in worlds().await {
-        let mut changes = world.app.changes.subscribe();
+        let mut changes = world.app.changes.subscribe(ChangeScope::All);
         let entries = async || world.app.inspect_audit().await.unwrap().entries;
         let before = entries().await;
         for _ in 0..3 {

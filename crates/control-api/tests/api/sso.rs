@@ -519,8 +519,8 @@ async fn a_signed_in_user_links_its_identity_by_a_link_of_this_site() {
     }
 }
 
-/// The ID of the request in the URL of the provider, and the relay state.
-pub(crate) fn asked(location: &str) -> (String, String) {
+/// The request in the URL of the provider, and the relay state.
+pub(crate) fn request_xml(location: &str) -> (String, String) {
     let (_, query) = location.split_once('?').unwrap();
     let fields: std::collections::BTreeMap<String, String> =
         form_urlencoded::parse(query.as_bytes())
@@ -530,9 +530,15 @@ pub(crate) fn asked(location: &str) -> (String, String) {
     let mut xml = String::new();
     let mut decoder = flate2::read::DeflateDecoder::new(&*deflated);
     std::io::Read::read_to_string(&mut decoder, &mut xml).unwrap();
+    (xml, fields["RelayState"].clone())
+}
+
+/// The ID of the request in the URL of the provider, and the relay state.
+pub(crate) fn asked(location: &str) -> (String, String) {
+    let (xml, relay) = request_xml(location);
     let (_, rest) = xml.split_once(" ID=\"").unwrap();
     let (id, _) = rest.split_once('"').unwrap();
-    (id.to_owned(), fields["RelayState"].clone())
+    (id.to_owned(), relay)
 }
 
 pub(crate) fn response(

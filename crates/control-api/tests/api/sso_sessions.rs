@@ -14,12 +14,18 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 
 impl Site {
-    async fn ask(&self, by: &Browser, method: Method, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn ask(
+        &self,
+        by: &Browser,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
         self.call(&by.session(), method, path, body).await
     }
 
     /// A user of the first organization with a password, and a browser in which its identity was linked.
-    async fn linked(&self, provider: &OidcProvider) -> Browser {
+    pub(crate) async fn linked(&self, provider: &OidcProvider) -> Browser {
         let Credential::Session(secret) = self.world.user(self.org(), Role::Admin).await else {
             unreachable!("a session");
         };
@@ -32,7 +38,7 @@ impl Site {
     }
 
     /// Begins by a link of this site.
-    async fn begin_here(&self, browser: &mut Browser, parameter: &str) -> Answer {
+    pub(crate) async fn begin_here(&self, browser: &mut Browser, parameter: &str) -> Answer {
         let path = format!("/sso/{}?{parameter}&return=/profile", self.org());
         let request = Request::get(path).header("sec-fetch-site", "same-origin");
         let begun = self.send(0, browser, request.body(Body::empty()).unwrap());
@@ -53,7 +59,7 @@ impl Site {
         tx.commit().await.unwrap();
     }
 
-    async fn sign_ins(&self, admin: &Credential) -> Vec<Value> {
+    pub(crate) async fn sign_ins(&self, admin: &Credential) -> Vec<Value> {
         let path = format!("/orgs/{}/sso", self.org());
         let found = self.call(admin, Method::GET, &path, &Value::Null).await;
         let found: Value = serde_json::from_str(&found.text).unwrap();

@@ -36,8 +36,8 @@ pub struct Joined {
 }
 
 impl App {
-    /// Invites a person; returns the link's secret, which is shown once. The response does not
-    /// depend on the existence of an account with the address.
+    /// Invites a person; returns the link's secret, which is shown once. A removed member with the address is admitted
+    /// again. The response does not depend on the existence of an account with the address.
     pub async fn create_invitation(
         &self,
         call: &Call,
@@ -47,7 +47,9 @@ impl App {
         let id = InvitationId::new(call.now, self.random_id());
         let invitation = Invitation::create(&call.actor, org, id, (email, role), call.now)?;
         let mut tx = self.store.begin().await?;
-        refuse_member(&mut tx, org, &invitation.email).await?;
+        if let Some(user) = refuse_member(&mut tx, org, &invitation.email).await? {
+            self.readmit_invited(&mut tx, call, (org, user)).await?;
+        }
         let secret = self.new_secret();
         tx.replace_invitation(&invitation, &secret.hash()).await?;
         let tenant = invitation.tenant();
@@ -215,15 +217,20 @@ async fn check_own_proof(
     Ok(())
 }
 
-/// Administrators see their members' addresses, so this refusal says nothing new.
-async fn refuse_member(tx: &mut Transaction, org: OrgId, email: &Email) -> Result<(), Error> {
+/// The user with the address, if it is no member. Administrators see their members' addresses, so a refusal says nothing
+/// new.
+async fn refuse_member(
+    tx: &mut Transaction,
+    org: OrgId,
+    email: &Email,
+) -> Result<Option<UserId>, Error> {
     let Some(user) = tx.user_by_email(email).await? else {
-        return Ok(());
+        return Ok(None);
     };
-    let member = tx.member(org, user.value.id).await?;
-    match member {
+    let user = user.value.id;
+    match tx.member(org, user).await? {
         Some(_) => Err(Refusal::Taken("membership").into()),
-        None => Ok(()),
+        None => Ok(Some(user)),
     }
 }
 

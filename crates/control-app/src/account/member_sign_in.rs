@@ -10,7 +10,7 @@ use crate::call::visit::Visit;
 use crate::error::Error;
 use control_auth::{Password, Secret};
 use control_domain::{Access, Email, Membership, PasswordReset, Refusal, Tenant, User};
-use control_store::{Transaction, Versioned};
+use control_store::{EndedCredential, Transaction, Versioned};
 use control_wire::{OrgId, UserId};
 use serde_json::json;
 use uuid::Uuid;
@@ -182,11 +182,29 @@ impl App {
         self.reset_second_factor(tx, call, found.value.id).await
     }
 
-    /// Ends every session of the installation on the command line, as after the restore of a backup: sessions that
-    /// ended since it was made would go on.
+    /// Ends every session of the installation on the command line.
     pub async fn end_all_sessions(&self, call: &Call) -> Result<u64, Error> {
         call.actor.holds(Access::System)?;
+        let tx = self.store.begin().await?;
+        self.end_sessions_in(tx, call).await
+    }
+
+    /// Ends every session, API key, enrolment token, invitation and link of the installation on the command line, as
+    /// after the restore of a backup: those that ended since it was made would be valid again. Returns the number of
+    /// sessions, and the others.
+    pub async fn end_all_credentials(
+        &self,
+        call: &Call,
+    ) -> Result<(u64, Vec<EndedCredential>), Error> {
+        call.actor.holds(Access::System)?;
         let mut tx = self.store.begin().await?;
+        let ended = tx.end_every_credential(call.now).await?;
+        self.record_ended(&mut tx, call, ended.clone()).await?;
+        let sessions = self.end_sessions_in(tx, call).await?;
+        Ok((sessions, ended))
+    }
+
+    async fn end_sessions_in(&self, mut tx: Transaction, call: &Call) -> Result<u64, Error> {
         let ended = tx.revoke_every_session(call.now).await?;
         let after = json!({"sessions": ended});
         let event = AuditEvent {
@@ -197,7 +215,7 @@ impl App {
         tx.note_change(done(&after));
         let head = self.record(&mut tx, call, event).await?;
         tx.commit().await?;
-        self.changes.publish(head);
+        self.changes.publish(head, []);
         Ok(ended)
     }
 

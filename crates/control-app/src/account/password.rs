@@ -49,8 +49,9 @@ impl App {
     /// Hashes the password away from the threads that serve requests.
     pub(crate) async fn hash_password(&self, password: &Password) -> Result<PasswordHash, Error> {
         let (password, salt) = (password.clone(), self.environment.random());
-        let _place = self.passwords.take(PasswordOwner::Known).await?;
-        let hashed = tokio::task::spawn_blocking(move || password.hash(salt)).await;
+        let mut place = self.passwords.take(PasswordOwner::Known).await?;
+        let hashed = tokio::task::spawn_blocking(move || password.hash_in(place.memory(), salt));
+        let hashed = hashed.await;
         Ok(hashed.map_err(|_| Error::Stopped)??)
     }
 }

@@ -78,16 +78,22 @@ impl App {
         Ok(self.accept_session(hash, now).await?.1)
     }
 
+    /// The actor of an open session, for a page that was authenticated by its secret and is kept live.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unauthenticated`] if the session has ended.
+    pub async fn actor_of_live_page(&self, session: SessionId) -> Result<Actor, Error> {
+        let mut tx = self.store.read().await?;
+        let found = tx.session(session).await?;
+        let (_, actor) = accepted(&mut tx, found, self.now()).await?;
+        Ok(actor)
+    }
+
     async fn accept_session(&self, hash: &str, now: Timestamp) -> Result<(Session, Actor), Error> {
         let mut tx = self.store.read().await?;
         let found = tx.session_by_secret(hash).await?;
-        let session = found.ok_or(Error::Unauthenticated)?;
-        let user = tx.user(session.user).await?;
-        let user = user.ok_or(Error::Unauthenticated)?.value;
-        let rights = tx.rights(user.id).await?;
-        let actor = session.accept(&user, rights, now);
-        let actor = actor.map_err(|_| Error::Unauthenticated)?;
-        Ok((session, actor))
+        accepted(&mut tx, found, now).await
     }
 
     /// Ends the session of the request.
@@ -157,6 +163,21 @@ impl App {
         };
         self.commit_for_user(tx, call, event).await
     }
+}
+
+/// The session with its actor, if it is open at `now`.
+async fn accepted(
+    tx: &mut Transaction,
+    found: Option<Session>,
+    now: Timestamp,
+) -> Result<(Session, Actor), Error> {
+    let session = found.ok_or(Error::Unauthenticated)?;
+    let user = tx.user(session.user).await?;
+    let user = user.ok_or(Error::Unauthenticated)?.value;
+    let rights = tx.rights(user.id).await?;
+    let actor = session.accept(&user, rights, now);
+    let actor = actor.map_err(|_| Error::Unauthenticated)?;
+    Ok((session, actor))
 }
 
 /// Whether a session of the user may be seen and ended by the actor.

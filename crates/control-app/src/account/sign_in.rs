@@ -212,8 +212,9 @@ impl App {
         password: Password,
         hash: PasswordHash,
     ) -> Result<bool, Error> {
-        let _place = self.passwords.take(owner).await?;
-        let compared = tokio::task::spawn_blocking(move || hash.verify(&password).is_ok());
+        let mut place = self.passwords.take(owner).await?;
+        let compared =
+            tokio::task::spawn_blocking(move || hash.verify_in(place.memory(), &password).is_ok());
         compared.await.map_err(|_| Error::Stopped)
     }
 

@@ -7,7 +7,7 @@ use crate::call::visit::Visit;
 use crate::error::Error;
 use control_domain::Tenant;
 use control_store::{AuditChange, AuditEntry, Transaction};
-use control_wire::UserId;
+use control_wire::{OrgId, UserId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -81,24 +81,25 @@ impl<'a> UserEvent<'a> {
 
 impl App {
     /// Writes an entry for each organization of the user, or one of the installation if there is
-    /// none; returns the number of the last one.
+    /// none; returns the number of the last one, and the organizations.
     pub(crate) async fn record_for_user(
         &self,
         tx: &mut Transaction,
         call: &Call,
         event: UserEvent<'_>,
-    ) -> Result<i64, Error> {
+    ) -> Result<(i64, Vec<OrgId>), Error> {
         let mut head = 0;
-        for tenant in places(tx, event.user).await? {
+        let places = places(tx, event.user).await?;
+        for tenant in &places {
             tx.note_change(event.change());
             let entry = AuditEvent {
                 action: event.action,
-                tenant,
+                tenant: *tenant,
                 subject: event.subject,
             };
             head = self.record(tx, call, entry).await?;
         }
-        Ok(head)
+        Ok((head, orgs(&places)))
     }
 
     /// Writes the entries, commits, and wakes long polls.
@@ -112,8 +113,8 @@ impl App {
             // A user belongs to several organizations.
             tx.commit_reply(reservation, None).await?;
         }
-        let head = self.record_for_user(&mut tx, call, event).await?;
-        self.finish_entries(tx, head).await
+        let (head, orgs) = self.record_for_user(&mut tx, call, event).await?;
+        self.finish_entries(tx, head, orgs).await
     }
 
     /// The same for a request without a session.
@@ -126,12 +127,13 @@ impl App {
     ) -> Result<(), Error> {
         let key = self.audit_key(&mut tx).await?;
         let mut head = 0;
-        for tenant in places(&mut tx, event.user).await? {
+        let places = places(&mut tx, event.user).await?;
+        for tenant in &places {
             tx.note_change(event.change());
-            let entry = by.entry(visit, (event.action, event.subject), tenant);
+            let entry = by.entry(visit, (event.action, event.subject), *tenant);
             head = tx.append_audit(&entry, &key).await?;
         }
-        self.finish_entries(tx, head).await
+        self.finish_entries(tx, head, orgs(&places)).await
     }
 
     /// The same for an action without a known user, with the values `after`: an entry of the installation.
@@ -149,16 +151,26 @@ impl App {
         });
         let entry = by.entry(visit, (action, Uuid::nil()), None);
         let head = tx.append_audit(&entry, &key).await?;
-        self.finish_entries(tx, head).await
+        self.finish_entries(tx, head, Vec::new()).await
     }
 
-    async fn finish_entries(&self, tx: Transaction, head: i64) -> Result<(), Error> {
+    async fn finish_entries(
+        &self,
+        tx: Transaction,
+        head: i64,
+        orgs: Vec<OrgId>,
+    ) -> Result<(), Error> {
         let committed = tx.commit().await;
         self.note_write(&committed);
         committed?;
-        self.changes.publish(head);
+        self.changes.publish(head, orgs);
         Ok(())
     }
+}
+
+fn orgs(places: &[Option<Tenant>]) -> Vec<OrgId> {
+    let orgs = places.iter().flatten().map(|tenant| tenant.org);
+    orgs.collect()
 }
 
 /// The organizations that see events of the user.

@@ -1,22 +1,37 @@
-//! Wakes long polls and live pages when something changes.
+//! Wakes live pages when something changes in the organizations of their user.
 
+use control_domain::Actor;
+use control_wire::OrgId;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The number of the newest audit entry known to this process.
+/// The numbers of the newest audit entries known to this process.
 ///
-/// It signals only when to read. Changes are read from the database, so a message that is lost, or
+/// They signal only when to read. Changes are read from the database, so a message that is lost, or
 /// sent by another replica, costs a second of delay and no result.
 #[derive(Debug, Default)]
-pub struct Changes(watch::Sender<Head>);
+pub struct Changes(watch::Sender<Heads>);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Head {
-    #[default]
-    Unknown,
-    At(i64),
-    Closed,
+#[derive(Debug, Default)]
+struct Heads {
+    /// The newest entry of all.
+    newest: i64,
+    /// The newest entry of each organization that changed since this process began.
+    by_org: BTreeMap<OrgId, i64>,
+    /// The entry up to which those of all replicas are known; `None` before the first read.
+    relayed: Option<i64>,
+    is_closed: bool,
+}
+
+/// Scope of the changes that wake a live page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeScope {
+    /// Changes of all organizations, and of the installation.
+    All,
+    /// Changes of these organizations.
+    Orgs(BTreeSet<OrgId>),
 }
 
 /// Reason for the end of a wait.
@@ -30,62 +45,165 @@ pub enum Wake {
     Closed,
 }
 
-/// A subscription of one long poll or live page.
+/// A subscription of one live page.
 #[derive(Debug)]
-pub struct Waiter(watch::Receiver<Head>);
+pub struct Waiter {
+    heads: watch::Receiver<Heads>,
+    scope: ChangeScope,
+    /// Number of the newest entry at the last wake.
+    seen: i64,
+}
 
-impl Changes {
-    /// Receives every change from now on, also ones before the first wait.
-    pub fn subscribe(&self) -> Waiter {
-        Waiter(self.0.subscribe())
+impl From<&Actor> for ChangeScope {
+    /// The organizations in which the actor may read.
+    fn from(actor: &Actor) -> Self {
+        match actor {
+            Actor::System
+            | Actor::User {
+                instance_admin: true,
+                ..
+            } => Self::All,
+            Actor::User { roles, locked, .. } => Self::Orgs(
+                roles
+                    .keys()
+                    .copied()
+                    .filter(|org| !locked.contains(org))
+                    .collect(),
+            ),
+            Actor::SetUp { .. }
+            | Actor::Invitee { .. }
+            | Actor::ApiKey { .. }
+            | Actor::Enrolment { .. }
+            | Actor::Node { .. } => Self::Orgs(actor.orgs().into_iter().collect()),
+        }
+    }
+}
+
+impl Heads {
+    fn newest_in(&self, scope: &ChangeScope) -> i64 {
+        match scope {
+            ChangeScope::All => self.newest,
+            ChangeScope::Orgs(orgs) => {
+                let known = orgs.iter().filter_map(|org| self.by_org.get(org));
+                known.copied().max().unwrap_or_default()
+            }
+        }
     }
 
-    pub(crate) fn publish(&self, head: i64) {
-        self.advance(Head::At(head));
+    /// Returns true if one of the entries was not known.
+    fn advance(&mut self, head: i64, orgs: impl IntoIterator<Item = (OrgId, i64)>) -> bool {
+        let mut is_newer = self.newest < head;
+        self.newest = self.newest.max(head);
+        for (org, seq) in orgs {
+            let known = self.by_org.entry(org).or_default();
+            is_newer |= *known < seq;
+            *known = seq.max(*known);
+        }
+        is_newer
+    }
+}
+
+impl Changes {
+    /// Receives every change in `scope` from now on, also ones before the first wait.
+    pub fn subscribe(&self, scope: ChangeScope) -> Waiter {
+        let heads = self.0.subscribe();
+        let seen = heads.borrow().newest;
+        Waiter { heads, scope, seen }
+    }
+
+    /// Announces entries of this process, up to number `head`, in these organizations.
+    pub(crate) fn publish(&self, head: i64, orgs: impl IntoIterator<Item = OrgId>) {
+        let orgs = orgs.into_iter().map(|org| (org, head));
+        self.0.send_if_modified(|heads| heads.advance(head, orgs));
+    }
+
+    /// The entry up to which those of all replicas are known; `None` before the first read.
+    pub(crate) fn relayed(&self) -> Option<i64> {
+        self.0.borrow().relayed
+    }
+
+    /// Announces the entries of all replicas up to number `head`, with the newest of each organization.
+    pub(crate) fn relay(&self, head: i64, orgs: impl IntoIterator<Item = (OrgId, i64)>) {
+        self.0.send_if_modified(|heads| {
+            heads.relayed = Some(head);
+            heads.advance(head, orgs)
+        });
     }
 
     /// Ends every wait, now and later: the program stops.
     pub fn close(&self) {
-        self.advance(Head::Closed);
-    }
-
-    fn advance(&self, to: Head) {
-        self.0.send_if_modified(|head| {
-            let newer = *head < to;
-            *head = to.max(*head);
-            newer
-        });
+        self.0.send_modify(|heads| heads.is_closed = true);
     }
 }
 
 impl Waiter {
-    /// Waits for the next change, at most `limit`.
+    /// Waits for the next change in the scope, at most `limit`.
     pub async fn wait(&mut self, limit: Duration) -> Wake {
-        let changed = timeout(limit, self.0.changed()).await;
-        match (changed, *self.0.borrow()) {
-            (Err(_), _) => Wake::TimedOut,
-            (Ok(Err(_)), _) | (_, Head::Closed) => Wake::Closed,
-            (Ok(Ok(())), Head::Unknown | Head::At(_)) => Wake::Changed,
+        let (scope, seen) = (&self.scope, self.seen);
+        let is_newer = |heads: &Heads| heads.is_closed || seen < heads.newest_in(scope);
+        match timeout(limit, self.heads.wait_for(is_newer)).await {
+            Err(_) => Wake::TimedOut,
+            Ok(Err(_)) => Wake::Closed,
+            Ok(Ok(heads)) if heads.is_closed => Wake::Closed,
+            Ok(Ok(heads)) => {
+                self.seen = heads.newest;
+                Wake::Changed
+            }
         }
+    }
+
+    /// Waits for changes in another scope from now on: roles change while a page is open.
+    pub fn change_scope(&mut self, scope: ChangeScope) {
+        self.scope = scope;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uuid::Uuid;
 
     const WAIT_LIMIT: Duration = Duration::from_mins(1);
+    const OWN: OrgId = OrgId(Uuid::from_u128(1));
+    const OTHER: OrgId = OrgId(Uuid::from_u128(2));
+
+    fn own() -> ChangeScope {
+        ChangeScope::Orgs(BTreeSet::from([OWN]))
+    }
 
     #[tokio::test]
     async fn a_change_before_the_wait_is_not_missed() {
         let changes = Changes::default();
-        let mut waiter = changes.subscribe();
-        changes.publish(1);
+        let mut waiter = changes.subscribe(own());
+        changes.publish(1, [OWN]);
         assert_eq!(waiter.wait(WAIT_LIMIT).await, Wake::Changed);
-        changes.publish(1);
+        changes.publish(1, [OWN]);
         assert_eq!(waiter.wait(Duration::ZERO).await, Wake::TimedOut);
         changes.close();
-        changes.publish(2);
+        changes.publish(2, [OWN]);
         assert_eq!(waiter.wait(WAIT_LIMIT).await, Wake::Closed);
+    }
+
+    #[tokio::test]
+    async fn a_change_wakes_its_organization_and_the_installation_only() {
+        let changes = Changes::default();
+        let mut waiter = changes.subscribe(own());
+        let mut all = changes.subscribe(ChangeScope::All);
+        changes.publish(1, [OTHER]);
+        changes.publish(2, []);
+        assert_eq!(waiter.wait(Duration::ZERO).await, Wake::TimedOut);
+        assert_eq!(all.wait(WAIT_LIMIT).await, Wake::Changed);
+        // An entry of another replica that was committed before those of this one.
+        assert_eq!(changes.relayed(), None);
+        changes.relay(4, [(OWN, 3), (OTHER, 1)]);
+        assert_eq!(changes.relayed(), Some(4));
+        assert_eq!(waiter.wait(WAIT_LIMIT).await, Wake::Changed);
+        changes.publish(5, [OTHER]);
+        assert_eq!(waiter.wait(Duration::ZERO).await, Wake::TimedOut);
+        waiter.change_scope(ChangeScope::Orgs(BTreeSet::from([OTHER])));
+        assert_eq!(waiter.wait(WAIT_LIMIT).await, Wake::Changed);
+        waiter.change_scope(ChangeScope::Orgs(BTreeSet::new()));
+        changes.publish(6, [OWN, OTHER]);
+        assert_eq!(waiter.wait(Duration::ZERO).await, Wake::TimedOut);
     }
 }

@@ -1,11 +1,14 @@
-//! Places for the comparison of passwords, each of which takes 19 MiB and a tenth of a second of one core.
+//! Places for the comparison of passwords, each of which takes 19 MiB and a tenth of a second of one core. The memory is
+//! kept with the place.
 
 use crate::error::Error;
+use control_auth::PasswordMemory;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
 /// Maximum number of concurrent comparisons for unknown browsers.
@@ -23,10 +26,66 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// further requests of the network wait behind it.
 #[derive(Debug)]
 pub(crate) struct PasswordPlaces {
-    strangers: Semaphore,
-    known: Semaphore,
+    strangers: PlacePool,
+    known: PlacePool,
     waiting: Semaphore,
     networks: Mutex<HashMap<IpAddr, Arc<Turns>>>,
+}
+
+/// Places that are free, each with its memory; `None` until it is used for the first time.
+#[derive(Debug)]
+struct PlacePool {
+    freed: Sender<Option<PasswordMemory>>,
+    free: Mutex<Receiver<Option<PasswordMemory>>>,
+}
+
+/// A place with its memory. It belongs to the thread that computes: a client that disconnects does not free it.
+#[derive(Debug)]
+pub(crate) struct PasswordPlace {
+    memory: Option<PasswordMemory>,
+    freed: Sender<Option<PasswordMemory>>,
+}
+
+impl PlacePool {
+    fn new(places: usize) -> Self {
+        let (freed, free) = channel(places);
+        for _ in 0..places {
+            // It has as much room.
+            drop(freed.try_send(None));
+        }
+        let free = Mutex::new(free);
+        Self { freed, free }
+    }
+
+    /// Waits for a place, in the order of the calls; `None` never, for the sender lives as long.
+    async fn take(&self) -> Option<PasswordPlace> {
+        let memory = self.free.lock().await.recv().await?;
+        Some(self.place(memory))
+    }
+
+    /// A place if one is free and no call waits.
+    fn try_take(&self) -> Option<PasswordPlace> {
+        let memory = self.free.try_lock().ok()?.try_recv().ok()?;
+        Some(self.place(memory))
+    }
+
+    fn place(&self, memory: Option<PasswordMemory>) -> PasswordPlace {
+        let freed = self.freed.clone();
+        PasswordPlace { memory, freed }
+    }
+}
+
+impl PasswordPlace {
+    /// Memory for one password.
+    pub(crate) fn memory(&mut self) -> &mut PasswordMemory {
+        self.memory.get_or_insert_default()
+    }
+}
+
+impl Drop for PasswordPlace {
+    fn drop(&mut self) {
+        drop(self.freed.try_send(self.memory.take()));
+    }
 }
 
 /// The turns of one network; kept while a request of it waits.
@@ -48,8 +107,8 @@ pub(crate) enum PasswordOwner {
 impl Default for PasswordPlaces {
     fn default() -> Self {
         Self {
-            strangers: Semaphore::new(STRANGERS),
-            known: Semaphore::new(KNOWN),
+            strangers: PlacePool::new(STRANGERS),
+            known: PlacePool::new(KNOWN),
             waiting: Semaphore::new(MAX_WAITING),
             networks: Mutex::default(),
         }
@@ -62,11 +121,11 @@ impl PasswordPlaces {
     /// # Errors
     ///
     /// [`Error::TooManySignIns`] if too many wait, or none is free in ten seconds.
-    pub(crate) async fn take(&self, owner: PasswordOwner) -> Result<SemaphorePermit<'_>, Error> {
+    pub(crate) async fn take(&self, owner: PasswordOwner) -> Result<PasswordPlace, Error> {
         let place = match owner {
-            PasswordOwner::Known => timeout(MAX_WAIT, self.known.acquire()).await,
+            PasswordOwner::Known => timeout(MAX_WAIT, self.known.take()).await,
             PasswordOwner::Stranger(address) => {
-                if let Ok(place) = self.strangers.try_acquire() {
+                if let Some(place) = self.strangers.try_take() {
                     return Ok(place);
                 }
                 let refused = |_| Error::TooManySignIns;
@@ -74,14 +133,14 @@ impl PasswordPlaces {
                 let turns = self.turns(network(address)).await;
                 let _own = turns.waiting.try_acquire().map_err(refused)?;
                 let queued = async {
-                    let _turn = turns.turn.acquire().await?;
-                    self.strangers.acquire().await
+                    let _turn = turns.turn.acquire().await.ok()?;
+                    self.strangers.take().await
                 };
                 timeout(MAX_WAIT, queued).await
             }
         };
         let place = place.map_err(|_| Error::TooManySignIns)?;
-        place.map_err(|_| Error::Stopped)
+        place.ok_or(Error::Stopped)
     }
 
     /// The turns of a network. Entries without a waiting request are dropped first.
@@ -116,6 +175,56 @@ fn network(address: Option<IpAddr>) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use control_auth::{Password, PasswordHash};
+    use std::fs;
+    use std::sync::Barrier;
+    use tokio::task::{JoinSet, spawn_blocking};
+
+    const MIB: u64 = 1024 * 1024;
+    /// Threads for blocking work; each of the allocator's arenas belongs to some of them.
+    const THREADS: usize = 48;
+    const PASSWORDS: u8 = 32;
+
+    fn resident_bytes() -> u64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().nth(1));
+        1024 * number.unwrap().parse::<u64>().unwrap()
+    }
+
+    async fn compare(places: Arc<PasswordPlaces>, number: u8, hash: PasswordHash) {
+        let owner = match number % 2 {
+            0 => PasswordOwner::Known,
+            _ => at(&format!("192.0.{number}.1")),
+        };
+        let mut place = places.take(owner).await.unwrap();
+        let wrong = Password::new("wrong horse".to_owned());
+        let compared = spawn_blocking(move || hash.verify_in(place.memory(), &wrong));
+        assert!(compared.await.unwrap().is_err());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn many_passwords_take_no_more_memory_than_the_places() {
+        let barrier = Arc::new(Barrier::new(THREADS));
+        let mut threads = JoinSet::new();
+        for _ in 0..THREADS {
+            let barrier = Arc::clone(&barrier);
+            threads.spawn_blocking(move || barrier.wait());
+        }
+        threads.join_all().await;
+        let hash = PasswordHash::unknown();
+        let places = Arc::new(PasswordPlaces::default());
+        compare(Arc::clone(&places), 0, hash.clone()).await;
+        let before = resident_bytes();
+        let mut tasks = JoinSet::new();
+        for number in 0..PASSWORDS {
+            tasks.spawn(compare(Arc::clone(&places), number, hash.clone()));
+        }
+        tasks.join_all().await;
+        let grown = resident_bytes().saturating_sub(before) / MIB;
+        // Three more places of 19 MiB, and what else the allocator holds.
+        assert!(grown < 90, "{grown} MiB");
+    }
 
     fn at(address: &str) -> PasswordOwner {
         PasswordOwner::Stranger(Some(address.parse().unwrap()))

@@ -158,7 +158,8 @@ impl App {
         };
         let head = tx.append_audit(&entry, &key).await?;
         tx.commit().await?;
-        self.changes.publish(head);
+        self.changes
+            .publish(head, used.tenant.map(|tenant| tenant.org));
         Ok(())
     }
 }

@@ -64,7 +64,7 @@ impl App {
     }
 
     /// Removes a member; the user remains, with other memberships. API keys, invitations and
-    /// enrolment tokens that the member created here end.
+    /// enrolment tokens that the member created here end. The identity provider does not make it a member again.
     pub async fn remove_member(
         &self,
         call: &Call,
@@ -77,6 +77,7 @@ impl App {
         value.membership.check_remove(&call.actor, other_admin)?;
         call.expect_version(version)?;
         tx.delete_membership(org, user, version).await?;
+        tx.note_removed_member((org, user), call.now).await?;
         self.end_credentials(&mut tx, call, (org, user), None)
             .await?;
         let tenant = value.membership.tenant();

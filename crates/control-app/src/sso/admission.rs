@@ -1,14 +1,16 @@
 //! Admission of a user after its confirmation by an identity provider: just-in-time creation,
 //! roles, linking.
 
+use crate::account::session::{NewSession, own_session};
 use crate::app::App;
 use crate::app::audit_event::AuditEvent;
 use crate::audit::value::{Audited, changed, created, deleted, done};
 use crate::call::Call;
 use crate::call::visit::Visit;
 use crate::error::Error;
+use crate::sso::arrival::{Arrival, SsoBrowser};
 use crate::sso::failure::SsoFailure;
-use crate::sso::sign_in::{Arrival, SsoBrowser, SsoOutcome};
+use crate::sso::sign_in::SsoOutcome;
 use control_domain::{
     Access, Actor, Email, LinkedIdentity, Membership, Name, Refusal, Role, SessionOrigin,
     SignInMethod, SsoConnection, SsoPurpose, SsoRefusal, SsoSettings, Tenant, User, mapped_role,
@@ -42,22 +44,44 @@ impl App {
             Some(actor @ Actor::User { id, .. }) => Some((actor, *id)),
             _ => None,
         };
+        let place = (&connection, arrival);
         match (arrival.purpose, own) {
-            (SsoPurpose::SignIn, _) => {}
+            (SsoPurpose::SignIn, _) => {
+                let (tx, user) = self.mapped_user(tx, visit, place, identity).await?;
+                self.start_sso_session(tx, visit, place, &user).await
+            }
             (SsoPurpose::Link(user), Some((_, own))) if own == user => {
-                return self.link_identity(tx, visit, arrival, user, identity).await;
+                self.link_identity(tx, visit, arrival, user, identity).await
+            }
+            (SsoPurpose::Proof(user), Some((actor, own))) if own == user => {
+                if identity.as_ref().map(|identity| identity.user) != Some(user) {
+                    return Err(SsoRefusal::OtherUser.into());
+                }
+                arrival.check_proof()?;
+                let (tx, _) = self.mapped_user(tx, visit, place, identity).await?;
+                let call = visit.call(actor.clone());
+                self.renew_sso_proof(tx, &call, arrival).await
             }
             (SsoPurpose::Trial(user), Some((actor, own))) if own == user => {
                 actor.require(Access::ADMINISTER, Tenant::org(arrival.org))?;
                 let call = visit.call(actor.clone());
-                return self
-                    .try_sso_user(tx, &call, &connection, arrival, identity)
-                    .await;
+                self.try_sso_user(tx, &call, &connection, arrival, identity)
+                    .await
             }
-            (SsoPurpose::Link(_) | SsoPurpose::Trial(_), _) => {
-                return Err(SsoRefusal::OtherBrowser.into());
+            (SsoPurpose::Link(_) | SsoPurpose::Proof(_) | SsoPurpose::Trial(_), _) => {
+                Err(SsoRefusal::OtherBrowser.into())
             }
         }
+    }
+
+    /// The user with the role of its groups, a new one for an identity that is new; notes the sign-in.
+    async fn mapped_user(
+        &self,
+        mut tx: Transaction,
+        visit: &Visit,
+        (connection, arrival): (&SsoConnection, &Arrival),
+        identity: Option<LinkedIdentity>,
+    ) -> Result<(Transaction, User), SsoFailure> {
         let role = match mapped_role(&connection.settings, &arrival.asserted) {
             Ok(role) => role,
             Err(refusal) => {
@@ -78,30 +102,6 @@ impl App {
         };
         self.map_membership(&mut tx, &call, arrival.org, user.id, role)
             .await?;
-        self.start_sso_session(tx, visit, (&connection, arrival), (&user, role))
-            .await
-    }
-
-    async fn start_sso_session(
-        &self,
-        mut tx: Transaction,
-        visit: &Visit,
-        (connection, arrival): (&SsoConnection, &Arrival),
-        (user, role): (&User, Role),
-    ) -> Result<SsoOutcome, SsoFailure> {
-        let method = match connection.settings {
-            SsoSettings::Oidc(_) => SignInMethod::Oidc,
-            SsoSettings::Saml(_) => SignInMethod::Saml,
-        };
-        let origin = SessionOrigin {
-            provider: Some(arrival.org),
-            ..visit.origin(method)
-        };
-        let mut started = self.start_session(&mut tx, user.id, visit, origin).await?;
-        if let Some(end) = arrival.asserted.session_ends_at {
-            started.session.ends_at = started.session.ends_at.min(end);
-            tx.shorten_session(started.session.id, end).await?;
-        }
         let sign_in = SsoSignIn {
             at: visit.now,
             refusal: None,
@@ -113,6 +113,61 @@ impl App {
         };
         let place = (arrival.org, self.time_id(visit.now));
         tx.note_sso_sign_in(place, &sign_in).await?;
+        Ok((tx, user))
+    }
+
+    /// Renews the proof of identity of the request's session, which has another secret from now on.
+    async fn renew_sso_proof(
+        &self,
+        mut tx: Transaction,
+        call: &Call,
+        arrival: &Arrival,
+    ) -> Result<SsoOutcome, SsoFailure> {
+        let (_, session) = own_session(call)?;
+        let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
+        // Another proof than the provider's is the user's own to renew.
+        if !found.is_vouched_by(arrival.org) {
+            return Err(SsoRefusal::OtherBrowser.into());
+        }
+        if let Some(end) = arrival.asserted.session_ends_at {
+            tx.shorten_session(session, end).await?;
+        }
+        let method = found.origin.method;
+        let secret = self.strengthen(tx, call, (found.clone(), method)).await?;
+        Ok(SsoOutcome {
+            session: Some(NewSession {
+                session: found,
+                secret,
+                browser: None,
+            }),
+            return_to: arrival.return_to.clone(),
+        })
+    }
+
+    async fn start_sso_session(
+        &self,
+        mut tx: Transaction,
+        visit: &Visit,
+        (connection, arrival): (&SsoConnection, &Arrival),
+        user: &User,
+    ) -> Result<SsoOutcome, SsoFailure> {
+        let method = match connection.settings {
+            SsoSettings::Oidc(_) => SignInMethod::Oidc,
+            SsoSettings::Saml(_) => SignInMethod::Saml,
+        };
+        let origin = SessionOrigin {
+            provider: Some(arrival.org),
+            ..visit.origin(method)
+        };
+        let mut started = self.start_session(&mut tx, user.id, visit, origin).await?;
+        let authenticated_at = arrival.asserted.authenticated_at;
+        started.session = started.session.authenticated(authenticated_at);
+        let (id, strong_until) = (started.session.id, started.session.strong_until);
+        tx.date_session_proof(id, strong_until).await?;
+        if let Some(end) = arrival.asserted.session_ends_at {
+            started.session.ends_at = started.session.ends_at.min(end);
+            tx.shorten_session(started.session.id, end).await?;
+        }
         self.commit_session(tx, visit, user, &started).await?;
         Ok(SsoOutcome {
             session: Some(started),
@@ -137,6 +192,8 @@ impl App {
                 if let Some(found) = tx.member(org, user).await? {
                     let membership = found.value.membership;
                     membership.with_mapped_role(role, other_admin)?;
+                } else if tx.is_removed_member((org, user)).await? {
+                    return Err(SsoRefusal::Removed.into());
                 }
                 let user = tx.user(user).await?.ok_or(Error::Unauthenticated)?;
                 user.value.email
@@ -201,6 +258,9 @@ impl App {
     ) -> Result<(), SsoFailure> {
         let other_admin = tx.has_other_admin(org, user).await?;
         let Some(found) = tx.member(org, user).await? else {
+            if tx.is_removed_member((org, user)).await? {
+                return Err(SsoRefusal::Removed.into());
+            }
             let membership = Membership {
                 org,
                 user,

@@ -197,7 +197,7 @@ impl App {
         org: OrgId,
         domains: &[String],
     ) -> Result<Vec<String>, Error> {
-        call.actor.holds(Access::InstanceAdmin)?;
+        call.actor.holds(Access::FreshInstanceAdmin)?;
         let domains = checked_domains(domains)?;
         let mut tx = self.store.begin().await?;
         tx.org(org).await?.ok_or(Refusal::NotFound)?;

@@ -78,10 +78,15 @@ impl App {
 fn refused(org: OrgId, visit: &Visit, failure: &SsoFailure) -> Error {
     let correlation_id = visit.correlation_id.as_str();
     tracing::info!(%org, correlation_id, reason = %failure, "sign-in refused");
-    if matches!(failure, SsoFailure::Refused(SsoRefusal::EmailTaken)) {
-        return Error::SsoEmailTaken;
+    match failure {
+        SsoFailure::Refused(SsoRefusal::EmailTaken) => Error::SsoEmailTaken,
+        SsoFailure::Refused(SsoRefusal::NotAuthenticated) => Error::SsoNotAuthenticated,
+        SsoFailure::Oidc(_)
+        | SsoFailure::Saml(_)
+        | SsoFailure::Outbound { .. }
+        | SsoFailure::Refused(_)
+        | SsoFailure::Internal(_) => Error::SsoRefused,
     }
-    Error::SsoRefused
 }
 
 /// The error of a failure without a stored sign-in.

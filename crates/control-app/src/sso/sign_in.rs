@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::call::Call;
 use crate::call::visit::Visit;
 use crate::error::Error;
+use crate::sso::arrival::{Arrival, SsoBrowser, check_browser};
 use crate::sso::failure::SsoFailure;
 use crate::sso::provider::{OidcExchange, SamlIdp, parse_url};
 use crate::sso::record::into_error;
@@ -44,6 +45,8 @@ pub enum SsoIntent<'a> {
     SignIn,
     /// A further identity of the user.
     Link(&'a Call),
+    /// Another proof of identity, for the session of the request.
+    Proof(&'a Call),
     /// A trial of the connection by an administrator of the organization, without effect.
     Trial(&'a Call),
 }
@@ -57,19 +60,10 @@ pub struct SsoStart {
     pub browser: Secret,
 }
 
-/// Cookies that bind the provider's answer to the browser.
-#[derive(Clone, Copy, Debug)]
-pub struct SsoBrowser<'a> {
-    /// The cookie of the beginning.
-    pub browser: Option<&'a Secret>,
-    /// The actor of the browser's session, if any.
-    pub actor: Option<&'a Actor>,
-}
-
 /// A sign-in that ended well.
 #[derive(Debug)]
 pub struct SsoOutcome {
-    /// The new session; `None` if an identity was linked, or the connection tried.
+    /// The new session, or the one that was proven again; `None` if an identity was linked, or the connection tried.
     pub session: Option<NewSession>,
     /// The path to go to.
     pub return_to: String,
@@ -82,14 +76,6 @@ pub enum SamlArrival {
     Ticket(Secret),
     /// An unsolicited response, permitted by the connection.
     Unsolicited(Box<SsoOutcome>),
-}
-
-/// The attempt of a verified answer.
-pub(crate) struct Arrival {
-    pub(crate) org: OrgId,
-    pub(crate) asserted: AssertedUser,
-    pub(crate) return_to: String,
-    pub(crate) purpose: SsoPurpose,
 }
 
 /// A callback of OpenID Connect with the attempt that it belongs to.
@@ -127,8 +113,14 @@ impl App {
             None => self.new_secret(),
         };
         let (state, contents, location) = match &connection.value.settings {
-            SsoSettings::Oidc(settings) => self.begin_oidc(visit, org, settings).await,
-            SsoSettings::Saml(settings) => self.begin_saml(visit, &connection, settings).await,
+            SsoSettings::Oidc(settings) => {
+                let place = (org, purpose);
+                self.begin_oidc(visit, place, settings).await
+            }
+            SsoSettings::Saml(settings) => {
+                let place = (&connection, purpose);
+                self.begin_saml(visit, place, settings).await
+            }
         }
         .map_err(|failure| into_error(org, visit, failure))?;
         let attempt = SsoPending {
@@ -149,7 +141,7 @@ impl App {
     async fn begin_oidc(
         &self,
         visit: &Visit,
-        org: OrgId,
+        (org, purpose): (OrgId, SsoPurpose),
         settings: &OidcSettings,
     ) -> Result<(Secret, SsoAttemptContents, String), SsoFailure> {
         let discovery = self.discovery(&settings.issuer, visit.now).await?;
@@ -165,6 +157,7 @@ impl App {
             redirect_uri: &self.redirect_uri(org),
             scopes: &settings.scopes,
             attempt: &attempt,
+            forces_login: purpose.is_proof(),
         }
         .url();
         let Attempt {
@@ -179,7 +172,7 @@ impl App {
     async fn begin_saml(
         &self,
         visit: &Visit,
-        connection: &Versioned<SsoConnection>,
+        (connection, purpose): (&Versioned<SsoConnection>, SsoPurpose),
         settings: &SamlSettings,
     ) -> Result<(Secret, SsoAttemptContents, String), SsoFailure> {
         let idp = self
@@ -199,6 +192,7 @@ impl App {
             acs_url: &settings.assertion_consumer_service_url,
             sso_url: &idp.sso_url,
             now: visit.now,
+            force_authn: purpose.is_proof(),
         };
         let location = request.redirect(relay_state.reveal(), key.as_ref())?;
         let contents = SsoAttemptContents::Saml { request_id };
@@ -265,6 +259,7 @@ impl App {
             return Err(SsoRefusal::NoAttempt.into());
         };
         let discovery = self.discovery(&settings.issuer, visit.now).await?;
+        let begun_at = pending.ends_at - SSO_ATTEMPT_LIFETIME;
         let attempt = Attempt {
             state,
             nonce,
@@ -284,6 +279,7 @@ impl App {
             asserted: self.oidc_user(exchange, visit.now).await?,
             return_to: pending.return_to,
             purpose: pending.purpose,
+            begun_at: Some(begun_at),
         })
     }
 
@@ -310,6 +306,13 @@ impl App {
         };
         match arrived {
             Ok((arrival, Some(browser_hash))) => {
+                if let Err(refusal) = arrival.check_proof() {
+                    let asserted = Some(&arrival.asserted);
+                    let failure = refusal.into();
+                    return Err(self
+                        .note_failure(visit, (org, false), asserted, failure)
+                        .await);
+                }
                 let ticket = self.new_secret();
                 let pending = SsoPending {
                     hash: ticket.hash(),
@@ -389,25 +392,25 @@ impl App {
         let claims = self.verified_claims((&connection, settings), &xml, solicited, visit.now);
         let claims = claims.await?;
         self.use_once(org, &claims).await?;
-        let (browser_hash, return_to, purpose) = match pending {
-            Some(pending) => {
-                let SsoPending {
-                    browser_hash,
-                    return_to,
-                    purpose,
-                    ..
-                } = pending;
-                (Some(browser_hash), return_to, purpose)
-            }
-            None => (None, "/".to_owned(), SsoPurpose::SignIn),
+        let asserted = AssertedUser::from(claims);
+        let Some(pending) = pending else {
+            let arrival = Arrival {
+                org,
+                asserted,
+                return_to: "/".to_owned(),
+                purpose: SsoPurpose::SignIn,
+                begun_at: None,
+            };
+            return Ok((arrival, None));
         };
         let arrival = Arrival {
             org,
-            asserted: AssertedUser::from(claims),
-            return_to,
-            purpose,
+            asserted,
+            return_to: pending.return_to,
+            purpose: pending.purpose,
+            begun_at: Some(pending.ends_at - SSO_ATTEMPT_LIFETIME),
         };
-        Ok((arrival, browser_hash))
+        Ok((arrival, Some(pending.browser_hash)))
     }
 
     /// An unknown certificate is looked up in refreshed metadata.
@@ -485,6 +488,7 @@ impl App {
             asserted: pending.contents,
             return_to: pending.return_to,
             purpose: pending.purpose,
+            begun_at: None,
         })
     }
 
@@ -554,7 +558,8 @@ impl App {
     }
 }
 
-/// To link takes a member with a fresh proof of identity; to try takes an administrator of the organization.
+/// To link takes a member with a fresh proof of identity; to try takes an administrator of the organization. The session
+/// that is proven again is compared once the answer is here.
 fn purpose(org: OrgId, intent: SsoIntent<'_>) -> Result<SsoPurpose, Error> {
     match intent {
         SsoIntent::SignIn => Ok(SsoPurpose::SignIn),
@@ -567,17 +572,14 @@ fn purpose(org: OrgId, intent: SsoIntent<'_>) -> Result<SsoPurpose, Error> {
             }
             Err(Refusal::NotFound.into())
         }
+        SsoIntent::Proof(call) => {
+            let (user, _) = own_session(call)?;
+            Ok(SsoPurpose::Proof(user))
+        }
         SsoIntent::Trial(call) => {
             call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
             let (user, _) = own_session(call)?;
             Ok(SsoPurpose::Trial(user))
         }
     }
-}
-
-/// Checks that the response arrives from the browser that began the sign-in.
-fn check_browser<T>(pending: &SsoPending<T>, browser: SsoBrowser<'_>) -> Result<(), SsoRefusal> {
-    let own = browser.browser.map(Secret::hash);
-    let is_it = own.as_ref() == Some(&pending.browser_hash);
-    is_it.then_some(()).ok_or(SsoRefusal::OtherBrowser)
 }

@@ -291,12 +291,23 @@ impl Actor {
                 proven.then_some(()).ok_or(Refusal::NotFresh)
             }
             (Access::FreshSession, Self::User { .. }) => self.check_account_owner(),
-            (Access::InstanceAdmin, Self::User { instance_admin, .. }) => {
-                let refusal = Refusal::LowerRole(Role::Admin);
-                instance_admin.then_some(()).ok_or(refusal)
-            }
+            (Access::InstanceAdmin, Self::User { .. }) => self.check_instance_admin(false),
+            (Access::FreshInstanceAdmin, Self::User { .. }) => self.check_instance_admin(true),
             _ => Err(Refusal::WrongCredential),
         }
+    }
+
+    fn check_instance_admin(&self, fresh: bool) -> Result<(), Refusal> {
+        let Self::User {
+            instance_admin: true,
+            is_fresh,
+            ..
+        } = self
+        else {
+            return Err(Refusal::LowerRole(Role::Admin));
+        };
+        let proven = *is_fresh || !fresh;
+        proven.then_some(()).ok_or(Refusal::NotFresh)
     }
 
     /// A change of how the user signs in needs a fresh proof in a session with all rights of the user.

@@ -153,6 +153,20 @@ impl Session {
         }
     }
 
+    /// A session that an identity provider began. `at`: the user's authentication there; `None` if it does not say. An
+    /// authentication that the provider remembers is no fresh proof.
+    #[must_use]
+    pub fn authenticated(self, at: Option<Timestamp>) -> Self {
+        let strong_until = match at {
+            Some(at) => at.min(self.created_at) + FRESH,
+            None => self.created_at,
+        };
+        Self {
+            strong_until,
+            ..self
+        }
+    }
+
     /// The session after another proof of identity; `method` is the proof together with those before.
     #[must_use]
     pub fn strengthen(self, method: SignInMethod, now: Timestamp) -> Self {
@@ -215,6 +229,11 @@ impl Session {
     /// Expiry unless the session is used again.
     pub fn expires_at(&self) -> Timestamp {
         (self.seen_at + IDLE).min(self.ends_at)
+    }
+
+    /// Returns true if nothing but the identity provider of `org` confirmed the user.
+    pub fn is_vouched_by(&self, org: OrgId) -> bool {
+        self.origin.method.is_vouched_only() && self.origin.provider == Some(org)
     }
 
     /// Returns true if the last request is to be written down again.
@@ -352,6 +371,34 @@ mod tests {
         let again = session.strengthen(SignInMethod::Password, later);
         assert_eq!(fresh(&again, 39), Ok(()));
         assert_eq!(fresh(&again, 40), Err(Refusal::NotFresh));
+    }
+
+    #[test]
+    fn a_session_of_a_provider_is_as_fresh_as_the_authentication_there() {
+        let now = START + SignedDuration::from_hours(1);
+        for (minutes, is_fresh) in [
+            (Some(0), true),
+            (Some(-9), true),
+            (Some(-10), false),
+            (Some(90), true),
+            (None, false),
+        ] {
+            let at = minutes.map(|minutes| now + SignedDuration::from_mins(minutes));
+            let origin = SessionOrigin {
+                method: SignInMethod::Oidc,
+                provider: Some(ORG),
+                ..SessionOrigin::default()
+            };
+            let id = SessionId(Uuid::from_u128(2));
+            let session = Session::start(id, user().id, origin, now).authenticated(at);
+            assert!(session.strong_until <= now + FRESH, "{minutes:?}");
+            let actor = session.accept(&user(), UserRights::default(), now).unwrap();
+            assert_eq!(
+                actor.holds(Access::FreshSession).is_ok(),
+                is_fresh,
+                "{minutes:?}"
+            );
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum SsoPurpose {
     SignIn,
     /// A further identity of the user.
     Link(UserId),
+    /// Another proof of identity of the user, for the session that it has.
+    Proof(UserId),
     /// A trial of the connection by an administrator: the response is verified and stored, without
     /// effect.
     Trial(UserId),
@@ -46,8 +48,13 @@ impl SsoPurpose {
     pub fn user(self) -> Option<UserId> {
         match self {
             Self::SignIn => None,
-            Self::Link(user) | Self::Trial(user) => Some(user),
+            Self::Link(user) | Self::Proof(user) | Self::Trial(user) => Some(user),
         }
+    }
+
+    /// Returns true if it is a proof of identity.
+    pub fn is_proof(self) -> bool {
+        matches!(self, Self::Proof(_))
     }
 
     /// Returns true if it is a trial.

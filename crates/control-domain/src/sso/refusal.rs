@@ -4,6 +4,10 @@ use crate::access::Role;
 use crate::sso::connection::SsoSettings;
 use crate::text::Email;
 use control_sso::{AssertedUser, Groups};
+use jiff::{SignedDuration, Timestamp};
+
+/// Largest difference of the clocks of provider and control plane.
+const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// Reason to refuse a user confirmed by the identity provider. For the connection's administrator;
 /// browsers get one sentence for all rules.
@@ -48,6 +52,34 @@ pub enum SsoRefusal {
     /// The assertion was used before.
     #[error("the assertion was used before")]
     Replay,
+    /// The provider confirmed another user, or one that is not known.
+    #[error("the provider confirmed another user than the one that is signed in")]
+    OtherUser,
+    /// The user did not prove its identity to the provider for this request.
+    #[error(
+        "the provider did not authenticate the user anew, so its answer proves nothing: it has to obey `prompt=login` \
+         and `max_age=0` and to send `auth_time` (OpenID Connect), or to obey `ForceAuthn` and to send `AuthnInstant` \
+         (SAML); else an administrator makes the user a link to set a password here"
+    )]
+    NotAuthenticated,
+    /// An administrator removed the user from the organization.
+    #[error(
+        "an administrator removed the user from the organization: it is admitted again once one invites its address, \
+         or lets it in at the list of removed members"
+    )]
+    Removed,
+}
+
+/// Checks that the provider authenticated the user for a request that began at `begun_at`.
+///
+/// # Errors
+///
+/// [`SsoRefusal::NotAuthenticated`] for an earlier time, or none.
+pub fn check_authentication(user: &AssertedUser, begun_at: Timestamp) -> Result<(), SsoRefusal> {
+    let is_new = user
+        .authenticated_at
+        .is_some_and(|at| begun_at <= at + MAX_SKEW);
+    is_new.then_some(()).ok_or(SsoRefusal::NotAuthenticated)
 }
 
 /// The role granted by the provider's groups.
@@ -94,6 +126,25 @@ mod tests {
             name: None,
             groups: Groups::Absent,
             session_ends_at: None,
+            authenticated_at: None,
+        }
+    }
+
+    #[test]
+    fn a_proof_by_a_provider_is_of_an_authentication_since_the_request() {
+        let begun_at = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
+        for (seconds, is_new) in [
+            (Some(-61), false),
+            (Some(-60), true),
+            (Some(30), true),
+            (None, false),
+        ] {
+            let user = AssertedUser {
+                authenticated_at: seconds.map(|secs| begun_at + SignedDuration::from_secs(secs)),
+                ..user(None)
+            };
+            let checked = check_authentication(&user, begun_at);
+            assert_eq!(checked.is_ok(), is_new, "{seconds:?}");
         }
     }
 

@@ -46,6 +46,9 @@ pub struct AuthorizationRequest<'a> {
     pub scopes: &'a [String],
     /// The attempt.
     pub attempt: &'a Attempt,
+    /// True if the provider has to authenticate the user anew, whatever session it has (OpenID Connect Core, section
+    /// 3.1.2.1).
+    pub forces_login: bool,
 }
 
 impl AuthorizationRequest<'_> {
@@ -57,7 +60,8 @@ impl AuthorizationRequest<'_> {
             .into_iter()
             .chain(self.scopes.iter().map(String::as_str));
         let scope = scopes.collect::<Vec<_>>().join(" ");
-        let query = form_urlencoded::Serializer::new(String::new())
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query
             .append_pair("response_type", "code")
             .append_pair("client_id", self.client_id)
             .append_pair("redirect_uri", self.redirect_uri)
@@ -65,9 +69,14 @@ impl AuthorizationRequest<'_> {
             .append_pair("state", &self.attempt.state)
             .append_pair("nonce", &self.attempt.nonce)
             .append_pair("code_challenge", &self.attempt.challenge())
-            .append_pair("code_challenge_method", "S256")
-            .finish();
-        self.endpoint.with_query(&query)
+            .append_pair("code_challenge_method", "S256");
+        if self.forces_login {
+            // With `max_age` the token has to name the time of authentication.
+            query
+                .append_pair("prompt", "login")
+                .append_pair("max_age", "0");
+        }
+        self.endpoint.with_query(&query.finish())
     }
 }
 
@@ -90,7 +99,7 @@ mod tests {
     fn the_scope_always_has_openid_once() {
         let attempt = Attempt::new([[1; 32]; 3]);
         let endpoint = WebUrl::parse("https://idp.test/authorize?tenant=7").unwrap();
-        let url = |scopes: &[&str]| {
+        let request = |scopes: &[&str], forces_login| {
             let scopes: Vec<String> = scopes.iter().map(|own| (*own).to_owned()).collect();
             AuthorizationRequest {
                 endpoint: &endpoint,
@@ -98,9 +107,13 @@ mod tests {
                 redirect_uri: "https://sp.test/callback",
                 scopes: &scopes,
                 attempt: &attempt,
+                forces_login,
             }
             .url()
         };
+        let url = |scopes: &[&str]| request(scopes, false);
+        assert!(!url(&[]).contains("prompt="));
+        assert!(request(&[], true).ends_with("&prompt=login&max_age=0"));
         assert!(url(&[]).contains("&scope=openid&"));
         assert!(url(&["email"]).contains("&scope=openid+email&"));
         assert!(url(&["openid", "email"]).contains("&scope=openid+email&"));

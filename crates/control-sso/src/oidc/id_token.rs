@@ -40,6 +40,15 @@ pub struct IdToken {
     pub claims: Map<String, Value>,
 }
 
+impl IdToken {
+    /// `auth_time`, when the user proved its identity to the provider; Entra ID's optional claim may be a text.
+    pub fn authenticated_at(&self) -> Option<Timestamp> {
+        let number = seconds(&self.claims, "auth_time").ok().flatten();
+        let second = number.or_else(|| text(&self.claims, "auth_time")?.parse().ok())?;
+        Timestamp::from_second(second).ok()
+    }
+}
+
 /// Verifies an ID token against the provider's keys.
 ///
 /// # Errors

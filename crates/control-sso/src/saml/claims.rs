@@ -56,6 +56,8 @@ pub struct Claims {
     pub not_on_or_after: Timestamp,
     /// End of the session at the identity provider, if it names one.
     pub session_not_on_or_after: Option<Timestamp>,
+    /// `AuthnInstant`: when the user proved its identity to the provider.
+    pub authenticated_at: Option<Timestamp>,
 }
 
 impl Claims {
@@ -158,7 +160,7 @@ fn read_assertion(
     let subject = only(assertion, ASSERTION, "Subject").ok_or(SamlError::Missing("a Subject"))?;
     let confirmation_end = check_confirmations(subject, expected, now)?;
     let (name_id, name_id_format) = read_name(subject)?;
-    let session_end = check_statement(assertion, now)?;
+    let (session_end, authenticated_at) = check_statement(assertion, now)?;
     let issued =
         attribute(assertion, "IssueInstant").ok_or(SamlError::Missing("an IssueInstant"))?;
     let issued = time(issued)?;
@@ -179,6 +181,7 @@ fn read_assertion(
         attributes: attributes(assertion)?,
         not_on_or_after: end + MAX_SKEW,
         session_not_on_or_after: session_end,
+        authenticated_at,
     })
 }
 
@@ -196,10 +199,11 @@ fn read_name(subject: Node<'_, '_>) -> Result<(String, String), SamlError> {
     Ok((text, format.to_owned()))
 }
 
+/// `SessionNotOnOrAfter` and `AuthnInstant` of the first statement.
 fn check_statement(
     assertion: Node<'_, '_>,
     now: Timestamp,
-) -> Result<Option<Timestamp>, SamlError> {
+) -> Result<(Option<Timestamp>, Option<Timestamp>), SamlError> {
     let statements = children(assertion, ASSERTION, "AuthnStatement");
     let statement = statements.first();
     let statement = statement.ok_or(SamlError::Missing("an AuthnStatement"))?;
@@ -208,7 +212,8 @@ fn check_statement(
     if end.is_some_and(|end| end + MAX_SKEW <= now) {
         return Err(SamlError::Expired);
     }
-    Ok(end)
+    let instant = attribute(*statement, "AuthnInstant");
+    Ok((end, instant.and_then(|text| time(text).ok())))
 }
 
 fn check_conditions(

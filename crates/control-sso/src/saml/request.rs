@@ -26,6 +26,8 @@ pub struct AuthnRequest<'a> {
     pub sso_url: &'a WebUrl,
     /// Time of issue.
     pub now: Timestamp,
+    /// True if the provider has to authenticate the user anew, whatever session it has (core, section 3.4.1).
+    pub force_authn: bool,
 }
 
 /// The ID of a request from random bytes. An `xs:ID` begins with a letter or `_`.
@@ -39,10 +41,15 @@ impl AuthnRequest<'_> {
     pub fn xml(&self) -> String {
         let second = self.now.as_second();
         let now = Timestamp::from_second(second).unwrap_or(self.now);
+        let force_authn = if self.force_authn {
+            " ForceAuthn=\"true\""
+        } else {
+            ""
+        };
         format!(
             "<samlp:AuthnRequest xmlns:samlp=\"urn:oasis:names:tc:SAML:2.0:protocol\" \
              xmlns:saml=\"urn:oasis:names:tc:SAML:2.0:assertion\" ID=\"{}\" Version=\"2.0\" \
-             IssueInstant=\"{now}\" Destination=\"{}\" AssertionConsumerServiceURL=\"{}\" \
+             IssueInstant=\"{now}\"{force_authn} Destination=\"{}\" AssertionConsumerServiceURL=\"{}\" \
              ProtocolBinding=\"urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST\">\
              <saml:Issuer>{}</saml:Issuer></samlp:AuthnRequest>",
             escape(self.id),

@@ -13,6 +13,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 const SSO: &str = "https://idp.test/sso?tenant=a";
 
 fn redirect(key: Option<&SpKey>) -> String {
+    redirect_with(key, false)
+}
+
+fn redirect_with(key: Option<&SpKey>, force_authn: bool) -> String {
     let sso_url = WebUrl::parse(SSO).unwrap();
     let request = AuthnRequest {
         id: &request_id([7; 32]),
@@ -20,6 +24,7 @@ fn redirect(key: Option<&SpKey>) -> String {
         acs_url: "https://sp.test/acs",
         sso_url: &sso_url,
         now: Timestamp::UNIX_EPOCH,
+        force_authn,
     };
     request.redirect("relay", key).unwrap()
 }
@@ -31,6 +36,25 @@ fn parameters(url: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
+fn inflated(sent: &BTreeMap<String, String>) -> String {
+    let deflated = STANDARD.decode(&sent["SAMLRequest"]).unwrap();
+    let mut xml = String::new();
+    DeflateDecoder::new(&*deflated)
+        .read_to_string(&mut xml)
+        .unwrap();
+    xml
+}
+
+#[test]
+fn a_request_for_a_proof_asks_for_the_authentication_anew() {
+    for forced in [false, true] {
+        let xml = inflated(&parameters(&redirect_with(None, forced)));
+        let document = roxmltree::Document::parse(&xml).unwrap();
+        let named = document.root_element().attribute("ForceAuthn");
+        assert_eq!(named, forced.then_some("true"), "{xml}");
+    }
+}
+
 #[test]
 fn a_request_names_both_sides_and_begins_its_id_with_an_underscore() {
     let sent = parameters(&redirect(None));
@@ -38,11 +62,7 @@ fn a_request_names_both_sides_and_begins_its_id_with_an_underscore() {
         (sent["tenant"].as_str(), sent["RelayState"].as_str()),
         ("a", "relay")
     );
-    let deflated = STANDARD.decode(&sent["SAMLRequest"]).unwrap();
-    let mut xml = String::new();
-    DeflateDecoder::new(&*deflated)
-        .read_to_string(&mut xml)
-        .unwrap();
+    let xml = inflated(&sent);
     let document = roxmltree::Document::parse(&xml).unwrap();
     let root = document.root_element();
     assert!(root.attribute("ID").unwrap().starts_with('_'));

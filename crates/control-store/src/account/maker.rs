@@ -77,6 +77,47 @@ impl Transaction {
         self.ended(tokens, ("enrolment_token.revoked", org)).await
     }
 
+    /// Ends every API key, enrolment token, invitation, link for another password, and sign-in under way, of all
+    /// organizations.
+    pub async fn end_every_credential(
+        &mut self,
+        now: Timestamp,
+    ) -> Result<Vec<EndedCredential>, StoreError> {
+        for delete in [
+            "DELETE FROM password_resets",
+            "DELETE FROM sign_in_attempts",
+            "DELETE FROM sign_in_tickets",
+        ] {
+            sql(delete).run(self).await?;
+        }
+        let keys = "UPDATE api_keys SET revoked_at = $1, version = version + 1
+                    WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)
+                    RETURNING id, org_id, project_id";
+        let tokens = "UPDATE enrolment_tokens SET revoked_at = $1, version = version + 1
+                      WHERE revoked_at IS NULL AND expires_at > $1 AND uses < max_uses
+                      RETURNING id, org_id, project_id";
+        let invitations =
+            "DELETE FROM invitations RETURNING id, org_id, CAST(NULL AS TEXT) AS project_id";
+        let mut ended = Vec::new();
+        for (action, statement) in [
+            ("api_key.revoked", sql(keys).bind(now)),
+            ("enrolment_token.revoked", sql(tokens).bind(now)),
+            ("invitation.deleted", sql(invitations)),
+        ] {
+            for row in statement.rows(self).await? {
+                ended.push(EndedCredential {
+                    action,
+                    tenant: Tenant {
+                        org: id(&row, "org_id")?,
+                        project: optional_id(&row, "project_id")?,
+                    },
+                    subject: id(&row, "id")?,
+                });
+            }
+        }
+        Ok(ended)
+    }
+
     async fn ended(
         &mut self,
         statement: Statement,

@@ -97,6 +97,17 @@ impl Transaction {
         Ok(())
     }
 
+    /// Stores until when the session's proof of identity is fresh.
+    pub async fn date_session_proof(
+        &mut self,
+        session: SessionId,
+        strong_until: Timestamp,
+    ) -> Result<(), StoreError> {
+        let date = sql("UPDATE sessions SET strong_until = $1 WHERE id = $2");
+        date.bind(strong_until).bind(session).run(self).await?;
+        Ok(())
+    }
+
     /// Lets the session end at `ends_at`, unless it ends earlier.
     pub async fn shorten_session(
         &mut self,

@@ -48,8 +48,8 @@ const SORTED: SortColumns = SortColumns {
 };
 
 impl Transaction {
-    /// Inserts a new membership. A link for another password ends: the administrator that has it does not control
-    /// this organization.
+    /// Inserts a new membership, also of a user that was removed before. A link for another password ends: the
+    /// administrator that has it does not control this organization.
     ///
     /// # Errors
     ///
@@ -62,6 +62,7 @@ impl Transaction {
             created_at,
         } = membership;
         self.delete_password_reset(user).await?;
+        self.readmit_member((org, user)).await?;
         let insert = "INSERT INTO memberships (org_id, user_id, role, created_at, version)
                       VALUES ($1, $2, $3, $4, 1)";
         let insert = sql(insert).bind(org).bind(user).bind(role.name());

@@ -37,8 +37,8 @@ impl Transaction {
         attempt: &SsoPending<SsoAttemptContents>,
     ) -> Result<(), StoreError> {
         let insert = "INSERT INTO sign_in_attempts
-                        (hash, browser_hash, org_id, contents, return_to, user_id, is_trial, ends_at)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+                        (hash, browser_hash, org_id, contents, return_to, user_id, is_trial, is_proof, ends_at)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let contents = to_json(&attempt.contents, "contents")?;
         self.insert_pending(insert, attempt, contents).await
     }
@@ -49,7 +49,8 @@ impl Transaction {
         hash: &str,
     ) -> Result<Option<SsoPending<SsoAttemptContents>>, StoreError> {
         let delete = "DELETE FROM sign_in_attempts WHERE hash = $1
-                      RETURNING hash, browser_hash, org_id, contents, return_to, user_id, is_trial, ends_at";
+                      RETURNING hash, browser_hash, org_id, contents, return_to, user_id, is_trial,
+                        is_proof, ends_at";
         let row = sql(delete).bind(hash).row(self).await?;
         row.as_ref()
             .map(|row| read(row, json(row, "contents")?))
@@ -62,8 +63,8 @@ impl Transaction {
         ticket: &SsoPending<AssertedUser>,
     ) -> Result<(), StoreError> {
         let insert = "INSERT INTO sign_in_tickets
-                        (hash, browser_hash, org_id, asserted, return_to, user_id, is_trial, ends_at)
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+                        (hash, browser_hash, org_id, asserted, return_to, user_id, is_trial, is_proof, ends_at)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let asserted = to_json(&ticket.contents, "asserted")?;
         self.insert_pending(insert, ticket, asserted).await
     }
@@ -74,7 +75,8 @@ impl Transaction {
         hash: &str,
     ) -> Result<Option<SsoPending<AssertedUser>>, StoreError> {
         let delete = "DELETE FROM sign_in_tickets WHERE hash = $1
-                      RETURNING hash, browser_hash, org_id, asserted, return_to, user_id, is_trial, ends_at";
+                      RETURNING hash, browser_hash, org_id, asserted, return_to, user_id, is_trial,
+                        is_proof, ends_at";
         let row = sql(delete).bind(hash).row(self).await?;
         row.as_ref()
             .map(|row| read(row, json(row, "asserted")?))
@@ -100,7 +102,8 @@ impl Transaction {
         let insert = insert.bind(*org).bind(contents).bind(return_to.clone());
         let insert = insert
             .bind(purpose.user())
-            .bind(i64::from(purpose.is_trial()));
+            .bind(i64::from(purpose.is_trial()))
+            .bind(i64::from(purpose.is_proof()));
         insert.bind(*ends_at).run(self).await?;
         Ok(())
     }
@@ -144,10 +147,12 @@ impl Transaction {
 }
 
 fn read<T>(row: &AnyRow, contents: T) -> Result<SsoPending<T>, StoreError> {
-    let purpose = match (optional_id(row, "user_id")?, truth(row, "is_trial")?) {
-        (None, _) => SsoPurpose::SignIn,
-        (Some(user), false) => SsoPurpose::Link(user),
-        (Some(user), true) => SsoPurpose::Trial(user),
+    let (is_trial, is_proof) = (truth(row, "is_trial")?, truth(row, "is_proof")?);
+    let purpose = match optional_id(row, "user_id")? {
+        None => SsoPurpose::SignIn,
+        Some(user) if is_trial => SsoPurpose::Trial(user),
+        Some(user) if is_proof => SsoPurpose::Proof(user),
+        Some(user) => SsoPurpose::Link(user),
     };
     Ok(SsoPending {
         hash: text(row, "hash")?,

@@ -98,6 +98,7 @@ async fn kind(
     let session = own_session(ui, &caller.call).await?;
     let provider = session.and_then(|session| session.origin.provider);
     Ok(provider.map_or(ProofKind::Password, |org| {
-        ProofKind::Provider(leading_back(&format!("/sso/{org}"), own_or_root(back)))
+        let path = leading_back(&format!("/sso/{org}"), own_or_root(back));
+        ProofKind::Provider(format!("{path}&prove=1"))
     }))
 }

@@ -78,6 +78,7 @@ impl Faults {
             | Error::TooManyBodies
             | Error::TooManyReportBytes { .. }
             | Error::SsoRefused
+            | Error::SsoNotAuthenticated
             | Error::SsoEmailTaken
             | Error::Stopped) => Err(other.into()),
         }

@@ -32,6 +32,7 @@ struct MembersPage {
     heading: String,
     rows: Vec<Row>,
     invited: Vec<Invited>,
+    removed: Vec<Removed>,
     roles: Vec<(String, String)>,
     form: Form,
 }
@@ -68,6 +69,13 @@ struct Invited {
     email: String,
     role: Role,
     ends: When,
+}
+
+struct Removed {
+    id: UserId,
+    name: String,
+    email: String,
+    since: When,
 }
 
 /// The people, and the form to invite.
@@ -113,6 +121,16 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         role: invitation.role,
         ends: when(invitation.expires_at, now),
     });
+    let removed = app
+        .removed_members(call, org, &ListFilter::default(), page)
+        .await?
+        .into_iter();
+    let removed = removed.map(|removed| Removed {
+        id: removed.user,
+        name: removed.name.to_string(),
+        email: removed.email.to_string(),
+        since: when(removed.removed_at, now),
+    });
     Ok(shown(&MembersPage {
         frame,
         org,
@@ -120,6 +138,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         heading: heading(&rows),
         rows,
         invited: invited.collect(),
+        removed: removed.collect(),
         roles: roles(),
         form,
     }))
@@ -254,6 +273,9 @@ pub(crate) async fn ask_removal(
                 ),
                 "API keys, invitations and enrolment tokens created by this person end at once."
                     .to_owned(),
+                "Single sign-on is refused to this person, until an administrator sends an invitation or admits the \
+                 person again at the list of removed members."
+                    .to_owned(),
             ],
             action: format!("/orgs/{org}/members/{user}/remove"),
             back,
@@ -271,6 +293,19 @@ pub(crate) async fn remove(
 ) -> Result<Response, Failure> {
     let note = match ui.app.remove_member(&caller.call, (org, user)).await {
         Ok(()) => Note::good("The person is no longer a member."),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
+}
+
+/// Admits a removed member again.
+pub(crate) async fn readmit(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((org, user)): Path<(OrgId, UserId)>,
+) -> Result<Response, Failure> {
+    let note = match ui.app.readmit_member(&caller.call, (org, user)).await {
+        Ok(()) => Note::good("The next single sign-on makes the person a member again."),
         Err(error) => Faults::from_error(error)?.note(),
     };
     Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))

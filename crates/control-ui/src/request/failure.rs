@@ -269,7 +269,10 @@ impl From<Error> for Failure {
                 "Another request changed this at the same time.",
                 "Load the page again to see it as it is now.",
             ),
-            Error::WrongSignIn | Error::SsoRefused | Error::SsoEmailTaken => Self::told(
+            Error::WrongSignIn
+            | Error::SsoRefused
+            | Error::SsoNotAuthenticated
+            | Error::SsoEmailTaken => Self::told(
                 StatusCode::FORBIDDEN,
                 "You are not signed in.",
                 &sentence(&error.to_string()),

@@ -138,6 +138,13 @@ async fn a_connection_is_made_changed_and_switched_off() {
 async fn a_stale_proof_is_renewed_before_the_form_of_a_connection() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let stale = world.stale_admin().await;
+    let policy = "/projects/{project}/policy";
+    let sent = world
+        .submit(policy, policy, &stale, &[("approve", "all")])
+        .await;
+    assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text);
+    let location = sent.header("location");
+    assert!(location.starts_with("/profile/prove?return="), "{location}");
     let shown = world.get("/orgs/{org}/sso/oidc", &stale).await;
     assert_eq!(shown.status, StatusCode::SEE_OTHER);
     let expected = "/profile/prove?return=%2Forgs%2F";

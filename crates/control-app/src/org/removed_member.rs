@@ -1,0 +1,64 @@
+//! Members that an administrator removed. An identity provider does not make them members again.
+
+use crate::app::App;
+use crate::app::audit_event::AuditEvent;
+use crate::audit::value::done;
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Refusal, Tenant};
+use control_store::{ListFilter, Page, RemovedMember, Transaction};
+use control_wire::{OrgId, UserId};
+use serde_json::json;
+
+const READMITTED: &str = "member.readmitted";
+
+impl App {
+    /// The users that administrators removed from the organization, and did not admit again.
+    pub async fn removed_members(
+        &self,
+        call: &Call,
+        org: OrgId,
+        filter: &ListFilter,
+        page: Page,
+    ) -> Result<Vec<RemovedMember>, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        let mut tx = self.store.read().await?;
+        Ok(tx.removed_members(org, filter, page).await?)
+    }
+
+    /// Lets the organization's identity provider make a removed user a member again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Refusal::NotFound`] for a user that is not among the removed ones.
+    pub async fn readmit_member(&self, call: &Call, place: (OrgId, UserId)) -> Result<(), Error> {
+        let tenant = Tenant::org(place.0);
+        call.actor.require(Access::CONTROL, tenant)?;
+        let mut tx = self.store.begin().await?;
+        if !tx.readmit_member(place).await? {
+            return Err(Refusal::NotFound.into());
+        }
+        tx.note_change(done(&json!({"by": "list"})));
+        self.commit(tx, call, READMITTED, tenant, place.1.0).await
+    }
+
+    /// The same by an invitation of the user's address.
+    pub(crate) async fn readmit_invited(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        place: (OrgId, UserId),
+    ) -> Result<(), Error> {
+        if !tx.readmit_member(place).await? {
+            return Ok(());
+        }
+        tx.note_change(done(&json!({"by": "invitation"})));
+        let event = AuditEvent {
+            action: READMITTED,
+            tenant: Some(Tenant::org(place.0)),
+            subject: place.1.0,
+        };
+        self.record(tx, call, event).await?;
+        Ok(())
+    }
+}
