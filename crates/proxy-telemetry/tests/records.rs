@@ -84,6 +84,7 @@ fn full(plan: &Plan) -> AccessRecord<'_> {
         retry_cause: Some("reset"),
         is_retry_refused: true,
         upstream_took: Some(Duration::from_micros(999)),
+        cache: Some("stale"),
         trace_id: Some(b"4bf92f3577b34da6a3ce929d0e0e4736"),
         agent: None,
     }
@@ -191,6 +192,7 @@ fn missing_values_are_left_out() {
         retry_cause: None,
         is_retry_refused: false,
         upstream_took: None,
+        cache: None,
         trace_id: None,
         agent: None,
         ..full(&plan)

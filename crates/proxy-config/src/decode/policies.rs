@@ -2,6 +2,7 @@
 
 pub(super) mod access;
 mod basic_auth;
+pub(super) mod cache;
 mod cors;
 pub(super) mod jwt;
 pub(super) mod rewrite;
@@ -60,6 +61,7 @@ pub(super) fn policies<'t>(
         compression: compression(d, &b),
         rewrite: rewrite::rewrite(d, &b),
         shadow: shadow(d, &b),
+        cache: cache::route_cache(d, &b),
     };
     if let (Some(basic), Some(jwt)) = (&policies.basic_auth, &policies.jwt) {
         let message = "a route asks for passwords or for tokens";

@@ -24,6 +24,7 @@ pub fn all() -> Vec<SettingSpec> {
         policies::basic_auth::rows(),
         policies::jwt::rows(),
         policies::cors::rows(),
+        policies::cache::rows(),
         circuit_breaker::rows(),
         upstreams::rows(),
         health_check::rows(),

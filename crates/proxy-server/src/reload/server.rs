@@ -6,6 +6,7 @@ mod transaction;
 
 use crate::config::delivery::PrivateKeys;
 use crate::error::apply_error::ApplyError;
+use crate::observe::cache_gauges::CacheGauges;
 use crate::observe::limit_uses::LimitUses;
 use crate::observe::logs::OpenLogs;
 use crate::observe::memory_watch::{self, MemoryWatch};
@@ -74,6 +75,7 @@ pub(crate) struct Server {
     inherited: InheritedSockets,
     health: TargetHealth,
     breakers: BreakerStates,
+    cache_gauges: CacheGauges,
     prober: Prober,
     key_sets: KeySetTasks,
     plan: Arc<Plan>,
@@ -161,6 +163,7 @@ impl Server {
             inherited,
             health: TargetHealth::default(),
             breakers: BreakerStates::default(),
+            cache_gauges: CacheGauges::default(),
             prober,
             plan,
             former_plans: FormerPlans::default(),
@@ -359,6 +362,7 @@ impl Server {
         self.prober.apply(&plan, self.certificates.loaded());
         self.key_sets.apply(&plan, self.certificates.loaded());
         self.breakers = BreakerStates::new(&plan, &self.common.registry);
+        self.cache_gauges = CacheGauges::new(&plan, &self.common.registry);
         self.replace_plan(plan);
         self.show_limits();
         self.workers.publish(plan_updates).await;
