@@ -101,6 +101,8 @@ impl StoredResponse {
     #[must_use]
     pub fn freshened(&self, fresh: &HeaderMap) -> HeaderMap {
         let mut headers = self.headers.clone();
+        // Without a date of its own the 304 is of the time at which it arrives.
+        headers.remove(DATE);
         for name in fresh.keys().filter(|name| !FIXED_FIELDS.contains(name)) {
             headers.remove(name);
             for value in fresh.get_all(name) {

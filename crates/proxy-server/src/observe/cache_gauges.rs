@@ -12,10 +12,12 @@ pub(crate) struct CacheGauges {
     _sources: Vec<Arc<dyn GaugeSource>>,
 }
 
+type ReadFigure = fn(&Figures) -> u64;
+
 #[derive(Debug)]
 struct CacheGauge {
     store: Arc<CacheStore>,
-    read: fn(&Figures) -> u64,
+    read: ReadFigure,
 }
 
 impl GaugeSource for CacheGauge {
@@ -30,7 +32,7 @@ impl CacheGauges {
         let Some(store) = plan.cache() else {
             return Self::default();
         };
-        let gauges: [(_, fn(&Figures) -> u64); 2] = [
+        let gauges: [(_, ReadFigure); 2] = [
             (&names::CACHE_BYTES, |figures| figures.bytes),
             (&names::CACHE_OBJECTS, |figures| figures.objects),
         ];
