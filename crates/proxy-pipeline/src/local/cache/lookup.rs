@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use http_body::Body as _;
 use proxy_cache::{BypassReason, CacheKey, CacheRequest, KeyTarget, RequestDirectives, bypass};
 use proxy_http1::RawTarget;
-use proxy_routing::is_plain_path;
+use proxy_routing::{Readings, is_plain_path};
 use std::sync::Arc;
 
 /// A request that the store is used for.
@@ -36,7 +36,7 @@ impl Lookup {
                 .is_some_and(|body| !body.is_end_stream()),
             // A path that servers read differently would have one key here and another meaning there.
             is_plain_target: target
-                .is_some_and(|target| target.is_usable() && is_plain_path(target.path)),
+                .is_some_and(|target| target.is_usable() && is_read_alike(target.path)),
         };
         match (bypass(request, &directives), target) {
             (None, Some(target)) => {
@@ -68,6 +68,15 @@ pub(super) fn target(exchange: &Exchange) -> Option<KeyTarget<'_>> {
         path: head.target.map(PathAndQuery::path)?,
         query: head.target.and_then(PathAndQuery::query),
     })
+}
+
+/// Whether every server reads the path the same.
+fn is_read_alike(path: &str) -> bool {
+    if is_plain_path(path) {
+        return true;
+    }
+    let Readings { paths, fault } = Readings::from_path(path);
+    fault.is_none() && paths.len() <= 1
 }
 
 /// The time of day, in seconds since 1970.
@@ -139,6 +148,24 @@ fn without_addresses(value: &HeaderValue) -> Vec<u8> {
 mod tests {
     use super::*;
     use http::HeaderName;
+
+    #[test]
+    fn a_path_is_a_key_if_every_server_reads_it_alike() {
+        for path in ["/", "/a.b/c", "/caf%C3%A9", "/a%20b"] {
+            assert!(is_read_alike(path), "{path}");
+        }
+        for path in [
+            "//a",
+            "/a/../b",
+            "/a%2Fb",
+            "/a%2e%2e/b",
+            "/a;x/b",
+            "/a%",
+            "/a\\b",
+        ] {
+            assert!(!is_read_alike(path), "{path}");
+        }
+    }
 
     #[test]
     fn claims_of_hosts_are_part_of_the_key_and_addresses_are_not() {
