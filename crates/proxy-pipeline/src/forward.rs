@@ -378,7 +378,9 @@ impl Attempts<'_, '_> {
         let Destination {
             upstream, choice, ..
         } = &self.to;
-        sticky_cookie::apply(self.exchange, upstream, choice, &mut head.headers);
+        if !self.exchange.is_for_store {
+            sticky_cookie::apply(self.exchange, upstream, choice, &mut head.headers);
+        }
         self.timers.stop();
         if let Some(upload) = &self.upload {
             upload.response_began();

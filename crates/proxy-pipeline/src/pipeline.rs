@@ -5,12 +5,12 @@ use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
 use crate::headers::header_edits;
+use crate::local::cache::{self, Cached, CachedRoute, invalidation};
 use crate::local::{acme, answers, builtin, files};
-use crate::policy::in_flight::{self, Holders};
 use crate::policy::rate_limit::{self, Checked, Stage};
 use crate::policy::{
-    circuit_breaker, client_certificate, compression, credentials, expectation, grpc_timeout,
-    http2_head, max_forwards, misdirected, route_connections,
+    admission, client_certificate, compression, credentials, expectation, grpc_timeout, http2_head,
+    misdirected,
 };
 use crate::response::body::Body;
 use crate::response::upgradable_response::Reply;
@@ -22,10 +22,12 @@ use crate::worker::state::Worker;
 use crate::{agents, forward};
 use http::Response;
 use http::request::Parts;
+use proxy_cache::CacheStore;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{Outcome, RequestHead, RouteAgents, RoutePlan};
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Handles one request, which begins now; it always returns a reply.
@@ -79,19 +81,66 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         Box::pin(credentials::check(exchange, route, credentials)).await?;
     }
     let compression = compression::negotiate(exchange, route);
-    let now = admit(exchange, route, &outcome, end_by).await?;
-    let response = match &route.agents {
+    let may_store = route.cache.is_some() || !exchange.head.method.is_safe();
+    let response = match active.plan.cache().filter(|_| may_store) {
+        None => admitted(exchange, route, outcome, end_by).await,
+        // Boxed: most configurations store no responses.
+        Some(store) => Box::pin(stored(exchange, (route, store), outcome, end_by)).await,
+    };
+    match compression {
+        Some(wanted) => compression::apply(wanted, route, response?),
+        None => response,
+    }
+}
+
+/// Admits the request and carries out the plan's decision.
+async fn admitted(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    outcome: Outcome<'_>,
+    end_by: Option<Duration>,
+) -> Result<Response<Body>, Problem> {
+    let now = admission::admit(exchange, route, &outcome, end_by).await?;
+    match &route.agents {
         None => {
             let total = end_by.map(|end| end.saturating_sub(now));
             carry_out(exchange, route, (outcome, total)).await
         }
         // Boxed: most routes have no agents.
         Some(agents) => Box::pin(inspected(exchange, (route, agents), outcome, end_by)).await,
-    };
-    match compression {
-        Some(wanted) => compression::apply(wanted, route, response?),
-        None => response,
     }
+}
+
+/// The same under a plan with a store of responses: one of them may answer, and an unsafe request removes those of
+/// its URL, on every route.
+async fn stored(
+    exchange: &mut Exchange,
+    (route, store): (&RoutePlan, &Arc<CacheStore>),
+    outcome: Outcome<'_>,
+    end_by: Option<Duration>,
+) -> Result<Response<Body>, Problem> {
+    let changed = invalidation::changed_target(exchange);
+    let response = match (&route.cache, &outcome) {
+        (Some(settings), Outcome::Forward(..) | Outcome::Refuse(_)) => {
+            let cached = CachedRoute {
+                route,
+                settings,
+                store,
+            };
+            match cache::answer(exchange, cached, &outcome, end_by).await? {
+                Cached::Response(response) => Ok(response),
+                Cached::Bypassed(status) => {
+                    let response = admitted(exchange, route, outcome, end_by).await;
+                    response.map(|response| cache::mark(cached, response, &status))
+                }
+            }
+        }
+        (Some(_) | None, _) => admitted(exchange, route, outcome, end_by).await,
+    };
+    if let (Some(changed), Ok(response)) = (&changed, &response) {
+        changed.invalidate(store, response);
+    }
+    response
 }
 
 /// The route of the request, the service that answers it, and the time by which it must end.
@@ -176,45 +225,6 @@ async fn carry_out(
             forward::send(exchange, destination).await
         }
     }
-}
-
-/// Takes the request's permits, as its service requires, until `end_by` at most. Returns the time after
-/// that.
-async fn admit(
-    exchange: &mut Exchange,
-    route: &RoutePlan,
-    outcome: &Outcome<'_>,
-    end_by: Option<Duration>,
-) -> Result<Duration, Problem> {
-    match outcome {
-        Outcome::Refuse(problem) => Err(problem.clone()),
-        Outcome::Answer(_) | Outcome::Redirect(_) | Outcome::Respond(_) => Ok(exchange.began()),
-        Outcome::Files => {
-            let upstream = None;
-            enter(exchange, Holders { route, upstream }, end_by).await
-        }
-        Outcome::Forward(upstream, _) => {
-            max_forwards::spend(&mut exchange.head)?;
-            circuit_breaker::check(exchange, route, upstream)?;
-            let upstream = Some(*upstream);
-            enter(exchange, Holders { route, upstream }, end_by).await
-        }
-    }
-}
-
-/// Takes the request's permits, for which it may wait in the queue. Returns the time after that.
-async fn enter(
-    exchange: &mut Exchange,
-    holders: Holders<'_>,
-    end_by: Option<Duration>,
-) -> Result<Duration, Problem> {
-    route_connections::admit(exchange, holders.route.index)?;
-    if in_flight::try_admit(exchange, holders) {
-        return Ok(exchange.began());
-    }
-    // Boxed: it is rare, and would make every request's future larger.
-    Box::pin(in_flight::wait(exchange, holders, end_by)).await?;
-    Ok(exchange.worker().time.elapsed())
 }
 
 /// The problem of a request without a route, with `near_miss` if no route matches.

@@ -127,6 +127,7 @@ fn access(repeat: u64) {
             retry_cause: None,
             is_retry_refused: false,
             upstream_took: Some(Duration::from_micros(1_100)),
+            cache: None,
             trace_id: None,
             agent: None,
         };

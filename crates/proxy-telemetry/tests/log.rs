@@ -70,6 +70,7 @@ fn write(log: &mut WorkerLog, path: &str) {
         retry_cause: None,
         is_retry_refused: false,
         upstream_took: None,
+        cache: None,
         trace_id: None,
         agent: None,
     };

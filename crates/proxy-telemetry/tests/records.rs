@@ -84,6 +84,7 @@ fn full(plan: &Plan) -> AccessRecord<'_> {
         retry_cause: Some("reset"),
         is_retry_refused: true,
         upstream_took: Some(Duration::from_micros(999)),
+        cache: Some("stale"),
         trace_id: Some(b"4bf92f3577b34da6a3ce929d0e0e4736"),
         agent: None,
     }
@@ -149,6 +150,7 @@ fn an_access_record_says_every_fact() {
         "retry_cause": "reset",
         "retry_refused": "budget",
         "upstream_ms": 0.999,
+        "cache": "stale",
         "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
         "user_agent": "curl/8",
         "referer": "https://example.com/?token=REDACTED",
@@ -171,7 +173,7 @@ fn the_fields_of_an_access_record_have_one_order() {
             r#""bytes_in":10,"bytes_out":4294967296,"protocol":"HTTP/2","#,
             r#""reason":"connect_refused","error_type":"Upstream","retries":1,"#,
             r#""retry_cause":"reset","retry_refused":"budget","#,
-            r#""upstream_ms":0.999,"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","#,
+            r#""upstream_ms":0.999,"cache":"stale","trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","#,
             r#""user_agent":"curl/8","#,
             r#""referer":"https://example.com/?token=s3cret"}"#,
             "\n"
@@ -191,6 +193,7 @@ fn missing_values_are_left_out() {
         retry_cause: None,
         is_retry_refused: false,
         upstream_took: None,
+        cache: None,
         trace_id: None,
         agent: None,
         ..full(&plan)

@@ -25,6 +25,7 @@ mod agent_check;
 mod balancing;
 mod bookkeeping;
 mod breakers;
+mod cache;
 mod command_line;
 mod config_tests;
 mod connection_limits;

@@ -8,6 +8,7 @@ use crate::record::agent_record::{AgentRecord, UNNUMBERED};
 use crate::record::error_log::{ErrorContext, log_problem};
 use crate::record::retry_record::RetryRecord;
 use crate::upload::request_body::Progress;
+use crate::worker::cache_counters::CacheOutcome;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::plan_parts::{Origin, PlanParts};
 use crate::worker::removed_parts::ReloadWatch;
@@ -64,8 +65,8 @@ pub(crate) struct ExchangeRecord {
     pub(crate) load: Option<ActiveRequest>,
     /// Permit of the route's breaker, until the result is reported.
     pub(crate) breaker: Option<BreakerPermit>,
-    /// When the outcome is recorded at the target.
-    pub(crate) target_outcome: TargetOutcome,
+    /// What the cache did with the request; `None` on routes that do not cache.
+    pub(crate) cache: Option<CacheOutcome>,
     /// Decisions of agents; `None` on routes without agents.
     pub(crate) agents: Option<Box<AgentRecord>>,
     /// The encoded head for the access record; `None` if the log is off.
@@ -144,7 +145,7 @@ impl ExchangeRecord {
             rate: None,
             load: None,
             breaker: None,
-            target_outcome: TargetOutcome::AtHead,
+            cache: None,
             agents: None,
             access_head: None,
             recorded_head: None,
@@ -383,6 +384,7 @@ impl CompletionGuard {
             retry_cause: record.retry.cause.map(RetryCause::name),
             is_retry_refused: record.retry.is_refused,
             upstream_took: record.upstream_took,
+            cache: record.cache.map(CacheOutcome::name),
             trace_id: record.trace_id.as_deref().map(|id| &id[..]),
             agent: record
                 .agents

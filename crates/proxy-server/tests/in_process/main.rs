@@ -28,6 +28,7 @@ mod blame;
 mod bodies;
 mod buffers;
 mod builtins;
+mod cache;
 mod coded_bodies;
 mod compression;
 mod correlation;

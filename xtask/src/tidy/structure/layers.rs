@@ -67,6 +67,7 @@ const ROWS: &[Row] = &[
             &["proxy-framing"],
             &["proxy-clock"],
             &["proxy-auth"],
+            &["proxy-cache"],
             &["control-wire"],
             &["agent-protocol"],
         ],
