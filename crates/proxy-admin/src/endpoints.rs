@@ -151,7 +151,7 @@ async fn purge_cache(
     Ok(json(&document))
 }
 
-/// The problem of a body that could not be read: it is too large, or it breaks off.
+/// The problem of an unreadable body: too large or incomplete.
 fn body_problem(rejection: &BytesRejection) -> Refused {
     let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {

@@ -34,7 +34,8 @@ impl KeyTarget<'_> {
         !self.host.is_empty() && self.host.bytes().all(is_of_host) && self.path.starts_with('/')
     }
 
-    /// The URL, without the query parameters called `ignored`.
+    /// The URL, without the query parameters called `ignored`. A parameter with `;` or `?` in it stays: some upstreams
+    /// read several parameters there, and a client could hide one of the others behind an ignored name.
     #[must_use]
     pub fn url(&self, ignored: &[String]) -> String {
         let Self {
@@ -58,18 +59,19 @@ impl KeyTarget<'_> {
             url.push_str(query);
             return url;
         }
-        let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
         let mut sign = '?';
-        for pair in query
-            .split('&')
-            .filter(|pair| !ignored.contains(&name(pair)))
-        {
+        for pair in query.split('&').filter(|pair| !is_ignored(pair, ignored)) {
             url.push(sign);
             url.push_str(pair);
             sign = '&';
         }
         url
     }
+}
+
+fn is_ignored(pair: &str, ignored: &[String]) -> bool {
+    let name = pair.split('=').next().unwrap_or_default();
+    !pair.contains([';', '?']) && ignored.iter().any(|one| one == name)
 }
 
 impl CacheKey {
@@ -140,6 +142,14 @@ mod tests {
             "https://a.example:8443/x?a=1&b=2"
         );
         assert_eq!(url(Some("f=1"), ignored), "https://a.example:8443/x");
+    }
+
+    #[test]
+    fn a_parameter_cannot_hide_behind_an_ignored_one() {
+        for query in ["f=1;lang=x", "f;lang=x", "f=1?lang=x", "%66=1", "f[]=1"] {
+            let kept = format!("https://a.example:8443/x?{query}");
+            assert_eq!(url(Some(query), &["f"]), kept);
+        }
     }
 
     #[test]

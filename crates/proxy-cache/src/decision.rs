@@ -7,13 +7,9 @@ use http::header::{CONNECTION, IF_MATCH, IF_UNMODIFIED_SINCE, TRANSFER_ENCODING,
 use http::{HeaderMap, Method};
 
 /// Fields by which some upstreams take another method, host or path than the request's own. The key does not have
-/// them, so a response to such a request is never stored.
+/// them, so a response to such a request is never stored. `X-Forwarded-*` is not among them: an untrusted peer's are
+/// removed, a trusted one's are part of the key.
 const OVERRIDE_FIELDS: &[&str] = &[
-    "x-forwarded-path",
-    "x-forwarded-prefix",
-    "x-forwarded-scheme",
-    "x-forwarded-server",
-    "x-forwarded-uri",
     "x-host",
     "x-http-host-override",
     "x-http-method",
@@ -28,7 +24,7 @@ const OVERRIDE_FIELDS: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// A request, as far as the cache has to know it.
+/// The parts of a request that the cache depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheRequest<'r> {
     /// The method.
@@ -50,7 +46,7 @@ pub enum BypassReason {
     Body,
     /// Servers may read the target differently.
     Target,
-    /// It asks for another protocol.
+    /// It requests another protocol.
     Upgrade,
     /// `Connection` has the proxy remove fields that the response may depend on.
     Connection,
@@ -73,7 +69,7 @@ pub enum Decision {
     Revalidate,
     /// No stored response can be used.
     Miss(MissReason),
-    /// The client wants a stored response only, and there is none: 504.
+    /// The client accepts only a stored response, and none can be used: 504.
     OnlyIfCached,
 }
 
@@ -84,8 +80,10 @@ pub enum MissReason {
     Uri,
     /// Stored responses were selected by other request fields.
     Vary,
-    /// The stored response is stale, and nothing can validate it.
+    /// The stored response is stale, and has no validator.
     Stale,
+    /// The stored response is fresh, but not fresh enough for the directives of the client.
+    Request,
 }
 
 impl BypassReason {
@@ -113,6 +111,7 @@ impl MissReason {
             Self::Uri => "uri-miss",
             Self::Vary => "vary-miss",
             Self::Stale => "stale",
+            Self::Request => "request",
         }
     }
 }
@@ -159,7 +158,7 @@ pub fn decide(
     now: u64,
 ) -> Decision {
     let missing = |decision| {
-        if directives.only_if_cached {
+        if settings.client_directives && directives.only_if_cached {
             Decision::OnlyIfCached
         } else {
             decision
@@ -174,7 +173,7 @@ pub fn decide(
         return missing(Decision::Miss(reason));
     };
     let freshness = &stored.freshness;
-    if wishes_allow(
+    if is_young_enough(
         directives,
         settings,
         (freshness.age(now), freshness.rest(now)),
@@ -192,14 +191,23 @@ pub fn decide(
         }
     }
     if stored.has_validator() {
-        missing(Decision::Revalidate)
+        return missing(Decision::Revalidate);
+    }
+    missing(Decision::Miss(stored_miss(freshness.is_fresh(now))))
+}
+
+/// The reason for which a stored response, fresh or not, is not used.
+#[must_use]
+pub const fn stored_miss(is_fresh: bool) -> MissReason {
+    if is_fresh {
+        MissReason::Request
     } else {
-        missing(Decision::Miss(MissReason::Stale))
+        MissReason::Stale
     }
 }
 
-/// Whether the ages that the client wishes for admit a response of `age` with `rest` seconds left.
-fn wishes_allow(
+/// Whether `max-age` and `min-fresh` of the client admit a response of `age` with `rest` seconds left.
+fn is_young_enough(
     directives: &RequestDirectives,
     settings: &CacheSettings,
     (age, rest): (u32, i64),
@@ -292,6 +300,7 @@ mod tests {
                 Some(BypassReason::OverrideField),
             ),
             (&[("x-http", "1")], None),
+            (&[("x-forwarded-server", "front")], None),
             (&[("upgrade", "websocket")], Some(BypassReason::Upgrade)),
             (
                 &[("transfer-encoding", "chunked")],

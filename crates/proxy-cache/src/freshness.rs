@@ -27,13 +27,15 @@ pub struct Freshness {
     pub initial_age: u32,
     /// The age from which on it is stale.
     pub lifetime: u32,
+    /// The lifetime is the route's: the response states none. It is not for requests with credentials or `Cookie`.
+    pub is_default: bool,
     /// It must be validated before each use: `no-cache`.
     pub always_validates: bool,
     /// How long it may be served stale while a new one is fetched.
     pub stale_while_revalidate: u32,
     /// How long it may be served stale in place of an error.
     pub stale_if_error: u32,
-    /// Whether clients may ask for it while it is stale: not with `must-revalidate` and its like.
+    /// `max-stale` of clients counts: not with `must-revalidate` and the like.
     pub may_be_stale: bool,
 }
 
@@ -73,6 +75,7 @@ impl Freshness {
             received_at: times.received_at,
             initial_age: initial_age(headers, date, times),
             lifetime: lifetime.min(MAX_LIFETIME),
+            is_default: own.is_none() && default.is_some(),
             always_validates: directives.no_cache,
             stale_while_revalidate: stale(
                 directives.stale_while_revalidate,

@@ -22,7 +22,7 @@ mod store;
 pub use cache_control::{RequestDirectives, ResponseDirectives};
 pub use cache_key::{CacheKey, KeyTarget};
 pub use cache_status::CacheStatus;
-pub use decision::{BypassReason, CacheRequest, Decision, MissReason, bypass, decide};
+pub use decision::{BypassReason, CacheRequest, Decision, MissReason, bypass, decide, stored_miss};
 pub use freshness::{Freshness, Times};
 pub use selection::{SelectedResponse, select};
 pub use settings::{CacheSettings, StoreLimits};

@@ -1,4 +1,4 @@
-//! The response that a stored one gives to a request: all of it, a part, or only its head.
+//! Responses made of a stored one: all of it, a part, or only its head.
 //! [RFC 9110 §13, §14]
 
 use crate::freshness::seconds_of;
@@ -25,14 +25,14 @@ pub struct SelectedResponse {
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// No single range of bytes is asked for.
+    /// There is no single range of bytes.
     Whole,
     Bytes(Range<u64>),
     /// The range is beyond the end.
     Unsatisfiable,
 }
 
-/// The response that `stored` gives at `now` to a request with these fields.
+/// The response to a request with these fields at `now`, made of `stored`.
 #[must_use]
 pub fn select(
     method: &Method,
@@ -151,7 +151,7 @@ fn names_tag(list: &HeaderValue, wanted: &[u8]) -> bool {
     false
 }
 
-/// The part of a body of `length` bytes that the request asks for.
+/// The requested part of a body of `length` bytes.
 fn part(request: &HeaderMap, stored: &StoredResponse, length: u64) -> Part {
     let mut ranges = request.get_all(RANGE).iter();
     let (Some(range), None) = (ranges.next(), ranges.next()) else {

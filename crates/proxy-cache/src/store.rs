@@ -12,6 +12,7 @@ pub(crate) use memory::Charge;
 use crate::cache_key::CacheKey;
 use crate::settings::StoreLimits;
 use crate::stored_response::StoredResponse;
+use crate::storing::names_client;
 use crate::vary::Variant;
 use fill::FillState;
 use frequency::FrequencySketch;
@@ -41,8 +42,8 @@ const PASS_SECS: u64 = 60;
 ///
 /// Seven eighths of its bytes are for stored responses, one eighth for those that are being read. A response that
 /// clients still read counts until the last of them has it, even once it is evicted. Where there is no room, the
-/// response that was not used since the hand of a clock passed it goes first, unless it is asked for as often as the
-/// new one: a response that is asked for once evicts none that is used.
+/// response that was not used since the hand of a clock passed it goes first, unless it is requested as often as the
+/// new one: a response that is requested once evicts none that is used.
 #[derive(Debug)]
 pub struct CacheStore {
     limits: StoreLimits,
@@ -61,9 +62,9 @@ pub struct CacheStore {
     frequencies: FrequencySketch,
     passes: PassTable,
     memory: Arc<Memory>,
-    /// Counts purges of more than one key: a response that was asked for before one is not stored after it.
+    /// Counts purges of more than one key: a fetch that began before one is not stored after it.
     epoch: AtomicU64,
-    /// Fills so far that no other request waits for.
+    /// Fills so far without waiting requests.
     unshared: AtomicU64,
     counts: Counts,
 }
@@ -89,7 +90,7 @@ pub struct Figures {
     pub stored: u64,
     /// Responses evicted for others so far.
     pub evicted: u64,
-    /// Responses that were not stored so far, because stored ones are asked for more often.
+    /// Responses that were not stored so far, because stored ones are requested more often.
     pub not_admitted: u64,
     /// Responses removed by purges and by unsafe requests so far.
     pub purged: u64,
@@ -175,8 +176,8 @@ impl CacheStore {
         self.lock(hash).find(hash, key, request)
     }
 
-    /// Joins the requests that want the response of `key`: the first one fetches it. Where the last response could not
-    /// be stored, each request fetches its own.
+    /// Joins the requests for the response of `key`: the first one fetches it. Where the last response could not be
+    /// stored, each request fetches its own.
     #[must_use]
     pub fn join(self: &Arc<Self>, key: &Arc<CacheKey>, request: &HeaderMap, now: u64) -> Joined {
         let url_hash = self.hash(&key.url);
@@ -184,11 +185,15 @@ impl CacheStore {
         let variant = shard.known_variant(url_hash, key);
         let variant = variant.map(|variant| variant.for_request(request));
         let values = variant.as_ref().map_or(&[][..], Variant::values);
+        // Apart by credentials and cookies: a response to them may not be stored though others are.
         let shared = FillKey {
             url: url_hash,
-            rest: self.hasher.hash_one((&key.selector, values)),
+            rest: self
+                .hasher
+                .hash_one((&key.selector, values, names_client(request))),
         };
-        let at = if self.passes.has(shared.pass(), now) {
+        let is_alone = self.passes.has(shared.pass(), now);
+        let at = if is_alone {
             let number = self.unshared.fetch_add(1, Ordering::Relaxed);
             FillKey {
                 rest: self.hasher.hash_one((shared.rest, number)),
@@ -208,7 +213,7 @@ impl CacheStore {
             Arc::clone(self),
             Arc::clone(key),
             (places, state),
-            epoch,
+            (epoch, is_alone),
         ))
     }
 

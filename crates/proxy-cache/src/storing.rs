@@ -14,7 +14,7 @@ pub struct StoringRequest<'r> {
     pub method: &'r Method,
     /// The fields as the client sent them.
     pub headers: &'r HeaderMap,
-    /// Whether the response may be for one client only, apart from `Authorization`: the route asks for credentials, the
+    /// Whether the response may be for one client only, apart from `Authorization`: the route requires credentials, the
     /// client has a certificate, or a field that the proxy sets depends on the client.
     pub is_personal: bool,
 }
@@ -34,8 +34,12 @@ pub enum RefuseReason {
     SetCookie,
     /// The request was authorized, and the response does not say that it is for others too.
     Authorized,
-    /// `Vary` is `*`, or selects by too much.
+    /// The request has a cookie, and the response does not say how long it is fresh.
+    Cookie,
+    /// `Vary` is `*`, selects by too much, or by a field that the proxy sets.
     Vary,
+    /// It is a stream of events or of gRPC, which may have no end.
+    Stream,
     /// Nothing says how long it is fresh.
     NoLifetime,
     /// It is stale already, and nothing can validate it.
@@ -55,10 +59,28 @@ impl RefuseReason {
             Self::Private => "private",
             Self::SetCookie => "set-cookie",
             Self::Authorized => "authorized",
+            Self::Cookie => "cookie",
             Self::Vary => "vary",
+            Self::Stream => "stream",
             Self::NoLifetime => "no-lifetime",
             Self::Stale => "already-stale",
             Self::NoRoom => "no-room",
+        }
+    }
+
+    /// Whether another request could have a response that is stored: the reason is no statement about the resource.
+    #[must_use]
+    pub const fn is_of_request(self) -> bool {
+        match self {
+            Self::Request | Self::Authorized | Self::Cookie | Self::NoRoom => true,
+            Self::Status
+            | Self::NoStore
+            | Self::Private
+            | Self::SetCookie
+            | Self::Vary
+            | Self::Stream
+            | Self::NoLifetime
+            | Self::Stale => false,
         }
     }
 }
@@ -107,7 +129,12 @@ pub fn may_store(
     // The route's own lifetime is for responses that say nothing; one to a cookie may be for its owner.
     let may_default = !is_authorized && !sent.contains_key(COOKIE);
     let freshness = Freshness::read(headers, &directives, settings, (times, may_default));
-    let freshness = freshness.ok_or(RefuseReason::NoLifetime)?;
+    let lacking = match (settings.default_ttl, is_authorized) {
+        (None, _) => RefuseReason::NoLifetime,
+        (Some(_), true) => RefuseReason::Authorized,
+        (Some(_), false) => RefuseReason::Cookie,
+    };
+    let freshness = freshness.ok_or(lacking)?;
     let now = times.received_at;
     let is_useful = freshness.is_fresh(now)
         || freshness.is_usable_while_revalidating(now)
@@ -117,6 +144,11 @@ pub fn may_store(
     } else {
         Err(RefuseReason::Stale)
     }
+}
+
+/// Whether a request with these fields may have a response for its sender only.
+pub(crate) fn names_client(headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE)
 }
 
 /// Whether a response with these fields can be validated.

@@ -1,6 +1,6 @@
 //! Selection of a stored response by the request fields that `Vary` names. [RFC 9111 §4.1]
 
-use http::header::{ACCEPT_ENCODING, VARY};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, VARY};
 use http::{HeaderMap, HeaderName};
 
 /// Names that a stored response may vary by.
@@ -45,11 +45,15 @@ impl Variant {
                 }
             }
         }
+        // A response in a content coding is for clients that accept it, also if the upstream does not say so.
+        if response.contains_key(CONTENT_ENCODING) && !names.contains(&ACCEPT_ENCODING) {
+            names.push(ACCEPT_ENCODING);
+        }
         if names.len() > MAX_NAMES {
             return Err(VaryError::TooLarge);
         }
         names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
-        let variant = Self::of_names(names.into(), request);
+        let variant = Self::from_names(names.into(), request);
         if variant.values.len() > MAX_VALUE_BYTES {
             return Err(VaryError::TooLarge);
         }
@@ -58,13 +62,18 @@ impl Variant {
 
     /// The variant of the same names that `request` selects.
     pub(crate) fn for_request(&self, request: &HeaderMap) -> Self {
-        Self::of_names(self.names.clone(), request)
+        Self::from_names(self.names.clone(), request)
     }
 
     /// Whether `request` selects this variant.
     #[must_use]
     pub fn matches(&self, request: &HeaderMap) -> bool {
         self.names.is_empty() || values(&self.names, request) == *self.values
+    }
+
+    /// The names of the request fields, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
+        self.names.iter()
     }
 
     /// Bytes in memory.
@@ -77,7 +86,7 @@ impl Variant {
         &self.values
     }
 
-    fn of_names(names: Box<[HeaderName]>, request: &HeaderMap) -> Self {
+    fn from_names(names: Box<[HeaderName]>, request: &HeaderMap) -> Self {
         let values = values(&names, request).into();
         Self { names, values }
     }
@@ -157,6 +166,14 @@ mod tests {
         let one = Variant::read(&map(&[("accept-encoding", "gzip, BR")]), &response).unwrap();
         assert!(one.matches(&map(&[("accept-encoding", "gzip,br")])));
         assert!(!one.matches(&map(&[("accept-encoding", "br,gzip")])));
+    }
+
+    #[test]
+    fn a_coded_response_is_for_clients_that_accept_the_coding() {
+        let response = map(&[("content-encoding", "gzip")]);
+        let coded = Variant::read(&map(&[("accept-encoding", "gzip")]), &response).unwrap();
+        assert!(!coded.matches(&map(&[])));
+        assert!(coded.matches(&map(&[("accept-encoding", "gzip"), ("x", "1")])));
     }
 
     #[test]

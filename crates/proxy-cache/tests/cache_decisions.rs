@@ -253,7 +253,7 @@ fn the_routes_own_lifetime_is_for_responses_without_one_to_requests_without_cook
     assert_eq!(lifetime(&[], &[]), Ok(30));
     assert_eq!(lifetime(&[], &[("cache-control", "max-age=5")]), Ok(5));
     let cookie = &[("cookie", "sid=1")];
-    assert_eq!(lifetime(cookie, &[]), Err(RefuseReason::NoLifetime));
+    assert_eq!(lifetime(cookie, &[]), Err(RefuseReason::Cookie));
     assert_eq!(lifetime(cookie, &[("cache-control", "max-age=5")]), Ok(5));
 }
 

@@ -57,7 +57,7 @@ fn a_cache_that_does_not_fit_is_a_fault() {
     fault(
         "upstream \"u\"; cache; buffer-responses #true",
         "",
-        "`cache` reads responses ahead by itself",
+        "`cache` buffers responses already",
     );
     fault(
         "respond 200 \"x\"; cache",

@@ -41,7 +41,8 @@ static NO_EDITS: HeaderEdits = HeaderEdits {
     add: Vec::new(),
 };
 
-/// A request being handled. Dropped early, its record is still written: see [`CompletionGuard`].
+/// A request being handled. If it is dropped early, its record is still written: see
+/// [`CompletionGuard`].
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) head: InboundHead,

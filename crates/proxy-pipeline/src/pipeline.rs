@@ -5,12 +5,12 @@ use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
 use crate::headers::header_edits;
-use crate::local::cache::{self, Cached, CachedRoute, invalidation};
+use crate::local::cache::{self, Consulted};
 use crate::local::{acme, answers, builtin, files};
+use crate::policy::compression::{self, Wanted};
 use crate::policy::rate_limit::{self, Checked, Stage};
 use crate::policy::{
-    admission, client_certificate, compression, credentials, expectation, grpc_timeout, http2_head,
-    misdirected,
+    admission, client_certificate, credentials, expectation, grpc_timeout, http2_head, misdirected,
 };
 use crate::response::body::Body;
 use crate::response::upgradable_response::Reply;
@@ -22,12 +22,10 @@ use crate::worker::state::Worker;
 use crate::{agents, forward};
 use http::Response;
 use http::request::Parts;
-use proxy_cache::CacheStore;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{Outcome, RequestHead, RouteAgents, RoutePlan};
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Handles one request, which begins now; it always returns a reply.
@@ -81,11 +79,29 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         Box::pin(credentials::check(exchange, route, credentials)).await?;
     }
     let compression = compression::negotiate(exchange, route);
-    let may_store = route.cache.is_some() || !exchange.head.method.is_safe();
-    let response = match active.plan.cache().filter(|_| may_store) {
-        None => admitted(exchange, route, outcome, end_by).await,
+    let store = active.plan.cache();
+    let uncached = match store.filter(|_| cache::concerns(route, &exchange.head.method)) {
+        None => None,
         // Boxed: most configurations store no responses.
-        Some(store) => Box::pin(stored(exchange, (route, store), outcome, end_by)).await,
+        Some(store) => {
+            match Box::pin(cache::consult(exchange, (route, store), &outcome, end_by)).await? {
+                Consulted::Answered(response) => return compress(compression, route, response),
+                Consulted::Forward(uncached) => Some(uncached),
+            }
+        }
+    };
+    let now = admission::admit(exchange, route, &outcome, end_by).await?;
+    let response = match &route.agents {
+        None => {
+            let total = end_by.map(|end| end.saturating_sub(now));
+            carry_out(exchange, route, (outcome, total)).await
+        }
+        // Boxed: most routes have no agents.
+        Some(agents) => Box::pin(inspected(exchange, (route, agents), outcome, end_by)).await,
+    };
+    let response = match uncached {
+        None => response,
+        Some(uncached) => response.map(|response| uncached.finish(response)),
     };
     match compression {
         Some(wanted) => compression::apply(wanted, route, response?),
@@ -93,54 +109,15 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     }
 }
 
-/// Admits the request and carries out the plan's decision.
-async fn admitted(
-    exchange: &mut Exchange,
+fn compress(
+    wanted: Option<Wanted>,
     route: &RoutePlan,
-    outcome: Outcome<'_>,
-    end_by: Option<Duration>,
+    response: Response<Body>,
 ) -> Result<Response<Body>, Problem> {
-    let now = admission::admit(exchange, route, &outcome, end_by).await?;
-    match &route.agents {
-        None => {
-            let total = end_by.map(|end| end.saturating_sub(now));
-            carry_out(exchange, route, (outcome, total)).await
-        }
-        // Boxed: most routes have no agents.
-        Some(agents) => Box::pin(inspected(exchange, (route, agents), outcome, end_by)).await,
+    match wanted {
+        Some(wanted) => compression::apply(wanted, route, response),
+        None => Ok(response),
     }
-}
-
-/// The same under a plan with a store of responses: one of them may answer, and an unsafe request removes those of
-/// its URL, on every route.
-async fn stored(
-    exchange: &mut Exchange,
-    (route, store): (&RoutePlan, &Arc<CacheStore>),
-    outcome: Outcome<'_>,
-    end_by: Option<Duration>,
-) -> Result<Response<Body>, Problem> {
-    let changed = invalidation::changed_target(exchange);
-    let response = match (&route.cache, &outcome) {
-        (Some(settings), Outcome::Forward(..) | Outcome::Refuse(_)) => {
-            let cached = CachedRoute {
-                route,
-                settings,
-                store,
-            };
-            match cache::answer(exchange, cached, &outcome, end_by).await? {
-                Cached::Response(response) => Ok(response),
-                Cached::Bypassed(status) => {
-                    let response = admitted(exchange, route, outcome, end_by).await;
-                    response.map(|response| cache::mark(cached, response, &status))
-                }
-            }
-        }
-        (Some(_) | None, _) => admitted(exchange, route, outcome, end_by).await,
-    };
-    if let (Some(changed), Ok(response)) = (&changed, &response) {
-        changed.invalidate(store, response);
-    }
-    response
 }
 
 /// The route of the request, the service that answers it, and the time by which it must end.

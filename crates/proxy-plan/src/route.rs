@@ -78,7 +78,7 @@ pub struct RoutePlan {
     pub cors: Option<Box<CorsPlan>>,
     /// Caching of responses; `None` forwards every request.
     pub cache: Option<Box<CachePlan>>,
-    /// Whether edits of headers depend on the request.
+    /// True if edits of headers depend on the request.
     pub has_values: bool,
     /// Treatment of the fields of responses.
     pub response_fields: ResponseFields,

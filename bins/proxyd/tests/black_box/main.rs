@@ -26,6 +26,7 @@ mod balancing;
 mod bookkeeping;
 mod breakers;
 mod cache;
+mod cache_conformance;
 mod command_line;
 mod config_tests;
 mod connection_limits;

@@ -1,4 +1,4 @@
-//! One request that fetches a response for all that want it.
+//! One request that fetches a response for all that wait for it.
 
 use super::memory::{Memory, Reservation};
 use super::shard::{FillKey, Slot};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// The request that fetches a response for all that want it. Dropped, it lets them go on without one.
+/// The fetch of a response for all requests that wait for it. If it is dropped, they continue without one.
 #[derive(Debug)]
 pub struct Fill {
     store: Arc<CacheStore>,
@@ -27,6 +27,7 @@ pub struct Fill {
     pass: u64,
     state: Arc<FillState>,
     epoch: u64,
+    is_alone: bool,
     reservation: Reservation,
 }
 
@@ -44,7 +45,7 @@ pub struct FillWait {
     place: Option<usize>,
 }
 
-/// State of a fill, shared by those that want its response.
+/// State of a fill, shared with the waiting requests.
 #[derive(Debug, Default)]
 pub(crate) struct FillState {
     #[expect(clippy::disallowed_types, reason = "see the import")]
@@ -113,7 +114,7 @@ impl Fill {
         store: Arc<CacheStore>,
         key: Arc<CacheKey>,
         ((at, pass), state): ((FillKey, u64), Arc<FillState>),
-        epoch: u64,
+        (epoch, is_alone): (u64, bool),
     ) -> Self {
         let reservation = Memory::reservation(&store.memory);
         Self {
@@ -123,8 +124,15 @@ impl Fill {
             pass,
             state,
             epoch,
+            is_alone,
             reservation,
         }
+    }
+
+    /// Whether no other request waits for the response, because the last one could not be stored.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     /// Counts a body of `length` bytes so far, for which `memory` bytes are in use. False if it is too large, or if there
@@ -142,7 +150,7 @@ impl Fill {
         body: Box<[u8]>,
         now: u64,
     ) -> Arc<StoredResponse> {
-        // The body counts by itself from now on.
+        // The body has a charge of its own from now on.
         self.reservation.release();
         let body = ChargedBody {
             _charge: self.store.memory.charge(body.len()),
@@ -190,6 +198,7 @@ impl Fill {
             pass,
             state,
             epoch,
+            is_alone: _,
             reservation: _,
         } = &self;
         store.passes.remove(*pass);

@@ -1,4 +1,4 @@
-//! How often keys are asked for: a count-min sketch that halves itself.
+//! Frequencies of keys: a count-min sketch that is halved from time to time.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -9,8 +9,8 @@ const ROWS: u64 = 4;
 /// Counts per counter after which all are halved.
 const COUNTS_PER_COUNTER: u64 = 10;
 
-/// Estimates of how often each key was asked for lately. It never says less than is true since the last halving, and
-/// seldom more. Counts of threads that race may be lost.
+/// Estimates of the number of requests for each key. An estimate is never below the number since the last halving, and
+/// seldom above it. Counts of threads that race may be lost.
 #[derive(Debug)]
 pub(super) struct FrequencySketch {
     counters: Box<[AtomicU8]>,
@@ -43,7 +43,7 @@ impl FrequencySketch {
         }
     }
 
-    /// How often the key with this hash was asked for, at most 15.
+    /// Recent requests for the key with this hash, at most 15.
     pub(super) fn estimate(&self, hash: u64) -> u8 {
         let counts = self
             .counters_of(hash)

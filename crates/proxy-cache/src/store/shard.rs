@@ -4,6 +4,7 @@ use super::fill::FillState;
 use super::{Found, Purged};
 use crate::cache_key::CacheKey;
 use crate::stored_response::StoredResponse;
+use crate::storing::names_client;
 use crate::vary::Variant;
 use http::HeaderMap;
 use std::collections::HashMap;
@@ -78,7 +79,7 @@ impl Shard {
             let Some(Some(slot)) = self.slots.get(position) else {
                 continue;
             };
-            if *slot.key != *key {
+            if *slot.key != *key || slot.response.freshness.is_default && names_client(request) {
                 continue;
             }
             if !slot.response.variant.matches(request) {
@@ -160,7 +161,7 @@ impl Shard {
         purged
     }
 
-    /// Stores `slot` within `max_bytes`. It replaces the same variant. `uses` says how often a URL is asked for.
+    /// Stores `slot` within `max_bytes`. It replaces the same variant. `uses` is the number of recent requests for a URL.
     pub(super) fn insert(
         &mut self,
         slot: Slot,

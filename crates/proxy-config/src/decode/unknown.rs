@@ -10,8 +10,7 @@ use proxy_model::Place;
 /// Maximum number of known names that a fault lists.
 const MAX_NAMES: usize = 12;
 
-/// Names in other servers of settings that stand here under another name, each with the way to
-/// write it.
+/// Settings known from other servers under another name, each with its equivalent here.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("basic_auth", BASIC_AUTH),
     ("basicauth", BASIC_AUTH),

@@ -1,33 +1,35 @@
-//! Responses from the store, and into it. What may be stored and served is decided by `proxy-cache`; this is the order
-//! in which a request asks for that.
+//! Responses from the store, and into it. `proxy-cache` decides what may be stored and served; this is the order of the
+//! steps.
 
+mod consulted;
 mod fetch;
-pub(crate) mod invalidation;
+mod invalidation;
 mod lookup;
 mod outcome;
 mod refresh;
 mod served;
+mod storing;
 
-pub(crate) use outcome::{Cached, CachedRoute};
-pub(crate) use served::mark;
+pub(crate) use consulted::Consulted;
 
 use crate::exchange::Exchange;
 use crate::failure::timeout_problem;
 use crate::policy::admission;
 use crate::policy::in_flight::Holders;
 use crate::response::body::Body;
-use crate::response::local_reply::Answer;
 use crate::worker::cache_counters::CacheOutcome;
-use bytes::Bytes;
+use consulted::{Answer, Uncached};
 use fetch::Fetch;
-use http::{Method, Response, StatusCode};
+use http::{Method, Response};
 use lookup::Lookup;
+use outcome::CachedRoute;
 use proxy_cache::{
-    CacheStatus, Decision, FillWait, Found, Joined, MissReason, StoredResponse, decide,
+    CacheStatus, CacheStore, Decision, FillWait, Found, Joined, MissReason, StoredResponse, decide,
+    stored_miss,
 };
 use proxy_clock::Timer;
-use proxy_errors::Problem;
-use proxy_plan::Outcome;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_plan::{Outcome, RoutePlan};
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -35,22 +37,75 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Responses of others that one request waits for: a fetch may end with its client.
+/// Responses to other requests that one request waits for: a fetch may end with its client.
 const MAX_WAITS: usize = 3;
 
-/// Answers the request from the store, or fetches its response for the store. The request may be forwarded without the
-/// store instead.
-pub(crate) async fn answer(
+/// Whether requests of this method on `route` read or change a store of responses. An unsafe one removes the responses
+/// of its URL, on every route.
+#[inline]
+pub(crate) fn concerns(route: &RoutePlan, method: &Method) -> bool {
+    route.cache.is_some() || !method.is_safe()
+}
+
+/// Answers the request from the store, or fetches its response for the store, unless it is to be forwarded without.
+pub(crate) async fn consult<'p>(
+    exchange: &mut Exchange,
+    (route, store): (&'p RoutePlan, &'p Arc<CacheStore>),
+    outcome: &Outcome<'p>,
+    end_by: Option<Duration>,
+) -> Result<Consulted<'p>, Problem> {
+    let changed = invalidation::changed_target(exchange);
+    let settings = route.cache.as_deref();
+    let Some(settings) = settings.filter(|_| may_answer(route, outcome)) else {
+        let uncached = Uncached {
+            store,
+            changed,
+            mark: None,
+        };
+        return Ok(Consulted::Forward(Box::new(uncached)));
+    };
+    let cached = CachedRoute {
+        route,
+        settings,
+        store,
+    };
+    Ok(match answer(exchange, cached, outcome, end_by).await? {
+        Answer::Response(response) => Consulted::Answered(response),
+        Answer::Bypassed(status) => Consulted::Forward(Box::new(Uncached {
+            store,
+            changed,
+            mark: Some((cached, status)),
+        })),
+    })
+}
+
+/// Whether the store may answer in place of `outcome`. The refusal of a client is final. A refusal for lack of a target is
+/// not, unless the route requires credentials, which are not checked for refused requests.
+fn may_answer(route: &RoutePlan, outcome: &Outcome<'_>) -> bool {
+    match outcome {
+        Outcome::Forward(..) => true,
+        Outcome::Refuse(problem) => {
+            let lacks_target = matches!(
+                problem.reason(),
+                Reason::DnsFailed | Reason::NoTargets | Reason::AllTargetsUnhealthy
+            );
+            lacks_target && route.credentials.is_none()
+        }
+        Outcome::Answer(_) | Outcome::Files | Outcome::Redirect(_) | Outcome::Respond(_) => false,
+    }
+}
+
+async fn answer(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
     outcome: &Outcome<'_>,
     end_by: Option<Duration>,
-) -> Result<Cached, Problem> {
+) -> Result<Answer, Problem> {
     let lookup = match Lookup::read(exchange, cached) {
         Ok(lookup) => lookup,
         Err(reason) => {
             outcome::record(exchange, cached, CacheOutcome::Bypass);
-            return Ok(Cached::Bypassed(CacheStatus {
+            return Ok(Answer::Bypassed(CacheStatus {
                 forwarded: Some("bypass"),
                 detail: Some(reason.name()),
                 ..CacheStatus::default()
@@ -64,7 +119,7 @@ pub(crate) async fn answer(
     loop {
         let looked = serve(exchange, cached, &lookup, (&found, waits > 0), end_by).await?;
         let missed = match looked {
-            ControlFlow::Break(response) => return Ok(Cached::Response(response)),
+            ControlFlow::Break(response) => return Ok(Answer::Response(response)),
             ControlFlow::Continue(reason) => reason,
         };
         let joined = (is_shared && waits < MAX_WAITS).then(|| {
@@ -87,10 +142,11 @@ pub(crate) async fn answer(
             Some(Joined::Fill(fill)) => Some(fill),
             Some(Joined::Wait(_)) | None => None,
         };
-        let earlier = found.response.filter(|_| missed == MissReason::Stale);
+        let is_selected = matches!(missed, MissReason::Stale | MissReason::Request);
+        let earlier = found.response.filter(|_| is_selected);
         if fill.is_none() && (!is_shared || earlier.is_none()) {
             outcome::record(exchange, cached, CacheOutcome::Miss);
-            return Ok(Cached::Bypassed(CacheStatus {
+            return Ok(Answer::Bypassed(CacheStatus {
                 forwarded: Some(missed.name()),
                 ..CacheStatus::default()
             }));
@@ -103,7 +159,7 @@ pub(crate) async fn answer(
             missed,
         };
         let response = fetch.run(exchange, outcome, end_by).await?;
-        return Ok(Cached::Response(response));
+        return Ok(Answer::Response(response));
     }
 }
 
@@ -128,17 +184,12 @@ async fn serve(
             refresh::begin(exchange, cached, lookup, stored, now);
             (stored, CacheOutcome::Stale, Some("stale-while-revalidate"))
         }
-        (Decision::OnlyIfCached, _) => {
-            let answer = Answer {
-                status: StatusCode::GATEWAY_TIMEOUT,
-                content_type: None,
-                body: Bytes::new(),
-            };
-            return Ok(ControlFlow::Break(exchange.answer(answer)));
-        }
+        (Decision::OnlyIfCached, _) => return Err(Problem::new(Reason::NotStored, Detail::None)),
         (Decision::Miss(reason), _) => return Ok(ControlFlow::Continue(reason)),
-        (Decision::Revalidate | Decision::Hit | Decision::StaleWhileRevalidate, _) => {
-            return Ok(ControlFlow::Continue(MissReason::Stale));
+        (Decision::Revalidate | Decision::Hit | Decision::StaleWhileRevalidate, stored) => {
+            let mut stored = stored.iter();
+            let is_fresh = stored.any(|stored| stored.freshness.is_fresh(now));
+            return Ok(ControlFlow::Continue(stored_miss(is_fresh)));
         }
     };
     let status = CacheStatus {

@@ -65,7 +65,9 @@ pub(crate) struct ExchangeRecord {
     pub(crate) load: Option<ActiveRequest>,
     /// Permit of the route's breaker, until the result is reported.
     pub(crate) breaker: Option<BreakerPermit>,
-    /// What the cache did with the request; `None` on routes that do not cache.
+    /// When the outcome is recorded at the target.
+    pub(crate) target_outcome: TargetOutcome,
+    /// Effect of the cache; `None` on routes without one.
     pub(crate) cache: Option<CacheOutcome>,
     /// Decisions of agents; `None` on routes without agents.
     pub(crate) agents: Option<Box<AgentRecord>>,
@@ -145,6 +147,7 @@ impl ExchangeRecord {
             rate: None,
             load: None,
             breaker: None,
+            target_outcome: TargetOutcome::AtHead,
             cache: None,
             agents: None,
             access_head: None,

@@ -215,6 +215,7 @@ impl Body {
             Source::Upstream(upstream) => !upstream.body.is_end_stream(),
             Source::Held(held) => held.has_rest(),
             Source::Bytes(_)
+            | Source::Filling(_)
             | Source::Inspected(_)
             | Source::Compressed(_)
             | Source::File(_)

@@ -12,11 +12,11 @@ use std::time::Duration;
 pub struct CachePlan {
     /// Its settings.
     pub settings: CacheSettings,
-    /// Identifies the route and all settings that stored responses depend on: after a change of one, responses of before
+    /// Identifies the route and all settings that stored responses depend on: after a change of one, earlier responses
     /// are not found.
     pub selector: Box<[u8]>,
-    /// Each response may be for one client only: the route asks for credentials, or sends the upstream values of the
-    /// request. It is stored if it says that it is for others too.
+    /// Each response may be for one client only: the route requires credentials, or sends values of the
+    /// request to the upstream. It is stored if it says that it is for others too.
     pub is_personal: bool,
 }
 
@@ -51,7 +51,7 @@ impl CachePlan {
         let mut selector = route.id.clone().into_bytes();
         selector.push(0);
         selector.extend_from_slice(&fingerprint(route, model).to_be_bytes());
-        let asks_for_credentials = policies.basic_auth.is_some() || policies.jwt.is_some();
+        let requires_credentials = policies.basic_auth.is_some() || policies.jwt.is_some();
         Some(Self {
             settings: CacheSettings {
                 default_ttl: ttl.map(|ttl| seconds(*ttl)),
@@ -65,7 +65,7 @@ impl CachePlan {
                 cache_status: **cache_status,
             },
             selector: selector.into(),
-            is_personal: asks_for_credentials || policies.request_headers.has_values(),
+            is_personal: requires_credentials || policies.request_headers.has_values(),
         })
     }
 }

@@ -29,6 +29,7 @@ mod bodies;
 mod buffers;
 mod builtins;
 mod cache;
+mod cache_guards;
 mod coded_bodies;
 mod compression;
 mod correlation;

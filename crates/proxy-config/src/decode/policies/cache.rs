@@ -108,7 +108,7 @@ fn check_route(d: &mut Decoder<'_, '_>, route: &Route, place: Place) {
     }
     let buffered = &route.policies.buffer_responses;
     if let Some(buffered) = buffered.place().filter(|_| **buffered) {
-        let message = "`cache` reads responses ahead by itself";
+        let message = "`cache` buffers responses already";
         let fault = Diagnostic::new(DiagnosticCode::Conflict, buffered, message);
         d.push(
             fault

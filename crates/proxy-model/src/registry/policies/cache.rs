@@ -38,7 +38,7 @@ settings! {
     /// Stores responses in memory and answers later requests from there, by RFC 9111. Stored are responses to GET that
     /// say how long they are fresh (`Cache-Control: max-age`, `s-maxage`, `Expires`), or that can be validated. Never
     /// stored: `private`, `no-store`, `Set-Cookie`, `Vary: *`, and responses to requests with credentials, of a route
-    /// that asks for them, or with values of the client in `request-headers`, unless they say `public`, `s-maxage` or
+    /// that requires them, or with values of the client in `request-headers`, unless they say `public`, `s-maxage` or
     /// `must-revalidate`. Credentials, networks and rates are checked before. `cache` alone takes every default.
     /// Does not go with `agents` and with `buffer-responses`.
     ROUTE_CACHE: Block, Unset = block("routes.route.policies.cache")

@@ -9,7 +9,7 @@ use proxy_cache::{CacheStore, KeyTarget};
 
 /// The target of an unsafe request.
 #[derive(Debug)]
-pub(crate) struct ChangedTarget {
+pub(super) struct ChangedTarget {
     /// Scheme and host.
     origin: String,
     /// Its URL under the keys of all routes that cache.
@@ -17,7 +17,7 @@ pub(crate) struct ChangedTarget {
 }
 
 /// The target of the request, if its method is unsafe.
-pub(crate) fn changed_target(exchange: &Exchange) -> Option<ChangedTarget> {
+pub(super) fn changed_target(exchange: &Exchange) -> Option<ChangedTarget> {
     if exchange.head.method.is_safe() {
         return None;
     }
@@ -41,7 +41,7 @@ pub(crate) fn changed_target(exchange: &Exchange) -> Option<ChangedTarget> {
 impl ChangedTarget {
     /// Removes what is stored for the target, and for the resources of the same origin that a successful response
     /// names.
-    pub(crate) fn invalidate(&self, store: &CacheStore, response: &Response<Body>) {
+    pub(super) fn invalidate(&self, store: &CacheStore, response: &Response<Body>) {
         let status = response.status();
         if !status.is_success() && !status.is_redirection() {
             return;
@@ -64,8 +64,9 @@ impl ChangedTarget {
         if text.starts_with('/') && !text.starts_with("//") {
             return Some(format!("{}{text}", self.origin));
         }
-        let path = text.strip_prefix(&self.origin)?;
-        path.starts_with('/').then(|| text.to_owned())
+        let (origin, path) = text.split_at_checked(self.origin.len())?;
+        let is_same = origin.eq_ignore_ascii_case(&self.origin) && path.starts_with('/');
+        is_same.then(|| format!("{}{path}", self.origin))
     }
 }
 
@@ -86,6 +87,10 @@ mod tests {
         );
         assert_eq!(
             named("https://a.example/b").as_deref(),
+            Some("https://a.example/b")
+        );
+        assert_eq!(
+            named("HTTPS://A.Example/b").as_deref(),
             Some("https://a.example/b")
         );
         for other in [

@@ -1,9 +1,9 @@
 //! The key of a request, or the reason why the store is not used for it.
 
+use super::outcome::CachedRoute;
 use crate::exchange::Exchange;
 use crate::headers::forwarding_claims::{is_claim, plain_name};
 use crate::headers::indexed_headers::KnownHeaders;
-use crate::local::cache::CachedRoute;
 use http::header::{FORWARDED, RANGE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) struct Lookup {
     pub(super) key: Arc<CacheKey>,
     pub(super) directives: RequestDirectives,
-    /// It asks for a part of the response.
+    /// It has `Range`.
     pub(super) is_partial: bool,
 }
 

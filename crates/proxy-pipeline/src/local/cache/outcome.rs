@@ -1,10 +1,8 @@
-//! The effect of the cache on a request.
+//! Routes that cache, and the outcomes that are counted for them.
 
 use crate::exchange::Exchange;
-use crate::response::body::Body;
 use crate::worker::cache_counters::CacheOutcome;
-use http::Response;
-use proxy_cache::{CacheStatus, CacheStore};
+use proxy_cache::CacheStore;
 use proxy_plan::{CachePlan, RoutePlan};
 use std::sync::Arc;
 
@@ -14,14 +12,6 @@ pub(crate) struct CachedRoute<'p> {
     pub(crate) route: &'p RoutePlan,
     pub(crate) settings: &'p CachePlan,
     pub(crate) store: &'p Arc<CacheStore>,
-}
-
-/// The effect of the cache on a request.
-pub(crate) enum Cached {
-    /// It has a response.
-    Response(Response<Body>),
-    /// It is forwarded without the store, for this reason.
-    Bypassed(CacheStatus),
 }
 
 /// Records and counts the outcome.

@@ -1,8 +1,9 @@
 //! The fetch of a new response while a stale one is served. [RFC 5861 §3]
 
-use super::CachedRoute;
-use super::fetch::{Sent, ask, is_failure, is_personal, receive};
+use super::fetch::{is_failure, is_personal, set_conditions};
 use super::lookup::{self, Lookup};
+use super::outcome::CachedRoute;
+use super::storing::{Caching, Sent, receive};
 use crate::exchange::Exchange;
 use crate::forward;
 use crate::forward::destination::Destination;
@@ -50,8 +51,11 @@ pub(super) fn begin(
     let Ok(place) = exchange.worker().refreshes.acquire() else {
         return;
     };
+    let mut copy = exchange.copy(head_of(exchange));
+    // Locations are written back as for the request itself.
+    copy.client_origin.clone_from(&exchange.client_origin);
     tokio::task::spawn_local(run(Refresh {
-        exchange: exchange.copy(head_of(exchange)),
+        exchange: copy,
         route: cached.route.index,
         fill,
         earlier: Arc::clone(stored),
@@ -106,7 +110,7 @@ async fn fetch(refresh: Refresh) {
     if circuit_breaker::check(&exchange, route, upstream).is_err() {
         return;
     }
-    ask(&mut exchange, Some(&earlier));
+    set_conditions(&mut exchange, Some(&earlier));
     let to = Destination {
         route,
         upstream,
@@ -131,7 +135,8 @@ async fn fetch(refresh: Refresh) {
     };
     // A body that is not complete yet is read by a task of its own.
     let fill = (Some(fill), Some(earlier));
-    drop(receive(&exchange, settings, fill, sent, response));
+    let caching = Caching { route, settings };
+    drop(receive(&exchange, caching, fill, sent, response));
 }
 
 /// The head of a GET in the form of an origin, without ranges.

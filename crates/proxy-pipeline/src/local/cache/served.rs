@@ -1,8 +1,8 @@
 //! Responses for the client: stored ones, and those that are being stored.
 
+use super::outcome::CachedRoute;
 use crate::exchange::Exchange;
 use crate::headers::header_edits;
-use crate::local::cache::CachedRoute;
 use crate::response::body::Body;
 use http::{HeaderMap, HeaderName, Response};
 use proxy_cache::{CacheStatus, SelectedResponse, StoredResponse, select};
@@ -11,7 +11,7 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// The name of this cache in `Cache-Status`.
 const NAME: &str = "proxyd";
 
-/// The response that `stored` gives to a request whose head is still there.
+/// The response made of `stored` for a request that still has its head.
 pub(super) fn from_head(
     exchange: &Exchange,
     cached: CachedRoute<'_>,
@@ -58,7 +58,7 @@ pub(super) fn finish(
 }
 
 /// Adds `Cache-Status`, if the route sends it.
-pub(crate) fn mark(
+pub(super) fn mark(
     cached: CachedRoute<'_>,
     mut response: Response<Body>,
     status: &CacheStatus,

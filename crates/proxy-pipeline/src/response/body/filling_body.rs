@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use proxy_cache::{Fill, Reserved, ResponseHead, Variant};
-use proxy_clock::{Deadline, RequestTimers};
+use proxy_clock::{Deadline, RequestTimers, Timer};
 use proxy_pool::SendError;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -266,7 +266,11 @@ impl FillingBody {
             State::Reading => {
                 progress.state = State::Reading;
                 progress.reader = Some(cx.waker().clone());
-                match self.timers.deadline().take_expired() {
+                let deadline = self.timers.deadline();
+                if deadline.running() == Some(Timer::ResponseWrite) {
+                    return Poll::Pending;
+                }
+                match deadline.take_expired() {
                     Some((timer, after)) => {
                         let fault = SendError::TimedOut { timer, after };
                         Poll::Ready(Some(Err(Interruption::Upstream(fault))))

@@ -25,7 +25,7 @@ pub(super) enum Source {
     Held(Box<Held>),
     /// Read into the store at the same time.
     Filling(Box<FillingBody>),
-    /// Inspected by agents, then the rest that they did not see.
+    /// Inspected by agents, followed by the uninspected remainder.
     Inspected(Box<InspectedBody>),
     /// Compressed while it is sent.
     Compressed(Box<CompressedBody>),

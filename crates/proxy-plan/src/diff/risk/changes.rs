@@ -6,7 +6,7 @@ use super::sent_requests::sent_request_risks;
 use super::{Compared, Risk};
 use crate::diff::parts::{Change, Part, PartChange};
 use crate::diff::setting_change::{SettingChange, SettingOwner};
-use proxy_model::registry::policies::{access, basic_auth, jwt, rewrite};
+use proxy_model::registry::policies::{access, basic_auth, cache, jwt, rewrite};
 use proxy_model::registry::{agents, limits, listener_tls, listeners, policies, routes, upstreams};
 use proxy_model::{Model, RequestRate};
 use serde_json::Value;
@@ -135,6 +135,7 @@ fn classified(change: &SettingChange) -> Option<(RiskClass, String)> {
     access_risk(change)
         .or_else(|| credentials_risk(change))
         .or_else(|| token_risk(change))
+        .or_else(|| cache_risk(change))
         .or_else(|| tls_risk(change))
         .or_else(|| limit_risk(change))
 }
@@ -267,6 +268,43 @@ fn token_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
         shown(&change.before)
     );
     Some((class, text))
+}
+
+/// The risk of responses that more requests share.
+fn cache_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
+    let row = change.row;
+    let is_wider = if row == cache::STATUSES.path {
+        let before = items(&change.before);
+        items(&change.after).any(|status| !before.clone().any(|known| known == status))
+    } else if row == cache::IGNORE_QUERY.path {
+        !added(change).is_empty()
+    } else if row == cache::KEY_HEADERS.path {
+        !missing(change).is_empty()
+    } else if row == cache::TTL.path {
+        number(&change.before).unwrap_or(0.0) < number(&change.after).unwrap_or(0.0)
+    } else {
+        false
+    };
+    let is_new = row == cache::STATUSES.path && change.change == Change::Added;
+    let text = if is_new {
+        "stores responses".to_owned()
+    } else {
+        format!(
+            "stored responses: `{}` is {} instead of {}",
+            change.path,
+            shown(&change.after),
+            shown(&change.before)
+        )
+    };
+    is_wider.then_some((RiskClass::ResponsesShared, text))
+}
+
+/// The values, with those of lists in place of the lists.
+fn items(values: &[Value]) -> impl Iterator<Item = &Value> + Clone {
+    values.iter().flat_map(|value| match value {
+        Value::Array(list) => list.as_slice(),
+        one => std::slice::from_ref(one),
+    })
 }
 
 /// Returns true if a rule of tokens is a list that may be empty.

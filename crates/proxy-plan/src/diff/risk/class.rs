@@ -15,6 +15,8 @@ pub enum RiskClass {
     AgentRemoved,
     /// Clients of more networks are admitted.
     AccessWidened,
+    /// Responses are stored for all clients that were fetched for one.
+    ResponsesShared,
     /// Requests continue while an agent is unavailable.
     AgentFailsOpen,
     /// A listener or its address was removed.
@@ -45,11 +47,12 @@ pub enum RiskClass {
 
 impl RiskClass {
     /// All classes, most severe first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::RequestsRefused,
         Self::FewerGuards,
         Self::AgentRemoved,
         Self::AccessWidened,
+        Self::ResponsesShared,
         Self::AgentFailsOpen,
         Self::ListenerRemoved,
         Self::TlsWeakened,
@@ -73,6 +76,7 @@ impl RiskClass {
             Self::FewerGuards => "fewer-guards",
             Self::AgentRemoved => "agent-removed",
             Self::AccessWidened => "access-widened",
+            Self::ResponsesShared => "responses-shared",
             Self::AgentFailsOpen => "agent-fails-open",
             Self::ListenerRemoved => "listener-removed",
             Self::TlsWeakened => "tls-weakened",
@@ -103,6 +107,10 @@ impl RiskClass {
             Self::AgentRemoved => "a route that stays lists an agent no more",
             Self::AccessWidened => {
                 "a listener or a route that stays has more in `allow`, less in `deny`, or no `allow` any more"
+            }
+            Self::ResponsesShared => {
+                "a route that stays begins to store responses (`cache`), has more `statuses`, a new or longer \
+                 `ttl-secs`, more in `ignore-query`, or less in `key-headers`"
             }
             Self::AgentFailsOpen => "an agent has a new `failure-mode \"open\"`",
             Self::ListenerRemoved => "a listener is gone, or has another address",
@@ -153,6 +161,9 @@ impl RiskClass {
             }
             Self::AgentRemoved => "requests pass without authentication or inspection",
             Self::AccessWidened => "strangers reach what was for the inside",
+            Self::ResponsesShared => {
+                "a visitor sees the page of another one, because the upstream did not say `private`"
+            }
             Self::AgentFailsOpen => "requests pass without a decision as soon as the agent is slow",
             Self::ListenerRemoved => "clients cannot connect, which no error rate shows",
             Self::TlsWeakened => "clients refuse the connection, or speak in the clear",
