@@ -91,7 +91,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         }
     };
     let now = admission::admit(exchange, route, &outcome, end_by).await?;
-    let response = match &route.agents {
+    let mut response = match &route.agents {
         None => {
             let total = end_by.map(|end| end.saturating_sub(now));
             carry_out(exchange, route, (outcome, total)).await
@@ -99,10 +99,9 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         // Boxed: most routes have no agents.
         Some(agents) => Box::pin(inspected(exchange, (route, agents), outcome, end_by)).await,
     };
-    let response = match uncached {
-        None => response,
-        Some(uncached) => response.map(|response| uncached.finish(response)),
-    };
+    if let (Some(uncached), Ok(response)) = (uncached, &mut response) {
+        uncached.finish(response);
+    }
     match compression {
         Some(wanted) => compression::apply(wanted, route, response?),
         None => response,

@@ -187,8 +187,8 @@ async fn serve(
         (Decision::OnlyIfCached, _) => return Err(Problem::new(Reason::NotStored, Detail::None)),
         (Decision::Miss(reason), _) => return Ok(ControlFlow::Continue(reason)),
         (Decision::Revalidate | Decision::Hit | Decision::StaleWhileRevalidate, stored) => {
-            let mut stored = stored.iter();
-            let is_fresh = stored.any(|stored| stored.freshness.is_fresh(now));
+            let stored = stored.as_ref();
+            let is_fresh = stored.is_some_and(|stored| stored.freshness.is_fresh(now));
             return Ok(ControlFlow::Continue(stored_miss(is_fresh)));
         }
     };

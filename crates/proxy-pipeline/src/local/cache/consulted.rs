@@ -35,18 +35,17 @@ pub(super) enum Answer {
 
 impl Uncached<'_> {
     /// Removes what `response` makes obsolete, and adds `Cache-Status` to it.
-    pub(crate) fn finish(self, response: Response<Body>) -> Response<Body> {
+    pub(crate) fn finish(self, response: &mut Response<Body>) {
         let Self {
             store,
             changed,
             mark: marked,
         } = self;
         if let Some(changed) = changed {
-            changed.invalidate(store, &response);
+            changed.invalidate(store, response);
         }
-        match marked {
-            Some((cached, status)) => mark(cached, response, &status),
-            None => response,
+        if let Some((cached, status)) = marked {
+            mark(cached, response, &status);
         }
     }
 }

@@ -54,19 +54,15 @@ pub(super) fn finish(
 ) -> Response<Body> {
     let edits = exchange.response_edits(cached.route);
     header_edits::apply(edits, response.headers_mut());
-    mark(cached, response, status)
+    mark(cached, &mut response, status);
+    response
 }
 
 /// Adds `Cache-Status`, if the route sends it.
-pub(super) fn mark(
-    cached: CachedRoute<'_>,
-    mut response: Response<Body>,
-    status: &CacheStatus,
-) -> Response<Body> {
+pub(super) fn mark(cached: CachedRoute<'_>, response: &mut Response<Body>, status: &CacheStatus) {
     if cached.settings.settings.cache_status
         && let Some(value) = status.value(NAME)
     {
         response.headers_mut().append(CACHE_STATUS, value);
     }
-    response
 }
