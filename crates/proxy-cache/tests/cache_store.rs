@@ -1,6 +1,7 @@
 //! The store: bounds, variants, fills, purges.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_cache::{
     CacheKey, CacheSettings, CacheStore, Fill, FillWait, Joined, KeyTarget, Purge, ResponseHead,
@@ -308,5 +309,37 @@ fn a_response_fetched_before_a_purge_is_not_stored_after_it() {
         put(&store, "/a", b"new");
         assert!(has(&store, "/a"));
         let _purged = store.purge(&Purge::All);
+    }
+}
+
+#[test]
+fn a_stored_head_does_not_keep_the_received_one_in_memory() {
+    let store = store(1 << 20);
+    let none = HeaderMap::new();
+    let received = Bytes::from(vec![b'a'; 64 << 10]);
+    let mut response = HeaderMap::new();
+    let value = HeaderValue::from_maybe_shared(received.slice(..10)).unwrap();
+    response.insert("x-own", value);
+    let fill = begin(&store, &key("/a"), &none);
+    drop(publish(fill, &none, &response, b"body"));
+    drop(response);
+
+    let found = store.find(&key("/a"), &none).response.unwrap();
+    assert_eq!(found.headers["x-own"], "aaaaaaaaaa");
+    assert!(received.is_unique());
+}
+
+#[test]
+fn the_lifetime_of_the_route_is_for_requests_without_credentials_and_cookies() {
+    let store = store(1 << 20);
+    put(&store, "/a", b"body");
+    assert!(has(&store, "/a"));
+    for (name, value) in [("cookie", "sid=1"), ("authorization", "Basic eA==")] {
+        let request = map(&[(name, value)]);
+        let found = store.find(&key("/a"), &request);
+        assert!(found.response.is_none(), "{name}");
+        // It neither waits for the others nor they for it.
+        let _own = begin(&store, &key("/a"), &request);
+        let _others = begin(&store, &key("/a"), &HeaderMap::new());
     }
 }

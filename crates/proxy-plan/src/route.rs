@@ -25,8 +25,8 @@ use proxy_coding::{Coding, CompressionLevels};
 use proxy_errors::ServiceForm as ErrorForm;
 use proxy_health::{BreakerSettings, CircuitBreaker};
 use proxy_model::{
-    self as model, BuiltinHandler, HeaderEdits, MediaRange, Model, PathPolicy, ServiceForm,
-    Upstream,
+    self as model, BuiltinHandler, ErrorPages, HeaderEdits, MediaRange, Model, PathPolicy,
+    ServiceForm, Upstream,
 };
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,6 +9,10 @@ use proxy_cache::{CacheStatus, CacheStore};
 
 /// The effect of the cache on a request.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "matched at once, and never stored"
+)]
 pub(crate) enum Consulted<'p> {
     /// The response, stored or fetched for the store.
     Answered(Response<Body>),

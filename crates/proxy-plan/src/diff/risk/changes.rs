@@ -301,9 +301,9 @@ fn cache_risk(change: &SettingChange) -> Option<(RiskClass, String)> {
 
 /// The values, with those of lists in place of the lists.
 fn items(values: &[Value]) -> impl Iterator<Item = &Value> + Clone {
-    values.iter().flat_map(|value| match value {
-        Value::Array(list) => list.as_slice(),
-        one => std::slice::from_ref(one),
+    values.iter().flat_map(|value| match value.as_array() {
+        Some(list) => list.as_slice(),
+        None => std::slice::from_ref(value),
     })
 }
 
