@@ -37,7 +37,7 @@ fn a_cache_that_fits_is_taken() {
     ] {
         assert_eq!(faults(settings, ""), [""; 0], "{settings}");
     }
-    let bounds = "cache { max-bytes \"1MiB\"; max-object-bytes \"128KiB\" }\nlimits { max-memory-bytes \"2MiB\" }";
+    let bounds = "cache { max-bytes \"8MiB\"; max-object-bytes \"1MiB\" }\nlimits { max-memory-bytes \"128MiB\" }";
     assert_eq!(faults("upstream \"u\"; cache", bounds), [""; 0]);
     // Without a route that caches the bounds bound nothing.
     assert_eq!(

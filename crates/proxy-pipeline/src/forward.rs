@@ -460,8 +460,15 @@ fn expected(exchange: &Exchange, to: Destination<'_>, upgrade: bool) -> Expected
         to: kind(&exchange.head.method, upgrade),
         is_verbatim: to.route.is_plain()
             && exchange.client().exclusive
-            && to.upstream.balancing.sticky.is_none(),
+            && to.upstream.balancing.sticky.is_none()
+            && !invalidates(exchange),
     }
+}
+
+/// Returns true if the response may remove stored ones, also those of the URLs in its fields.
+#[inline]
+fn invalidates(exchange: &Exchange) -> bool {
+    exchange.active().plan.cache().is_some() && !exchange.head.method.is_safe()
 }
 
 fn kind(method: &Method, upgrade: bool) -> RequestKind {

@@ -673,7 +673,7 @@ fn fields_for_each_client_are_added_to_stored_responses() {
     let upstream = numbered(FRESH);
     let route = "cache; cors { allow-origins \"https://a.test\" \"https://b.test\" }; \
                  response-headers { set \"X-Request\" \"{correlation_id}\" }; \
-                 compression { min-size 0; types \"*/*\" }";
+                 compression { types \"text/plain\" }";
     let proxyd = Config::through(&upstream, route).start();
     let mut client = proxyd.connect();
     for origin in ["https://a.test", "https://b.test"] {
