@@ -52,7 +52,7 @@ settings! {
     /// Statuses of responses that may be stored. Without the setting: 200, 203, 204, 301, 308, 404 and 410. 206 and
     /// 304 are parts of other responses.
     STATUSES: Integer<u16>, Many =
-        integer("routes.route.policies.cache.statuses", 200, 599, "a status")
+        integer("routes.route.policies.cache.statuses", 200, 599, "")
             .many()
             .enforced(BY, "only_listed_statuses_are_stored");
     /// Request fields that are part of the key, beside those that a response names in `Vary`.
