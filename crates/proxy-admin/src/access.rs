@@ -6,7 +6,7 @@ use crate::access::token::Token;
 use arc_swap::ArcSwapOption;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{AUTHORIZATION, HOST};
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderValue, Method};
 use proxy_errors::{Detail, Problem, Reason};
@@ -36,7 +36,8 @@ impl Access {
     ///
     /// That exception prevents DNS rebinding: a page of some host may let its own name resolve to
     /// 127.0.0.1 and read responses as its own. Its requests have its name in `Host`, so without a
-    /// token only IP addresses and `localhost` are accepted there.
+    /// token only IP addresses and `localhost` are accepted there. A page of another site may send a POST
+    /// without a preflight request, such as a purge: its `Origin` is not this host, and refused.
     #[must_use]
     pub fn tcp(token: Option<Token>) -> Self {
         Self {
@@ -67,7 +68,7 @@ impl Access {
         if let Some(token) = &*self.token.load() {
             return check_token(token, head);
         }
-        if self.reachable_by_browsers && !is_local(head) {
+        if self.reachable_by_browsers && (!is_local(head) || is_of_other_site(head)) {
             return Err(Problem::new(Reason::MisdirectedRequest, Detail::None));
         }
         Ok(())
@@ -137,6 +138,22 @@ fn is_local(head: &Parts) -> bool {
     })
 }
 
+/// Returns true if a page of another site sent the request. [RFC 6454 §7.3]
+fn is_of_other_site(head: &Parts) -> bool {
+    let Some(origin) = head.headers.get(ORIGIN) else {
+        return false;
+    };
+    let origin = origin.to_str().ok().and_then(|text| text.split_once("://"));
+    let host = match head.uri.authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => head.headers.get(HOST).and_then(|host| host.to_str().ok()),
+    };
+    match (origin, host) {
+        (Some((_, origin)), Some(host)) => !origin.eq_ignore_ascii_case(host),
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +211,24 @@ mod tests {
             reason(&Access::unix(), "/status", &[("host", "x.example")]),
             None
         );
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_refused_without_a_token() {
+        let access = Access::tcp(None);
+        let sent = |origin| {
+            let fields = [("host", "127.0.0.1:9090"), ("origin", origin)];
+            reason(&access, "/admin/cache/purge", &fields)
+        };
+        assert_eq!(sent("http://127.0.0.1:9090"), None);
+        for other in [
+            "http://127.0.0.1",
+            "http://127.0.0.1:8080",
+            "https://evil.example",
+            "null",
+        ] {
+            assert_eq!(sent(other), Some(Reason::MisdirectedRequest), "{other}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::answer::{Refused, json, json_bytes, verdict};
 use crate::endpoints::clock::now;
 use crate::endpoints::page::explanation::ExplainQuery;
 use crate::state::{AdminState, BuildInfo};
-use crate::{agents, explain, stats, target_patch, upstreams};
+use crate::{agents, cache, explain, stats, target_patch, upstreams};
 use axum::Router;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
@@ -27,7 +27,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 type AdminRequest = State<Arc<AdminState>>;
 
 /// Every path with its handler. HEAD is answered like GET.
-fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 14] {
+fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 16] {
     [
         ("/", get(show_page)),
         (
@@ -85,10 +85,9 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 14] {
             get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().routes()) }),
         ),
         ("/admin/explain", post(explain_request)),
-        (
-            "/admin/recording",
-            get(|State(state): AdminRequest| async move { recording(&state) }),
-        ),
+        ("/admin/cache", get(cache_figures)),
+        ("/admin/cache/purge", post(purge_cache)),
+        ("/admin/recording", get(recording)),
         (
             "/admin/config",
             get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().config()) }),
@@ -152,6 +151,19 @@ async fn explain_request(
     Ok(json(&document))
 }
 
+async fn cache_figures(State(state): AdminRequest) -> Response {
+    json(&cache::document(&state))
+}
+
+async fn purge_cache(
+    State(state): AdminRequest,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refused> {
+    let body = body.map_err(|rejection| body_problem(&rejection))?;
+    let document = cache::purge(&state, &body).map_err(Refused)?;
+    Ok(json(&document))
+}
+
 /// The problem of an unreadable body: too large or incomplete.
 fn body_problem(rejection: &BytesRejection) -> Refused {
     let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
@@ -175,7 +187,7 @@ fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {
 }
 
 /// The recorded requests, oldest first, one line of JSON each.
-fn recording(state: &AdminState) -> Result<Response, Refused> {
+async fn recording(State(state): AdminRequest) -> Result<Response, Refused> {
     let lines = state.sources.recording.lines();
     let lines = lines.ok_or_else(|| Refused(Problem::new(Reason::RouteNotFound, Detail::None)))?;
     let kind = [(CONTENT_TYPE, "application/x-ndjson")];

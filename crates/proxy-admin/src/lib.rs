@@ -14,6 +14,7 @@ mod target_patch;
 mod state;
 
 mod agents;
+mod cache;
 mod plan_documents;
 mod stats;
 mod upstreams;

@@ -1,5 +1,6 @@
 //! The body of `/admin/stats`.
 
+use crate::cache;
 use crate::state::AdminState;
 use proxy_telemetry::{MemoryUse, Process};
 use serde_json::Value;
@@ -11,5 +12,9 @@ pub(crate) fn document(state: &AdminState) -> Value {
         limit_bytes: memory.max_bytes(),
         shedding: memory.is_shedding(),
     };
-    state.sources.registry.snapshot().stats(memory)
+    let mut document = state.sources.registry.snapshot().stats(memory);
+    if let Value::Object(members) = &mut document {
+        members.insert("cache".to_owned(), cache::document(state));
+    }
+    document
 }

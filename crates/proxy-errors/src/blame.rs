@@ -98,6 +98,7 @@ impl Reason {
             | Self::BadContentEncoding
             | Self::PreconditionFailed
             | Self::RangeNotSatisfiable
+            | Self::NotStored
             | Self::RespondClientError
             | Self::RouteNotFound
             | Self::AdminTargetUnknown

@@ -38,6 +38,7 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
         upstreams,
         agents,
         limits: _,
+        cache,
         admin,
         observability,
         system,
@@ -64,6 +65,7 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
         list.within(&block, |list| process::agent(list, model, agent));
     }
     part(&mut list, model, Part::Limits);
+    list.within("cache", |list| process::cache(list, cache));
     list.within("admin", |list| process::admin(list, admin));
     list.within("observability", |list| {
         process::observability(list, observability);

@@ -60,11 +60,11 @@ pub use observability::{
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    BasicAuth, BasicUser, CapturePart, CaptureTemplate, ClaimHeader, Cors, HeaderEdits,
+    BasicAuth, BasicUser, Cache, CapturePart, CaptureTemplate, ClaimHeader, Cors, HeaderEdits,
     HeaderField, HeaderPreset, JwtAuth, JwtKeyFile, JwtKeySource, KeySetUrl, OriginPattern,
     Policies, PrefixReplacement, RateKey, RateKeyError, RateLimit, RemoteKeySet, RequestRate,
-    RequestValue, RequestValues, RequiredClaim, Retry, RetryCause, Rewrite, RouteTimeouts, Shadow,
-    TokenCarrier, UnknownValue, UrlScheme, UsersFile, ValueTemplate,
+    RequestValue, RequestValues, RequiredClaim, Retry, RetryCause, Rewrite, RouteCache,
+    RouteTimeouts, Shadow, TokenCarrier, UnknownValue, UrlScheme, UsersFile, ValueTemplate,
 };
 pub use route::{
     BuiltinHandler, CircuitBreaker, FixedResponse, Redirect, RedirectStatus, RedirectTarget, Route,

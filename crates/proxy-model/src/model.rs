@@ -10,6 +10,7 @@ use crate::listener::Listener;
 use crate::observability::Observability;
 use crate::peer_rule::PeerRule;
 use crate::place::Sources;
+use crate::policies::Cache;
 use crate::route::Route;
 use crate::system::System;
 use crate::upstream::Upstream;
@@ -28,6 +29,8 @@ pub struct Model {
     pub agents: Vec<Agent>,
     /// Global limits.
     pub limits: Limits,
+    /// Bounds of the store of responses.
+    pub cache: Cache,
     /// Settings of the admin interface.
     pub admin: Admin,
     /// Settings of the logs.

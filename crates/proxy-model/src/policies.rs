@@ -1,6 +1,7 @@
 //! Policies of a route.
 
 mod basic_auth;
+mod cache;
 mod capture_template;
 mod cors;
 mod header_preset;
@@ -11,6 +12,7 @@ mod request_value;
 mod rewrite;
 
 pub use basic_auth::{BasicAuth, BasicUser, UsersFile};
+pub use cache::{Cache, RouteCache};
 pub use capture_template::{CapturePart, CaptureTemplate};
 pub use cors::{Cors, OriginPattern};
 pub use header_preset::HeaderPreset;
@@ -72,6 +74,8 @@ pub struct Policies {
     pub rewrite: Option<Rewrite>,
     /// Shadow copies of requests for a second upstream; `None` if disabled.
     pub shadow: Option<Shadow>,
+    /// Caching of responses; `None` forwards every request.
+    pub cache: Option<RouteCache>,
 }
 
 /// Timeouts of a route; an absent one is the upstream's.

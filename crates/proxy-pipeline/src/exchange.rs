@@ -35,6 +35,12 @@ use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields}
 use std::rc::Rc;
 use std::time::Duration;
 
+static NO_EDITS: HeaderEdits = HeaderEdits {
+    remove: Vec::new(),
+    set: Vec::new(),
+    add: Vec::new(),
+};
+
 /// A request being handled. If it is dropped early, its record is still written: see
 /// [`CompletionGuard`].
 #[derive(Debug)]
@@ -62,6 +68,8 @@ pub(crate) struct Exchange {
     user: Option<Box<str>>,
     /// Scheme and host as sent by the client; `None` unless the route rewrites paths.
     pub(crate) client_origin: Option<Box<str>>,
+    /// The upstream's response is taken for the store: fields for this client are added later.
+    pub(crate) is_for_store: bool,
     /// `Accept`, if it mentions HTML; kept for error responses after the head has gone upstream.
     accept: Option<HeaderValue>,
     stream: RequestStream,
@@ -124,6 +132,7 @@ impl Exchange {
             edits: None,
             user: None,
             client_origin: None,
+            is_for_store: false,
             accept: accept.flatten(),
             stream,
         }
@@ -180,6 +189,7 @@ impl Exchange {
             edits: None,
             user: None,
             client_origin: None,
+            is_for_store: false,
             accept: None,
             stream,
         }
@@ -221,6 +231,7 @@ impl Exchange {
             edits: self.edits.clone(),
             user: self.user.clone(),
             client_origin: None,
+            is_for_store: false,
             accept: None,
             stream: RequestStream {
                 client,
@@ -437,6 +448,9 @@ impl Exchange {
 
     /// The edits of the response headers of `route`, for this request.
     pub(crate) fn response_edits<'e>(&'e self, route: &'e RoutePlan) -> &'e HeaderEdits {
+        if self.is_for_store {
+            return &NO_EDITS;
+        }
         header_edits::for_response(self.edits.as_deref(), route)
     }
 

@@ -378,7 +378,9 @@ impl Attempts<'_, '_> {
         let Destination {
             upstream, choice, ..
         } = &self.to;
-        sticky_cookie::apply(self.exchange, upstream, choice, &mut head.headers);
+        if !self.exchange.is_for_store {
+            sticky_cookie::apply(self.exchange, upstream, choice, &mut head.headers);
+        }
         self.timers.stop();
         if let Some(upload) = &self.upload {
             upload.response_began();
@@ -458,8 +460,15 @@ fn expected(exchange: &Exchange, to: Destination<'_>, upgrade: bool) -> Expected
         to: kind(&exchange.head.method, upgrade),
         is_verbatim: to.route.is_plain()
             && exchange.client().exclusive
-            && to.upstream.balancing.sticky.is_none(),
+            && to.upstream.balancing.sticky.is_none()
+            && !invalidates(exchange),
     }
+}
+
+/// Returns true if the response may remove stored ones, also those of the URLs in its fields.
+#[inline]
+fn invalidates(exchange: &Exchange) -> bool {
+    exchange.active().plan.cache().is_some() && !exchange.head.method.is_safe()
 }
 
 fn kind(method: &Method, upgrade: bool) -> RequestKind {

@@ -3,4 +3,5 @@
 pub(crate) mod acme;
 pub(crate) mod answers;
 pub(crate) mod builtin;
+pub(crate) mod cache;
 pub(crate) mod files;

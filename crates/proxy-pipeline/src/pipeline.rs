@@ -5,12 +5,12 @@ use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
 use crate::headers::header_edits;
+use crate::local::cache::{self, Consulted};
 use crate::local::{acme, answers, builtin, files};
-use crate::policy::in_flight::{self, Holders};
+use crate::policy::compression::{self, Wanted};
 use crate::policy::rate_limit::{self, Checked, Stage};
 use crate::policy::{
-    circuit_breaker, client_certificate, compression, credentials, expectation, grpc_timeout,
-    http2_head, max_forwards, misdirected, route_connections,
+    admission, client_certificate, credentials, expectation, grpc_timeout, http2_head, misdirected,
 };
 use crate::response::body::Body;
 use crate::response::upgradable_response::Reply;
@@ -79,8 +79,19 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         Box::pin(credentials::check(exchange, route, credentials)).await?;
     }
     let compression = compression::negotiate(exchange, route);
-    let now = admit(exchange, route, &outcome, end_by).await?;
-    let response = match &route.agents {
+    let store = active.plan.cache();
+    let uncached = match store.filter(|_| cache::concerns(route, &exchange.head.method)) {
+        None => None,
+        // Boxed: most configurations store no responses.
+        Some(store) => {
+            match Box::pin(cache::consult(exchange, (route, store), &outcome, end_by)).await? {
+                Consulted::Answered(response) => return compress(compression, route, response),
+                Consulted::Forward(uncached) => Some(uncached),
+            }
+        }
+    };
+    let now = admission::admit(exchange, route, &outcome, end_by).await?;
+    let mut response = match &route.agents {
         None => {
             let total = end_by.map(|end| end.saturating_sub(now));
             carry_out(exchange, route, (outcome, total)).await
@@ -88,9 +99,23 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         // Boxed: most routes have no agents.
         Some(agents) => Box::pin(inspected(exchange, (route, agents), outcome, end_by)).await,
     };
+    if let (Some(uncached), Ok(response)) = (uncached, &mut response) {
+        uncached.finish(response);
+    }
     match compression {
         Some(wanted) => compression::apply(wanted, route, response?),
         None => response,
+    }
+}
+
+fn compress(
+    wanted: Option<Wanted>,
+    route: &RoutePlan,
+    response: Response<Body>,
+) -> Result<Response<Body>, Problem> {
+    match wanted {
+        Some(wanted) => compression::apply(wanted, route, response),
+        None => Ok(response),
     }
 }
 
@@ -176,45 +201,6 @@ async fn carry_out(
             forward::send(exchange, destination).await
         }
     }
-}
-
-/// Takes the request's permits, as its service requires, until `end_by` at most. Returns the time after
-/// that.
-async fn admit(
-    exchange: &mut Exchange,
-    route: &RoutePlan,
-    outcome: &Outcome<'_>,
-    end_by: Option<Duration>,
-) -> Result<Duration, Problem> {
-    match outcome {
-        Outcome::Refuse(problem) => Err(problem.clone()),
-        Outcome::Answer(_) | Outcome::Redirect(_) | Outcome::Respond(_) => Ok(exchange.began()),
-        Outcome::Files => {
-            let upstream = None;
-            enter(exchange, Holders { route, upstream }, end_by).await
-        }
-        Outcome::Forward(upstream, _) => {
-            max_forwards::spend(&mut exchange.head)?;
-            circuit_breaker::check(exchange, route, upstream)?;
-            let upstream = Some(*upstream);
-            enter(exchange, Holders { route, upstream }, end_by).await
-        }
-    }
-}
-
-/// Takes the request's permits, for which it may wait in the queue. Returns the time after that.
-async fn enter(
-    exchange: &mut Exchange,
-    holders: Holders<'_>,
-    end_by: Option<Duration>,
-) -> Result<Duration, Problem> {
-    route_connections::admit(exchange, holders.route.index)?;
-    if in_flight::try_admit(exchange, holders) {
-        return Ok(exchange.began());
-    }
-    // Boxed: it is rare, and would make every request's future larger.
-    Box::pin(in_flight::wait(exchange, holders, end_by)).await?;
-    Ok(exchange.worker().time.elapsed())
 }
 
 /// The problem of a request without a route, with `near_miss` if no route matches.

@@ -1,5 +1,6 @@
 //! Policies, called by name from the pipeline.
 
+pub(crate) mod admission;
 pub(crate) mod circuit_breaker;
 pub(crate) mod client_certificate;
 pub(crate) mod compression;

@@ -2,6 +2,7 @@
 
 pub(crate) mod active_plan;
 pub(crate) mod balancer_view;
+pub(crate) mod cache_counters;
 pub(crate) mod challenge_tokens;
 pub(crate) mod connection_info;
 pub(crate) mod connection_terms;

@@ -4,6 +4,7 @@ use crate::agent;
 use crate::listener::ListenerPlan;
 use crate::plan::Plan;
 use crate::route::RoutePlan;
+use crate::route::cache::store_limits;
 use crate::targets::TargetTransaction;
 use crate::upstream::UpstreamPlan;
 use proxy_model::Model;
@@ -19,10 +20,7 @@ impl Plan {
         let agents = agent::compile_all(&model, targets);
         let routes = model.routes.iter().enumerate();
         let routes = routes
-            .map(|(index, route)| {
-                let parts = (model.upstreams.as_slice(), agents.as_slice());
-                RoutePlan::compile(index, route, parts, &model.limits, targets)
-            })
+            .map(|(index, route)| RoutePlan::compile(index, route, (&model, &agents), targets))
             .collect();
         Self {
             generation,
@@ -31,6 +29,7 @@ impl Plan {
             routes,
             upstreams,
             agents,
+            cache: store_limits(&model).map(|limits| targets.cache(limits)),
             model,
         }
     }
@@ -46,6 +45,7 @@ impl Plan {
             routes,
             upstreams: _,
             agents,
+            cache,
         } = self;
         Self {
             generation: *generation,
@@ -55,6 +55,7 @@ impl Plan {
             listeners: Arc::clone(listeners),
             routes: Arc::clone(routes),
             agents: agents.clone(),
+            cache: cache.clone(),
         }
     }
 }

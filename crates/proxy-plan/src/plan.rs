@@ -5,6 +5,7 @@ use crate::listener::ListenerPlan;
 use crate::route::{CredentialsPlan, RoutePlan, TokenKeys};
 use crate::targets::KeySetPlan;
 use crate::upstream::UpstreamPlan;
+use proxy_cache::CacheStore;
 use proxy_model::Model;
 use proxy_routing::Router;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub struct Plan {
     pub(crate) routes: Arc<[RoutePlan]>,
     pub(crate) upstreams: Vec<UpstreamPlan>,
     pub(crate) agents: Vec<Arc<AgentPlan>>,
+    /// The store of responses; `None` if no route caches.
+    pub(crate) cache: Option<Arc<CacheStore>>,
 }
 
 impl Plan {
@@ -82,6 +85,13 @@ impl Plan {
     #[must_use]
     pub fn upstreams(&self) -> &[UpstreamPlan] {
         &self.upstreams
+    }
+
+    /// The store of responses; `None` if no route caches.
+    #[inline]
+    #[must_use]
+    pub fn cache(&self) -> Option<&Arc<CacheStore>> {
+        self.cache.as_ref()
     }
 
     /// The agents, in file order.

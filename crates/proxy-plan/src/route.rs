@@ -1,5 +1,6 @@
 //! The compiled form of a route.
 
+pub(crate) mod cache;
 mod cors;
 mod credentials;
 mod fixed_response;
@@ -7,6 +8,7 @@ mod redirect;
 mod rewrite;
 mod token;
 
+pub use cache::CachePlan;
 pub use cors::CorsPlan;
 pub use credentials::{BasicAuthPlan, CredentialsPlan};
 pub use fixed_response::FixedResponsePlan;
@@ -23,7 +25,7 @@ use proxy_coding::{Coding, CompressionLevels};
 use proxy_errors::ServiceForm as ErrorForm;
 use proxy_health::{BreakerSettings, CircuitBreaker};
 use proxy_model::{
-    self as model, BuiltinHandler, ErrorPages, HeaderEdits, Limits, MediaRange, PathPolicy,
+    self as model, BuiltinHandler, ErrorPages, HeaderEdits, MediaRange, Model, PathPolicy,
     ServiceForm, Upstream,
 };
 use std::sync::Arc;
@@ -74,6 +76,8 @@ pub struct RoutePlan {
     pub agents: Option<Box<RouteAgents>>,
     /// CORS settings; `None` leaves preflight requests to the upstream.
     pub cors: Option<Box<CorsPlan>>,
+    /// Caching of responses; `None` forwards every request.
+    pub cache: Option<Box<CachePlan>>,
     /// True if edits of headers depend on the request.
     pub has_values: bool,
     /// Treatment of the fields of responses.
@@ -168,10 +172,12 @@ impl RoutePlan {
     pub(crate) fn compile(
         index: usize,
         route: &model::Route,
-        (upstreams, agents): (&[Upstream], &[Arc<AgentPlan>]),
-        limits: &Limits,
+        (model, agents): (&Model, &[Arc<AgentPlan>]),
         transaction: &mut TargetTransaction,
     ) -> Self {
+        let Model {
+            upstreams, limits, ..
+        } = model;
         let service = match &route.service {
             model::Service::Upstream(upstream) => Service::Upstream(upstream.value.position()),
             model::Service::Builtin(handler) => Service::Builtin(handler.value),
@@ -224,6 +230,7 @@ impl RoutePlan {
                 }),
             agents: RouteAgents::compile(&route.agents, agents),
             cors: policies.cors.as_ref().map(CorsPlan::compile).map(Box::new),
+            cache: CachePlan::compile(route, model).map(Box::new),
             has_values: policies.cors.is_some()
                 || policies.request_headers.has_values()
                 || policies.response_headers.has_values(),
@@ -241,6 +248,7 @@ impl ResponseFields {
             && policies.cors.is_none()
             && policies.rewrite.is_none()
             && policies.compression.is_none()
+            && policies.cache.is_none()
             && !*policies.buffer_responses
             && route.agents.is_empty();
         if is_plain { Self::Passed } else { Self::Read }

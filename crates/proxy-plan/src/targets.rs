@@ -11,6 +11,7 @@ use crate::registry::{StateRegistry, StateTransaction};
 use crate::resolution::Resolution;
 use former::FormerTargets;
 use proxy_auth::RemoteKeys;
+use proxy_cache::{CacheStore, StoreLimits};
 use proxy_health::{BreakerSettings, CircuitBreaker, HealthCause};
 use proxy_limits::RetryBudget;
 use proxy_model::{KeyPin, RemoteKeySet, Setting, Upstream, UpstreamTls};
@@ -30,6 +31,8 @@ pub struct TargetRegistry {
     /// By name of the upstream.
     budgets: StateRegistry<String, RetryBudget>,
     key_sets: StateRegistry<KeySetIdentity, RemoteKeys>,
+    /// The store of responses, by its bounds: with others it begins empty.
+    caches: StateRegistry<StoreLimits, CacheStore>,
     /// The epoch of the next new target. Shared with transactions, so that no epoch is used twice
     /// even if a transaction is dropped.
     next_epoch: Arc<AtomicU64>,
@@ -45,6 +48,7 @@ pub struct TargetTransaction {
     agents: StateTransaction<AgentIdentity, AgentState>,
     budgets: StateTransaction<String, RetryBudget>,
     key_sets: StateTransaction<KeySetIdentity, RemoteKeys>,
+    caches: StateTransaction<StoreLimits, CacheStore>,
     /// By slot: whether a target of the active plan or of this transaction uses it.
     taken: Vec<bool>,
     /// All slots before this one are in use.
@@ -100,6 +104,7 @@ impl TargetRegistry {
             agents: StateRegistry::default(),
             budgets: StateRegistry::default(),
             key_sets: StateRegistry::default(),
+            caches: StateRegistry::default(),
             next_epoch: Arc::default(),
             sticky_key,
         }
@@ -119,6 +124,7 @@ impl TargetRegistry {
             agents: self.agents.begin(),
             budgets: self.budgets.begin(),
             key_sets: self.key_sets.begin(),
+            caches: self.caches.begin(),
             taken,
             first_free: 0,
             next_epoch: Arc::clone(&self.next_epoch),
@@ -134,6 +140,7 @@ impl TargetRegistry {
         self.agents.commit(transaction.agents);
         self.budgets.commit(transaction.budgets);
         self.key_sets.commit(transaction.key_sets);
+        self.caches.commit(transaction.caches);
     }
 
     /// Activates the targets of `transaction`, made by resolving the active plan's names again;
@@ -217,6 +224,11 @@ impl TargetTransaction {
         })
     }
 
+    /// The store of responses: as it was, or an empty one.
+    pub(crate) fn cache(&mut self, limits: StoreLimits) -> Arc<CacheStore> {
+        self.caches.enter(limits, || CacheStore::new(limits))
+    }
+
     pub(crate) fn sticky_key(&self) -> StickyKey {
         self.sticky_key
     }
@@ -244,6 +256,7 @@ impl TargetTransaction {
             agents: _,
             budgets: _,
             key_sets: _,
+            caches: _,
             taken,
             first_free,
             next_epoch,

@@ -129,6 +129,7 @@ fn access(repeat: u64) {
             queued: None,
             connecting: None,
             upstream_took: Some(Duration::from_micros(1_100)),
+            cache: None,
             trace_id: None,
             agent: None,
         };

@@ -72,6 +72,7 @@ fn write(log: &mut WorkerLog, path: &str) {
         queued: None,
         connecting: None,
         upstream_took: None,
+        cache: None,
         trace_id: None,
         agent: None,
     };

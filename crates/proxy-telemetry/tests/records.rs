@@ -86,6 +86,7 @@ fn full(plan: &Plan) -> AccessRecord<'_> {
         queued: Some(Duration::from_millis(20)),
         connecting: Some(Duration::from_micros(1_500)),
         upstream_took: Some(Duration::from_micros(999)),
+        cache: Some("stale"),
         trace_id: Some(b"4bf92f3577b34da6a3ce929d0e0e4736"),
         agent: None,
     }
@@ -153,6 +154,7 @@ fn an_access_record_says_every_fact() {
         "queue_ms": 20.0,
         "connect_ms": 1.5,
         "upstream_ms": 0.999,
+        "cache": "stale",
         "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
         "user_agent": "curl/8",
         "referer": "https://example.com/?token=REDACTED",
@@ -176,7 +178,7 @@ fn the_fields_of_an_access_record_have_one_order() {
             r#""reason":"connect_refused","error_type":"Upstream","retries":1,"#,
             r#""retry_cause":"reset","retry_refused":"budget","#,
             r#""queue_ms":20.000,"connect_ms":1.500,"#,
-            r#""upstream_ms":0.999,"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","#,
+            r#""upstream_ms":0.999,"cache":"stale","trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","#,
             r#""user_agent":"curl/8","#,
             r#""referer":"https://example.com/?token=s3cret"}"#,
             "\n"
@@ -198,6 +200,7 @@ fn missing_values_are_left_out() {
         queued: None,
         connecting: None,
         upstream_took: None,
+        cache: None,
         trace_id: None,
         agent: None,
         ..full(&plan)

@@ -25,6 +25,8 @@ mod agent_check;
 mod balancing;
 mod bookkeeping;
 mod breakers;
+mod cache;
+mod cache_conformance;
 mod command_line;
 mod config_tests;
 mod connection_limits;

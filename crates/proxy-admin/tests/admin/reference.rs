@@ -50,7 +50,7 @@ async fn every_documented_path_answers_with_the_documented_fields() {
     changed.override_weight(Some(0));
     admin.sources.recording.resize(1_024);
     let documented = documented();
-    assert_eq!(documented.len(), 12);
+    assert_eq!(documented.len(), 13);
     for (path, example) in documented {
         let answer = admin.get(path).await;
         assert_eq!(answer.status, 200, "{path}");

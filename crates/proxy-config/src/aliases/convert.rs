@@ -246,9 +246,9 @@ pub(super) fn builtin_handler(written: &Written<'_>) -> Converted {
             "leave the route out: the admin interface has `/admin/upstreams`, `/admin/routes` and \
              `/status`",
         ),
-        Some("cache_purge" | "cache_stats") => {
-            Converted::Refused("leave the route out: responses are not stored")
-        }
+        Some("cache_purge" | "cache_stats") => Converted::Refused(
+            "leave the route out: the admin interface has `/admin/cache` and `/admin/cache/purge`",
+        ),
         _ => Converted::Ours,
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn check(
             "rewrite",
             policies.rewrite.as_ref().map(|block| block.place),
         ),
+        ("cache", policies.cache.as_ref().map(|block| block.place)),
         ("retry", policies.retry.as_ref().map(|block| block.place)),
         ("circuit-breaker", circuit_breaker.map(|block| block.place)),
         ("request-headers", edits.min()),

@@ -2,6 +2,7 @@
 
 pub(super) mod access;
 mod basic_auth;
+pub(super) mod cache;
 mod cors;
 pub(super) mod error_pages;
 pub(super) mod jwt;
@@ -62,6 +63,7 @@ pub(super) fn policies<'t>(
         compression: compression(d, &b),
         rewrite: rewrite::rewrite(d, &b),
         shadow: shadow(d, &b),
+        cache: cache::route_cache(d, &b),
     };
     if let (Some(basic), Some(jwt)) = (&policies.basic_auth, &policies.jwt) {
         let message = "a route asks for passwords or for tokens";

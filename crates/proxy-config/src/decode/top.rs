@@ -11,12 +11,13 @@ use super::decoder::Decoder;
 use super::listener_tls::acme;
 use super::listeners::{listener, no_listener_at_admin, no_two_alike};
 use super::names::Names;
-use super::policies::jwt;
+use super::policies::{cache, jwt};
 use super::routes::route;
 use super::upstreams::upstream;
 use super::{admin, control_plane, limits, observability, system};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
+use proxy_model::registry::policies::cache as cache_spec;
 use proxy_model::registry::{
     self, Many, Spec, agents, config_tests, listeners, routes, top, upstreams,
 };
@@ -29,6 +30,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     let named = Named::read(d, &file);
     let system = file.inner(d, &top::SYSTEM);
     let limits = file.inner(d, &top::LIMITS);
+    let cached = file.inner(d, &cache_spec::CACHE);
     let admin = file.inner(d, &top::ADMIN);
     let observability = file.inner(d, &top::OBSERVABILITY);
     let control_plane = file.inner(d, &top::CONTROL_PLANE);
@@ -41,6 +43,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
         upstreams: lists.upstreams,
         agents: lists.agents,
         limits: closing(d, written(limits), limits::limits),
+        cache: closing(d, written(cached), cache::cache),
         admin: closing(d, written(admin), admin::admin),
         observability: closing(d, written(observability), observability::observability),
         system: closing(d, written(system), system::system),
@@ -56,6 +59,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     no_default_route_elsewhere(d, &model);
     check_upstreams(d, &model);
     jwt::check_upstreams(d, &model);
+    cache::check(d, &model);
     no_https_test_without_tls(d, &model);
     relays::check(d, &model);
     work::check(d, &model);

@@ -10,10 +10,6 @@ use proxy_model::Place;
 /// Maximum number of known names that a fault lists.
 const MAX_NAMES: usize = 12;
 
-/// Features of other servers that are not offered here, by their names there, each with the nearest
-/// substitute.
-const NOT_OFFERED: &[(&str, &str)] = &[("cache", "")];
-
 /// Settings known from other servers under another name, each with its equivalent here.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("basic_auth", BASIC_AUTH),
@@ -24,6 +20,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("brotli", COMPRESSION),
     ("compress", COMPRESSION),
     ("encode", COMPRESSION),
+    ("proxy-cache", CACHE),
+    ("proxy_cache", CACHE),
     ("return", ANSWERS),
     ("redir", ANSWERS),
     ("rewrite-path", REWRITE),
@@ -34,6 +32,7 @@ const BASIC_AUTH: &str = "write `basic-auth { user \"NAME\" \"HASH\" }` in a rou
 const REWRITE: &str = "write `rewrite { strip-prefix \"/api\" }` in a route";
 const ANSWERS: &str = "write `redirect` or `respond` in a route";
 
+const CACHE: &str = "write `cache` in the route's `policies`";
 const COMPRESSION: &str = "write `compression` in the route's `policies`";
 
 impl Block<'_> {
@@ -41,13 +40,6 @@ impl Block<'_> {
     pub(super) fn unknown(&mut self, d: &Decoder<'_, '_>, name: &str, place: Place) -> Diagnostic {
         let message = format!("unknown setting `{name}`{}", self.within(d));
         let fault = Diagnostic::new(DiagnosticCode::UnknownSetting, place, message);
-        if let Some((_, instead)) = NOT_OFFERED.iter().find(|(known, _)| *known == name) {
-            let fault = fault.label("not offered yet");
-            return match *instead {
-                "" => fault.help("leave it out, or let the upstream do it"),
-                instead => fault.help(instead),
-            };
-        }
         if let Some((_, instead)) = OTHER_NAMES.iter().find(|(known, _)| *known == name) {
             return fault.label("has another name here").help(*instead);
         }
@@ -85,9 +77,9 @@ mod tests {
     use crate::decode::known::Known;
 
     #[test]
-    fn nothing_that_is_offered_is_called_not_offered() {
+    fn no_other_name_is_one_of_a_setting_here() {
         let known = Known::new();
-        for (name, _) in NOT_OFFERED.iter().chain(OTHER_NAMES) {
+        for (name, _) in OTHER_NAMES {
             assert_eq!(known.elsewhere(name), [""; 0], "{name}");
         }
     }

@@ -72,6 +72,8 @@ reasons! {
     PreconditionFailed "precondition_failed" RequestValidation => 412, "http_request_denied", "precondition failed";
     /// A static file has none of the requested ranges.
     RangeNotSatisfiable "range_not_satisfiable" RequestValidation => 416, "http_request_denied", "range not satisfiable";
+    /// The client accepts only a stored response (`only-if-cached`), and there is none.
+    NotStored "not_stored" RequestValidation => 504, "http_request_denied", "not in the cache";
     /// The route's `respond` has a status of the 4xx, which the response has.
     RespondClientError "respond_client_error" RequestValidation, "http_request_denied", "refused by the configuration";
 

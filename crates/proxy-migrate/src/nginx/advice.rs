@@ -102,9 +102,15 @@ const ADVICE: &[(&str, &str)] = &[
         "mirror",
         "write `shadow { upstream … }` in the route's policies",
     ),
-    ("proxy_cache", "responses are not stored"),
-    ("proxy_cache_path", "responses are not stored"),
-    ("proxy_cache_valid", "responses are not stored"),
+    ("proxy_cache", "write `cache` in the route's policies"),
+    (
+        "proxy_cache_path",
+        "write `cache { max-bytes … }` at the top level: responses are stored in memory",
+    ),
+    (
+        "proxy_cache_valid",
+        "write `cache { ttl-secs …; statuses … }` in the route's policies",
+    ),
     (
         "proxy_intercept_errors",
         "errors of an upstream pass as they are",

@@ -6,6 +6,8 @@ use crate::control_plane::{Allow, ControlPlane};
 use crate::effective::list::{List, path, plain, text};
 use crate::model::Model;
 use crate::observability::{AccessLog, ErrorLog, Observability, Recording, TraceContext};
+use crate::policies::Cache;
+use crate::registry::policies::cache as cache_spec;
 use crate::registry::{
     admin as admin_spec, agents as agent_spec, control_plane as control_spec,
     observability as log_spec, system as system_spec,
@@ -35,6 +37,15 @@ pub(super) fn system(list: &mut List, system: &System) {
         list.time(&system_spec::MIN_TTL_SECS, min_ttl);
         list.time(&system_spec::MAX_TTL_SECS, max_ttl);
     });
+}
+
+pub(super) fn cache(list: &mut List, cache: &Cache) {
+    let Cache {
+        max_bytes,
+        max_object_bytes,
+    } = cache;
+    list.put(&cache_spec::MAX_BYTES, max_bytes, plain);
+    list.put(&cache_spec::MAX_OBJECT_BYTES, max_object_bytes, plain);
 }
 
 pub(super) fn admin(list: &mut List, admin: &Admin) {

@@ -7,11 +7,12 @@ use crate::listener::ErrorPage;
 use crate::matches::Matches;
 use crate::model::Model;
 use crate::policies::{
-    Cors, HeaderEdits, HeaderField, Policies, RateLimit, Retry, Rewrite, RouteTimeouts, Shadow,
+    Cors, HeaderEdits, HeaderField, Policies, RateLimit, Retry, Rewrite, RouteCache, RouteTimeouts,
+    Shadow,
 };
 use crate::registry::policies::error_pages as pages_spec;
 use crate::registry::policies::{
-    access as access_spec, cors as cors_spec, rewrite as rewrite_spec,
+    access as access_spec, cache as cache_spec, cors as cors_spec, rewrite as rewrite_spec,
 };
 use crate::registry::routes::answers as answer_spec;
 use crate::registry::{
@@ -175,6 +176,7 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
         compression,
         rewrite,
         shadow,
+        cache,
     } = policies;
     list.within("timeouts", |list| times(list, timeouts));
     list.put_any(&policy_spec::MAX_BODY_SIZE, max_body_size.as_ref(), plain);
@@ -222,6 +224,9 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
     }
     if let Some(shadow) = shadow {
         list.within("shadow", |list| self::shadow(list, model, shadow));
+    }
+    if let Some(cache) = cache {
+        list.within("cache", |list| self::cache(list, cache));
     }
 }
 
@@ -359,6 +364,32 @@ fn compression(list: &mut List, compression: &Compression) {
     list.put(&policy_spec::GZIP_LEVEL, gzip_level, plain);
     list.put(&policy_spec::BROTLI_LEVEL, brotli_level, plain);
     list.put(&policy_spec::ZSTD_LEVEL, zstd_level, plain);
+}
+
+fn cache(list: &mut List, cache: &RouteCache) {
+    let RouteCache {
+        place: _,
+        ttl,
+        statuses,
+        key_headers,
+        ignore_query,
+        stale_while_revalidate,
+        stale_if_error,
+        collapse,
+        client_directives,
+        cache_status,
+    } = cache;
+    list.any_time(&cache_spec::TTL, ttl.as_ref());
+    list.put(&cache_spec::STATUSES, statuses, |statuses| {
+        statuses.iter().copied().collect()
+    });
+    list.put_all(&cache_spec::KEY_HEADERS, key_headers, text);
+    list.put_all(&cache_spec::IGNORE_QUERY, ignore_query, text);
+    list.time(&cache_spec::STALE_WHILE_REVALIDATE, stale_while_revalidate);
+    list.time(&cache_spec::STALE_IF_ERROR, stale_if_error);
+    list.time(&cache_spec::COLLAPSE, collapse);
+    list.put(&cache_spec::CLIENT_DIRECTIVES, client_directives, plain);
+    list.put(&cache_spec::CACHE_STATUS, cache_status, plain);
 }
 
 fn breaker(list: &mut List, breaker: &CircuitBreaker) {

@@ -25,6 +25,7 @@ pub fn all() -> Vec<SettingSpec> {
         policies::jwt::rows(),
         policies::error_pages::rows(),
         policies::cors::rows(),
+        policies::cache::rows(),
         circuit_breaker::rows(),
         upstreams::rows(),
         health_check::rows(),

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod basic_auth;
+pub mod cache;
 pub mod cors;
 pub mod error_pages;
 pub mod jwt;

@@ -9,6 +9,7 @@ use crate::record::error_log::{ErrorContext, log_problem};
 use crate::record::retry_record::RetryRecord;
 use crate::record::wait_times::WaitTimes;
 use crate::upload::request_body::Progress;
+use crate::worker::cache_counters::CacheOutcome;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::plan_parts::{Origin, PlanParts};
 use crate::worker::removed_parts::ReloadWatch;
@@ -68,6 +69,8 @@ pub(crate) struct ExchangeRecord {
     pub(crate) breaker: Option<BreakerPermit>,
     /// When the outcome is recorded at the target.
     pub(crate) target_outcome: TargetOutcome,
+    /// Effect of the cache; `None` on routes without one.
+    pub(crate) cache: Option<CacheOutcome>,
     /// Decisions of agents; `None` on routes without agents.
     pub(crate) agents: Option<Box<AgentRecord>>,
     /// The encoded head for the access record; `None` if the log is off.
@@ -148,6 +151,7 @@ impl ExchangeRecord {
             load: None,
             breaker: None,
             target_outcome: TargetOutcome::AtHead,
+            cache: None,
             agents: None,
             access_head: None,
             recorded_head: None,
@@ -388,6 +392,7 @@ impl CompletionGuard {
             queued: record.waits.queued(),
             connecting: record.waits.connecting(),
             upstream_took: record.upstream_took,
+            cache: record.cache.map(CacheOutcome::name),
             trace_id: record.trace_id.as_deref().map(|id| &id[..]),
             agent: record
                 .agents

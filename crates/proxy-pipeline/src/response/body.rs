@@ -1,12 +1,14 @@
 //! The response body, with the state that lives as long as it does.
 
 mod error;
+mod filling_body;
 mod held_body;
 mod interruption;
 mod source;
 mod upstream_body;
 
 pub use error::BodyError;
+pub(crate) use filling_body::FillTarget;
 pub(crate) use interruption::Interruption;
 
 use crate::failure::exchange_problem;
@@ -16,6 +18,7 @@ use crate::response::compressed_body::Compression;
 use crate::response::file_body::FileBody;
 use crate::upload::body_buffer::BodyBuffer;
 use crate::upload::request_body::RequestBody;
+use crate::worker::state::Worker;
 use bytes::Bytes;
 use held_body::Held;
 use http::header::CONTENT_TYPE;
@@ -28,6 +31,7 @@ use proxy_pool::ResponseBody;
 use source::{CompressedBody, InspectedBody, Source};
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use upstream_body::UpstreamBody;
@@ -140,6 +144,30 @@ impl Body {
         Some(rate.fields())
     }
 
+    /// The bytes of a body that has arrived whole.
+    pub(crate) fn whole(&self) -> Option<Bytes> {
+        match &self.source {
+            Source::Bytes(bytes) => Some(bytes.clone()),
+            source @ Source::Upstream(_) => source.is_end_stream().then(Bytes::new),
+            Source::File(_)
+            | Source::Held(_)
+            | Source::Filling(_)
+            | Source::Inspected(_)
+            | Source::Compressed(_)
+            | Source::Failed(_)
+            | Source::ErrorTrailers(_) => None,
+        }
+    }
+
+    /// Reads a body from upstream into the store from now on, while it is sent.
+    pub(crate) fn begin_fill(&mut self, worker: &Rc<Worker>, target: FillTarget) {
+        if matches!(self.source, Source::Upstream(_))
+            && let Source::Upstream(rest) = self.source.take()
+        {
+            self.source = Source::Filling(Box::new(filling_body::begin(worker, rest, target)));
+        }
+    }
+
     /// Reads a body from upstream into `buffer` from now on.
     pub(crate) fn begin_hold(&mut self, buffer: BodyBuffer) {
         if matches!(self.source, Source::Upstream(_))
@@ -187,6 +215,7 @@ impl Body {
             Source::Upstream(upstream) => !upstream.body.is_end_stream(),
             Source::Held(held) => held.has_rest(),
             Source::Bytes(_)
+            | Source::Filling(_)
             | Source::Inspected(_)
             | Source::Compressed(_)
             | Source::File(_)
@@ -214,6 +243,7 @@ impl Body {
             self.source,
             Source::Upstream(_)
                 | Source::Held(_)
+                | Source::Filling(_)
                 | Source::Inspected(_)
                 | Source::File(_)
                 | Source::Compressed(_)
@@ -280,6 +310,7 @@ impl HttpBody for Body {
             source @ (Source::Bytes(_)
             | Source::Upstream(_)
             | Source::Held(_)
+            | Source::Filling(_)
             | Source::Inspected(_)
             | Source::Compressed(_)
             | Source::File(_)) => source.poll(cx),
@@ -323,6 +354,7 @@ impl SpliceFrom for Body {
             Source::Upstream(upstream) => upstream.body.can_splice(),
             Source::Bytes(_)
             | Source::Held(_)
+            | Source::Filling(_)
             | Source::Inspected(_)
             | Source::Compressed(_)
             | Source::File(_)

@@ -3,6 +3,7 @@
 use crate::headers::trace_context::Sampling;
 use crate::limits::route_limits::RouteLimits;
 use crate::upload::request_body::RequestBody;
+use crate::worker::cache_counters::CacheCounters;
 use crate::worker::head_recording::HeadRecording;
 use crate::worker::shadow_counters::ShadowCounters;
 use proxy_agent::AgentClient;
@@ -36,6 +37,8 @@ pub struct ActivePlan {
     pub(crate) limits: Arc<[RouteLimits]>,
     /// By position of the route; `None` for routes without copies.
     pub(crate) shadows: Vec<Option<ShadowCounters>>,
+    /// By position of the route; `None` for routes that do not cache.
+    pub(crate) caches: Vec<Option<CacheCounters>>,
     /// Header limits are answered 431.
     pub(crate) standard_statuses: bool,
     /// Sampling of new traces; `None` begins none.
@@ -124,6 +127,11 @@ impl ActivePlan {
                 .routes()
                 .iter()
                 .map(|route| ShadowCounters::new(route, registry))
+                .collect(),
+            caches: plan
+                .routes()
+                .iter()
+                .map(|route| CacheCounters::new(route, registry))
                 .collect(),
             routes: RouteTable::new(Arc::clone(registry), worker, ids.collect()),
             upstreams,

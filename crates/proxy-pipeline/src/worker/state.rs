@@ -26,6 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
+/// Maximum number of stored responses that one worker fetches anew while they are served.
+const MAX_REFRESHES: u32 = 64;
+
 /// State shared by all workers.
 #[derive(Debug)]
 pub struct Shared {
@@ -68,6 +71,8 @@ pub struct Worker {
     pub logs: RefCell<Logs>,
     /// The requests being served, and the queue.
     pub admission: Rc<Admission>,
+    /// Stored responses being fetched anew while they are served.
+    pub(crate) refreshes: ConcurrencyLimit,
     /// Shadow requests in flight.
     pub(crate) shadows: ConcurrencyLimit,
     /// Drain state of the worker's connections.
@@ -160,6 +165,7 @@ impl Worker {
             idle_to_close: Cell::new(0),
             ids,
             date: DateCache::default(),
+            refreshes: ConcurrencyLimit::new(MAX_REFRESHES),
             shadows: ConcurrencyLimit::new(MAX_COPIES),
             host: HostValue::default(),
             disks: Disks::default(),

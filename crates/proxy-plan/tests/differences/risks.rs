@@ -82,6 +82,40 @@ fn each_loss_of_a_guard_has_its_class() {
 }
 
 #[test]
+fn responses_that_more_requests_share_have_their_class() {
+    let site = |cache: &str| format!("route \"site\" {{ upstream \"v\"; {cache} }}");
+    let cached = "cache { ttl-secs 60; key-headers \"x-device\"; ignore-query \"a\" }";
+    let shares = |before: &str, after: &str| {
+        let found = classes(&route_diff(&site(before), &site(after)));
+        found.contains(&RiskClass::ResponsesShared)
+    };
+    for (before, after) in [
+        ("", "cache"),
+        ("cache", cached),
+        (
+            cached,
+            "cache { ttl-secs 61; key-headers \"x-device\"; ignore-query \"a\" }",
+        ),
+        (cached, "cache { ttl-secs 60; ignore-query \"a\" }"),
+        (
+            cached,
+            "cache { ttl-secs 60; key-headers \"x-device\"; ignore-query \"a\" \"b\" }",
+        ),
+        ("cache { statuses 200 }", "cache { statuses 200 302 }"),
+    ] {
+        assert!(shares(before, after), "{before} -> {after}");
+    }
+    for (before, after) in [
+        ("cache", ""),
+        (cached, "cache { ttl-secs 60; key-headers \"x-device\" }"),
+        ("cache { statuses 200 302 }", "cache { statuses 200 }"),
+        ("cache", "cache { cache-status #true; collapse-secs 1 }"),
+    ] {
+        assert!(!shares(before, after), "{before} -> {after}");
+    }
+}
+
+#[test]
 fn changes_of_agents_listeners_and_upstreams_have_their_classes() {
     let before = r#"
         listeners { listener "main" { address "127.0.0.1:80" }; listener "two" { address "127.0.0.1:81" } }

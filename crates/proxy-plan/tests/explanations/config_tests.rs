@@ -124,6 +124,7 @@ fn the_tests_on_the_pages_of_worked_examples_pass() {
     for page in [
         include_str!("../../../../docs/operate/answers.md"),
         include_str!("../../../../docs/operate/access.md"),
+        include_str!("../../../../docs/operate/caching.md"),
         include_str!("../../../../docs/operate/headers.md"),
         include_str!("../../../../docs/operate/relays.md"),
         include_str!("../../../../docs/operate/rewrites.md"),

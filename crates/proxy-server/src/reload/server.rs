@@ -9,6 +9,7 @@ use crate::error::apply_error::ApplyError;
 use crate::observe::limit_uses::LimitUses;
 use crate::observe::logs::OpenLogs;
 use crate::observe::memory_watch::{self, MemoryWatch};
+use crate::observe::plan_gauges::PlanGauges;
 use crate::reload::former_plans::FormerPlans;
 use crate::reload::limit_registry::LimitRegistry;
 use crate::runtime::disk_thread::DiskThread;
@@ -17,7 +18,6 @@ use crate::sockets::handover::{Knowledge, Label};
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::sockets::socket_assignment::SocketAssignment;
-use crate::targets::breaker_states::BreakerStates;
 use crate::targets::dns::NameTable;
 use crate::targets::key_sets::KeySetTasks;
 use crate::targets::pools::ConnectionLimits;
@@ -73,7 +73,7 @@ pub(crate) struct Server {
     acme: Option<AcmeTasks>,
     inherited: InheritedSockets,
     health: TargetHealth,
-    breakers: BreakerStates,
+    gauges: PlanGauges,
     prober: Prober,
     key_sets: KeySetTasks,
     plan: Arc<Plan>,
@@ -160,7 +160,7 @@ impl Server {
             acme: (purpose == Purpose::Serving).then_some(acme),
             inherited,
             health: TargetHealth::default(),
-            breakers: BreakerStates::default(),
+            gauges: PlanGauges::default(),
             prober,
             plan,
             former_plans: FormerPlans::default(),
@@ -358,7 +358,7 @@ impl Server {
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.prober.apply(&plan, self.certificates.loaded());
         self.key_sets.apply(&plan, self.certificates.loaded());
-        self.breakers = BreakerStates::new(&plan, &self.common.registry);
+        self.gauges = PlanGauges::new(&plan, &self.common.registry);
         self.replace_plan(plan);
         self.show_limits();
         self.workers.publish(plan_updates).await;
@@ -419,7 +419,7 @@ impl Server {
     /// Counts the keys that full rate limits have dropped, and reports changes of breakers.
     pub(crate) fn count_evictions(&mut self) {
         self.route_limits.count_evictions();
-        self.breakers.report(&self.common.registry);
+        self.gauges.breakers.report(&self.common.registry);
     }
 
     /// The update for each worker about `plan`, with the number of new workers, and whether all get new

@@ -28,6 +28,8 @@ mod blame;
 mod bodies;
 mod buffers;
 mod builtins;
+mod cache;
+mod cache_guards;
 mod coded_bodies;
 mod compression;
 mod correlation;

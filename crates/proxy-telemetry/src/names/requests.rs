@@ -1,6 +1,6 @@
 //! Metrics of requests from clients.
 
-use crate::names::metric::{CounterOf, Metric};
+use crate::names::metric::{CounterOf, GaugeOf, Metric};
 use crate::samples::{routes, workers};
 
 /// Finished requests.
@@ -102,6 +102,20 @@ pub const BLOCKED_REQUESTS_TOTAL: Metric = Metric::counter(
     "Requests that a policy or an agent refused, by reason.",
     workers::blocked,
 );
+/// Requests on routes that cache.
+pub const CACHE_REQUESTS_TOTAL: CounterOf<2> = CounterOf::new(
+    "proxy_cache_requests_total",
+    &["route", "result"],
+    "Requests on routes that cache: hit, stale, revalidated, miss, or bypass.",
+);
+/// Bytes of the cache.
+pub const CACHE_BYTES: GaugeOf<0> = GaugeOf::new(
+    "proxy_cache_bytes",
+    &[],
+    "Memory of stored responses, with those that are being read.",
+);
+/// Stored responses.
+pub const CACHE_OBJECTS: GaugeOf<0> = GaugeOf::new("proxy_cache_objects", &[], "Stored responses.");
 /// Copies of requests for another upstream.
 pub const SHADOW_REQUESTS_TOTAL: CounterOf<2> = CounterOf::new(
     "proxy_shadow_requests_total",

@@ -48,6 +48,8 @@ pub struct AccessRecord<'a> {
     pub connecting: Option<Duration>,
     /// From the last attempt's start, with its connection, to the head of its response.
     pub upstream_took: Option<Duration>,
+    /// What the cache did with the request, on routes that cache; written without escaping.
+    pub cache: Option<&'a str>,
     /// The trace that the request belongs to, of `[0-9a-f]`; written without escaping.
     pub trace_id: Option<&'a [u8]>,
     /// Decisions of agents, if any were called.
@@ -174,6 +176,10 @@ impl AccessRecord<'_> {
         }
         if let Some(took) = self.upstream_took {
             line.millis(",\"upstream_ms\":", took);
+        }
+        if let Some(cache) = self.cache {
+            line.plain(",\"cache\":\"", cache.as_bytes());
+            line.raw("\"");
         }
         if let Some(id) = self.trace_id {
             line.plain(",\"trace_id\":\"", id);

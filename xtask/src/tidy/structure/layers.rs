@@ -68,6 +68,7 @@ const ROWS: &[Row] = &[
             &["proxy-framing"],
             &["proxy-clock"],
             &["proxy-auth"],
+            &["proxy-cache"],
             &["control-wire"],
             &["agent-protocol"],
         ],

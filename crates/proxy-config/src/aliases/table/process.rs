@@ -230,7 +230,6 @@ pub(super) const ROWS: &[Alias] = &[
         "waf",
         "run a WAF as an agent: `agents { agent \"waf\" { … } }`, and name it in routes",
     ),
-    missing(Top, "cache", "leave it out: responses are not stored"),
     missing(
         Top,
         "namespace|namespaces",

@@ -79,12 +79,6 @@ pub(super) const ROWS: &[Alias] = &[
         as_::same,
         "",
     ),
-    missing(
-        Route,
-        "policies.cache",
-        "leave it out: responses are not stored",
-    ),
-    missing(Route, "cache", "leave it out: responses are not stored"),
     implied(
         Route,
         "websocket",

@@ -1,6 +1,7 @@
 //! Sources of a response body.
 
 use super::error::BodyError;
+use super::filling_body::FillingBody;
 use super::held_body::{Held, size_of};
 use super::interruption::Interruption;
 use super::upstream_body::UpstreamBody;
@@ -22,6 +23,8 @@ pub(super) enum Source {
     File(Box<FileBody>),
     /// Read in advance up to a limit, then the rest.
     Held(Box<Held>),
+    /// Read into the store at the same time.
+    Filling(Box<FillingBody>),
     /// Inspected by agents, followed by the uninspected remainder.
     Inspected(Box<InspectedBody>),
     /// Compressed while it is sent.
@@ -63,6 +66,7 @@ impl Source {
             }
             Self::Bytes(_)
             | Self::Held(_)
+            | Self::Filling(_)
             | Self::File(_)
             | Self::Failed(_)
             | Self::ErrorTrailers(_) => {}
@@ -75,7 +79,11 @@ impl Source {
             Self::Upstream(_) | Self::Held(_) => true,
             Self::Compressed(compressed) => compressed.plain.may_upload(),
             Self::Inspected(inspected) => inspected.rest.as_ref().is_some_and(Self::may_upload),
-            Self::Bytes(_) | Self::File(_) | Self::Failed(_) | Self::ErrorTrailers(_) => false,
+            Self::Bytes(_)
+            | Self::Filling(_)
+            | Self::File(_)
+            | Self::Failed(_)
+            | Self::ErrorTrailers(_) => false,
         }
     }
 
@@ -89,6 +97,7 @@ impl Source {
             Self::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Upstream(upstream) => upstream.poll(cx).map_err(Interruption::Upstream),
             Self::Held(held) => held.poll(cx).map_err(Interruption::Upstream),
+            Self::Filling(filling) => filling.poll(cx),
             Self::Inspected(inspected) => inspected.poll(cx),
             Self::Compressed(compressed) => compressed.poll(cx),
             Self::File(file) => file.poll(cx).map_err(Interruption::Own),
@@ -103,6 +112,7 @@ impl Source {
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Upstream(upstream) => upstream.body.is_end_stream(),
             Self::Held(held) => held.is_over(),
+            Self::Filling(filling) => filling.is_over(),
             Self::Inspected(inspected) => inspected.is_over(),
             Self::Compressed(compressed) => compressed.compression.is_over(),
             Self::File(file) => file.left() == 0,
@@ -115,6 +125,7 @@ impl Source {
             Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Upstream(upstream) => upstream.body.size_hint(),
             Self::Held(held) => held.size_hint(),
+            Self::Filling(filling) => filling.size_hint(),
             Self::Inspected(inspected) => {
                 let rest = inspected.rest.as_ref().map(Self::size_hint);
                 size_of(inspected.read.len(), inspected.trailers.is_some(), rest)

@@ -17,6 +17,8 @@ pub enum RiskClass {
     AgentChanged,
     /// Clients of more networks are admitted.
     AccessWidened,
+    /// Responses are stored for all clients that were fetched for one.
+    ResponsesShared,
     /// Requests continue while an agent is unavailable.
     AgentFailsOpen,
     /// A listener or its address was removed.
@@ -63,12 +65,13 @@ pub enum RiskClass {
 
 impl RiskClass {
     /// All classes, most severe first.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::RequestsRefused,
         Self::FewerGuards,
         Self::AgentRemoved,
         Self::AgentChanged,
         Self::AccessWidened,
+        Self::ResponsesShared,
         Self::AgentFailsOpen,
         Self::ListenerRemoved,
         Self::ListenerNarrowed,
@@ -101,6 +104,7 @@ impl RiskClass {
             Self::AgentRemoved => "agent-removed",
             Self::AgentChanged => "agent-changed",
             Self::AccessWidened => "access-widened",
+            Self::ResponsesShared => "responses-shared",
             Self::AgentFailsOpen => "agent-fails-open",
             Self::ListenerRemoved => "listener-removed",
             Self::ListenerNarrowed => "listener-narrowed",
@@ -145,6 +149,10 @@ impl RiskClass {
                 "a listener or a route that stays, or a route that now answers the same requests, has more in `allow`, less in `deny`, or no `allow` any more, no password or \
                  token any more or other users or rules for tokens, other `trusted-proxies`, `path-policy \"forward\"`, ten times \
                  as many `attempts` at a password, or passes credentials on; or a file of networks, users or keys differs"
+            }
+            Self::ResponsesShared => {
+                "a route that stays begins to store responses (`cache`), has more `statuses`, a new or longer \
+                 `ttl-secs`, more in `ignore-query`, or less in `key-headers`"
             }
             Self::AgentFailsOpen => "an agent has a new `failure-mode \"open\"`",
             Self::ListenerRemoved => "a listener is gone, or has another address",
@@ -227,6 +235,9 @@ impl RiskClass {
                 "a server that answers 200 to unknown paths admits all requests; a header that the agent no longer sets comes from the client"
             }
             Self::AccessWidened => "strangers reach what was for the inside",
+            Self::ResponsesShared => {
+                "a visitor sees the page of another one, because the upstream did not say `private`"
+            }
             Self::AgentFailsOpen => "requests pass without a decision as soon as the agent is slow",
             Self::ListenerRemoved => "clients cannot connect, which no error rate shows",
             Self::ListenerNarrowed => {

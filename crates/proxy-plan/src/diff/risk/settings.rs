@@ -2,6 +2,7 @@
 
 mod access;
 mod agents;
+mod caching;
 mod headers;
 mod limits;
 mod listeners;
@@ -32,6 +33,7 @@ pub(super) fn classified(
         .or_else(|| headers::risk(change))
         .or_else(|| request_risk(change))
         .or_else(|| answer_risk(change))
+        .or_else(|| caching::risk(change))
         .or_else(|| access::risk(change))
         .or_else(|| listeners::risk(change))
         .or_else(|| targets::risk(change))

@@ -4,7 +4,7 @@ use super::values::{Classified, Routes, number};
 use crate::diff::risk::class::RiskClass;
 use crate::diff::risk::{Compared, Risk};
 use crate::diff::setting_change::SettingChange;
-use proxy_model::registry::policies::{cors, jwt};
+use proxy_model::registry::policies::{cache, cors, jwt};
 use proxy_model::registry::{
     circuit_breaker, limits, listener_tls, listeners, outlier_detection, policies, routes,
     upstreams,
@@ -19,8 +19,10 @@ const FACTOR: f64 = 10.0;
 const UNLIMITED: f64 = 1_000.0;
 
 /// Blocks in which a number that falls refuses nothing: shares, thresholds of recovery, intervals, levels and logs.
-const NO_LIMITS: [&str; 15] = [
+const NO_LIMITS: [&str; 17] = [
     "admin.",
+    cache::CACHE.path,
+    cache::ROUTE_CACHE.path,
     "control-plane.",
     "observability.",
     "routes.route.policies.compression.",

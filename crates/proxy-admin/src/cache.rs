@@ -1,0 +1,134 @@
+//! The figures of the store of responses, and purges.
+
+use crate::json_body::members_of;
+use crate::state::AdminState;
+use proxy_cache::{CacheStore, Figures, Purge, Purged};
+use proxy_errors::{Detail, Problem, Reason};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The body of `/admin/cache`, and `cache` in `/admin/stats`: the figures of the store, all 0 if no route caches.
+pub(crate) fn document(state: &AdminState) -> Value {
+    let documents = state.plan.load();
+    let store = documents.plan.cache();
+    figures(&store.map_or_else(Figures::default, |store| store.figures()))
+}
+
+/// Removes the responses that `body` names.
+pub(crate) fn purge(state: &AdminState, body: &[u8]) -> Result<Value, Problem> {
+    let store = store(state)?;
+    let purge =
+        read(body).map_err(|wrong| Problem::new(Reason::AdminBodyInvalid, Detail::text(wrong)))?;
+    let Purged { objects, bytes } = store.purge(&purge);
+    Ok(json!({ "purged": objects, "bytes": bytes }))
+}
+
+fn store(state: &AdminState) -> Result<Arc<CacheStore>, Problem> {
+    let documents = state.plan.load();
+    let store = documents.plan.cache().map(Arc::clone);
+    store.ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
+}
+
+fn figures(figures: &Figures) -> Value {
+    let Figures {
+        objects,
+        bytes,
+        max_bytes,
+        stored,
+        evicted,
+        not_admitted,
+        purged,
+    } = *figures;
+    json!({
+        "objects": objects,
+        "bytes": bytes,
+        "max_bytes": max_bytes,
+        "stored_total": stored,
+        "evicted_total": evicted,
+        "not_admitted_total": not_admitted,
+        "purged_total": purged,
+    })
+}
+
+/// Reads one of `{"url": "https://…"}`, `{"prefix": "https://…"}`, `{"tag": "…"}` and `{"all": true}`.
+fn read(body: &[u8]) -> Result<Purge, String> {
+    let members = members_of(body)?;
+    let mut all = members.iter();
+    let (Some((name, value)), None) = (all.next(), all.next()) else {
+        return Err(ONE_OF.to_owned());
+    };
+    match (name.as_str(), value) {
+        ("url", Value::String(url)) => Ok(Purge::Url(absolute(url)?)),
+        ("prefix", Value::String(url)) => Ok(Purge::Prefix(absolute(url)?)),
+        ("tag", Value::String(tag)) if is_tag(tag) => Ok(Purge::Tag(tag.clone())),
+        ("tag", Value::String(_)) => Err("a tag is one word, without commas".to_owned()),
+        ("all", Value::Bool(true)) => Ok(Purge::All),
+        ("url" | "prefix" | "tag" | "all", _) => {
+            Err(format!("`{name}` has another type; {ONE_OF}"))
+        }
+        (unknown, _) => Err(format!("`{unknown}` is not known; {ONE_OF}")),
+    }
+}
+
+const ONE_OF: &str = "write one of `url`, `prefix`, `tag` and `\"all\": true`";
+
+/// A URL as keys have it: absolute, with the host in lower case and a path.
+fn absolute(url: &str) -> Result<String, String> {
+    let wrong = || "write an absolute URL, such as `https://www.example.com/news`".to_owned();
+    let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+    let scheme = scheme.to_ascii_lowercase();
+    if scheme != "http" && scheme != "https" {
+        return Err(wrong());
+    }
+    let (host, path) = match rest.find('/') {
+        Some(end) => rest.split_at(end),
+        None => (rest, "/"),
+    };
+    if host.is_empty() {
+        return Err(wrong());
+    }
+    Ok(format!("{scheme}://{}{path}", host.to_ascii_lowercase()))
+}
+
+fn is_tag(tag: &str) -> bool {
+    !tag.is_empty()
+        && tag
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_names_one_kind_of_purge() {
+        let read = |body: &str| read(body.as_bytes()).ok();
+        assert_eq!(
+            read(r#"{"url":"HTTPS://A.example"}"#),
+            Some(Purge::Url("https://a.example/".to_owned()))
+        );
+        assert_eq!(
+            read(r#"{"prefix":"http://a.example:81/News/"}"#),
+            Some(Purge::Prefix("http://a.example:81/News/".to_owned()))
+        );
+        assert_eq!(
+            read(r#"{"tag":"home"}"#),
+            Some(Purge::Tag("home".to_owned()))
+        );
+        assert_eq!(read(r#"{"all":true}"#), Some(Purge::All));
+        for wrong in [
+            "",
+            "{}",
+            r#"{"all":false}"#,
+            r#"{"url":"/a"}"#,
+            r#"{"url":"ftp://a/"}"#,
+            r#"{"tag":"a b"}"#,
+            r#"{"tag":""}"#,
+            r#"{"tag":"a","url":"http://a/"}"#,
+            r#"{"path":"/a"}"#,
+        ] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Age and lifetime of a stored response. [RFC 9111 §4.2]
+
+use crate::cache_control::ResponseDirectives;
+use crate::settings::CacheSettings;
+use http::header::{AGE, DATE, EXPIRES};
+use http::{HeaderMap, HeaderName};
+use std::time::UNIX_EPOCH;
+
+/// Longest lifetime of a stored response, in seconds: a year.
+const MAX_LIFETIME: u32 = 365 * 24 * 3_600;
+
+/// Times of an exchange with the upstream, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// When the request was sent.
+    pub requested_at: u64,
+    /// When the head of the response arrived.
+    pub received_at: u64,
+}
+
+/// Age and lifetime of a stored response. All spans are seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freshness {
+    /// When the response arrived, since 1970.
+    pub received_at: u64,
+    /// Its age at that time.
+    pub initial_age: u32,
+    /// The age from which on it is stale.
+    pub lifetime: u32,
+    /// The lifetime is the route's: the response states none. It is not for requests with credentials or `Cookie`.
+    pub is_default: bool,
+    /// It must be validated before each use: `no-cache`.
+    pub always_validates: bool,
+    /// How long it may be served stale while a new one is fetched.
+    pub stale_while_revalidate: u32,
+    /// How long it may be served stale in place of an error.
+    pub stale_if_error: u32,
+    /// `max-stale` of clients counts: not with `must-revalidate` and the like.
+    pub may_be_stale: bool,
+}
+
+impl Freshness {
+    /// Reads the head of a response. `may_default` allows the route's own lifetime for a response without one.
+    /// `None` if nothing says how long the response is fresh.
+    pub(crate) fn read(
+        headers: &HeaderMap,
+        directives: &ResponseDirectives,
+        settings: &CacheSettings,
+        (times, may_default): (Times, bool),
+    ) -> Option<Self> {
+        let date = seconds_of(headers, &DATE).unwrap_or(times.received_at);
+        let expires = headers.get(EXPIRES).map(|_| {
+            // A date that cannot be read is one in the past. [RFC 9111 §5.3]
+            let until = single(headers, &EXPIRES).unwrap_or(0);
+            bounded(until.saturating_sub(date))
+        });
+        let own = directives.s_maxage.or(directives.max_age).or(expires);
+        let default = settings.default_ttl.filter(|_| may_default);
+        let lifetime = match own.or(default) {
+            Some(lifetime) => lifetime,
+            // It is stored to be validated, for which it needs no lifetime.
+            None if directives.no_cache => 0,
+            None => return None,
+        };
+        let forbids_stale = directives.must_revalidate || directives.proxy_revalidate;
+        let implies_stale = forbids_stale || directives.s_maxage.is_some();
+        // `s-maxage` means `proxy-revalidate`, unless the same response allows it to be stale.
+        let stale = |stated: Option<u32>, usual: u32| match stated {
+            _ if forbids_stale || directives.no_cache => 0,
+            Some(stated) => stated,
+            None if implies_stale => 0,
+            None => usual,
+        };
+        Some(Self {
+            received_at: times.received_at,
+            initial_age: initial_age(headers, date, times),
+            lifetime: lifetime.min(MAX_LIFETIME),
+            is_default: own.is_none() && default.is_some(),
+            always_validates: directives.no_cache,
+            stale_while_revalidate: stale(
+                directives.stale_while_revalidate,
+                settings.stale_while_revalidate,
+            ),
+            stale_if_error: stale(directives.stale_if_error, settings.stale_if_error),
+            may_be_stale: !implies_stale && !directives.no_cache,
+        })
+    }
+
+    /// The age at `now`.
+    #[must_use]
+    pub fn age(&self, now: u64) -> u32 {
+        let resident = bounded(now.saturating_sub(self.received_at));
+        self.initial_age.saturating_add(resident)
+    }
+
+    /// Seconds until it is stale; negative once it is.
+    #[must_use]
+    pub fn rest(&self, now: u64) -> i64 {
+        i64::from(self.lifetime) - i64::from(self.age(now))
+    }
+
+    /// Whether it may be used without validation.
+    #[must_use]
+    pub fn is_fresh(&self, now: u64) -> bool {
+        !self.always_validates && self.rest(now) > 0
+    }
+
+    /// Seconds for which it has been stale.
+    #[must_use]
+    pub fn staleness(&self, now: u64) -> u32 {
+        self.age(now).saturating_sub(self.lifetime)
+    }
+
+    /// Whether it may be served now while a new one is fetched. [RFC 5861 §3]
+    #[must_use]
+    pub fn is_usable_while_revalidating(&self, now: u64) -> bool {
+        !self.always_validates && self.staleness(now) < self.stale_while_revalidate
+    }
+
+    /// Whether it may be served now in place of an error. [RFC 5861 §4]
+    #[must_use]
+    pub fn is_usable_on_error(&self, now: u64) -> bool {
+        self.is_fresh(now) || (!self.always_validates && self.staleness(now) < self.stale_if_error)
+    }
+
+    /// The time from which on it can only be validated.
+    pub(crate) fn expires_at(&self) -> u64 {
+        let stale = self.stale_while_revalidate.max(self.stale_if_error);
+        let left = u64::from(self.lifetime.saturating_sub(self.initial_age));
+        self.received_at
+            .saturating_add(left)
+            .saturating_add(u64::from(stale))
+    }
+}
+
+/// The age when the response arrived: the larger one of what `Date` and `Age` say. [RFC 9111 §4.2.3]
+fn initial_age(headers: &HeaderMap, date: u64, times: Times) -> u32 {
+    let apparent = bounded(times.received_at.saturating_sub(date));
+    let delay = bounded(times.received_at.saturating_sub(times.requested_at));
+    let stated = headers.get(AGE).map_or(0, |age| {
+        let text = age.to_str().unwrap_or_default();
+        let first = text.split(',').next().unwrap_or_default().trim();
+        let is_number = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit());
+        // One that is no number is ignored. [RFC 9111 §5.1]
+        if is_number {
+            first.parse().unwrap_or(u32::MAX)
+        } else {
+            0
+        }
+    });
+    apparent.max(stated.saturating_add(delay))
+}
+
+/// The date in the first field of this name, since 1970.
+pub(crate) fn seconds_of(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    let text = headers.get(name)?.to_str().ok()?;
+    let date = httpdate::parse_http_date(text).ok()?;
+    let since = date.duration_since(UNIX_EPOCH).ok()?;
+    Some(since.as_secs())
+}
+
+/// The same for a field that is there once.
+fn single(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    let mut all = headers.get_all(name).iter();
+    all.next()?;
+    match all.next() {
+        Some(_) => None,
+        None => seconds_of(headers, name),
+    }
+}
+
+fn bounded(seconds: u64) -> u32 {
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}

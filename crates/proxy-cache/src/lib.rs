@@ -1,0 +1,32 @@
+//! A shared HTTP cache [RFC 9111, RFC 5861]: what may be stored, what may be served, and a store that is
+//! bounded in bytes.
+//!
+//! The decisions are pure functions over heads, settings and a time. The store is shared by threads; it does no
+//! I/O and reads no clock. All times are whole seconds since 1970.
+
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod cache_control;
+mod cache_key;
+mod cache_status;
+mod decision;
+mod freshness;
+mod selection;
+mod settings;
+mod stored_response;
+mod storing;
+mod vary;
+
+mod store;
+
+pub use cache_control::{RequestDirectives, ResponseDirectives};
+pub use cache_key::{CacheKey, KeyTarget};
+pub use cache_status::CacheStatus;
+pub use decision::{BypassReason, CacheRequest, Decision, MissReason, bypass, decide, stored_miss};
+pub use freshness::{Freshness, Times};
+pub use selection::{SelectedResponse, select};
+pub use settings::{CacheSettings, StoreLimits};
+pub use store::{CacheStore, Figures, Fill, FillWait, Found, Joined, Purge, Purged, Reserved};
+pub use stored_response::{ResponseHead, StoredResponse};
+pub use storing::{RefuseReason, StoringRequest, may_store};
+pub use vary::Variant;

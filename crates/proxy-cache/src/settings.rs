@@ -1,0 +1,39 @@
+//! Settings of caching.
+
+use http::HeaderName;
+use std::time::Duration;
+
+/// Settings of one route's caching. Destructured by naming every field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// Seconds for which a response without a lifetime of its own is fresh: `ttl-secs`; `None` stores no such
+    /// response.
+    pub default_ttl: Option<u32>,
+    /// Statuses of responses that may be stored: `statuses`.
+    pub statuses: Vec<u16>,
+    /// Request fields that are part of the key: `key-headers`.
+    pub key_headers: Vec<HeaderName>,
+    /// Query parameters that are not part of the key: `ignore-query`.
+    pub ignore_query: Vec<String>,
+    /// Seconds for which a stale response is served while a new one is fetched, where the response does not say:
+    /// `stale-while-revalidate-secs`.
+    pub stale_while_revalidate: u32,
+    /// Seconds for which a stale response is served in place of an error, where the response does not say:
+    /// `stale-if-error-secs`.
+    pub stale_if_error: u32,
+    /// Longest time that a request waits for the response to another one: `collapse-secs`; 0 does not wait.
+    pub collapse: Duration,
+    /// Whether `no-cache`, `max-age`, `min-fresh` and `max-stale` of clients count: `client-directives`.
+    pub client_directives: bool,
+    /// Whether responses carry `Cache-Status`: `cache-status`.
+    pub cache_status: bool,
+}
+
+/// Bounds of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StoreLimits {
+    /// Bytes of all responses, with heads, keys and those that are being read: `max-bytes`.
+    pub max_bytes: u64,
+    /// Bytes of one body: `max-object-bytes`, at most an eighth of `max_bytes`.
+    pub max_object_bytes: u64,
+}

@@ -1,0 +1,343 @@
+//! The store of responses, shared by all workers.
+
+mod fill;
+mod frequency;
+mod memory;
+mod pass_table;
+mod shard;
+
+pub use fill::{Fill, FillWait, Reserved};
+pub(crate) use memory::Charge;
+
+use crate::cache_key::CacheKey;
+use crate::settings::StoreLimits;
+use crate::stored_response::StoredResponse;
+use crate::storing::names_client;
+use crate::vary::Variant;
+use fill::FillState;
+use frequency::FrequencySketch;
+use http::HeaderMap;
+use memory::Memory;
+use pass_table::PassTable;
+use shard::{FillKey, Inserted, Shard, Slot};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::iter::once;
+#[expect(
+    clippy::disallowed_types,
+    reason = "held for a look-up in a table, never across I/O or an await"
+)]
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+/// Most shards of a store. Each has a lock of its own.
+const MAX_SHARDS: u64 = 16;
+/// Largest bodies that one shard has room for.
+const OBJECTS_PER_SHARD: u64 = 4;
+/// Seconds for which requests for a response that could not be stored are not collapsed.
+const PASS_SECS: u64 = 60;
+
+/// A store of responses, bounded in bytes, shared by all threads.
+///
+/// Seven eighths of its bytes are for stored responses, one eighth for those that are being read. A response that
+/// clients still read counts until the last of them has it, even once it is evicted. Where there is no room, the
+/// response that was not used since the hand of a clock passed it goes first, unless it is requested as often as the
+/// new one: a response that is requested once evicts none that is used.
+#[derive(Debug)]
+pub struct CacheStore {
+    limits: StoreLimits,
+    #[expect(
+        clippy::disallowed_types,
+        reason = "held for a look-up in a table, never across I/O or an await"
+    )]
+    first_shard: Mutex<Shard>,
+    #[expect(
+        clippy::disallowed_types,
+        reason = "held for a look-up in a table, never across I/O or an await"
+    )]
+    further_shards: Box<[Mutex<Shard>]>,
+    shard_bytes: usize,
+    hasher: RandomState,
+    frequencies: FrequencySketch,
+    passes: PassTable,
+    memory: Arc<Memory>,
+    /// Counts purges of more than one key: a fetch that began before one is not stored after it.
+    epoch: AtomicU64,
+    /// Fills so far without waiting requests.
+    unshared: AtomicU64,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    stored: AtomicU64,
+    evicted: AtomicU64,
+    not_admitted: AtomicU64,
+    purged: AtomicU64,
+}
+
+/// Figures of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Stored responses.
+    pub objects: u64,
+    /// Bytes in use: of stored responses, of those being read, and of evicted ones that clients still read.
+    pub bytes: u64,
+    /// The maximum of these bytes.
+    pub max_bytes: u64,
+    /// Responses stored so far.
+    pub stored: u64,
+    /// Responses evicted for others so far.
+    pub evicted: u64,
+    /// Responses that were not stored so far, because stored ones are requested more often.
+    pub not_admitted: u64,
+    /// Responses removed by purges and by unsafe requests so far.
+    pub purged: u64,
+}
+
+/// The stored responses under a key.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The one that the request selects.
+    pub response: Option<Arc<StoredResponse>>,
+    /// Others are stored for other values of request fields.
+    pub has_other_variants: bool,
+}
+
+/// The part of a request in fetching a response.
+#[derive(Debug)]
+pub enum Joined {
+    /// It fetches the response, for others too.
+    Fill(Fill),
+    /// Another request is fetching it.
+    Wait(FillWait),
+}
+
+/// What a purge removes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// The responses of this URL.
+    Url(String),
+    /// The responses of all URLs that begin so.
+    Prefix(String),
+    /// The responses with this tag in `Cache-Tag` or `Surrogate-Key`.
+    Tag(String),
+    /// All responses.
+    All,
+}
+
+/// The effect of a purge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Responses removed.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl CacheStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new(limits: StoreLimits) -> Self {
+        let StoreLimits {
+            max_bytes,
+            max_object_bytes,
+        } = limits;
+        let for_stored = max_bytes - max_bytes / 8;
+        let shards = for_stored / max_object_bytes.saturating_mul(OBJECTS_PER_SHARD).max(1);
+        let shards = shards.clamp(1, MAX_SHARDS);
+        Self {
+            limits,
+            first_shard: Shard::default().into(),
+            further_shards: (1..shards).map(|_| Shard::default().into()).collect(),
+            shard_bytes: usize::try_from(for_stored / shards).unwrap_or(usize::MAX),
+            hasher: RandomState::new(),
+            frequencies: FrequencySketch::for_bytes(max_bytes),
+            passes: PassTable::default(),
+            memory: Arc::new(Memory::new(max_bytes)),
+            epoch: AtomicU64::new(0),
+            unshared: AtomicU64::new(0),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Its bounds.
+    #[must_use]
+    pub fn limits(&self) -> StoreLimits {
+        self.limits
+    }
+
+    /// The responses stored for `key` and a request with these fields. Counts as a use.
+    #[must_use]
+    pub fn find(&self, key: &CacheKey, request: &HeaderMap) -> Found {
+        let hash = self.hash(&key.url);
+        self.frequencies.count(hash);
+        self.lock(hash).find(hash, key, request)
+    }
+
+    /// Joins the requests for the response of `key`: the first one fetches it. Where the last response could not be
+    /// stored, each request fetches its own.
+    #[must_use]
+    pub fn join(self: &Arc<Self>, key: &Arc<CacheKey>, request: &HeaderMap, now: u64) -> Joined {
+        let url_hash = self.hash(&key.url);
+        let mut shard = self.lock(url_hash);
+        let variant = shard.known_variant(url_hash, key);
+        let variant = variant.map(|variant| variant.for_request(request));
+        let values = variant.as_ref().map_or(&[][..], Variant::values);
+        // Apart by credentials and cookies: a response to them may not be stored though others are.
+        let shared = FillKey {
+            url: url_hash,
+            rest: self
+                .hasher
+                .hash_one((&key.selector, values, names_client(request))),
+        };
+        let is_alone = self.passes.has(shared.pass(), now);
+        let at = if is_alone {
+            let number = self.unshared.fetch_add(1, Ordering::Relaxed);
+            FillKey {
+                rest: self.hasher.hash_one((shared.rest, number)),
+                ..shared
+            }
+        } else {
+            shared
+        };
+        if let Some(state) = shard.join(at) {
+            return Joined::Wait(FillWait::new(state));
+        }
+        let state = Arc::new(FillState::default());
+        shard.begin(at, Arc::clone(&state));
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let places = (at, shared.pass());
+        Joined::Fill(Fill::new(
+            Arc::clone(self),
+            Arc::clone(key),
+            (places, state),
+            (epoch, is_alone),
+        ))
+    }
+
+    /// Removes the responses of `url`, after a request that changed the resource. [RFC 9111 §4.4]
+    pub fn invalidate(&self, url: &str) {
+        let purged = self.remove_url(url);
+        self.count_purged(purged);
+    }
+
+    /// Removes responses, also those that are being fetched. Takes each shard's lock once; for operators.
+    pub fn purge(&self, purge: &Purge) -> Purged {
+        let purged = match purge {
+            Purge::Url(url) => self.remove_url(url),
+            Purge::Prefix(prefix) => self.remove_where(|slot| slot.key.url.starts_with(&**prefix)),
+            Purge::Tag(tag) => self.remove_where(|slot| slot.response.has_tag(tag)),
+            Purge::All => self.remove_where(|_| true),
+        };
+        self.count_purged(purged);
+        purged
+    }
+
+    /// The figures of now.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let Counts {
+            stored,
+            evicted,
+            not_admitted,
+            purged,
+        } = &self.counts;
+        Figures {
+            objects: self.all_shards().map(|shard| shard.len() as u64).sum(),
+            bytes: self.memory.used(),
+            max_bytes: self.limits.max_bytes,
+            stored: stored.load(Ordering::Relaxed),
+            evicted: evicted.load(Ordering::Relaxed),
+            not_admitted: not_admitted.load(Ordering::Relaxed),
+            purged: purged.load(Ordering::Relaxed),
+        }
+    }
+
+    fn remove_url(&self, url: &str) -> Purged {
+        let hash = self.hash(url);
+        let mut shard = self.lock(hash);
+        shard.cancel_fills(hash);
+        shard.remove_url(hash, url)
+    }
+
+    fn remove_where(&self, is_meant: impl Fn(&Slot) -> bool) -> Purged {
+        // Before the shards are searched, so that no response that is being fetched comes in behind the search.
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        let mut purged = Purged::default();
+        for mut shard in self.all_shards() {
+            let removed = shard.remove_where(&is_meant);
+            purged.objects += removed.objects;
+            purged.bytes += removed.bytes;
+        }
+        purged
+    }
+
+    fn count_purged(&self, purged: Purged) {
+        self.counts
+            .purged
+            .fetch_add(purged.objects, Ordering::Relaxed);
+    }
+
+    /// Ends a fill: removes it from its shard, and stores `slot` unless it was purged meanwhile.
+    fn finish_fill(
+        &self,
+        (at, state): (FillKey, &Arc<FillState>),
+        stored: Option<(Slot, u64)>,
+        now: u64,
+    ) {
+        let mut shard = self.lock(at.url);
+        shard.end(at, state);
+        let Some((slot, epoch)) = stored else {
+            return;
+        };
+        if state.is_cancelled() || self.epoch.load(Ordering::Acquire) != epoch {
+            return;
+        }
+        if self.memory.is_exceeded() {
+            self.counts.not_admitted.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let uses = |hash| self.frequencies.estimate(hash);
+        let Inserted { is_stored, evicted } = shard.insert(slot, (self.shard_bytes, now), uses);
+        let outcome = if is_stored {
+            &self.counts.stored
+        } else {
+            &self.counts.not_admitted
+        };
+        outcome.fetch_add(1, Ordering::Relaxed);
+        self.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
+    }
+
+    /// Does not collapse requests for this key for a while.
+    fn pass(&self, pass: u64, now: u64) {
+        self.passes.insert(pass, now.saturating_add(PASS_SECS));
+    }
+
+    fn hash(&self, url: &str) -> u64 {
+        self.hasher.hash_one(url)
+    }
+
+    fn lock(&self, hash: u64) -> MutexGuard<'_, Shard> {
+        // The upper bits: maps use the lower ones.
+        let count = self.further_shards.len() as u64 + 1;
+        let position = usize::try_from((hash >> 32) % count).unwrap_or_default();
+        let shard = self.further_shards.get(position);
+        Self::guard(shard.unwrap_or(&self.first_shard))
+    }
+
+    /// Every shard, one after the other.
+    fn all_shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
+        let further = self.further_shards.iter();
+        once(&self.first_shard).chain(further).map(Self::guard)
+    }
+
+    #[expect(
+        clippy::disallowed_types,
+        reason = "held for a look-up in a table, never across I/O or an await"
+    )]
+    fn guard(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

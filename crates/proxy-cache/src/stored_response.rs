@@ -1,0 +1,156 @@
+//! A stored response.
+
+use crate::freshness::Freshness;
+use crate::store::Charge;
+use crate::storing::has_validator;
+use crate::vary::Variant;
+use bytes::Bytes;
+use http::header::{
+    AGE, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, SET_COOKIE, TRAILER, TRANSFER_ENCODING,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Fields that name the tags of a response, for purges.
+const TAG_FIELDS: [&str; 2] = ["cache-tag", "surrogate-key"];
+/// Fields of a stored response that a validation does not replace: they describe its body.
+const FIXED_FIELDS: [HeaderName; 6] = [
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    TRANSFER_ENCODING,
+    CONNECTION,
+];
+/// Memory of one field beside its bytes: its entry in the map and in the index of that, and the block of its value.
+const BYTES_PER_FIELD: usize = 160;
+
+/// The head of a response that is being stored.
+#[derive(Clone, Debug)]
+pub struct ResponseHead {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) freshness: Freshness,
+}
+
+/// A stored response: complete, and never changed.
+#[derive(Debug)]
+pub struct StoredResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The fields, without those of the connection and without `Age`.
+    pub headers: HeaderMap,
+    /// The whole body. A clone keeps the body's memory counted.
+    pub body: Bytes,
+    /// Age and lifetime.
+    pub freshness: Freshness,
+    /// The request fields that select it.
+    pub variant: Variant,
+    pub(crate) _head_charge: Charge,
+}
+
+impl ResponseHead {
+    /// The head of a response with these fields, of which those of hops have been removed.
+    #[must_use]
+    pub fn new(status: StatusCode, headers: &HeaderMap, freshness: Freshness) -> Self {
+        let mut headers = copied(headers);
+        if !headers.contains_key(DATE)
+            && let Some(date) = date_value(freshness.received_at)
+        {
+            headers.insert(DATE, date);
+        }
+        Self {
+            status,
+            headers,
+            freshness,
+        }
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let fields = self.headers.iter();
+        let fields =
+            fields.map(|(name, value)| name.as_str().len() + value.len() + BYTES_PER_FIELD);
+        size_of::<StoredResponse>() + fields.sum::<usize>()
+    }
+}
+
+impl StoredResponse {
+    /// Whether a request to the upstream can validate it.
+    #[must_use]
+    pub fn has_validator(&self) -> bool {
+        has_validator(&self.headers)
+    }
+
+    /// The conditions of a request that validates it.
+    pub fn conditions(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let etag = self
+            .headers
+            .get(ETAG)
+            .map(|etag| (IF_NONE_MATCH, etag.clone()));
+        let date = self.headers.get(LAST_MODIFIED);
+        let date = date.map(|date| (IF_MODIFIED_SINCE, date.clone()));
+        etag.into_iter().chain(date)
+    }
+
+    /// The fields after a 304 with `fresh` ones. [RFC 9111 §3.2]
+    #[must_use]
+    pub fn freshened(&self, fresh: &HeaderMap) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        // Without a date of its own the 304 is of the time at which it arrives.
+        headers.remove(DATE);
+        for name in fresh.keys().filter(|name| !FIXED_FIELDS.contains(name)) {
+            headers.remove(name);
+            for value in fresh.get_all(name) {
+                headers.append(name.clone(), value.clone());
+            }
+        }
+        headers
+    }
+
+    /// Whether a 304 with these fields is about this response, not about another one.
+    #[must_use]
+    pub fn is_validated_by(&self, fresh: &HeaderMap) -> bool {
+        match (self.headers.get(ETAG), fresh.get(ETAG)) {
+            (Some(own), Some(other)) => opaque(own) == opaque(other),
+            (None, Some(_)) => false,
+            (Some(_) | None, None) => true,
+        }
+    }
+
+    /// Whether one of the response's tags is `tag`.
+    pub(crate) fn has_tag(&self, tag: &str) -> bool {
+        let values = TAG_FIELDS
+            .iter()
+            .flat_map(|name| self.headers.get_all(*name));
+        let mut lines = values.filter_map(|value| value.to_str().ok());
+        lines.any(|line| line.split([',', ' ']).any(|one| one.trim() == tag))
+    }
+}
+
+/// The fields that are stored, each with memory of its own: a value that came over HTTP/1.1 is a part of the whole head,
+/// and would keep that in memory.
+fn copied(headers: &HeaderMap) -> HeaderMap {
+    let mut copy = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        if [AGE, SET_COOKIE, TRAILER, CONTENT_LENGTH].contains(name) {
+            continue;
+        }
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+            copy.append(name.clone(), value);
+        }
+    }
+    copy
+}
+
+/// The value of an entity tag without its sign of weakness.
+pub(crate) fn opaque(etag: &HeaderValue) -> &[u8] {
+    let bytes = etag.as_bytes().trim_ascii();
+    bytes.strip_prefix(b"W/").unwrap_or(bytes)
+}
+
+fn date_value(seconds: u64) -> Option<HeaderValue> {
+    let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+    HeaderValue::try_from(httpdate::fmt_http_date(at)).ok()
+}

@@ -1,0 +1,157 @@
+//! Whether a response may be stored. [RFC 9111 §3]
+
+use crate::cache_control::ResponseDirectives;
+use crate::freshness::{Freshness, Times};
+use crate::settings::CacheSettings;
+use crate::vary::{Variant, VaryError};
+use http::header::{AUTHORIZATION, CONTENT_RANGE, COOKIE, ETAG, LAST_MODIFIED, SET_COOKIE};
+use http::{HeaderMap, Method, StatusCode};
+
+/// The request behind a response.
+#[derive(Clone, Copy, Debug)]
+pub struct StoringRequest<'r> {
+    /// The method.
+    pub method: &'r Method,
+    /// The fields as the client sent them.
+    pub headers: &'r HeaderMap,
+    /// Whether the response may be for one client only, apart from `Authorization`: the route requires credentials, the
+    /// client has a certificate, or a field that the proxy sets depends on the client.
+    pub is_personal: bool,
+}
+
+/// The reason why a response is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefuseReason {
+    /// The request is no GET.
+    Request,
+    /// The status is not among the route's.
+    Status,
+    /// The response has `no-store`.
+    NoStore,
+    /// The response has `private`.
+    Private,
+    /// The response sets a cookie.
+    SetCookie,
+    /// The request was authorized, and the response does not say that it is for others too.
+    Authorized,
+    /// The request has a cookie, and the response does not say how long it is fresh.
+    Cookie,
+    /// `Vary` is `*`, selects by too much, or by a field that the proxy sets.
+    Vary,
+    /// It is a stream of events or of gRPC, which may have no end.
+    Stream,
+    /// Nothing says how long it is fresh.
+    NoLifetime,
+    /// It is stale already, and nothing can validate it.
+    Stale,
+    /// It is larger than one stored body may be, or there is no room.
+    NoRoom,
+}
+
+impl RefuseReason {
+    /// The word in `Cache-Status`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Status => "status",
+            Self::NoStore => "no-store",
+            Self::Private => "private",
+            Self::SetCookie => "set-cookie",
+            Self::Authorized => "authorized",
+            Self::Cookie => "cookie",
+            Self::Vary => "vary",
+            Self::Stream => "stream",
+            Self::NoLifetime => "no-lifetime",
+            Self::Stale => "already-stale",
+            Self::NoRoom => "no-room",
+        }
+    }
+
+    /// Whether another request could have a response that is stored: the reason is no statement about the resource.
+    #[must_use]
+    pub const fn is_of_request(self) -> bool {
+        match self {
+            Self::Request | Self::Authorized | Self::Cookie | Self::NoRoom => true,
+            Self::Status
+            | Self::NoStore
+            | Self::Private
+            | Self::SetCookie
+            | Self::Vary
+            | Self::Stream
+            | Self::NoLifetime
+            | Self::Stale => false,
+        }
+    }
+}
+
+/// Freshness and variant of a response that may be stored.
+///
+/// # Errors
+/// The reason why it may not.
+pub fn may_store(
+    request: StoringRequest<'_>,
+    (status, headers): (StatusCode, &HeaderMap),
+    settings: &CacheSettings,
+    times: Times,
+) -> Result<(Freshness, Variant), RefuseReason> {
+    let StoringRequest {
+        method,
+        headers: sent,
+        is_personal,
+    } = request;
+    if *method != Method::GET {
+        return Err(RefuseReason::Request);
+    }
+    if !settings.statuses.contains(&status.as_u16()) || headers.contains_key(CONTENT_RANGE) {
+        return Err(RefuseReason::Status);
+    }
+    let directives = ResponseDirectives::read(headers);
+    // A status on the route's list is one that this cache understands. [RFC 9111 §5.2.2.3]
+    if directives.no_store && !directives.must_understand {
+        return Err(RefuseReason::NoStore);
+    }
+    if directives.private {
+        return Err(RefuseReason::Private);
+    }
+    if headers.contains_key(SET_COOKIE) && !directives.excepts_cookies {
+        return Err(RefuseReason::SetCookie);
+    }
+    let is_authorized = is_personal || sent.contains_key(AUTHORIZATION);
+    let is_for_all =
+        directives.public || directives.s_maxage.is_some() || directives.must_revalidate;
+    if is_authorized && !is_for_all {
+        return Err(RefuseReason::Authorized);
+    }
+    let variant = Variant::read(sent, headers).map_err(|error| match error {
+        VaryError::Any | VaryError::TooLarge => RefuseReason::Vary,
+    })?;
+    // The route's own lifetime is for responses that say nothing; one to a cookie may be for its owner.
+    let may_default = !is_authorized && !sent.contains_key(COOKIE);
+    let freshness = Freshness::read(headers, &directives, settings, (times, may_default));
+    let lacking = match (settings.default_ttl, is_authorized) {
+        (None, _) => RefuseReason::NoLifetime,
+        (Some(_), true) => RefuseReason::Authorized,
+        (Some(_), false) => RefuseReason::Cookie,
+    };
+    let freshness = freshness.ok_or(lacking)?;
+    let now = times.received_at;
+    let is_useful = freshness.is_fresh(now)
+        || freshness.is_usable_while_revalidating(now)
+        || has_validator(headers);
+    if is_useful {
+        Ok((freshness, variant))
+    } else {
+        Err(RefuseReason::Stale)
+    }
+}
+
+/// Whether a request with these fields may have a response for its sender only.
+pub(crate) fn names_client(headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE)
+}
+
+/// Whether a response with these fields can be validated.
+pub(crate) fn has_validator(headers: &HeaderMap) -> bool {
+    headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED)
+}

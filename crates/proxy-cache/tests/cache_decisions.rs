@@ -1,0 +1,459 @@
+//! What may be stored, what may be served, and what a stored response gives to a request.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use proxy_cache::{
+    CacheKey, CacheSettings, CacheStore, Decision, Freshness, Joined, KeyTarget, MissReason,
+    RefuseReason, RequestDirectives, ResponseHead, SelectedResponse, StoreLimits, StoringRequest,
+    Times, decide, may_store, select,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// 2026-11-27 00:00:00 UTC.
+const NOW: u64 = 1_795_737_600;
+const NOW_DATE: &str = "Fri, 27 Nov 2026 00:00:00 GMT";
+const HOUR_AGO: &str = "Thu, 26 Nov 2026 23:00:00 GMT";
+const HOUR_LATER: &str = "Fri, 27 Nov 2026 01:00:00 GMT";
+
+type Fields<'a> = &'a [(&'static str, &'static str)];
+
+fn map(fields: Fields<'_>) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in fields {
+        map.append(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+    }
+    map
+}
+
+fn settings() -> CacheSettings {
+    CacheSettings {
+        default_ttl: None,
+        statuses: vec![200, 203, 204, 301, 308, 404, 410],
+        key_headers: Vec::new(),
+        ignore_query: Vec::new(),
+        stale_while_revalidate: 0,
+        stale_if_error: 0,
+        collapse: Duration::from_secs(5),
+        client_directives: true,
+        cache_status: false,
+    }
+}
+
+fn store_by(
+    request: Fields<'_>,
+    response: Fields<'_>,
+    settings: &CacheSettings,
+) -> Result<Freshness, RefuseReason> {
+    let (sent, received) = (map(request), map(response));
+    let request = StoringRequest {
+        method: &Method::GET,
+        headers: &sent,
+        is_personal: false,
+    };
+    let times = Times {
+        requested_at: NOW,
+        received_at: NOW,
+    };
+    may_store(request, (StatusCode::OK, &received), settings, times).map(|(freshness, _)| freshness)
+}
+
+fn refusal(request: Fields<'_>, response: Fields<'_>) -> Option<RefuseReason> {
+    store_by(request, response, &settings()).err()
+}
+
+/// Fields of a request and of its response, and the reason why that is not stored.
+type Case = (Fields<'static>, Fields<'static>, Option<RefuseReason>);
+
+const CASES: &[Case] = &[
+    (&[], &[("cache-control", "max-age=60")], None),
+    (
+        &[],
+        &[("cache-control", "max-age=60, private")],
+        Some(RefuseReason::Private),
+    ),
+    (
+        &[],
+        &[("cache-control", "max-age=60, no-store")],
+        Some(RefuseReason::NoStore),
+    ),
+    (
+        &[],
+        &[("cache-control", "max-age=60, no-store, must-understand")],
+        None,
+    ),
+    (
+        &[],
+        &[
+            ("cache-control", "public, max-age=60"),
+            ("set-cookie", "a=1"),
+        ],
+        Some(RefuseReason::SetCookie),
+    ),
+    (
+        &[],
+        &[
+            ("cache-control", "max-age=60, no-cache=\"set-cookie\""),
+            ("set-cookie", "a=1"),
+        ],
+        None,
+    ),
+    (
+        &[("authorization", "Basic eA==")],
+        &[("cache-control", "max-age=60")],
+        Some(RefuseReason::Authorized),
+    ),
+    (
+        &[("authorization", "Basic eA==")],
+        &[("cache-control", "s-maxage=60")],
+        None,
+    ),
+    (
+        &[("authorization", "Basic eA==")],
+        &[("cache-control", "public, max-age=60")],
+        None,
+    ),
+    (
+        &[],
+        &[("cache-control", "max-age=60"), ("vary", "*")],
+        Some(RefuseReason::Vary),
+    ),
+    (
+        &[],
+        &[
+            ("cache-control", "max-age=60"),
+            ("content-range", "bytes 0-1/2"),
+        ],
+        Some(RefuseReason::Status),
+    ),
+    (&[], &[], Some(RefuseReason::NoLifetime)),
+    (
+        &[],
+        &[("cache-control", "max-age=0")],
+        Some(RefuseReason::Stale),
+    ),
+    (
+        &[],
+        &[("cache-control", "max-age=0"), ("etag", "\"1\"")],
+        None,
+    ),
+    (
+        &[],
+        &[("cache-control", "no-cache"), ("etag", "\"1\"")],
+        None,
+    ),
+    (
+        &[],
+        &[("cache-control", "no-cache, max-age=60")],
+        Some(RefuseReason::Stale),
+    ),
+    (&[], &[("expires", "0")], Some(RefuseReason::Stale)),
+];
+
+#[test]
+fn responses_that_are_not_for_others_are_not_stored() {
+    for &(request, response, expected) in CASES {
+        assert_eq!(
+            refusal(request, response),
+            expected,
+            "{request:?} {response:?}"
+        );
+    }
+}
+
+#[test]
+fn only_a_get_with_a_listed_status_is_stored() {
+    let received = map(&[("cache-control", "max-age=60")]);
+    let sent = HeaderMap::new();
+    let times = Times {
+        requested_at: NOW,
+        received_at: NOW,
+    };
+    for (method, status, expected) in [
+        (Method::GET, 200, None),
+        (Method::GET, 404, None),
+        (Method::GET, 206, Some(RefuseReason::Status)),
+        (Method::GET, 500, Some(RefuseReason::Status)),
+        (Method::HEAD, 200, Some(RefuseReason::Request)),
+        (Method::POST, 200, Some(RefuseReason::Request)),
+    ] {
+        let request = StoringRequest {
+            method: &method,
+            headers: &sent,
+            is_personal: false,
+        };
+        let status = StatusCode::from_u16(status).unwrap();
+        let stored = may_store(request, (status, &received), &settings(), times);
+        assert_eq!(stored.err(), expected, "{method} {status}");
+    }
+}
+
+#[test]
+fn the_lifetime_is_the_most_specific_one_that_is_stated() {
+    for (response, lifetime) in [
+        (&[("cache-control", "max-age=60, s-maxage=10")][..], 10),
+        (
+            &[("cache-control", "max-age=60"), ("expires", HOUR_LATER)],
+            60,
+        ),
+        (&[("expires", HOUR_LATER), ("date", NOW_DATE)], 3_600),
+        (&[("expires", HOUR_LATER), ("date", HOUR_AGO)], 7_200),
+        (&[("cache-control", "max-age=4294967295")], 31_536_000),
+    ] {
+        let freshness = store_by(&[], response, &settings()).unwrap();
+        assert_eq!(freshness.lifetime, lifetime, "{response:?}");
+    }
+}
+
+#[test]
+fn the_age_counts_what_earlier_caches_and_the_clock_say() {
+    let read = |fields| store_by(&[], fields, &settings()).unwrap();
+    let plain = read(&[("cache-control", "max-age=60")]);
+    assert_eq!(
+        (plain.age(NOW), plain.age(NOW + 7), plain.rest(NOW + 70)),
+        (0, 7, -10)
+    );
+    let aged = read(&[("cache-control", "max-age=60"), ("age", "20")]);
+    assert_eq!(
+        (
+            aged.age(NOW + 1),
+            aged.is_fresh(NOW + 39),
+            aged.is_fresh(NOW + 40)
+        ),
+        (21, true, false)
+    );
+    let dated = read(&[
+        ("cache-control", "max-age=7200"),
+        ("date", HOUR_AGO),
+        ("age", "5"),
+    ]);
+    assert_eq!(dated.age(NOW), 3_600);
+    // A clock that is set back makes nothing younger than it was, and nothing overflows.
+    assert_eq!(aged.age(0), 20);
+    let huge = read(&[
+        ("cache-control", "max-age=60"),
+        ("age", "99999999999"),
+        ("etag", "\"1\""),
+    ]);
+    assert_eq!(huge.age(u64::MAX), u32::MAX);
+}
+
+#[test]
+fn the_routes_own_lifetime_is_for_responses_without_one_to_requests_without_cookies() {
+    let settings = CacheSettings {
+        default_ttl: Some(30),
+        ..settings()
+    };
+    let lifetime = |request, response| {
+        store_by(request, response, &settings).map(|freshness| freshness.lifetime)
+    };
+    assert_eq!(lifetime(&[], &[]), Ok(30));
+    assert_eq!(lifetime(&[], &[("cache-control", "max-age=5")]), Ok(5));
+    let cookie = &[("cookie", "sid=1")];
+    assert_eq!(lifetime(cookie, &[]), Err(RefuseReason::Cookie));
+    assert_eq!(lifetime(cookie, &[("cache-control", "max-age=5")]), Ok(5));
+}
+
+#[test]
+fn stale_times_do_not_override_a_duty_to_validate() {
+    let settings = CacheSettings {
+        stale_while_revalidate: 10,
+        stale_if_error: 20,
+        ..settings()
+    };
+    for (control, expected) in [
+        ("max-age=1", (10, 20)),
+        (
+            "max-age=1, stale-while-revalidate=3, stale-if-error=4",
+            (3, 4),
+        ),
+        ("max-age=1, must-revalidate, stale-if-error=4", (0, 0)),
+        ("max-age=1, proxy-revalidate", (0, 0)),
+        ("s-maxage=1", (0, 0)),
+        ("s-maxage=1, stale-while-revalidate=3", (3, 0)),
+    ] {
+        let response: &[(&'static str, &'static str)] = &[("cache-control", control)];
+        let freshness = store_by(&[], response, &settings).unwrap();
+        let stale = (freshness.stale_while_revalidate, freshness.stale_if_error);
+        assert_eq!(stale, expected, "{control}");
+    }
+}
+
+/// The store with one response to a request without fields, received at [`NOW`].
+fn stored(fields: Fields<'_>, body: &[u8]) -> (Arc<CacheStore>, Arc<CacheKey>) {
+    let limits = StoreLimits {
+        max_bytes: 8 << 20,
+        max_object_bytes: 1 << 20,
+    };
+    let store = Arc::new(CacheStore::new(limits));
+    let target = KeyTarget {
+        scheme: "http",
+        host: "a.example",
+        path: "/",
+        query: None,
+    };
+    let sent = HeaderMap::new();
+    let key = Arc::new(CacheKey::new(target, &settings(), b"r", (&sent, b"")));
+    let Joined::Fill(fill) = store.join(&key, &sent, NOW) else {
+        panic!("the first one fetches");
+    };
+    let received = map(fields);
+    let request = StoringRequest {
+        method: &Method::GET,
+        headers: &sent,
+        is_personal: false,
+    };
+    let times = Times {
+        requested_at: NOW,
+        received_at: NOW,
+    };
+    let (freshness, variant) =
+        may_store(request, (StatusCode::OK, &received), &settings(), times).unwrap();
+    let head = ResponseHead::new(StatusCode::OK, &received, freshness);
+    let published = fill.publish((head, variant), body.into(), NOW);
+    assert_eq!(&published.body[..], body);
+    (store, key)
+}
+
+fn decision(fields: Fields<'_>, request: Fields<'_>, after: u64) -> Decision {
+    let (store, key) = stored(fields, b"x");
+    let request = map(request);
+    let found = store.find(&key, &request);
+    decide(
+        &RequestDirectives::read(&request),
+        &found,
+        &settings(),
+        NOW + after,
+    )
+}
+
+#[test]
+fn a_stored_response_is_served_while_it_is_fresh() {
+    let fields: Fields<'_> = &[
+        ("cache-control", "max-age=10, stale-while-revalidate=5"),
+        ("etag", "\"1\""),
+    ];
+    assert_eq!(decision(fields, &[], 9), Decision::Hit);
+    assert_eq!(decision(fields, &[], 10), Decision::StaleWhileRevalidate);
+    assert_eq!(decision(fields, &[], 15), Decision::Revalidate);
+    let without: Fields<'_> = &[("cache-control", "max-age=10")];
+    assert_eq!(
+        decision(without, &[], 10),
+        Decision::Miss(MissReason::Stale)
+    );
+    let only: Fields<'_> = &[("cache-control", "only-if-cached")];
+    assert_eq!(decision(without, only, 9), Decision::Hit);
+    assert_eq!(decision(without, only, 10), Decision::OnlyIfCached);
+}
+
+#[test]
+fn wishes_of_clients_narrow_and_widen_what_is_served() {
+    let fields: Fields<'_> = &[("cache-control", "max-age=10"), ("etag", "\"1\"")];
+    let wish = |wish| decision(fields, &[("cache-control", wish)], 5);
+    assert_eq!(wish("no-cache"), Decision::Revalidate);
+    assert_eq!(wish("max-age=4"), Decision::Revalidate);
+    assert_eq!(wish("max-age=5"), Decision::Hit);
+    assert_eq!(wish("min-fresh=6"), Decision::Revalidate);
+    assert_eq!(wish("min-fresh=5"), Decision::Hit);
+    let stale = |control, wish| {
+        decision(
+            &[("cache-control", control), ("etag", "\"1\"")],
+            &[("cache-control", wish)],
+            15,
+        )
+    };
+    assert_eq!(stale("max-age=10", "max-stale"), Decision::Hit);
+    assert_eq!(stale("max-age=10", "max-stale=6"), Decision::Hit);
+    assert_eq!(stale("max-age=10", "max-stale=5"), Decision::Revalidate);
+    assert_eq!(
+        stale("max-age=10, must-revalidate", "max-stale"),
+        Decision::Revalidate
+    );
+}
+
+fn answer(fields: Fields<'_>, request: Fields<'_>) -> SelectedResponse {
+    let (store, key) = stored(fields, b"0123456789");
+    let request = map(request);
+    let found = store.find(&key, &request).response.unwrap();
+    select(&Method::GET, &request, &found, NOW + 3)
+}
+
+const TAGGED: Fields<'static> = &[
+    ("cache-control", "max-age=60"),
+    ("etag", "\"a,b\""),
+    ("last-modified", HOUR_AGO),
+    ("content-type", "text/plain"),
+];
+
+#[test]
+fn conditions_are_answered_from_the_store() {
+    for (request, status) in [
+        (&[("if-none-match", "\"a,b\"")][..], 304),
+        (&[("if-none-match", "\"x\", W/\"a,b\"")], 304),
+        (&[("if-none-match", "*")], 304),
+        (&[("if-none-match", "\"a\"")], 200),
+        (&[("if-none-match", "a,b")], 200),
+        (
+            &[("if-none-match", "\"x\""), ("if-modified-since", NOW_DATE)],
+            200,
+        ),
+        (&[("if-modified-since", HOUR_AGO)], 304),
+        (
+            &[("if-modified-since", "Thu, 26 Nov 2026 22:59:59 GMT")],
+            200,
+        ),
+        (&[("if-modified-since", "yesterday")], 200),
+    ] {
+        let response = answer(TAGGED, request);
+        assert_eq!(response.status, status, "{request:?}");
+        assert_eq!(response.headers["age"], "3");
+        assert_eq!(response.headers["etag"], "\"a,b\"");
+        assert_eq!(response.headers.contains_key("content-type"), status == 200);
+        assert_eq!(response.body.is_empty(), status == 304);
+    }
+}
+
+#[test]
+fn ranges_are_cut_out_of_the_stored_body() {
+    for (range, status, body, content_range) in [
+        ("bytes=0-0", 206, "0", Some("bytes 0-0/10")),
+        ("bytes=8-", 206, "89", Some("bytes 8-9/10")),
+        (
+            "bytes=8-99999999999999999999",
+            206,
+            "89",
+            Some("bytes 8-9/10"),
+        ),
+        ("bytes=-3", 206, "789", Some("bytes 7-9/10")),
+        ("bytes=-30", 206, "0123456789", Some("bytes 0-9/10")),
+        ("bytes=10-", 416, "", Some("bytes */10")),
+        ("bytes=-0", 416, "", Some("bytes */10")),
+        ("bytes=5-4", 200, "0123456789", None),
+        ("bytes=0-1,3-4", 200, "0123456789", None),
+        ("lines=0-1", 200, "0123456789", None),
+        ("bytes=a-", 200, "0123456789", None),
+    ] {
+        let response = answer(TAGGED, &[("range", range)]);
+        let text = std::str::from_utf8(&response.body).unwrap();
+        assert_eq!((response.status.as_u16(), text), (status, body), "{range}");
+        let shown = response.headers.get("content-range");
+        assert_eq!(
+            shown.map(|value| value.to_str().unwrap()),
+            content_range,
+            "{range}"
+        );
+    }
+    for (condition, status) in [
+        ("\"a,b\"", 206),
+        ("W/\"a,b\"", 200),
+        ("\"x\"", 200),
+        (HOUR_AGO, 206),
+        (NOW_DATE, 200),
+    ] {
+        let response = answer(TAGGED, &[("range", "bytes=0-0"), ("if-range", condition)]);
+        assert_eq!(response.status, status, "{condition}");
+    }
+}
