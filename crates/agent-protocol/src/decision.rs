@@ -62,6 +62,8 @@ pub struct Redirect {
     pub location: Text<'static>,
     /// Further headers of the answer.
     pub headers: Vec<Header<'static>>,
+    /// Body of the answer; without it the body is empty.
+    pub body: Option<BodyData<'static>>,
 }
 
 impl Redirect {

@@ -327,6 +327,7 @@ fn redirect() -> Value {
         "status": {"enum": [301, 302, 303, 307, 308], "default": 302},
         "location": reference("text"),
         "headers": list(&reference("header"), MAX_HEADER_EDITS),
+        "body": reference("bytes"),
     })
 }
 

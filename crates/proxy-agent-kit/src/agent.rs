@@ -92,6 +92,7 @@ pub fn redirect(location: impl Into<Text<'static>>) -> Answer {
         status: Redirect::DEFAULT_STATUS,
         location: location.into(),
         headers: Vec::new(),
+        body: None,
     })
 }
 

@@ -265,30 +265,47 @@ fn decision(head: &RequestHeaders<'_>, response: CheckResponse) -> Result<Decisi
     Ok(Decision::Allow(allow))
 }
 
-/// Protected fields are left unchanged, as in Envoy. An invalid field is a bad reply: without it,
-/// the client's own field of the name would pass for the agent's.
+/// A change that cannot be made is a bad reply: the server has allowed another request than the one that would be
+/// forwarded, with the client's own field or parameter in it.
 fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, CallError> {
     let OkHttpResponse {
         headers,
         headers_to_remove,
         response_headers_to_add,
+        query_parameters_to_set,
+        query_parameters_to_remove,
     } = response;
-    let removed = headers_to_remove.into_iter();
-    let removed = removed.filter(|name| !is_protected(&name.to_ascii_lowercase()));
-    let removed = removed.filter_map(|name| HeaderEdit::remove(name).ok());
+    if !query_parameters_to_set.is_empty() || !query_parameters_to_remove.is_empty() {
+        let text = "changes of query parameters are not supported";
+        return Err(CallError::BadReply(text.to_owned()));
+    }
+    let removed = headers_to_remove.into_iter().map(|name| {
+        let edit = HeaderEdit::remove(name);
+        let edit = edit.map_err(|error| CallError::BadReply(error.to_string()))?;
+        allowed(edit.name())?;
+        Ok(edit)
+    });
+    let removed: Result<Vec<_>, CallError> = removed.collect();
     let set = headers
         .into_iter()
         .filter_map(|option| request_edit(head, option).transpose());
     let set: Result<Vec<_>, _> = set.collect();
-    let response_edits = response_headers_to_add
-        .into_iter()
-        .filter_map(|option| response_edit(option).transpose());
+    let response_edits = response_headers_to_add.into_iter().map(response_edit);
     let response_edits: Result<_, _> = response_edits.collect();
     Ok(Allow {
-        request_headers: removed.chain(set?).collect(),
+        request_headers: removed?.into_iter().chain(set?).collect(),
         response_headers: response_edits?,
         ..Allow::default()
     })
+}
+
+/// Checks that agents may change the field `name`.
+fn allowed(name: &str) -> Result<(), CallError> {
+    if is_protected(name) {
+        let text = format!("the field `{name}` is not an agent's to change");
+        return Err(CallError::BadReply(text));
+    }
+    Ok(())
 }
 
 /// The value of `append_action`, or of the older `append` if that is present.
@@ -313,9 +330,11 @@ fn action(option: &HeaderValueOption) -> Result<HeaderAction, CallError> {
     }
 }
 
-fn header(option: HeaderValueOption) -> Result<Option<Header<'static>>, CallError> {
+fn header(option: HeaderValueOption) -> Result<Header<'static>, CallError> {
     let header = option.into_header();
-    header.map_err(|error| CallError::BadReply(error.to_string()))
+    let header = header.map_err(|error| CallError::BadReply(error.to_string()))?;
+    allowed(header.name())?;
+    Ok(header)
 }
 
 fn request_edit(
@@ -323,9 +342,7 @@ fn request_edit(
     option: HeaderValueOption,
 ) -> Result<Option<HeaderEdit>, CallError> {
     let action = action(&option)?;
-    let Some(header) = header(option)? else {
-        return Ok(None);
-    };
+    let header = header(option)?;
     let mut fields = head.headers.iter();
     let is_present = fields.any(|one| one.name() == header.name());
     Ok(match action {
@@ -337,12 +354,12 @@ fn request_edit(
 }
 
 /// The fields of the response are not known yet, so that no edit can depend on them.
-fn response_edit(option: HeaderValueOption) -> Result<Option<HeaderEdit>, CallError> {
+fn response_edit(option: HeaderValueOption) -> Result<HeaderEdit, CallError> {
     let action = action(&option)?;
     let header = header(option)?;
     match action {
-        HeaderAction::Default | HeaderAction::Add => Ok(header.map(HeaderEdit::Add)),
-        HeaderAction::Set => Ok(header.map(HeaderEdit::Set)),
+        HeaderAction::Default | HeaderAction::Add => Ok(HeaderEdit::Add(header)),
+        HeaderAction::Set => Ok(HeaderEdit::Set(header)),
         HeaderAction::AddIfAbsent | HeaderAction::SetIfPresent => {
             let text = "ADD_IF_ABSENT or OVERWRITE_IF_EXISTS for a field of the response";
             Err(CallError::BadReply(text.to_owned()))

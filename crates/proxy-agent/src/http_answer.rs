@@ -37,6 +37,7 @@ impl HttpAnswer {
                     status,
                     location,
                     headers,
+                    body,
                 })
             }
             (401, _) => {

@@ -164,8 +164,8 @@ impl AgentOutcome {
                 "the agent reports that it has too much to do"),
             Self::BadReply => row("bad reply", Failure, Some(Reason::AgentBadReply),
                 "the answer does not deny and is malformed, larger than `max-agent-response-bytes`, for an event that \
-                 awaits none, reports a failure, or changes a field that no agent may change; or the \
-                 agent asks for events that its `events` do not list"),
+                 awaits none, reports a failure, changes a field that no agent may change, or, in `ext-authz`, \
+                 changes the query; or the agent asks for events that its `events` do not list"),
             Self::ServerError => row("server error", Failure, Some(Reason::AgentBadReply),
                 "a `forward-auth` server answers 5xx; under `closed` its answer is the client's"),
             Self::RequestTimeout => row("request's time", Refusal, Some(Reason::RequestTimeout),

@@ -21,11 +21,12 @@ pub struct BasicCredentials {
     colon: usize,
 }
 
-/// Returns true if a text may be the name of a user: not empty, without a colon and without
-/// controls.
+/// Returns true if a text may be the name of a user: not empty, without a colon, controls, and white space
+/// at its ends, which no header field can carry.
 #[must_use]
 pub fn is_user_name(text: &str) -> bool {
-    !text.is_empty() && !text.contains(|c: char| c == ':' || c.is_control())
+    let is_forbidden = |c: char| c == ':' || c.is_control();
+    !text.is_empty() && !text.contains(is_forbidden) && text.trim() == text
 }
 
 impl BasicCredentials {

@@ -210,6 +210,15 @@ impl HeaderEdits {
         fields.any(|field| field.template.is_some())
     }
 
+    /// Returns true if `value` is a part of a field.
+    pub fn has_value(&self, value: RequestValue) -> bool {
+        let mut fields = self.set.iter().chain(&self.add);
+        fields.any(|field| {
+            let template = field.template.as_ref();
+            template.is_some_and(|template| template.has(value))
+        })
+    }
+
     /// The edits for one request. A field with an empty value is not sent: `set` removes it.
     #[must_use]
     pub fn filled(&self, values: &RequestValues<'_>) -> Self {

@@ -58,6 +58,7 @@ pub(crate) async fn inspect_response(
         return Ok(response);
     };
     let early = std::mem::take(&mut record.response_edits);
+    record.response_fields.extend(edits::replaced(&early));
     edits::apply(&early, response.headers_mut());
     let timers = timers(exchange, end_by);
     let mut index = 0;

@@ -4,7 +4,7 @@ mod attempts;
 
 use crate::headers::correlation::is_acceptable;
 use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
-use crate::headers::header_edits::{self, FilledEdits};
+use crate::headers::header_edits::{self, FilledEdits, ResponseEdits};
 use crate::headers::inbound_head::{InboundHead, LoggedHead};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::headers::{hop_by_hop, names, trace_context};
@@ -29,17 +29,11 @@ use http::{
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
-use proxy_model::{HeaderEdits, PageTemplate, RequestValues};
+use proxy_model::{PageTemplate, RequestValues};
 use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan};
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields};
 use std::rc::Rc;
 use std::time::Duration;
-
-static NO_EDITS: HeaderEdits = HeaderEdits {
-    remove: Vec::new(),
-    set: Vec::new(),
-    add: Vec::new(),
-};
 
 /// A request being handled. If it is dropped early, its record is still written: see
 /// [`CompletionGuard`].
@@ -404,28 +398,20 @@ impl Exchange {
                 .is_some_and(|listener| listener.expose_reasons),
         };
         let mut response = local_reply(&problem, format);
-        let routes = self.active.plan.routes();
-        if let Some(route) = self
-            .completion
-            .record
-            .parts
-            .route
-            .and_then(|at| routes.get(at))
+        let agents = self.completion.record.agents.as_mut();
+        if let Some(reply) = agents.and_then(|agents| agents.reply.take())
+            && form != ResponseForm::Grpc
         {
-            let edits = header_edits::for_response(self.edits.as_deref(), route);
-            header_edits::apply(edits, response.headers_mut());
+            response = replace_by_agent(reply, response, &self.head.method);
+        }
+        if let Some(route) = self.route() {
+            self.response_edits(route).apply(response.headers_mut());
             let credentials = route.credentials.as_ref();
             let challenge = credentials.and_then(|own| own.challenge(problem.reason()));
             if let Some(challenge) = challenge.filter(|_| form != ResponseForm::Grpc) {
                 let headers = response.headers_mut();
                 headers.insert(WWW_AUTHENTICATE, challenge.clone());
             }
-        }
-        let agents = self.completion.record.agents.as_mut();
-        if let Some(reply) = agents.and_then(|agents| agents.reply.take())
-            && form != ResponseForm::Grpc
-        {
-            response = replace_by_agent(reply, response, &self.head.method);
         }
         if self.completion.record.access_head.is_none() {
             self.completion.record.error_head = self.error_head().map(Box::new);
@@ -440,16 +426,21 @@ impl Exchange {
 
     /// The page of the route, else of the listener, for `status`.
     fn error_page(&self, status: u16) -> Option<&PageTemplate> {
-        let route = self.completion.record.parts.route;
-        let route = route.and_then(|at| self.active.plan.routes().get(at));
-        let own = route.and_then(|route| error_page::find(&route.error_pages, status));
+        let own = self.route();
+        let own = own.and_then(|route| error_page::find(&route.error_pages, status));
         own.or_else(|| error_page::find(&self.listener()?.error_pages, status))
     }
 
+    /// The route of the request in its plan.
+    pub(crate) fn route(&self) -> Option<&RoutePlan> {
+        let route = self.completion.record.parts.route?;
+        self.active.plan.routes().get(route)
+    }
+
     /// The edits of the response headers of `route`, for this request.
-    pub(crate) fn response_edits<'e>(&'e self, route: &'e RoutePlan) -> &'e HeaderEdits {
+    pub(crate) fn response_edits<'e>(&'e self, route: &'e RoutePlan) -> ResponseEdits<'e> {
         if self.is_for_store {
-            return &NO_EDITS;
+            return ResponseEdits::NONE;
         }
         header_edits::for_response(self.edits.as_deref(), route)
     }

@@ -7,6 +7,7 @@ pub(crate) mod destination;
 pub(crate) mod held_request;
 mod http1;
 mod http2;
+mod interim_fields;
 pub(crate) mod relayed;
 pub(crate) mod request_head;
 mod retry;
@@ -339,7 +340,7 @@ impl Attempts<'_, '_> {
         }
         let (mut head, body) = match answered {
             Answered::Http1(response, PooledConnection { connection, .. }) => {
-                let (head, fields) = response.into_parts();
+                let (mut head, fields) = response.into_parts();
                 self.exchange.record().verbatim = fields;
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     if !connection.has_sent_all() {
@@ -347,6 +348,7 @@ impl Attempts<'_, '_> {
                         let detail = Detail::text("a switch before the end of the request");
                         return Err(Problem::new(Reason::UnaskedUpgrade, detail));
                     }
+                    self.write_back(&mut head.headers);
                     return upgrade::switch(self.exchange, route, connection, head, requested);
                 }
                 let pool = Rc::clone(&self.pool);
@@ -357,7 +359,8 @@ impl Attempts<'_, '_> {
                 (head, ResponseBody::streamed(stream, call))
             }
             Answered::Tunnel(response, tunnel) => {
-                let (head, ()) = response.into_parts();
+                let (mut head, ()) = response.into_parts();
+                self.write_back(&mut head.headers);
                 return upgrade::open(self.exchange, route, tunnel, head, requested);
             }
             Answered::Refusal(response) => {

@@ -4,11 +4,11 @@ use crate::exchange::Exchange;
 use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
-use crate::headers::header_edits;
+use crate::limits::route_limits::RateStage;
 use crate::local::cache::{self, Consulted};
 use crate::local::{acme, answers, builtin, files};
 use crate::policy::compression::{self, Wanted};
-use crate::policy::rate_limit::{self, Checked, Stage};
+use crate::policy::rate_limit::{self, Checked};
 use crate::policy::{
     admission, client_certificate, credentials, expectation, grpc_timeout, http2_head, misdirected,
 };
@@ -23,7 +23,7 @@ use crate::{agents, forward};
 use http::Response;
 use http::request::Parts;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_plan::{Outcome, RequestHead, RouteAgents, RoutePlan};
+use proxy_plan::{CredentialsPlan, Outcome, RequestHead, RouteAgents, RoutePlan};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -40,7 +40,10 @@ pub fn handle(
         let served = panic::contain(pin!(serve(&mut exchange))).await;
         let response = match served {
             Ok(response) => response,
-            Err(problem) => exchange.refuse(problem),
+            Err(problem) => {
+                rate_limit::show_later(&mut exchange);
+                exchange.refuse(problem)
+            }
         };
         let Exchange {
             completion,
@@ -67,7 +70,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         Err(problem) => return Err(count_unrouted(exchange, problem)),
     };
     exchange.set_route(route);
-    let stage = Stage::BeforeAgents;
+    let stage = RateStage::First;
     if rate_limit::check(exchange, route.index, stage)? == Checked::NotShared {
         Box::pin(rate_limit::check_shared(exchange, route.index, stage)).await?;
     }
@@ -76,7 +79,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         && !matches!(outcome, Outcome::Refuse(_))
     {
         // Boxed: most routes require no credentials.
-        Box::pin(credentials::check(exchange, route, credentials)).await?;
+        Box::pin(authenticate(exchange, route, credentials)).await?;
     }
     let compression = compression::negotiate(exchange, route);
     let store = active.plan.cache();
@@ -119,6 +122,16 @@ fn compress(
     }
 }
 
+/// Checks the credentials of the request, then its limits by a field with a claim of its token.
+async fn authenticate(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    required: &CredentialsPlan,
+) -> Result<(), Problem> {
+    credentials::check(exchange, route, required).await?;
+    rate_limit::check_stage(exchange, route.index, RateStage::AfterCredentials).await
+}
+
 /// The route of the request, the service that answers it, and the time by which it must end.
 #[inline]
 pub(crate) fn decide<'p>(
@@ -146,7 +159,7 @@ pub(crate) fn decide<'p>(
 #[cold]
 pub(crate) fn count_unrouted(exchange: &mut Exchange, problem: Problem) -> Problem {
     let index = exchange.active().unrouted();
-    let counted = rate_limit::check(exchange, index, Stage::BeforeAgents);
+    let counted = rate_limit::check(exchange, index, RateStage::First);
     counted.err().unwrap_or(problem)
 }
 
@@ -159,12 +172,10 @@ async fn inspected(
 ) -> Result<Response<Body>, Problem> {
     let asked = agents::inspect_request(exchange, (route, agents), end_by).await?;
     if let Some(response) = asked {
+        rate_limit::show_later(exchange);
         return Ok(response);
     }
-    let stage = Stage::AfterAgents;
-    if rate_limit::check(exchange, route.index, stage)? == Checked::NotShared {
-        rate_limit::check_shared(exchange, route.index, stage).await?;
-    }
+    rate_limit::check_stage(exchange, route.index, RateStage::AfterAgents).await?;
     let now = exchange.worker().time.elapsed();
     let total = end_by.map(|end| end.saturating_sub(now));
     let response = carry_out(exchange, route, (outcome, total)).await?;
@@ -182,7 +193,7 @@ async fn carry_out(
         Outcome::Answer(handler) => {
             let answer = builtin::answer(handler, exchange)?;
             let mut response = exchange.answer(answer);
-            header_edits::apply(exchange.response_edits(route), response.headers_mut());
+            exchange.response_edits(route).apply(response.headers_mut());
             Ok(response)
         }
         Outcome::Files => files::answer(exchange, route, total).await,

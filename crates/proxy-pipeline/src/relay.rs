@@ -10,8 +10,9 @@ use crate::exchange::Exchange;
 use crate::failure::{panic, timeout_problem};
 use crate::forward;
 use crate::forward::destination::Destination;
+use crate::limits::route_limits::RateStage;
 use crate::pipeline::{count_unrouted, decide};
-use crate::policy::rate_limit::{self, Checked, Stage};
+use crate::policy::rate_limit::{self, Checked};
 use crate::policy::{circuit_breaker, route_connections};
 use crate::record::completion::CompletionGuard;
 use crate::response::tunnel::TunnelEnd;
@@ -85,7 +86,7 @@ async fn connect(exchange: &mut Exchange) -> Result<Connected, Problem> {
         Err(problem) => return Err(count_unrouted(exchange, problem)),
     };
     exchange.set_route(route);
-    let stage = Stage::BeforeAgents;
+    let stage = RateStage::First;
     if rate_limit::check(exchange, route.index, stage)? == Checked::NotShared {
         rate_limit::check_shared(exchange, route.index, stage).await?;
     }

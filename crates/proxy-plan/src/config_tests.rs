@@ -11,7 +11,7 @@ pub(crate) mod recorded_drafts;
 use crate::explain::{ExplainRequest, Explanation, Handler};
 use crate::plan::Plan;
 use crate::render::shown_value;
-use crate::route::RoutePlan;
+use crate::route::{CorsPlan, RoutePlan};
 use crate::targets::TargetRegistry;
 use crate::upstream_states::AssumeHealthy;
 use claims::StatedClaims;
@@ -265,8 +265,8 @@ impl Asked<'_> {
         let edits = self.edits(|route| &route.response_headers);
         let is_removed =
             edits.is_some_and(|edits| edits.remove.iter().any(|one| one.value == *name));
-        let cors = self.route().and_then(|route| route.cors.as_ref());
-        let is_removed = is_removed || cors.is_some_and(|cors| cors.replaces(name));
+        let has_cors = self.route().is_some_and(|route| route.cors.is_some());
+        let is_removed = is_removed || has_cors && CorsPlan::replaces(name);
         if let Some(set) = unwanted("response", &self.response_fields(), name) {
             return Some(set);
         }

@@ -47,9 +47,9 @@ pub use registry::{StateRegistry, StateTransaction};
 pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
 pub use route::{
-    BasicAuthPlan, CachePlan, CompressionPlan, CorsPlan, CredentialsPlan, FixedResponsePlan,
-    RedirectPlan, Redirection, ResponseFields, RewritePlan, RoutePlan, RouteTimes, Service,
-    ShadowPlan, TokenKeys, TokenPlan,
+    BasicAuthPlan, CachePlan, CompressionPlan, CorsPlan, CredentialsPlan, EditedFields,
+    FixedResponsePlan, RedirectPlan, Redirection, ResponseFields, RewritePlan, RoutePlan,
+    RouteTimes, Service, ShadowPlan, TokenKeys, TokenPlan,
 };
 pub use targets::{
     KeySetIdentity, KeySetPlan, KeySetTimes, TargetIdentity, TargetRegistry, TargetTransaction,

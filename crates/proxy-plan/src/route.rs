@@ -3,6 +3,7 @@
 pub(crate) mod cache;
 mod cors;
 mod credentials;
+mod edited_fields;
 mod fixed_response;
 mod redirect;
 mod rewrite;
@@ -11,6 +12,7 @@ mod token;
 pub use cache::CachePlan;
 pub use cors::CorsPlan;
 pub use credentials::{BasicAuthPlan, CredentialsPlan};
+pub use edited_fields::EditedFields;
 pub use fixed_response::FixedResponsePlan;
 pub(crate) use redirect::RequestUrl;
 pub use redirect::{RedirectPlan, Redirection};
@@ -86,6 +88,8 @@ pub struct RoutePlan {
     pub request_headers: HeaderEdits,
     /// Edits of the response headers sent to the client.
     pub response_headers: HeaderEdits,
+    /// Response fields that are edited.
+    pub edited_fields: Arc<EditedFields>,
 }
 
 /// Compression of a route's responses.
@@ -237,6 +241,7 @@ impl RoutePlan {
             response_fields: ResponseFields::compile(route),
             request_headers: policies.request_headers.clone(),
             response_headers: policies.response_headers.clone(),
+            edited_fields: Arc::new(EditedFields::compile(route)),
         }
     }
 }

@@ -99,6 +99,7 @@ fn a_redirect_sends_the_client_elsewhere() {
         status: 303,
         location: "https://login.test/?to=%2F".into(),
         headers: vec![Header::new("set-cookie", "state=1").unwrap()],
+        body: None,
     }));
 
     let response = proxyd.connect().ask(get("/", &[]));

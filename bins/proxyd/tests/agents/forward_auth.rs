@@ -129,6 +129,10 @@ fn any_other_answer_is_the_clients() {
             "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n",
             302,
         ),
+        (
+            "HTTP/1.1 303 See Other\r\nLocation: /login\r\nContent-Length: 5\r\n\r\nmoved",
+            303,
+        ),
     ] {
         let upstream = upstream();
         let server = AuthServer::start(answer);

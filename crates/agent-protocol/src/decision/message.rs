@@ -132,7 +132,7 @@ impl DecisionFields {
                 !self.headers.is_empty(),
                 &[Block, Redirect, Challenge],
             ),
-            ("body", self.body.is_some(), &[Block, Challenge]),
+            ("body", self.body.is_some(), &[Block, Redirect, Challenge]),
             ("reason", self.reason.is_some(), &[Block, Challenge]),
         ];
         let foreign = fields
@@ -203,10 +203,12 @@ impl From<DecisionMessage> for DecisionFields {
                 status,
                 location,
                 headers,
+                body,
             }) => Self {
                 status: Some(status),
                 location: Some(location),
                 headers,
+                body,
                 ..fields(Verb::Redirect)
             },
             Decision::Challenge(Challenge {
@@ -276,6 +278,7 @@ fn redirect(fields: DecisionFields) -> Result<Decision, String> {
         status,
         location,
         headers: fields.headers,
+        body: fields.body,
     }))
 }
 

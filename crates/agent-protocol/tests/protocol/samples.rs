@@ -120,6 +120,7 @@ pub(crate) fn agent_messages() -> Vec<AgentMessage<'static>> {
             status: 303,
             location: "https://login.example/".into(),
             headers: Vec::new(),
+            body: Some(b"moved".to_vec().into()),
         })),
         decided(Decision::Challenge(Challenge {
             challenges: vec!["Bearer".into()],

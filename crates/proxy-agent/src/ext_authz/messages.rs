@@ -1,6 +1,6 @@
 //! The used messages of `envoy.service.auth.v3`.
 
-use agent_protocol::{Header, HeaderError, RequestHeaders, Text, is_protected};
+use agent_protocol::{Header, HeaderError, RequestHeaders, Text};
 use prost::{Message, Oneof};
 use std::collections::BTreeMap;
 
@@ -113,7 +113,15 @@ pub(crate) struct OkHttpResponse {
     pub(crate) headers_to_remove: Vec<String>,
     #[prost(message, repeated, tag = "6")]
     pub(crate) response_headers_to_add: Vec<HeaderValueOption>,
+    #[prost(message, repeated, tag = "7")]
+    pub(crate) query_parameters_to_set: Vec<QueryParameter>,
+    #[prost(string, repeated, tag = "8")]
+    pub(crate) query_parameters_to_remove: Vec<String>,
 }
+
+/// A parameter of the query; not read.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct QueryParameter {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct HeaderValueOption {
@@ -143,29 +151,21 @@ pub(crate) struct BoolValue {
 }
 
 impl HeaderValueOption {
-    /// The field; `None` if agents must not set it. White space around a value is not part of it.
-    /// [RFC 9110 §5.5]
+    /// The field. White space around a value is not part of it. [RFC 9110 §5.5]
     ///
     /// # Errors
-    /// The field cannot be sent.
-    pub(crate) fn into_header(self) -> Result<Option<Header<'static>>, HeaderError> {
-        let Some(HeaderValue {
+    /// The field is missing or cannot be sent.
+    pub(crate) fn into_header(self) -> Result<Header<'static>, HeaderError> {
+        let HeaderValue {
             key,
             value,
             raw_value,
-        }) = self.header
-        else {
-            return Ok(None);
-        };
+        } = self.header.unwrap_or_default();
         let value = if raw_value.is_empty() {
             value
         } else {
             raw_value
         };
-        let name = key.to_ascii_lowercase();
-        if is_protected(&name) {
-            return Ok(None);
-        }
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let begin = value.iter().position(|byte| !is_blank(byte));
         let end = value.iter().rposition(|byte| !is_blank(byte));
@@ -173,7 +173,7 @@ impl HeaderValueOption {
             .zip(end)
             .and_then(|(begin, end)| value.get(begin..=end));
         let value = Text(value.unwrap_or_default().to_vec().into());
-        Header::new(name, value).map(Some)
+        Header::new(key, value)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::messages::{CheckResponse, DeniedHttpResponse, HttpResponse, Status};
 use crate::http_answer::HttpAnswer;
+use agent_protocol::is_protected;
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
@@ -57,7 +58,8 @@ fn answer(denied: DeniedHttpResponse) -> HttpAnswer {
         headers: headers
             .into_iter()
             // The denial is valid without an invalid field.
-            .filter_map(|option| option.into_header().ok()?)
+            .filter_map(|option| option.into_header().ok())
+            .filter(|header| !is_protected(header.name()))
             .collect(),
         body,
     }

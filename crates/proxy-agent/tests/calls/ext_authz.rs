@@ -128,6 +128,71 @@ fn a_field_that_cannot_be_sent_is_a_bad_reply() {
     }
 }
 
+/// `CheckResponse` with an empty status and an `ok_response` of this one field.
+fn ok_with(number: u8, value: &[u8]) -> Bytes {
+    let field = |number: u8, value: &[u8]| {
+        let length = u8::try_from(value.len()).unwrap();
+        [&[number << 3 | 2, length], value].concat()
+    };
+    let message = [field(1, b""), field(3, &field(number, value))].concat();
+    let length = u8::try_from(message.len()).unwrap();
+    [&[0, 0, 0, 0, length], &message[..]].concat().into()
+}
+
+/// A `HeaderValueOption` that sets `name`, shorter than 64 bytes.
+fn option(name: &str) -> Vec<u8> {
+    let field = |tag: u8, value: &[u8]| {
+        let length = u8::try_from(value.len()).unwrap();
+        [&[tag, length], value].concat()
+    };
+    field(
+        0x0a,
+        &[field(0x0a, name.as_bytes()), field(0x12, b"1")].concat(),
+    )
+}
+
+#[test]
+fn a_change_that_the_proxy_does_not_make_is_a_bad_reply() {
+    const HEADERS: u8 = 2;
+    const HEADERS_TO_REMOVE: u8 = 5;
+    const RESPONSE_HEADERS_TO_ADD: u8 = 6;
+    const QUERY_PARAMETERS_TO_SET: u8 = 7;
+    const QUERY_PARAMETERS_TO_REMOVE: u8 = 8;
+    let parameter = [&[0x0a, 1][..], b"a", &[0x12, 1], b"b"].concat();
+    for (number, value, is_made) in [
+        (HEADERS, option("X-User"), true),
+        (HEADERS, option("Host"), false),
+        (HEADERS, option("content-length"), false),
+        (HEADERS, option("X-Correlation-Id"), false),
+        (HEADERS, option(":path"), false),
+        (HEADERS, Vec::new(), false),
+        (HEADERS_TO_REMOVE, b"X-Secret".to_vec(), true),
+        (HEADERS_TO_REMOVE, b"host".to_vec(), false),
+        (HEADERS_TO_REMOVE, b":authority".to_vec(), false),
+        (RESPONSE_HEADERS_TO_ADD, option("x-checked"), true),
+        (RESPONSE_HEADERS_TO_ADD, option("Transfer-Encoding"), false),
+        (QUERY_PARAMETERS_TO_SET, parameter, false),
+        (QUERY_PARAMETERS_TO_REMOVE, b"access_token".to_vec(), false),
+    ] {
+        run(async {
+            let folder = TempDir::new().unwrap();
+            let server = Server::start(&folder);
+            server.reply.replace(Some(ok_with(number, &value)));
+            server.is_answering.set(true);
+            let client = client(&folder.path().join("authz.sock"), AgentProtocol::ExtAuthz);
+
+            let answer = begin(&client, false).await;
+
+            let value = value.escape_ascii();
+            match answer {
+                Ok(_) => assert!(is_made, "{number} {value}"),
+                Err(CallError::BadReply(_)) => assert!(!is_made, "{number} {value}"),
+                Err(error) => panic!("{number} {value}: {error}"),
+            }
+        });
+    }
+}
+
 #[test]
 fn calls_that_clients_give_up_are_reset_and_cost_no_connection() {
     run(async {

@@ -81,8 +81,8 @@ impl TokenClaims {
     /// separated by commas.
     ///
     /// # Errors
-    /// The claim is an object, has control characters, or is a list with an element that has a comma: an
-    /// upstream would read something else.
+    /// The claim is an object, has control characters or white space at its ends, or is a list with an
+    /// element that has a comma: an upstream would read something else.
     pub fn field_value(&self, name: &str) -> Result<Option<String>, UnfitClaim> {
         match self.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -101,8 +101,7 @@ pub struct UnfitClaim;
 
 fn element(value: &Value) -> Result<String, UnfitClaim> {
     let text = scalar(value)?;
-    let is_plain = !text.contains(',') && text.trim() == text;
-    is_plain.then_some(text).ok_or(UnfitClaim)
+    (!text.contains(',')).then_some(text).ok_or(UnfitClaim)
 }
 
 fn scalar(value: &Value) -> Result<String, UnfitClaim> {
@@ -111,7 +110,7 @@ fn scalar(value: &Value) -> Result<String, UnfitClaim> {
         Value::Number(_) | Value::Bool(_) => value.to_string(),
         Value::Null | Value::Array(_) | Value::Object(_) => return Err(UnfitClaim),
     };
-    let is_plain = !text.chars().any(char::is_control);
+    let is_plain = !text.chars().any(char::is_control) && text.trim() == text;
     is_plain.then_some(text).ok_or(UnfitClaim)
 }
 
@@ -129,7 +128,7 @@ mod tests {
         let claims = claims(&json!({
             "sub": "ann", "n": 7, "yes": true, "none": null,
             "roles": ["a", "b"], "empty": [],
-            "tricky": ["a,root"], "spaced": [" a"], "nested": [["a"]],
+            "tricky": ["a,root"], "spaced": [" a"], "padded": "ann ", "nested": [["a"]],
             "lines": "a\r\nX-Admin: 1", "object": {"a": 1},
             "realm": {"roles": ["ops"], "deep": {"er": "x"}}, "a.b": "dotted", "a": {"b": "path"},
         }));
@@ -146,6 +145,7 @@ mod tests {
             ("empty", is("")),
             ("tricky", Err(UnfitClaim)),
             ("spaced", Err(UnfitClaim)),
+            ("padded", Err(UnfitClaim)),
             ("nested", Err(UnfitClaim)),
             ("lines", Err(UnfitClaim)),
             ("object", Err(UnfitClaim)),

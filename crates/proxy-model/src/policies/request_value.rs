@@ -218,6 +218,14 @@ impl ValueTemplate {
         Ok(Some(Self { parts }))
     }
 
+    /// Returns true if `value` is a part of it.
+    #[must_use]
+    pub fn has(&self, value: RequestValue) -> bool {
+        self.parts
+            .iter()
+            .any(|part| matches!(part, TemplatePart::Value(own) if *own == value))
+    }
+
     /// The value for one request; `None` if it is empty, so that no field is sent.
     #[must_use]
     pub fn fill(&self, values: &RequestValues<'_>) -> Option<HeaderValue> {

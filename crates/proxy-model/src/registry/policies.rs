@@ -151,7 +151,8 @@ settings! {
                 "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate",
             );
     /// Key with a rate of its own: `client_ip`, `header:<name>`, `path` or `route`. A limit by a header is
-    /// applied after the agents of the route, which may set it.
+    /// applied after the agents of the route, which may set it, and one by a field of `claim-header`
+    /// after the token is verified; `request-headers` come later.
     KEY: Text<RateKey>, Given<Written<RateKey>> =
         text("routes.route.policies.rate-limit.key", "a rate key", "client_ip", |text| {
             text.parse::<RateKey>().map_err(|fault| fault.to_string())
@@ -215,7 +216,8 @@ settings! {
             .many()
             .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
     /// Edits of the response headers sent to the client, also on the proxy's own errors of this
-    /// route.
+    /// route and on answers of agents that refuse. Interim responses and trailers lack the fields that are
+    /// removed or set.
     RESPONSE_HEADERS: Block, Unset = block("routes.route.policies.response-headers")
         .optional("only the proxy's own changes")
         .also(ROUTE)

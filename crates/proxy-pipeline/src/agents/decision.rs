@@ -2,13 +2,12 @@
 
 use super::edits;
 use crate::exchange::Exchange;
-use crate::headers::header_edits;
 use crate::record::agent_record::AgentReply;
 use crate::response::body::Body;
-use crate::response::local_reply::OUR_NAME;
+use crate::response::local_reply::{Answer, describes_a_body};
 use agent_protocol::{Allow, Block, BodyData, Challenge, Decision, HeaderEdit, Redirect, Text};
 use bytes::Bytes;
-use http::header::{LOCATION, SERVER, WWW_AUTHENTICATE};
+use http::header::{LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::AgentPlan;
@@ -39,7 +38,10 @@ pub(super) fn to_response(
 ) -> Result<Option<Response<Body>>, Problem> {
     match decision {
         Decision::Allow(allow) => {
-            edits::apply(&allow.response_headers, response.headers_mut());
+            let edited = &allow.response_headers;
+            edits::apply(edited, response.headers_mut());
+            let record = exchange.record().agents.get_or_insert_default();
+            record.response_fields.extend(edits::replaced(edited));
             Ok(None)
         }
         refused @ (Decision::Block(_) | Decision::Redirect(_) | Decision::Challenge(_)) => {
@@ -139,25 +141,30 @@ fn redirected(
         status,
         location,
         headers,
+        body,
     } = redirect;
     if exchange.is_grpc {
         // A gRPC caller follows no redirect.
         return Err(refusal(Reason::AgentBlocked, agent, None));
     }
-    let mut response = Response::new(Body::bytes(Bytes::new()));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::FOUND);
+    let answer = Answer {
+        status: StatusCode::from_u16(status).unwrap_or(StatusCode::FOUND),
+        content_type: None,
+        body: body.map_or_else(Bytes::new, bytes_of),
+    };
+    let has_body = !answer.body.is_empty();
+    let mut response = exchange.answer(answer);
     let own = response.headers_mut();
-    own.insert(SERVER, OUR_NAME);
-    let routes = exchange.active().plan.routes();
-    let route = exchange.completion.record.parts.route;
-    if let Some(route) = route.and_then(|at| routes.get(at)) {
-        header_edits::apply(exchange.response_edits(route), own);
-    }
-    for (name, value) in edits::fields(&headers) {
+    let fields = edits::fields(&headers).into_iter();
+    for (name, value) in fields.filter(|(name, _)| has_body || !describes_a_body(name)) {
         own.append(name, value);
     }
     if let Some(location) = value_of(&location) {
         own.insert(LOCATION, location);
+    }
+    // The last, as on every response of the route.
+    if let Some(route) = exchange.route() {
+        exchange.response_edits(route).apply(own);
     }
     Ok(response)
 }
@@ -167,7 +174,7 @@ fn set_reply(
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Option<BodyData<'static>>,
 ) {
-    let body = body.map(|BodyData(bytes)| Bytes::from(bytes.into_owned()));
+    let body = body.map(bytes_of);
     let record = exchange.record().agents.get_or_insert_default();
     record.reply = Some(AgentReply { headers, body });
 }
@@ -177,6 +184,10 @@ fn refusal(reason: Reason, agent: &AgentPlan, text: Option<String>) -> Problem {
     let text = text.map(|text| format!("{}: {text}", agent.name));
     let detail = Detail::text(text.unwrap_or_else(|| agent.name.as_ref().to_owned()));
     Problem::new(reason, detail)
+}
+
+fn bytes_of(BodyData(bytes): BodyData<'static>) -> Bytes {
+    Bytes::from(bytes.into_owned())
 }
 
 fn value_of(text: &Text<'_>) -> Option<HeaderValue> {

@@ -26,6 +26,14 @@ pub(super) fn apply(edits: &[HeaderEdit], headers: &mut HeaderMap) {
     }
 }
 
+/// Names of the fields that `edits` set or remove.
+pub(super) fn replaced(edits: &[HeaderEdit]) -> impl Iterator<Item = HeaderName> {
+    let edits = edits
+        .iter()
+        .filter(|edit| !matches!(edit, HeaderEdit::Add(_)));
+    edits.filter_map(|edit| HeaderName::try_from(edit.name()).ok())
+}
+
 /// Applies `edits` of a request in their order, and removes fields that upstreams read like an edited
 /// one, because they are the client's.
 pub(super) fn apply_to_request(edits: &[HeaderEdit], headers: &mut HeaderMap) {

@@ -2,6 +2,7 @@
 
 use super::acquired::PooledConnection;
 use super::attempts::{Answered, AttemptOutcome, Attempts};
+use super::interim_fields;
 use crate::response::interim;
 use proxy_model::RetryCause;
 use proxy_pool::SendError;
@@ -11,13 +12,14 @@ impl Attempts<'_, '_> {
     pub(super) async fn send_http1(&mut self, mut pooled: PooledConnection) -> AttemptOutcome {
         self.start_timer();
         let understands = self.client_takes_interim();
-        let client = self.exchange.client();
+        let (exchange, route) = (&*self.exchange, self.to.route);
         let notice = |head: &[u8]| {
             if understands {
-                client.queue_interim(&interim::for_clients(head));
+                let is_kept = |name: &_| interim_fields::is_kept(exchange, route, name);
+                let kept = interim::for_clients(head, is_kept);
+                exchange.client().queue_interim(&kept);
             }
         };
-        let exchange = &*self.exchange;
         let more = |out: &mut Vec<u8>| {
             if let Some(forwarded) = &exchange.forwarded {
                 let completion = &exchange.completion;

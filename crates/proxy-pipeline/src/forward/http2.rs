@@ -1,6 +1,7 @@
 //! An attempt over HTTP/2.
 
 use super::attempts::{Answered, AttemptOutcome, Attempts};
+use super::interim_fields;
 use crate::forward::upgrade::RequestedUpgrade;
 use crate::response::interim;
 use crate::upload::request_body::RequestBody;
@@ -9,7 +10,6 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::RetryCause;
 use proxy_pool::{Http2Request, Http2RequestError, SendError, StreamSlot, call_tunnel};
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::Poll;
 
 impl Attempts<'_, '_> {
@@ -45,12 +45,14 @@ impl Attempts<'_, '_> {
                 return AttemptOutcome::RetryNext;
             }
         };
-        let client = Rc::clone(self.exchange.client());
         let understands = self.client_takes_interim();
+        let (exchange, route) = (&*self.exchange, self.to.route);
         let answer = poll_fn(|cx| {
             let polled = call.poll_response(cx, |interim| {
                 if understands {
-                    client.queue_interim(&interim::as_head(interim));
+                    let is_kept = |name: &_| interim_fields::is_kept(exchange, route, name);
+                    let kept = interim::as_head(interim, is_kept);
+                    exchange.client().queue_interim(&kept);
                 }
             });
             match polled {

@@ -76,7 +76,10 @@ pub(super) fn apply(rewrite: &RewritePlan, names: Names<'_>, headers: &mut Heade
 
 /// The URL for the client; `None` if it is unchanged.
 fn location(rewrite: &RewritePlan, names: Names<'_>, value: &str) -> Option<String> {
-    if value.starts_with('/') && !value.starts_with("//") {
+    if let Some(rest) = value.strip_prefix("//") {
+        return location_without_scheme(rewrite, names, rest);
+    }
+    if value.starts_with('/') {
         return path_back(rewrite, value);
     }
     let (scheme, rest) = value.split_once("://")?;
@@ -92,6 +95,20 @@ fn location(rewrite: &RewritePlan, names: Names<'_>, value: &str) -> Option<Stri
     let is_client = is_same_host(scheme, names.client_host(), host);
     let path = path.filter(|_| is_client)?;
     Some(format!("{scheme}://{host}{path}"))
+}
+
+/// The same for a URL with the scheme of the request, without its `//`: the client's scheme stays. The upstream may
+/// have been called by either.
+fn location_without_scheme(rewrite: &RewritePlan, names: Names<'_>, rest: &str) -> Option<String> {
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (host, _) = rest.split_at(end);
+    let mut schemes = ["http", "https"].into_iter();
+    let called = schemes.find(|scheme| names.is_upstream(scheme, host));
+    let client = names.origin.split_once("://").map_or("", |(own, _)| own);
+    let url = format!("{}://{rest}", called.unwrap_or(client));
+    let back = location(rewrite, names, &url)?;
+    let (_, rest) = back.split_once("://")?;
+    Some(format!("//{rest}"))
 }
 
 /// The path for the client, with query and fragment; `None` if it is unchanged.

@@ -3,13 +3,46 @@
 use crate::headers::forwarding_claims::{has_other_sign, remove_alike};
 use http::{HeaderMap, HeaderName};
 use proxy_model::HeaderEdits;
-use proxy_plan::RoutePlan;
+use proxy_plan::{CorsPlan, RoutePlan};
 
 /// The edits of a route with the values of one request.
 #[derive(Debug)]
 pub(crate) struct FilledEdits {
     pub(crate) request: HeaderEdits,
     pub(crate) response: HeaderEdits,
+}
+
+static NO_EDITS: HeaderEdits = HeaderEdits {
+    remove: Vec::new(),
+    set: Vec::new(),
+    add: Vec::new(),
+};
+
+/// The edits of one response's head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResponseEdits<'e> {
+    edits: &'e HeaderEdits,
+    /// The fields of `cors` are among `edits`, and replace the upstream's.
+    has_cors: bool,
+}
+
+impl ResponseEdits<'_> {
+    /// No edits, as of a response that is stored.
+    pub(crate) const NONE: Self = Self {
+        edits: &NO_EDITS,
+        has_cors: false,
+    };
+
+    /// Removes, then sets, then appends.
+    #[inline]
+    pub(crate) fn apply(self, headers: &mut HeaderMap) {
+        if self.has_cors {
+            CorsPlan::remove_fields(headers);
+        }
+        if !self.edits.is_empty() {
+            self.edits.apply(headers);
+        }
+    }
 }
 
 /// Edits of requests: with values filled in if they have variables, else the route's.
@@ -26,19 +59,20 @@ pub(crate) fn for_request<'e>(
 pub(crate) fn for_response<'e>(
     filled: Option<&'e FilledEdits>,
     route: &'e RoutePlan,
-) -> &'e HeaderEdits {
-    filled.map_or(&route.response_headers, |filled| &filled.response)
-}
-
-/// Removes, then sets, then appends.
-#[inline]
-pub(crate) fn apply(edits: &HeaderEdits, headers: &mut HeaderMap) {
-    if !edits.is_empty() {
-        edits.apply(headers);
+) -> ResponseEdits<'e> {
+    match filled {
+        Some(filled) => ResponseEdits {
+            edits: &filled.response,
+            has_cors: route.cors.is_some(),
+        },
+        None => ResponseEdits {
+            edits: &route.response_headers,
+            has_cors: false,
+        },
     }
 }
 
-/// The same for a request. Also removes fields that upstreams treat as equal to a removed or set
+/// Removes, then sets, then appends. Also removes fields that upstreams treat as equal to a removed or set
 /// one, with another character in place of `-`.
 #[inline]
 pub(crate) fn apply_to_request(edits: &HeaderEdits, headers: &mut HeaderMap) {

@@ -31,12 +31,23 @@ pub struct RateRule {
     pub events: u32,
     /// True if requests over it are served nevertheless.
     pub observe_only: bool,
-    /// True if it is evaluated after the agents of the route, which may set the field of its key.
-    pub after_agents: bool,
+    /// When it is evaluated: the field of its key may be set by the proxy.
+    pub stage: RateStage,
     /// The buckets, by the key of the limit.
     pub buckets: RateBuckets,
     /// Buckets in a store that several proxies share. They decide while the store answers; `buckets` only count.
     pub shared: Option<SharedLimit>,
+}
+
+/// The stage of a request at which a limit is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateStage {
+    /// Before its credentials are checked.
+    First,
+    /// The field of the key has a claim of the token, which replaces the client's own field.
+    AfterCredentials,
+    /// The key is a field, on a route with agents, which may set it.
+    AfterAgents,
 }
 
 /// The buckets of one limit.
@@ -85,6 +96,14 @@ impl RateRule {
 }
 
 impl RateRule {
+    /// The decision on a request without the field of the key; takes no token. `None` for other keys.
+    pub(crate) fn peek_without_field(&self, now_ns: u64) -> Option<RateDecision> {
+        match &self.buckets {
+            RateBuckets::Header(_, table) => Some(table.peek(&RateKey::Header(None), now_ns)),
+            RateBuckets::One(_) | RateBuckets::Client(_) | RateBuckets::Path(_) => None,
+        }
+    }
+
     /// Requests one token from the store, if the limit is shared.
     pub(crate) fn ask(&self, subject: RateSubject<'_>) -> Option<Answer> {
         let shared = self.shared.as_ref()?;

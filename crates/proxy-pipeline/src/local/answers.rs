@@ -1,7 +1,6 @@
 //! Redirects and fixed responses.
 
 use crate::exchange::Exchange;
-use crate::headers::header_edits;
 use crate::response::body::Body;
 use crate::response::local_reply::Answer;
 use bytes::Bytes;
@@ -24,7 +23,7 @@ pub(crate) fn redirect(
     let mut response = exchange.answer(answer);
     let headers = response.headers_mut();
     headers.insert(LOCATION, location);
-    header_edits::apply(exchange.response_edits(route), headers);
+    exchange.response_edits(route).apply(headers);
     response
 }
 
@@ -42,6 +41,6 @@ pub(crate) fn respond(
     };
     exchange.record().problem = response.problem().map(Box::new);
     let mut response = exchange.answer(answer);
-    header_edits::apply(exchange.response_edits(route), response.headers_mut());
+    exchange.response_edits(route).apply(response.headers_mut());
     response
 }

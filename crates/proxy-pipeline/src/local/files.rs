@@ -1,7 +1,7 @@
 //! Static files, opened and read by threads that may block.
 
 use crate::exchange::Exchange;
-use crate::headers::header_edits;
+use crate::headers::header_edits::ResponseEdits;
 use crate::response::body::Body;
 use crate::response::file_body::{FileBody, Waiting};
 use crate::response::local_reply::OUR_NAME;
@@ -11,7 +11,6 @@ use http::header::{CONTENT_RANGE, SERVER};
 use http::{HeaderValue, Method, Response};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_files::{FileError, FileRequest, FileResponse};
-use proxy_model::HeaderEdits;
 use proxy_plan::RoutePlan;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -60,7 +59,7 @@ pub(crate) async fn answer(
 fn bring(
     served: FileResponse,
     piece: Bytes,
-    edits: &HeaderEdits,
+    edits: ResponseEdits<'_>,
     waiting: Waiting,
 ) -> Response<Body> {
     let FileResponse {
@@ -69,7 +68,7 @@ fn bring(
         content,
     } = served;
     headers.insert(SERVER, OUR_NAME);
-    header_edits::apply(edits, &mut headers);
+    edits.apply(&mut headers);
     let body = match content {
         Some(content) => Body::file(FileBody::new(piece, content, waiting)),
         None => Body::bytes(Bytes::new()),

@@ -18,6 +18,9 @@ pub(crate) async fn check(
     credentials: &CredentialsPlan,
 ) -> Result<(), Problem> {
     if route.is_preflight(&exchange.request_head()) {
+        if let CredentialsPlan::Token(token) = credentials {
+            token::remove_claims(exchange, token);
+        }
         return Ok(());
     }
     match credentials {

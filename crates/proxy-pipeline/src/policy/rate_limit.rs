@@ -1,7 +1,7 @@
 //! Refuses requests above a rate limit.
 
 use crate::exchange::Exchange;
-use crate::limits::route_limits::{RateLimitStatus, RateRule, RateSubject};
+use crate::limits::route_limits::{RateLimitStatus, RateRule, RateStage, RateSubject};
 use crate::record::error_log::{ErrorContext, note_observed};
 use crate::worker::state::Worker;
 use http::uri::PathAndQuery;
@@ -19,40 +19,26 @@ pub(crate) enum Checked {
     NotShared,
 }
 
-/// The stage at which a limit is evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    BeforeAgents,
-    /// On routes with agents: limits by a field of the request, which an agent may have set.
-    AfterAgents,
-}
-
-impl Stage {
-    fn has(self, rule: &RateRule) -> bool {
-        rule.after_agents == (self == Self::AfterAgents)
-    }
-}
-
 /// Takes a token of each rate limit that concerns the request, unless one of them is in a store.
 #[inline]
 pub(crate) fn check(
     exchange: &mut Exchange,
     route: usize,
-    stage: Stage,
+    stage: RateStage,
 ) -> Result<Checked, Problem> {
     let limited = exchange.active().limits.get(route);
     let rates = limited.map_or(&[][..], |limits| &limits.rates);
     if rates.is_empty() {
         return Ok(Checked::Whole);
     }
-    let mut stage_rules = rates.iter().filter(|rule| stage.has(rule));
+    let mut stage_rules = rates.iter().filter(|rule| rule.stage == stage);
     if stage_rules.any(|rule| rule.shared.is_some()) {
         return Ok(Checked::NotShared);
     }
-    // Agents come later, so no time has passed since the request began.
     let now = match stage {
-        Stage::BeforeAgents => exchange.began(),
-        Stage::AfterAgents => exchange.worker().time.elapsed(),
+        // No time has passed since the request began.
+        RateStage::First => exchange.began(),
+        RateStage::AfterCredentials | RateStage::AfterAgents => exchange.worker().time.elapsed(),
     };
     take_tokens(exchange, (route, stage), now, None)?;
     Ok(Checked::Whole)
@@ -62,7 +48,7 @@ pub(crate) fn check(
 pub(crate) async fn check_shared(
     exchange: &mut Exchange,
     route: usize,
-    stage: Stage,
+    stage: RateStage,
 ) -> Result<(), Problem> {
     let active = Rc::clone(exchange.active());
     let limited = active.limits.get(route);
@@ -70,7 +56,7 @@ pub(crate) async fn check_shared(
     let answer = {
         let path = path(exchange);
         let subject = subject(exchange, &path);
-        let mut stage_rules = rates.iter().filter(|rule| stage.has(rule));
+        let mut stage_rules = rates.iter().filter(|rule| rule.stage == stage);
         stage_rules.find_map(|rule| rule.ask(subject))
     };
     let decided = match answer {
@@ -79,6 +65,42 @@ pub(crate) async fn check_shared(
     };
     let now = exchange.worker().time.elapsed();
     take_tokens(exchange, (route, stage), now, decided)
+}
+
+/// Checks the limits of `stage`, in a store if need be.
+pub(crate) async fn check_stage(
+    exchange: &mut Exchange,
+    route: usize,
+    stage: RateStage,
+) -> Result<(), Problem> {
+    if check(exchange, route, stage)? == Checked::NotShared {
+        check_shared(exchange, route, stage).await?;
+    }
+    Ok(())
+}
+
+/// Shows the limit to a request that is refused before the limit's stage, as every response of a limited route
+/// does. Such a request takes no token and has no verified key: it sees the bucket of requests without the field.
+#[cold]
+pub(crate) fn show_later(exchange: &mut Exchange) {
+    let record = &exchange.completion.record;
+    let Some(route) = record.parts.route.filter(|_| record.rate.is_none()) else {
+        return;
+    };
+    let active = Rc::clone(exchange.active());
+    let rules = active
+        .limits
+        .get(route)
+        .map_or(&[][..], |limits| &limits.rates);
+    let Some(rule) = rules.iter().find(|rule| rule.stage != RateStage::First) else {
+        return;
+    };
+    let worker = Rc::clone(exchange.worker());
+    let now = worker.time.elapsed();
+    let now_ns = worker.time.shared_at(&worker.shared.clock, now);
+    let decision = rule.peek_without_field(now_ns);
+    let status = decision.map(|decision| RateLimitStatus::new(decision, worker.time.unix(now)));
+    exchange.record().rate = status;
 }
 
 fn path(exchange: &Exchange) -> Cow<'_, str> {
@@ -103,7 +125,7 @@ fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
 /// that it holds.
 fn take_tokens(
     exchange: &mut Exchange,
-    (route, stage): (usize, Stage),
+    (route, stage): (usize, RateStage),
     now: Duration,
     decided: Option<RateDecision>,
 ) -> Result<(), Problem> {
@@ -119,7 +141,7 @@ fn take_tokens(
     let mut nearest: Option<RateDecision> = None;
     let mut refusal = None;
     let mut observed = Vec::new();
-    for rule in rules.iter().filter(|rule| stage.has(rule)) {
+    for rule in rules.iter().filter(|rule| rule.stage == stage) {
         let own = rule.admit(subject, now_ns);
         let decision = decided.filter(|_| rule.shared.is_some()).unwrap_or(own);
         if decision.admitted {

@@ -2,8 +2,10 @@
 
 use crate::exchange::Exchange;
 use crate::headers::forwarding_claims::remove_alike;
+use http::HeaderMap;
 use proxy_auth::TokenError;
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_model::RequestValue;
 use proxy_plan::{RoutePlan, TokenPlan};
 
 /// Verifies the token of the request. Replaces the client's own fields by its claims, and removes
@@ -30,19 +32,25 @@ pub(super) fn check(
     })?;
     plan.authorize(&claims)?;
     let fields = plan.claim_fields(&claims)?;
+    if has_user(route) && claims.field_value("sub").is_err() {
+        let detail = Detail::text("no header field can carry the claim \"sub\"".to_owned());
+        return Err(Problem::new(Reason::TokenClaimMissing, detail));
+    }
     if !plan.claim_names.is_empty() {
         // `Connection` of the client could otherwise have them removed.
         exchange.strip_claims();
         exchange.agent_fields.extend_from_slice(&plan.claim_names);
     }
+    // An upstream may take another spelling, or a trailer, for the token that was verified.
+    exchange.agent_fields.extend(plan.token_field().cloned());
     exchange.head.headers.edit(|headers| {
         if !plan.forward_token {
             plan.remove_token(headers);
         }
-        for name in &plan.claim_names {
-            headers.remove(name);
+        if let Some(name) = plan.token_field() {
             remove_alike(headers, name.as_str());
         }
+        remove_claim_fields(headers, plan);
         for (name, value) in fields {
             headers.insert(name, value);
         }
@@ -50,4 +58,23 @@ pub(super) fn check(
     let user = claims.text("sub").unwrap_or_default();
     exchange.set_user(route, user.into());
     Ok(())
+}
+
+/// Removes the client's own fields with the names of claims from a request that needs no token.
+pub(super) fn remove_claims(exchange: &mut Exchange, plan: &TokenPlan) {
+    let headers = &mut exchange.head.headers;
+    headers.edit(|headers| remove_claim_fields(headers, plan));
+}
+
+fn remove_claim_fields(headers: &mut HeaderMap, plan: &TokenPlan) {
+    for name in &plan.claim_names {
+        headers.remove(name);
+        remove_alike(headers, name.as_str());
+    }
+}
+
+/// Returns true if header fields of the route have `{user}`.
+fn has_user(route: &RoutePlan) -> bool {
+    let mut edits = [&route.request_headers, &route.response_headers].into_iter();
+    route.has_values && edits.any(|edits| edits.has_value(RequestValue::User))
 }

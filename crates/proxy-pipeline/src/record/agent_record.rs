@@ -17,6 +17,8 @@ pub(crate) struct AgentRecord {
     pub(crate) metadata: MetadataByAgent,
     /// Edits of the response decided before it arrived.
     pub(crate) response_edits: Vec<HeaderEdit>,
+    /// Names of the response's fields that agents have set or removed.
+    pub(crate) response_fields: Vec<HeaderName>,
     /// The last agent that was called, and the outcome.
     pub(crate) last: Option<(Arc<str>, &'static str)>,
     /// Time spent on waiting for agents.
@@ -49,6 +51,13 @@ impl AgentRecord {
     pub(crate) fn put_back(&mut self, index: usize, session: AgentSession) {
         self.sessions
             .insert(index.min(self.sessions.len()), session);
+    }
+
+    /// Returns true if an agent sees or edits the head of the response.
+    pub(crate) fn act_on_response(&self) -> bool {
+        let mut sessions = self.sessions.iter();
+        !self.response_edits.is_empty()
+            || sessions.any(|agent| agent.session.wants_response_headers())
     }
 
     /// The fields of the access log.

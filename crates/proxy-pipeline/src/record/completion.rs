@@ -1,6 +1,7 @@
 //! The end of an exchange, normal or not: permits are released and its record is written.
 
 use crate::failure::{exchange_problem, malformed_body, timeout_problem};
+use crate::headers::names;
 use crate::headers::trace_context::TraceId;
 use crate::limits::request_permits::{RequestPermits, RoutePermit};
 use crate::limits::route_limits::RateLimitStatus;
@@ -15,7 +16,7 @@ use crate::worker::plan_parts::{Origin, PlanParts};
 use crate::worker::removed_parts::ReloadWatch;
 use crate::worker::state::{Draining, Worker};
 use agent_protocol::Completion;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_health::BreakerPermit;
 use proxy_http1::VerbatimFields;
@@ -176,6 +177,22 @@ impl CompletionGuard {
         self.origin
             .upstream_name(self.record.parts)
             .unwrap_or_default()
+    }
+
+    /// Removes the fields from a target's trailers that the route, an agent or the proxy decided on in the head.
+    #[cold]
+    pub(crate) fn remove_edited(&self, trailers: &mut HeaderMap) {
+        let by_route = self.origin.edited_fields(self.record.parts);
+        let by_agents = self.record.agents.as_ref();
+        let is_edited = |name: &HeaderName| {
+            names::is_own(name)
+                || by_route.is_some_and(|fields| fields.has(name))
+                || by_agents.is_some_and(|agents| agents.response_fields.contains(name))
+        };
+        while let Some(name) = trailers.keys().find(|name| is_edited(name)) {
+            let name = name.clone();
+            trailers.remove(name);
+        }
     }
 
     /// Counts the request at its target.

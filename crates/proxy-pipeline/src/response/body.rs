@@ -324,6 +324,9 @@ impl HttpBody for Body {
             Poll::Ready(Some(Ok(mut frame))) => {
                 if let Some(trailers) = frame.trailers_mut() {
                     trailers::for_clients(trailers);
+                    if let Some(completion) = &self.completion {
+                        completion.remove_edited(trailers);
+                    }
                 }
                 let sent = frame.data_ref().map_or(0, Bytes::len) as u64;
                 self.count_sent(sent);

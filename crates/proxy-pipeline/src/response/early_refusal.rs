@@ -4,13 +4,16 @@
 use crate::failure::{refused_head, waited};
 use crate::headers::correlation::is_acceptable;
 use crate::record::completion::{CompletionGuard, ExchangeRecord};
+use crate::response::error_page;
 use crate::response::local_reply::{RawAnswer, ReplyFormat, raw_answer};
 use crate::worker::active_plan::ActivePlan;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::plan_parts::Origin;
 use crate::worker::state::Worker;
 use http::HeaderValue;
-use proxy_errors::Problem;
+use proxy_errors::{ErrorType, Problem};
+use proxy_model::PageTemplate;
+use proxy_plan::ListenerPlan;
 use proxy_telemetry::{AccessLogHead, Protocol};
 use std::rc::Rc;
 use std::time::UNIX_EPOCH;
@@ -49,7 +52,7 @@ pub fn refuse_unread(
     };
     let listener = active.plan.listeners().get(client.listener.get());
     let format = ReplyFormat {
-        page: None,
+        page: listener.and_then(|listener| page(listener, &problem)),
         form: refused_head::response_form(unread.head),
         correlation_id: &correlation_id,
         method: refused_head::method(unread.head),
@@ -75,6 +78,15 @@ pub fn refuse_unread(
         client: Rc::clone(client),
     });
     answer
+}
+
+/// The listener's page. Input that cannot be read as HTTP has the proxy's own.
+fn page<'l>(listener: &'l ListenerPlan, problem: &Problem) -> Option<&'l PageTemplate> {
+    let is_readable = problem.error_type() != ErrorType::Parse;
+    let status = problem.status().as_u16();
+    is_readable
+        .then(|| error_page::find(&listener.error_pages, status))
+        .flatten()
 }
 
 fn access_head(worker: &Worker, active: &ActivePlan, head: &[u8]) -> Option<AccessLogHead> {

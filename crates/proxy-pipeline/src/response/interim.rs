@@ -15,21 +15,21 @@ const FORBIDDEN_FIELDS: &[&[u8]] = &[
     b"content-length",
 ];
 
-/// Filters a sequence of whole heads.
-pub(crate) fn for_clients(heads: &[u8]) -> Vec<u8> {
+/// Filters a sequence of whole heads, and leaves only fields with names for which `is_kept` is true.
+pub(crate) fn for_clients(heads: &[u8], is_kept: impl Fn(&HeaderName) -> bool) -> Vec<u8> {
     let mut kept = Vec::with_capacity(heads.len());
     let mut rest = heads;
     while !rest.is_empty() {
         let end = rest.windows(4).position(|at| at == b"\r\n\r\n");
         let (head, behind) = rest.split_at(end.map_or(rest.len(), |end| end + 4));
-        keep(head, &mut kept);
+        keep(head, &is_kept, &mut kept);
         rest = behind;
     }
     kept
 }
 
-/// An HTTP/2 head in HTTP/1.1 syntax; empty if it must not be forwarded.
-pub(crate) fn as_head(response: &Response<()>) -> Vec<u8> {
+/// An HTTP/2 head in HTTP/1.1 syntax, filtered likewise; empty if it must not be forwarded.
+pub(crate) fn as_head(response: &Response<()>, is_kept: impl Fn(&HeaderName) -> bool) -> Vec<u8> {
     let status = response.status();
     if matches!(
         status,
@@ -46,7 +46,7 @@ pub(crate) fn as_head(response: &Response<()>) -> Vec<u8> {
         }
     }
     head.extend_from_slice(b"\r\n");
-    for_clients(&head)
+    for_clients(&head, is_kept)
 }
 
 /// A sequence of whole heads as HTTP/2 responses.
@@ -79,7 +79,7 @@ fn status(code: Option<u16>) -> StatusCode {
     code.unwrap_or(StatusCode::PROCESSING)
 }
 
-fn keep(head: &[u8], kept: &mut Vec<u8>) {
+fn keep(head: &[u8], is_kept: impl Fn(&HeaderName) -> bool, kept: &mut Vec<u8>) {
     let mut lines = head.split_inclusive(|byte| *byte == b'\n');
     kept.extend_from_slice(lines.next().unwrap_or_default());
     let nominated: Vec<&[u8]> = lines
@@ -90,10 +90,17 @@ fn keep(head: &[u8], kept: &mut Vec<u8>) {
         .collect();
     for line in lines {
         let mut unfit = FORBIDDEN_FIELDS.iter().chain(&nominated);
-        if !unfit.any(|name| is_named(line, name)) {
+        let is_unfit = unfit.any(|name| is_named(line, name));
+        // The empty line has no name.
+        if !is_unfit && name(line).is_none_or(|name| is_kept(&name)) {
             kept.extend_from_slice(line);
         }
     }
+}
+
+fn name(line: &[u8]) -> Option<HeaderName> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    HeaderName::from_bytes(line.get(..colon)?).ok()
 }
 
 fn is_named(line: &[u8], name: &[u8]) -> bool {
@@ -114,9 +121,9 @@ mod tests {
     #[test]
     fn hop_by_hop_fields_are_left_out_of_each_head() {
         let heads = b"HTTP/1.1 103 Early Hints\r\nConnection: x-a, X-B\r\nx-a: 1\r\nX-b: 2\r\n\
-            Keep-Alive: 5\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\nx-a: 3\r\n\r\n";
+            Keep-Alive: 5\r\nX-Cut: 1\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\nx-a: 3\r\n\r\n";
 
-        let kept = for_clients(heads);
+        let kept = for_clients(heads, |name| name != "x-cut");
         let expected = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
             HTTP/1.1 102 Processing\r\nx-a: 3\r\n\r\n";
         assert_eq!(
@@ -129,6 +136,6 @@ mod tests {
     fn a_status_line_is_never_taken_for_a_field() {
         let head = b"HTTP/1.1 103 a:b\r\nConnection: HTTP/1.1 103 a\r\n\r\n";
 
-        assert!(for_clients(head).starts_with(b"HTTP/1.1 103 a:b\r\n"));
+        assert!(for_clients(head, |_| true).starts_with(b"HTTP/1.1 103 a:b\r\n"));
     }
 }

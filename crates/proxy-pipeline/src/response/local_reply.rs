@@ -120,7 +120,7 @@ pub(crate) fn replace_by_agent(
 }
 
 /// Returns true if the field says something about the bytes of one body.
-fn describes_a_body(name: &HeaderName) -> bool {
+pub(crate) fn describes_a_body(name: &HeaderName) -> bool {
     const NAMES: [&str; 13] = [
         "accept-ranges",
         "content-digest",

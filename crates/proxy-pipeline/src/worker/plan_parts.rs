@@ -3,7 +3,7 @@
 use crate::worker::active_plan::ActivePlan;
 use crate::worker::removed_parts::Part;
 use proxy_limits::ConcurrencyLimit;
-use proxy_plan::TargetIdentity;
+use proxy_plan::{EditedFields, TargetIdentity};
 use proxy_telemetry::{EscapedField, EscapedFields, RouteMetrics, TargetMetrics};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Extract {
     route: Option<Arc<str>>,
+    edited_fields: Option<Arc<EditedFields>>,
     route_metrics: Arc<RouteMetrics>,
     /// One entry, or none if the log is off.
     route_fields: EscapedFields,
@@ -60,6 +61,14 @@ impl Origin {
         match self {
             Self::Plan(active) => Some(&active.plan.routes().get(parts.route?)?.id),
             Self::Extract(extract) => extract.route.as_deref(),
+        }
+    }
+
+    /// The response fields that the route edits.
+    pub(crate) fn edited_fields(&self, parts: PlanParts) -> Option<&EditedFields> {
+        match self {
+            Self::Plan(active) => Some(&active.plan.routes().get(parts.route?)?.edited_fields),
+            Self::Extract(extract) => extract.edited_fields.as_deref(),
         }
     }
 
@@ -171,12 +180,14 @@ impl Extract {
         let route = parts
             .route
             .and_then(|route| active.plan.routes().get(route));
+        let edited_fields = route.map(|route| Arc::clone(&route.edited_fields));
         let route = route.map(|route| Arc::clone(&route.id));
         let id = route.as_deref().filter(|_| recorded);
         Self {
             route_metrics: active.routes.shared(parts.route),
             route_fields: EscapedFields::from_routes(id),
             route,
+            edited_fields,
             target: ExtractedTarget::new(active, parts),
         }
     }

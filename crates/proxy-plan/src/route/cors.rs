@@ -10,15 +10,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_model::{self as model, HeaderEdits, HeaderField, OriginPattern, Setting};
 use std::fmt::Display;
 
-/// CORS fields of responses, which replace the upstream's.
-const FIELDS: [HeaderName; 6] = [
-    ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_ALLOW_CREDENTIALS,
-    ACCESS_CONTROL_ALLOW_HEADERS,
-    ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_EXPOSE_HEADERS,
-    ACCESS_CONTROL_MAX_AGE,
-];
+/// Prefix of the fields that `cors` decides on, also of those that browsers have besides the Fetch standard.
+const FIELD_PREFIX: &str = "access-control-";
 /// Methods without a setting: CORS-safelisted ones, as sent by forms and links.
 const DEFAULT_METHODS: &str = "GET, HEAD, POST";
 
@@ -75,17 +68,23 @@ impl CorsPlan {
 
     /// Returns true if the upstream's field of this name is removed.
     #[must_use]
-    pub fn replaces(&self, name: &HeaderName) -> bool {
-        FIELDS.contains(name)
+    pub fn replaces(name: &HeaderName) -> bool {
+        name.as_str().starts_with(FIELD_PREFIX)
     }
 
-    /// The edits of the response to a request.
+    /// Removes the upstream's fields, before [`Self::edits`] are applied.
+    pub fn remove_fields(headers: &mut HeaderMap) {
+        while let Some(name) = headers.keys().find(|name| Self::replaces(name)) {
+            let name = name.clone();
+            headers.remove(name);
+        }
+    }
+
+    /// The edits of the response to a request. The upstream's own fields are removed before:
+    /// [`Self::remove_fields`].
     #[must_use]
     pub fn edits(&self, method: &Method, headers: &HeaderMap) -> HeaderEdits {
-        let mut edits = HeaderEdits {
-            remove: FIELDS.map(Setting::defaulted).to_vec(),
-            ..HeaderEdits::default()
-        };
+        let mut edits = HeaderEdits::default();
         let field = |name: HeaderName, value: HeaderValue| {
             Setting::defaulted(HeaderField {
                 name,

@@ -223,6 +223,16 @@ impl TokenPlan {
         Ok(fields)
     }
 
+    /// The field with the token, unless it is a cookie.
+    #[must_use]
+    pub fn token_field(&self) -> Option<&HeaderName> {
+        match &self.carrier {
+            Carrier::Authorization => Some(&AUTHORIZATION),
+            Carrier::Header(name) => Some(name),
+            Carrier::Cookie(_) => None,
+        }
+    }
+
     /// Removes the token.
     pub fn remove_token(&self, headers: &mut HeaderMap) {
         match &self.carrier {

@@ -6,8 +6,8 @@ use proxy_limits::{
     RateLimitSettings, TokenBucket,
 };
 use proxy_model::{BasicAuth, Limits, RateKey, RateLimit};
-use proxy_pipeline::{RateBuckets, RateRule, RouteLimits, SharedLimit};
-use proxy_plan::{Plan, RoutePlan, Service, StateRegistry, StateTransaction};
+use proxy_pipeline::{RateBuckets, RateRule, RateStage, RouteLimits, SharedLimit};
+use proxy_plan::{CredentialsPlan, Plan, RoutePlan, Service, StateRegistry, StateTransaction};
 use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
 use proxy_telemetry::{Gauge, Registry, SharedCounter, names};
 use std::sync::Arc;
@@ -276,7 +276,7 @@ impl Builder<'_> {
                 reason,
                 events: per_second,
                 observe_only: false,
-                after_agents: false,
+                stage: RateStage::First,
                 buckets: self.buckets(scope, settings)?,
                 shared: None,
             })
@@ -303,7 +303,7 @@ impl Builder<'_> {
             reason: Reason::PolicyRateLimit,
             events: rate.events,
             observe_only: **observe_only,
-            after_agents: route.agents.is_some() && matches!(key.value, RateKey::Header(_)),
+            stage: stage(route, &key.value),
             buckets: self.buckets(scope, settings)?,
             shared: self.shared(route, policy),
         })
@@ -378,6 +378,22 @@ impl Builder<'_> {
             }
             (RateState::Keyed(table), _) => RateBuckets::Client(Arc::clone(table)),
         })
+    }
+}
+
+/// The first stage at which the key is the proxy's own, if the proxy may set it.
+fn stage(route: &RoutePlan, key: &RateKey) -> RateStage {
+    let RateKey::Header(name) = key else {
+        return RateStage::First;
+    };
+    if route.agents.is_some() {
+        return RateStage::AfterAgents;
+    }
+    match route.credentials.as_deref() {
+        Some(CredentialsPlan::Token(token)) if token.claim_names.contains(name) => {
+            RateStage::AfterCredentials
+        }
+        Some(CredentialsPlan::Token(_) | CredentialsPlan::Basic(_)) | None => RateStage::First,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fields set by agents, and the same fields sent by clients.
 
 use crate::support::{Config, Proxy};
-use agent_protocol::{Allow, Decision, HeaderEdit, Wants};
+use agent_protocol::{Allow, Block, Decision, Header, HeaderEdit, Redirect, Wants};
 use proxy_testkit::{AgentReply, FakeAgent, Upstream, get, ok};
 
 fn upstream() -> Upstream {
@@ -174,4 +174,96 @@ fn the_lines_of_a_field_are_one_key_of_a_rate_limit() {
         "another key"
     );
     assert_eq!(remaining(&[("X-Key", "a, b")]), "998", "the same key");
+}
+
+/// A route with edits of its responses, and a limit by a field that an agent may set.
+const EDITED: &str = r#"response-headers { set "X-Frame-Options" "DENY"; remove "X-Internal" "Server" }
+    cors { allow-origins "https://app.test" }
+    rate-limit { requests-per-second 50; key "header:X-User" }"#;
+
+fn answered() -> Vec<Header<'static>> {
+    [
+        ("x-frame-options", "ALLOWALL"),
+        ("x-internal", "secret"),
+        ("server", "inner"),
+        ("access-control-allow-origin", "*"),
+        ("access-control-allow-credentials", "true"),
+        ("x-kept", "1"),
+    ]
+    .map(|(name, value)| Header::new(name, value).unwrap())
+    .to_vec()
+}
+
+#[test]
+fn a_route_edits_the_answer_of_an_agent_that_refuses() {
+    let refusals: [(u16, fn() -> Decision); 2] = [
+        (451, || {
+            Decision::Block(Block {
+                status: Some(451),
+                headers: answered(),
+                ..Block::default()
+            })
+        }),
+        (302, || {
+            Decision::Redirect(Redirect {
+                status: 302,
+                location: "/login".into(),
+                headers: answered(),
+                body: None,
+            })
+        }),
+    ];
+    for (status, decide) in refusals {
+        let upstream = upstream();
+        let agent = FakeAgent::start(Wants::default(), move |_| AgentReply::Decide(decide()));
+        let socket = agent.path().to_str().unwrap();
+        let proxy = start(&upstream, socket, (EDITED, "failure-mode \"closed\""));
+
+        let origin = [("Origin", "https://evil.test")];
+        let response = proxy.connect().ask(get("/", &origin));
+
+        assert_eq!(response.status, status);
+        let fields = &response.fields;
+        assert_eq!(fields.all("x-frame-options"), ["DENY"]);
+        assert_eq!(fields.all("vary"), ["Origin"]);
+        assert_eq!(fields.get("x-kept"), Some("1"));
+        for name in [
+            "x-internal",
+            "server",
+            "access-control-allow-origin",
+            "access-control-allow-credentials",
+        ] {
+            assert!(!fields.has(name), "{name}");
+        }
+        // No token is taken.
+        assert_eq!(fields.get("x-ratelimit-limit"), Some("500"));
+        assert_eq!(fields.get("x-ratelimit-remaining"), Some("500"));
+    }
+}
+
+#[test]
+fn what_an_agent_removes_from_a_response_is_in_no_interim_response_and_no_trailer() {
+    let fields = "X-Internal: secret\r\n";
+    let upstream = Upstream::answering(format!(
+        "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n{fields}\r\nHTTP/1.1 200 OK\r\n\
+         Transfer-Encoding: chunked\r\n{fields}\r\n2\r\nhi\r\n0\r\n{fields}X-Sum: 1\r\n\r\n"
+    ));
+    let agent = FakeAgent::start(Wants::default(), |_| {
+        AgentReply::Decide(Decision::Allow(Allow {
+            response_headers: vec![HeaderEdit::remove("x-internal").unwrap()],
+            ..Allow::default()
+        }))
+    });
+    let socket = agent.path().to_str().unwrap();
+    let proxy = start(&upstream, socket, ("", "failure-mode \"closed\""));
+    let mut client = proxy.connect();
+
+    client.send(get("/", &[("TE", "trailers"), ("Connection", "TE")]));
+    let hint = client.response();
+    let response = client.response();
+
+    assert_eq!(hint.fields.names(), ["link"]);
+    assert_eq!(response.text(), "hi");
+    assert!(!response.fields.has("x-internal"));
+    assert_eq!(response.trailers.names(), ["x-sum"]);
 }

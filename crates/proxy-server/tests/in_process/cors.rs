@@ -15,7 +15,8 @@ const CORS: &str = r#"cors {
 #[test]
 fn pages_of_allowed_origins_may_use_a_route() {
     let upstream = Upstream::answering(
-        "HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: *\r\nVary: Accept\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: *\r\n\
+         Access-Control-Allow-Private-Network: true\r\nVary: Accept\r\nContent-Length: 0\r\n\r\n",
     );
     let proxyd = Config::through(&upstream, CORS).start();
     let mut client = proxyd.connect();
@@ -36,6 +37,7 @@ fn pages_of_allowed_origins_may_use_a_route() {
             "{origin}"
         );
         assert!(!response.fields.has("access-control-allow-credentials"));
+        assert!(!response.fields.has("access-control-allow-private-network"));
         assert_eq!(response.fields.all("vary"), ["Accept", "Origin"]);
     }
     let fields = client.ask(get("/", &[])).fields;

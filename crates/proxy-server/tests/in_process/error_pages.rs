@@ -96,6 +96,25 @@ fn a_listener_has_pages_for_requests_without_a_route() {
 }
 
 #[test]
+fn a_listener_has_pages_for_heads_above_its_limits() {
+    let pages = r#"error-pages { page "4xx" html="<p>ours</p>" }"#;
+    let proxyd = Config::new()
+        .listener(pages)
+        .top("limits { max-header-value-bytes 100 }")
+        .start();
+    let long = "x".repeat(200);
+
+    let response = proxyd.connect().ask(get("/", &[HTML, ("X-Long", &long)]));
+    is_page(&response, 429, "ours");
+
+    // It cannot be read as HTTP.
+    let malformed = "GET / HTTP/1.1\r\nHost: a.test\r\nAccept: text/html\r\nX : 1\r\n\r\n";
+    let response = proxyd.connect().ask(malformed);
+    assert_eq!(response.status, 400);
+    assert!(!response.text().contains("ours"), "{}", response.text());
+}
+
+#[test]
 fn nothing_of_a_client_is_html_in_a_page() {
     let pages = r#"error-pages { page "4xx" html="<body>{message} {request_id}</body>" }"#;
     let proxyd = Config::new().listener(pages).start();

@@ -134,6 +134,31 @@ fn fields_of_one_connection_do_not_pass_in_interim_responses() {
 }
 
 #[test]
+fn fields_that_a_route_edits_do_not_pass_in_interim_responses_and_trailers() {
+    let fields = "X-Internal: secret\r\nServer: inner\r\nX-Frame-Options: ALLOWALL\r\n\
+        Access-Control-Allow-Origin: *\r\nX-Correlation-Id: evil\r\nX-RateLimit-Limit: 1\r\n\
+        Set-Cookie: a=b; Path=/inner\r\nLocation: /inner/a\r\nX-Kept: 1\r\n";
+    let upstream = Upstream::answering(format!(
+        "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n{fields}\r\nHTTP/1.1 200 OK\r\n\
+         Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n{fields}\r\n"
+    ));
+    let policies = r#"response-headers { remove "X-Internal" "Server"; set "X-Frame-Options" "DENY" }
+        cors { allow-origins "https://app.test" }
+        rewrite { replace-prefix "/app" "/inner" }"#;
+    let proxyd = Config::through(&upstream, policies).start();
+    let mut client = proxyd.connect();
+
+    client.send(get("/app/a", &[("TE", "trailers"), ("Connection", "TE")]));
+    let hint = client.response();
+    assert_eq!(hint.status, 103);
+    assert_eq!(hint.fields.names(), ["link", "x-kept"]);
+    let response = client.response();
+    assert_eq!(response.text(), "hi");
+    assert_eq!(response.fields.get("x-frame-options"), Some("DENY"));
+    assert_eq!(response.trailers.names(), ["x-kept"]);
+}
+
+#[test]
 fn an_early_refusal_of_an_upstream_is_read_while_the_body_is_held_back() {
     let upstream = Upstream::start(|served| {
         served.head();

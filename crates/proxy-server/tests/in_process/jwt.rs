@@ -251,6 +251,95 @@ fn claims_replace_the_fields_of_the_client() {
 }
 
 #[test]
+fn a_user_with_white_space_at_the_ends_of_the_name_is_refused() {
+    let issuer = Issuer::new("one");
+    let (_folder, _, plain) = key_file(&issuer, "");
+    let (_other_folder, _, in_field) = key_file(&issuer, "claim-header \"X-User\" \"sub\"");
+    let user = "request-headers { set \"X-Name\" \"{user}\" }";
+    for (route, status) in [
+        (in_field, 403),
+        (format!("{plain}; {user}"), 403),
+        // No field has the name.
+        (plain, 200),
+    ] {
+        let upstream = Upstream::saying("in");
+        let proxyd = Config::through(&upstream, &route).start();
+        for name in [" ann", "ann ", "\u{a0}ann"] {
+            let claims = format!(
+                r#"{{"iss":"https://id.test","aud":"api","exp":4000000000,"sub":"{name}"}}"#
+            );
+            let response = ask(&proxyd, &issuer.sign(&claims));
+            assert_eq!(response.status, status, "{route} {name:?}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_limit_by_a_claim_counts_the_claim() {
+    let upstream = Upstream::saying("in");
+    let issuer = Issuer::new("one");
+    let (_folder, _, block) = key_file(&issuer, "claim-header \"X-User\" \"sub\"");
+    let limit = r#"rate-limit { requests-per-second 1; burst 2; key "header:X-User" }
+        cors { allow-origins "*" }"#;
+    let proxyd = Config::through(&upstream, &format!("{block}; {limit}")).start();
+    let token = issuer.token("");
+    let bearer = format!("Bearer {token}");
+    let mut client = proxyd.connect();
+    let mut send = |user: &str| {
+        let fields = [("Authorization", bearer.as_str()), ("X-User", user)];
+        client.ask(get("/", &fields))
+    };
+
+    // Neither requests without a token nor preflight requests spend the user's tokens.
+    for _ in 0..3 {
+        let refused = proxyd.connect().ask(get("/", &[("X-User", "ann")]));
+        assert_eq!(refused.status, 401);
+        assert_eq!(refused.fields.get("x-ratelimit-remaining"), Some("2"));
+    }
+    let preflight = "OPTIONS / HTTP/1.1\r\nHost: a.test\r\nOrigin: https://app.test\r\n\
+                     Access-Control-Request-Method: GET\r\nX-User: ann\r\n\r\n";
+    assert_eq!(proxyd.connect().ask(preflight).status, 204);
+    let first = send("mallory-0");
+    assert_eq!(first.status, 200);
+    assert_eq!(first.fields.get("x-ratelimit-remaining"), Some("1"));
+
+    let mut statuses = (1..100).map(|index| send(&format!("mallory-{index}")).status);
+    assert!(
+        statuses.any(|status| status == 429),
+        "one user has one bucket"
+    );
+}
+
+#[test]
+fn no_other_spelling_of_a_verified_token_reaches_the_upstream() {
+    let issuer = Issuer::new("one");
+    let token = issuer.token("");
+    for forward in ["", "forward-token #true"] {
+        let upstream = Upstream::saying("in");
+        let (_folder, _, block) = key_file(&issuer, &format!("header \"X-Token\"; {forward}"));
+        let proxyd = Config::through(&upstream, &block).start();
+
+        let response = proxyd.connect().ask(format!(
+            "POST / HTTP/1.1\r\nHost: a.test\r\nX-Token: {token}\r\nX_Token: forged\r\n\
+             X.Token: forged\r\nTransfer-Encoding: chunked\r\nTrailer: X-Token\r\n\r\n\
+             2\r\nhi\r\n0\r\nX-Token: forged\r\nX_Token: forged\r\nX-Sum: 1\r\n\r\n"
+        ));
+
+        assert_eq!(response.status, 200);
+        let request = upstream.last_request();
+        let sent = (!forward.is_empty()).then_some(token.as_str());
+        assert_eq!(request.fields.get("x-token"), sent);
+        assert_eq!(request.trailers.get("x-sum"), Some("1"));
+        for name in ["x_token", "x.token"] {
+            assert_eq!(request.fields.get(name), None, "{name}");
+        }
+        for name in ["x-token", "x_token"] {
+            assert_eq!(request.trailers.get(name), None, "{name}");
+        }
+    }
+}
+
+#[test]
 fn the_upstream_gets_no_token_unless_the_route_says_so() {
     for (settings, is_sent) in [("", false), ("forward-token #true", true)] {
         let upstream = Upstream::saying("in");

@@ -159,6 +159,11 @@ fn locations_are_written_back_in_all_forms_of_the_upstreams_name() {
         ("http://in.test:8080/x", "http://in.test:8080/x"),
         ("https://in.test:80/x", "https://in.test:80/x"),
         ("http://a.test:80/x", "http://a.test:80/api/x"),
+        ("//in.test/x", "//a.test/api/x"),
+        ("//in.test:80", "//a.test/api/"),
+        ("//in.test:443/x", "//a.test/api/x"),
+        ("//in.test:8080/x", "//in.test:8080/x"),
+        ("//a.test/x", "//a.test/api/x"),
         ("/caf\u{e9}", "/api/caf\u{e9}"),
     ] {
         let text = format!("HTTP/1.1 302 Found\r\nLocation: {sent}\r\nContent-Length: 0\r\n\r\n");
@@ -167,6 +172,32 @@ fn locations_are_written_back_in_all_forms_of_the_upstreams_name() {
         let response = proxyd.connect().ask(get("/api/a", &[]));
         assert_eq!(response.fields.all("location"), [expected], "{sent}");
     }
+}
+
+#[test]
+fn fields_of_a_switch_of_protocols_are_written_back() {
+    let upstream = Upstream::start(|served| {
+        served.head();
+        served.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Set-Cookie: a=b; Domain=in.test; Path=/\r\nLocation: http://in.test/x\r\n\r\n",
+        );
+        served.end();
+    });
+    let rewrite = r#"rewrite { strip-prefix "/api" }
+        request-headers { set "Host" "in.test" }"#;
+    let proxyd = Config::through(&upstream, rewrite).start();
+    let mut client = proxyd.connect();
+
+    client.send(get(
+        "/api/socket",
+        &[("Connection", "Upgrade"), ("Upgrade", "websocket")],
+    ));
+    let response = client.response();
+
+    assert_eq!(response.status, 101);
+    assert_eq!(response.fields.get("set-cookie"), Some("a=b; Path=/api"));
+    assert_eq!(response.fields.get("location"), Some("http://a.test/api/x"));
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn decisions() -> Vec<(AgentOutcome, Decision, u16)> {
                 status: 303,
                 location: "/elsewhere".into(),
                 headers: Vec::new(),
+                body: None,
             }),
             303,
         ),

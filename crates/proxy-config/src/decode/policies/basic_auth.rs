@@ -61,7 +61,7 @@ fn user<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Setting<BasicU
         return None;
     };
     if !is_user_name(name) {
-        let message = "a user's name is not empty, and has no colon";
+        let message = "a user's name is not empty, and has no colon and no white space at its ends";
         d.fault(DiagnosticCode::BadValue, *name_place, message);
         return None;
     }

@@ -148,8 +148,8 @@ settings! {
     /// Sends a claim to the upstream as a header field: texts, numbers and booleans, and
     /// comma-separated lists of them. The client's own fields of that name are removed, and of
     /// names that upstreams treat as equal (`x_user`). A claim name with dots that is not in the
-    /// token is a path: `realm_access.roles`. A claim with a value that is invalid in a field is
-    /// answered 403.
+    /// token is a path: `realm_access.roles`. A claim with a value that is invalid in a field, or with
+    /// white space at its ends, is answered 403.
     JWT_CLAIM_HEADER: Pair, Many = pair(
         "routes.route.policies.jwt.claim-header",
         "a header name and a claim",

@@ -2,7 +2,6 @@
 
 use super::outcome::CachedRoute;
 use crate::exchange::Exchange;
-use crate::headers::header_edits;
 use crate::response::body::Body;
 use http::{HeaderMap, HeaderName, Response};
 use proxy_cache::{CacheStatus, SelectedResponse, StoredResponse, select};
@@ -53,7 +52,7 @@ pub(super) fn finish(
     status: &CacheStatus,
 ) -> Response<Body> {
     let edits = exchange.response_edits(cached.route);
-    header_edits::apply(edits, response.headers_mut());
+    edits.apply(response.headers_mut());
     mark(cached, &mut response, status);
     response
 }
