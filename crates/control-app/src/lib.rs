@@ -70,7 +70,7 @@ pub use installation::status::InstallationStatus;
 pub use node::drift::DriftRemedy;
 pub use node::order::{OrderTarget, desired_tag};
 pub use node::traffic::summary::{NamedTraffic, TrafficFigures, TrafficPoint};
-pub use node::traffic::{NodeTraffic, ProjectTraffic};
+pub use node::traffic::{NodeTraffic, ProjectTraffic, TrafficTotals};
 pub use node::{KeyRotation, RegisteredNode};
 pub use project::turns::DeliveryTurns;
 pub use proxy_plan::diff::Change;

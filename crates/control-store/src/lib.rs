@@ -47,7 +47,7 @@ pub use node::heartbeat::{PackedHeartbeat, ReplacedCounters, SignOfLife, Written
 pub use node::key::TokenIssuer;
 pub use node::list::{NodeCounts, NodeFilter, OrderedBundle, StandingCounts};
 pub use node::order::StoredOrder;
-pub use node::traffic::PackedStep;
+pub use node::traffic::{PackedStep, PackedTotal};
 pub use org::membership::Member;
 pub use project::delivery::DueWebhook;
 pub use project::webhook::ProjectAction;

@@ -113,6 +113,7 @@ pub static PAGES: &[Page] = &[
     form("/api-keys", Access::WRITE_API_KEYS, || post(api_keys::create))
         .fields(&["org", "name", "project", "days"]).boxes("scope"),
     form("/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || post(api_keys::revoke)),
+    form("/api-keys/{api_key}/delete", Access::WRITE_API_KEYS, || post(api_keys::delete)),
     page("/orgs/{org}/audit", Access::ADMINISTER, || get(audit::list)),
 
     page("/", Access::Session, || get(project::list::list)),
@@ -125,6 +126,10 @@ pub static PAGES: &[Page] = &[
     form("/projects/{project}/policy", Access::ADMINISTER, || post(project::settings::set_policy))
         .fields(&["approve", "refuse_warnings", "freeze"]),
     form("/projects/{project}", Access::WRITE_PROJECTS, || post(project::settings::rename))
+        .fields(&["name"]),
+
+    page("/projects/{project}/delete", Access::CONTROL, || get(project::delete::ask)),
+    form("/projects/{project}/delete", Access::CONTROL, || post(project::delete::send))
         .fields(&["name"]),
 
     page("/projects/{project}/webhooks", Access::ADMINISTER, || get(project::webhooks::list)),
@@ -165,10 +170,16 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/services", Access::READ_SERVICES, || get(services::list)),
     form("/projects/{project}/services", Access::WRITE_SERVICES, || post(services::create))
         .fields(&["name", "host", "path_prefix", "upstream", "certificate", "priority"]),
+    page("/projects/{project}/services/{service}", Access::READ_SERVICES, || get(services::change::show)),
+    form("/projects/{project}/services/{service}", Access::WRITE_SERVICES, || post(services::change::send))
+        .fields(&["version", "name", "host", "path_prefix", "upstream", "certificate", "priority"]),
     form("/projects/{project}/services/{service}/delete", Access::WRITE_SERVICES, || post(services::delete)),
     page("/projects/{project}/upstreams", Access::READ_SERVICES, || get(upstreams::list)),
     form("/projects/{project}/upstreams", Access::WRITE_SERVICES, || post(upstreams::create))
         .fields(&["name", "targets", "load_balancing", "tls", "server_name"]),
+    page("/projects/{project}/upstreams/{upstream}", Access::READ_SERVICES, || get(upstreams::change::show)),
+    form("/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || post(upstreams::change::send))
+        .fields(&["version", "name", "targets", "load_balancing", "tls", "server_name"]),
     form("/projects/{project}/upstreams/{upstream}/delete", Access::WRITE_SERVICES, || post(upstreams::delete)),
     page("/projects/{project}/certificates", Access::READ_SERVICES, || get(certificates::list)),
     form("/projects/{project}/certificates", Access::WRITE_SERVICES, || post(certificates::change::create))
@@ -182,6 +193,7 @@ pub static PAGES: &[Page] = &[
     form("/projects/{project}/certificates/{certificate}/delete", Access::WRITE_SERVICES, || post(certificates::change::delete)),
 
     page("/projects/{project}/drift", Access::READ_NODES, || get(node::drift::list)),
+    page("/projects/{project}/drift/{drift}", Access::READ_NODES, || get(node::drift::detail::show)),
     form("/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || post(node::drift::resolve))
         .fields(&["remedy"]),
 

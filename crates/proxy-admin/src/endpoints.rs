@@ -5,11 +5,12 @@ mod page;
 
 use crate::answer::{Refused, json, json_bytes, verdict};
 use crate::endpoints::clock::now;
+use crate::endpoints::page::explanation::ExplainQuery;
 use crate::state::{AdminState, BuildInfo};
 use crate::{agents, explain, stats, target_patch, upstreams};
 use axum::Router;
-use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, patch, post};
 use bytes::Bytes;
@@ -28,10 +29,7 @@ type AdminRequest = State<Arc<AdminState>>;
 /// Every path with its handler. HEAD is answered like GET.
 fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 14] {
     [
-        (
-            "/",
-            get(|State(state): AdminRequest| async move { page::show(&state) }),
-        ),
+        ("/", get(show_page)),
         (
             "/health",
             get(
@@ -115,6 +113,21 @@ pub(crate) fn router(state: Arc<AdminState>) -> Router {
         .method_not_allowed_fallback(move || async move { refuse(Reason::MethodNotAllowed) })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(state)
+}
+
+async fn show_page(
+    State(state): AdminRequest,
+    query: Result<Query<ExplainQuery>, QueryRejection>,
+) -> Result<Response, Refused> {
+    let Query(query) = query.map_err(|rejection| {
+        let detail = Detail::text(rejection.body_text());
+        Refused(Problem::new(Reason::AdminBodyInvalid, detail))
+    })?;
+    Ok(if query.is_asked() {
+        query.show(&state)
+    } else {
+        page::show(&state)
+    })
 }
 
 async fn change_target(

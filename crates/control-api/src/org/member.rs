@@ -23,6 +23,8 @@ pub(crate) struct MemberView {
     email: String,
     name: String,
     role: Role,
+    /// True if the user has set a second factor up.
+    second_factor: bool,
     /// Time of joining.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -72,6 +74,7 @@ impl From<&Member> for MemberView {
             membership,
             email,
             name,
+            second_factor,
         } = member;
         let Membership {
             org: _,
@@ -84,6 +87,7 @@ impl From<&Member> for MemberView {
             email: email.to_string(),
             name: name.to_string(),
             role,
+            second_factor: *second_factor,
             created_at,
         }
     }

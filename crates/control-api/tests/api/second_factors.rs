@@ -39,8 +39,16 @@ async fn a_person_sets_an_authenticator_up_and_signs_in_with_it() {
         let wrong = json!({"code": "000000"});
         let wrong = world.post("/users/me/totp/confirm", &session, wrong).await;
         assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let (key, member) = (
+            world.full_key().await,
+            format!("/orgs/{{org}}/members/{}", person.id),
+        );
+        let before = world.get(&member, &key).await;
+        assert_eq!(before.body["second_factor"], false, "{}", before.body);
         let (app, codes, session) = world.enable_totp(&session).await;
         assert_eq!(codes.len(), 10);
+        let after = world.get(&member, &key).await;
+        assert_eq!(after.body["second_factor"], true, "{}", after.body);
         let after = world.get("/users/me/totp", &session).await;
         assert_eq!(after.body["enabled"], true);
         assert_eq!(after.body["recovery_codes_left"], 10);

@@ -5,7 +5,9 @@ pub(crate) mod summary;
 use crate::app::{App, tenant};
 use crate::call::Call;
 use crate::error::Error;
-use crate::node::traffic::summary::{NamedTraffic, Periods, Summary, TrafficFigures, TrafficPoint};
+use crate::node::traffic::summary::{
+    NamedTraffic, Periods, Summary, TotalPeriods, TrafficFigures, TrafficPoint,
+};
 use control_domain::{Access, RouteCounts, Tenant, TrafficPeriod, TrafficStep, TrafficWindow};
 use control_store::ReplacedCounters;
 use control_wire::{NodeId, ProjectId};
@@ -34,6 +36,17 @@ pub struct ProjectTraffic {
     pub nodes: Vec<NodeTraffic>,
     /// By value of the label that was named, most requests first, at most 1 000. Nodes without it are left out.
     pub groups: Vec<NamedTraffic>,
+}
+
+/// The traffic of a project without its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrafficTotals {
+    /// The steps that are counted.
+    pub window: TrafficWindow,
+    /// All requests.
+    pub total: TrafficFigures,
+    /// Every step of the window, in order.
+    pub steps: Vec<TrafficPoint>,
 }
 
 /// Requests of a node.
@@ -95,6 +108,34 @@ impl App {
         }
         tx.commit().await?;
         Ok(deleted)
+    }
+
+    /// The traffic of all nodes of a project together. It reads a row for each step, and nothing for each node.
+    pub async fn traffic_totals(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        period: TrafficPeriod,
+    ) -> Result<TrafficTotals, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let window = period.window(call.now);
+        let earlier = window.week_before();
+        let periods = TotalPeriods {
+            window,
+            earlier,
+            steps: tx.project_traffic_totals(project, window).await?,
+            earlier_steps: tx.project_traffic_totals(project, earlier).await?,
+        };
+        // No connection is held meanwhile.
+        drop(tx);
+        let (total, steps) = { self.parse(tenant.org.0, move || periods.totals()) }.await??;
+        Ok(TrafficTotals {
+            window,
+            total,
+            steps,
+        })
     }
 
     /// The traffic of a project's nodes, from their heartbeats; with a label, by its values too.

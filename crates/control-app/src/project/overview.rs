@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels that nodes may be counted by.
 const MAX_LABELS: i64 = 20;
+/// Newest rollouts that are searched for a condition.
+const SEARCHED_ROLLOUTS: i64 = 20;
 
 impl App {
     /// The numbers of a project's nodes by standing.
@@ -93,6 +95,18 @@ impl App {
         Ok(tx
             .rollouts(project, &RolloutFilter::default(), page)
             .await?)
+    }
+
+    /// Address of the project's Prometheus server: the one that the newest rollout with a condition names, among the last
+    /// 20 rollouts.
+    pub async fn prometheus_url(
+        &self,
+        call: &Call,
+        project: ProjectId,
+    ) -> Result<Option<String>, Error> {
+        let newest = self.newest_rollouts(call, project, None, SEARCHED_ROLLOUTS);
+        let mut conditions = newest.await?.into_iter().map(|found| found.value.condition);
+        Ok(conditions.find_map(|condition| Some(condition?.url)))
     }
 
     /// The bundles of a project that were made before `before`, newest first.

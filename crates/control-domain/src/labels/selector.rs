@@ -43,6 +43,12 @@ impl LabelSelector {
         Self(vec![condition])
     }
 
+    /// Another value of a label, or no such label.
+    pub fn differs(name: &str, value: &str) -> Self {
+        let condition = LabelCondition::Differs(name.to_owned(), value.to_owned());
+        Self(vec![condition])
+    }
+
     /// Joins the conditions of both.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {

@@ -7,7 +7,7 @@ use crate::row::traffic::step::StepColumns;
 use crate::row::{id, number, text, time};
 use crate::statement::sql;
 use crate::store::Transaction;
-use control_domain::{StepTraffic, TrafficStep, TrafficWindow};
+use control_domain::{CountedRequests, StepTraffic, TrafficStep, TrafficWindow};
 use control_wire::{NodeId, ProjectId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
@@ -19,6 +19,25 @@ pub struct PackedStep {
     /// Begin of the step.
     pub at: Timestamp,
     columns: StepColumns,
+}
+
+/// The requests of a step as they are stored, without its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedTotal {
+    /// Begin of the step.
+    pub at: Timestamp,
+    routes: String,
+}
+
+impl PackedTotal {
+    /// All requests of the step.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if the row is damaged.
+    pub fn requests(&self) -> Result<CountedRequests, StoreError> {
+        StepColumns::total(&self.routes)
+    }
 }
 
 impl PackedStep {
@@ -91,6 +110,28 @@ impl Transaction {
         let select = sql(select).bind(project).bind(step.secs());
         let rows = select.bind(from).bind(to).rows(self).await?;
         rows.iter().map(packed_step).collect()
+    }
+
+    /// The steps of a project that have requests, in order, without their nodes: a row for each step, however many nodes
+    /// the project has.
+    pub async fn project_traffic_totals(
+        &mut self,
+        project: ProjectId,
+        window: TrafficWindow,
+    ) -> Result<Vec<PackedTotal>, StoreError> {
+        let TrafficWindow { step, from, to } = window;
+        let select = "SELECT at, routes FROM project_traffic
+                      WHERE project_id = $1 AND step_secs = $2 AND at >= $3 AND at < $4
+                      ORDER BY at";
+        let select = sql(select).bind(project).bind(step.secs());
+        let rows = select.bind(from).bind(to).rows(self).await?;
+        let totals = rows.iter().map(|row| {
+            Ok(PackedTotal {
+                at: time(row, "at")?,
+                routes: text(row, "routes")?,
+            })
+        });
+        totals.collect()
     }
 
     /// The values that the nodes of a project have of a label.

@@ -1,7 +1,7 @@
 //! Memberships.
 
 use crate::error::StoreError;
-use crate::row::{id, named, optional_id, text, time, truth, versioned};
+use crate::row::{id, named, optional_id, optional_time, text, time, truth, versioned};
 use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
@@ -20,14 +20,18 @@ pub struct Member {
     pub email: Email,
     /// The user's name.
     pub name: Name,
+    /// Whether the user has set a second factor up.
+    pub second_factor: bool,
 }
 
 macro_rules! select {
     ($where:literal) => {
         concat!(
             "SELECT m.org_id AS org_id, m.user_id AS user_id, m.role AS role,
-               m.created_at AS created_at, m.version AS version, u.email AS email, u.name AS name
-             FROM memberships m JOIN users u ON u.id = m.user_id ",
+               m.created_at AS created_at, m.version AS version, u.email AS email, u.name AS name,
+               t.confirmed_at AS confirmed_at
+             FROM memberships m JOIN users u ON u.id = m.user_id
+               LEFT JOIN totp t ON t.user_id = m.user_id ",
             $where
         )
     };
@@ -180,6 +184,7 @@ impl Record for Member {
             },
             email: Email::stored(text(row, "email")?),
             name: Name::stored(text(row, "name")?),
+            second_factor: optional_time(row, "confirmed_at")?.is_some(),
         };
         versioned(member, row)
     }

@@ -59,6 +59,11 @@ async fn requests_are_added_to_the_steps_of_every_length() {
                 to: at(7_200),
             };
             assert_eq!(sums(&mut tx, project, window).await, expected, "{step:?}");
+            let totals = tx.project_traffic_totals(project, window).await.unwrap();
+            let requests = totals
+                .iter()
+                .map(|total| total.requests().unwrap().requests);
+            assert_eq!(requests.collect::<Vec<_>>(), expected, "{step:?}");
         }
         let gone = ProjectId(Uuid::from_u128(99));
         let traffic = requests(node, "a", 1);

@@ -34,6 +34,8 @@ struct BundlePage {
     findings: Vec<Finding>,
     files: Vec<FileView>,
     node_words: String,
+    /// The list of these nodes; `None` without one.
+    nodes_page: Option<String>,
     made: When,
     signed: Option<(When, String)>,
     revoked: Option<When>,
@@ -92,6 +94,7 @@ pub(crate) async fn show(
         findings: findings(&stored(&bundle.diagnostics), &texts),
         files: views(&files),
         node_words: count(nodes, "node"),
+        nodes_page: (0 < nodes).then(|| format!("/projects/{project}/nodes?bundle={id}")),
         made: when(bundle.created_at, now),
         signed: bundle
             .signature

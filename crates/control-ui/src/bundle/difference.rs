@@ -54,11 +54,12 @@ struct RequestRow {
     concerns: String,
 }
 
-struct SettingRow {
-    path: String,
-    status: Status,
-    before: String,
-    after: String,
+/// A setting that differs, with its values.
+pub(crate) struct SettingRow {
+    pub(crate) path: String,
+    pub(crate) status: Status,
+    pub(crate) before: String,
+    pub(crate) after: String,
 }
 
 /// The page of a comparison: `?before=` names the other bundle.
@@ -106,7 +107,7 @@ pub(crate) async fn show(
         unreachable: unreachable_routes,
         drained,
         limits,
-        settings: settings.iter().take(MAX_SETTINGS).map(setting).collect(),
+        settings: setting_rows(&settings, MAX_SETTINGS),
         omitted: left_out,
         omitted_words: number(signed(left_out)),
         files: files.iter().map(file).collect(),
@@ -155,6 +156,11 @@ pub(super) fn explaining(
         .append_pair("bundle", &before.to_string())
         .append_pair("with", &id.to_string());
     format!("/projects/{project}/explain?{}", query.finish())
+}
+
+/// The first `limit` settings that differ.
+pub(crate) fn setting_rows(settings: &[SettingChange], limit: usize) -> Vec<SettingRow> {
+    settings.iter().take(limit).map(setting).collect()
 }
 
 fn setting(change: &SettingChange) -> SettingRow {

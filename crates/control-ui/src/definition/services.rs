@@ -1,5 +1,7 @@
 //! The services of a project: which requests go to which upstream.
 
+pub(crate) mod change;
+
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, Place, foot, show as shown};
 use crate::request::failure::Failure;
@@ -13,14 +15,18 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{CertificateFilter, ListFilter, Page, PageOrder, ServiceFilter, Versioned};
-use control_domain::{Access, Certificate, Service, ServiceSettings, Upstream};
+use control_app::{CertificateFilter, ListFilter, Page, PageOrder, ServiceFilter};
+use control_domain::{Access, Service, ServiceSettings};
 use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Services, upstreams and certificates that the page reads, each.
-const MAX_SHOWN: i64 = 500;
+const PAGE: Page = Page {
+    after: None,
+    limit: 500,
+    order: PageOrder::Oldest,
+};
 
 #[derive(Template)]
 #[template(path = "services.html")]
@@ -35,6 +41,12 @@ struct ServicesPage {
     certificates: Vec<(String, String)>,
     may_write: bool,
     foot: Option<String>,
+}
+
+/// Upstreams and certificates of a project by name, for services to refer to.
+struct Names {
+    upstreams: BTreeMap<UpstreamId, String>,
+    certificates: BTreeMap<CertificateId, String>,
 }
 
 struct Row {
@@ -65,28 +77,12 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, (Place::Services, "Services")).await?;
     let (app, call) = (&ui.app, &caller.call);
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
-    };
+    let names = Names::read(ui, caller, project).await?;
     let services = app
-        .services(call, project, &ServiceFilter::default(), page)
+        .services(call, project, &ServiceFilter::default(), PAGE)
         .await?;
-    let upstreams = app
-        .upstreams(call, project, &ListFilter::default(), page)
-        .await?;
-    let certificates = app
-        .certificates(call, project, &CertificateFilter::default(), page)
-        .await?;
-    let upstream_names = names(&upstreams, |one: &Upstream| (one.id, one.name.to_string()));
-    let certificate_names = names(&certificates, |one: &Certificate| {
-        (one.id, one.name.to_string())
-    });
-    let mut rows: Vec<Row> = services
-        .iter()
-        .map(|service| row(&service.value, (&upstream_names, &certificate_names)))
-        .collect();
+    let rows = services.iter().map(|service| row(&service.value, &names));
+    let mut rows: Vec<Row> = rows.collect();
     rows.sort_by(|a, b| {
         b.priority
             .cmp(&a.priority)
@@ -94,41 +90,58 @@ async fn respond(
     });
     let tenant = app.project(call, project).await?.value.tenant();
     let write = (Access::WRITE_SERVICES, tenant);
-    let none = [(String::new(), "None: in clear".to_owned())];
-    let certificates = certificate_names.iter();
-    let certificates = certificates.map(|(id, name)| (id.to_string(), name.clone()));
-    let upstreams = upstream_names.iter();
     Ok(shown(&ServicesPage {
         frame,
         project,
         csrf: caller.visit.csrf.clone(),
-        heading: heading(rows.len(), upstream_names.len()),
+        heading: heading(rows.len(), names.upstreams.len()),
         rows,
         form,
-        upstreams: upstreams
-            .map(|(id, name)| (id.to_string(), name.clone()))
-            .collect(),
-        certificates: none.into_iter().chain(certificates).collect(),
+        upstreams: names.upstream_choices(),
+        certificates: names.certificate_choices(),
         may_write: caller.may(write.0, write.1),
-        foot: foot(caller, write, "make and delete services"),
+        foot: foot(caller, write, "make, change and delete services"),
     }))
 }
 
-fn names<T, K: Ord>(found: &[Versioned<T>], pair: fn(&T) -> (K, String)) -> BTreeMap<K, String> {
-    found.iter().map(|found| pair(&found.value)).collect()
+impl Names {
+    async fn read(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<Self, Failure> {
+        let (app, call, all) = (&ui.app, &caller.call, ListFilter::default());
+        let upstreams = app.upstreams(call, project, &all, PAGE).await?;
+        let certificates = CertificateFilter::default();
+        let certificates = app.certificates(call, project, &certificates, PAGE).await?;
+        let upstreams = upstreams.into_iter().map(|found| found.value);
+        let certificates = certificates.into_iter().map(|found| found.value);
+        Ok(Self {
+            upstreams: upstreams
+                .map(|one| (one.id, one.name.to_string()))
+                .collect(),
+            certificates: certificates
+                .map(|one| (one.id, one.name.to_string()))
+                .collect(),
+        })
+    }
+
+    fn upstream_choices(&self) -> Vec<(String, String)> {
+        let choices = self.upstreams.iter();
+        choices
+            .map(|(id, name)| (id.to_string(), name.clone()))
+            .collect()
+    }
+
+    fn certificate_choices(&self) -> Vec<(String, String)> {
+        let none = [(String::new(), "None: in clear".to_owned())];
+        let choices = self.certificates.iter();
+        let choices = choices.map(|(id, name)| (id.to_string(), name.clone()));
+        none.into_iter().chain(choices).collect()
+    }
 }
 
-fn row(
-    service: &Service,
-    (upstreams, certificates): (
-        &BTreeMap<UpstreamId, String>,
-        &BTreeMap<CertificateId, String>,
-    ),
-) -> Row {
-    let upstream = upstreams.get(&service.upstream).cloned();
+fn row(service: &Service, names: &Names) -> Row {
+    let upstream = names.upstreams.get(&service.upstream).cloned();
     let certificate = service
         .certificate
-        .and_then(|id| certificates.get(&id).cloned());
+        .and_then(|id| names.certificates.get(&id).cloned());
     Row {
         id: service.id,
         name: service.name.to_string(),
@@ -167,7 +180,7 @@ pub(crate) async fn create(
     Path(project): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let faults = match read(&fields) {
+    let faults = match read(&fields, "{}") {
         Ok(settings) => match ui.app.create_service(&caller.call, project, settings).await {
             Ok(made) => {
                 let note = Note::good(format!(
@@ -186,17 +199,21 @@ pub(crate) async fn create(
     Ok(response)
 }
 
-fn read(fields: &Fields) -> Result<ServiceSettings, Faults> {
+/// The settings of a form; `further` is the JSON of those that it does not show.
+fn read(fields: &Fields, further: &str) -> Result<ServiceSettings, Faults> {
     let priority = fields.given("priority").unwrap_or("0").parse::<i32>();
     let upstream = fields.get("upstream").parse::<UpstreamId>();
+    let certificate = fields.given("certificate").map(str::parse::<CertificateId>);
+    let certificate = certificate.transpose();
     Ok(ServiceSettings {
         name: fields.get("name").trim().to_owned(),
         host: fields.given("host").map(str::to_owned),
         path_prefix: fields.given("path_prefix").map(str::to_owned),
         priority: priority.map_err(|_| Faults::from_field("priority", "is not a whole number"))?,
         upstream: upstream.map_err(|_| Faults::from_field("upstream", "is not chosen"))?,
-        certificate: fields.get("certificate").parse::<CertificateId>().ok(),
-        settings: "{}".to_owned(),
+        certificate: certificate
+            .map_err(|_| Faults::from_field("certificate", "is not one of the choices"))?,
+        settings: further.to_owned(),
     })
 }
 

@@ -1,5 +1,7 @@
 //! The upstreams of a project: targets behind a name.
 
+pub(crate) mod change;
+
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, Place, foot, show as shown};
 use crate::request::failure::Failure;
@@ -20,7 +22,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Upstreams and services that the page reads, each.
-const MAX_SHOWN: i64 = 500;
+const PAGE: Page = Page {
+    after: None,
+    limit: 500,
+    order: PageOrder::Oldest,
+};
 
 #[derive(Template)]
 #[template(path = "upstreams.html")]
@@ -63,31 +69,15 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, (Place::Upstreams, "Upstreams")).await?;
     let (app, call) = (&ui.app, &caller.call);
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
-    };
     let found = app
-        .upstreams(call, project, &ListFilter::default(), page)
+        .upstreams(call, project, &ListFilter::default(), PAGE)
         .await?;
-    let mut users: BTreeMap<UpstreamId, Vec<String>> = BTreeMap::new();
-    for service in app
-        .services(call, project, &ServiceFilter::default(), page)
-        .await?
-    {
-        let service = service.value;
-        users
-            .entry(service.upstream)
-            .or_default()
-            .push(service.name.to_string());
-    }
+    let users = users(ui, caller, project).await?;
     let rows = found.iter().map(|found| row(&found.value, &users));
     let rows: Vec<Row> = rows.collect();
     let tenant = app.project(call, project).await?.value.tenant();
     let write = (Access::WRITE_SERVICES, tenant);
     let targets = rows.iter().map(|row| row.targets.len()).sum();
-    let balancing = LoadBalancing::ALL.iter();
     Ok(shown(&UpstreamsPage {
         frame,
         project,
@@ -95,12 +85,33 @@ async fn respond(
         heading: heading(rows.len(), targets),
         rows,
         form,
-        balancing: balancing
-            .map(|one| (one.name().to_owned(), words(*one).to_owned()))
-            .collect(),
+        balancing: balancing_choices(),
         may_write: caller.may(write.0, write.1),
-        foot: foot(caller, write, "make and delete upstreams"),
+        foot: foot(caller, write, "make, change and delete upstreams"),
     }))
+}
+
+/// The names of the services of each upstream.
+async fn users(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+) -> Result<BTreeMap<UpstreamId, Vec<String>>, Failure> {
+    let all = ServiceFilter::default();
+    let services = ui.app.services(&caller.call, project, &all, PAGE).await?;
+    let mut users: BTreeMap<UpstreamId, Vec<String>> = BTreeMap::new();
+    for service in services {
+        let service = service.value;
+        let own = users.entry(service.upstream).or_default();
+        own.push(service.name.to_string());
+    }
+    Ok(users)
+}
+
+fn balancing_choices() -> Vec<(String, String)> {
+    let all = LoadBalancing::ALL.iter();
+    all.map(|one| (one.name().to_owned(), words(*one).to_owned()))
+        .collect()
 }
 
 fn row(upstream: &Upstream, users: &BTreeMap<UpstreamId, Vec<String>>) -> Row {
@@ -152,7 +163,7 @@ pub(crate) async fn create(
     Path(project): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let faults = match read(&fields) {
+    let faults = match read(&fields, "{}") {
         Ok(settings) => match ui
             .app
             .create_upstream(&caller.call, project, settings)
@@ -183,7 +194,8 @@ fn in_form(faults: Faults) -> Faults {
     names.fold(faults, |faults, (own, name)| faults.renamed(own, name))
 }
 
-fn read(fields: &Fields) -> Result<UpstreamSettings, Faults> {
+/// The settings of a form; `further` is the JSON of those that it does not show.
+fn read(fields: &Fields, further: &str) -> Result<UpstreamSettings, Faults> {
     let balancing = LoadBalancing::from_name(fields.get("load_balancing"));
     let server_name = fields.given("server_name").map(str::to_owned);
     let has_tls = !fields.get("tls").is_empty();
@@ -194,7 +206,7 @@ fn read(fields: &Fields) -> Result<UpstreamSettings, Faults> {
         load_balancing: balancing.unwrap_or(LoadBalancing::RoundRobin),
         targets: targets.collect::<Result<_, Faults>>()?,
         tls: has_tls.then_some(UpstreamTls { server_name }),
-        settings: "{}".to_owned(),
+        settings: further.to_owned(),
     })
 }
 

@@ -1,5 +1,7 @@
 //! Drift: nodes that run another bundle than ordered.
 
+pub(crate) mod detail;
+
 use crate::frame::form::Faults;
 use crate::frame::{Frame, Place, foot, show};
 use crate::request::failure::Failure;
@@ -44,6 +46,14 @@ struct Row {
     ordered: (BundleId, String),
     found: Option<(BundleId, String)>,
     is_open: bool,
+}
+
+impl Row {
+    /// Returns true if the node runs the ordered bundle, with other files.
+    fn is_edited(&self) -> bool {
+        let found = self.found.as_ref();
+        found.is_some_and(|(bundle, _)| *bundle == self.ordered.0)
+    }
 }
 
 /// The drifts: unresolved ones first, then the newest.
@@ -95,6 +105,7 @@ pub(crate) async fn list(
     }))
 }
 
+/// A drift with the names of its node and its bundles.
 fn row(
     drift: &Drift,
     (nodes, bundles): (&BTreeMap<NodeId, String>, &BTreeMap<BundleId, String>),

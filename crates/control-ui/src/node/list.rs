@@ -9,7 +9,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{More, Status, When, more, when};
-use crate::view::phrase::{count, pick};
+use crate::view::phrase::{count, list_of, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -23,6 +23,8 @@ use uuid::Uuid;
 
 /// Nodes of one page.
 const SHOWN: usize = 100;
+/// Words of a filter.
+const MAX_WORDS: usize = 16;
 /// Drifts read at most, to separate drifted nodes from moving ones.
 const MAX_DRIFTS: i64 = 200;
 
@@ -46,10 +48,53 @@ struct NodesPage {
 enum Asked {
     All,
     Standing(NodeStanding),
-    /// A label and its value.
-    Label(String, String),
+    /// Labels that nodes have, and labels that they do not have.
+    Labels(Vec<LabelWord>),
     /// A part of a name.
     Name(String),
+    /// The bundle that runs, with its name.
+    Bundle(BundleId, String),
+}
+
+/// A word of the filter: `region:fra`, or `-region:fra` for nodes without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LabelWord {
+    label: String,
+    value: String,
+    is_excluded: bool,
+}
+
+impl LabelWord {
+    fn parse(word: &str) -> Option<Self> {
+        let (is_excluded, pair) = match word.strip_prefix('-') {
+            Some(pair) => (true, pair),
+            None => (false, word),
+        };
+        let (label, value) = pair.split_once(':')?;
+        let word = Self {
+            label: label.to_owned(),
+            value: value.to_owned(),
+            is_excluded,
+        };
+        (!label.is_empty()).then_some(word)
+    }
+
+    fn pair(&self) -> String {
+        format!("{}:{}", self.label, self.value)
+    }
+
+    fn selector(&self) -> LabelSelector {
+        let Self {
+            label,
+            value,
+            is_excluded,
+        } = self;
+        if *is_excluded {
+            LabelSelector::differs(label, value)
+        } else {
+            LabelSelector::equals(label, value)
+        }
+    }
 }
 
 struct Row {
@@ -63,16 +108,18 @@ struct Row {
 }
 
 impl Asked {
-    /// `?standing=` of the chips; `?q=` of the field: a part of a name, or `label:value`.
+    /// `?standing=` of the chips; `?q=` of the field: a part of a name, or words such as `label:value` and `-label:value`,
+    /// all of which hold.
     fn new(standing: &str, text: Option<&str>) -> Self {
         if let Some(standing) = NodeStanding::from_name(standing) {
             return Self::Standing(standing);
         }
-        match text.map(|text| (text, text.split_once(':'))) {
-            None => Self::All,
-            Some((_, Some((label, value)))) => Self::Label(label.to_owned(), value.to_owned()),
-            Some((name, None)) => Self::Name(name.to_owned()),
-        }
+        let Some(text) = text else {
+            return Self::All;
+        };
+        let words = text.split_whitespace().take(MAX_WORDS);
+        let words: Option<Vec<LabelWord>> = words.map(LabelWord::parse).collect();
+        words.map_or_else(|| Self::Name(text.to_owned()), Self::Labels)
     }
 
     /// Returns true if the chip of this standing is chosen.
@@ -83,8 +130,14 @@ impl Asked {
     /// The text of the field.
     fn text(&self) -> String {
         match self {
-            Self::All | Self::Standing(_) => String::new(),
-            Self::Label(label, value) => format!("{label}:{value}"),
+            Self::All | Self::Standing(_) | Self::Bundle(..) => String::new(),
+            Self::Labels(words) => {
+                let words = words.iter().map(|word| {
+                    let sign = if word.is_excluded { "-" } else { "" };
+                    format!("{sign}{}", word.pair())
+                });
+                words.collect::<Vec<_>>().join(" ")
+            }
             Self::Name(name) => name.clone(),
         }
     }
@@ -95,7 +148,8 @@ impl Asked {
         match self {
             Self::All => String::new(),
             Self::Standing(standing) => format!("standing={standing}&"),
-            Self::Label(..) | Self::Name(_) => format!("q={encoded}&"),
+            Self::Labels(_) | Self::Name(_) => format!("q={encoded}&"),
+            Self::Bundle(bundle, _) => format!("bundle={bundle}&"),
         }
     }
 }
@@ -109,7 +163,13 @@ pub(crate) async fn list(
     let frame = Frame::project(&ui, &caller, project, (Place::Nodes, "Nodes")).await?;
     let (app, call) = (&ui.app, &caller.call);
     let query = &caller.visit.query;
-    let asked = Asked::new(query.get("standing"), query.given("q"));
+    let asked = match query.get("bundle").parse::<BundleId>() {
+        Ok(bundle) => {
+            let name = app.bundle(call, (project, bundle)).await?.value.name;
+            Asked::Bundle(bundle, name.to_string())
+        }
+        Err(_) => Asked::new(query.get("standing"), query.given("q")),
+    };
     let standings = Standings::new(&app.count_standings(call, project).await?);
     let after = query.get("after").parse::<Uuid>().ok();
     let mut found = find(&ui, &caller, project, (&asked, after)).await?;
@@ -156,9 +216,17 @@ async fn find(
                 .await?
         }
         Asked::Standing(standing) => app.nodes_standing(call, project, *standing, page).await?,
-        Asked::Label(label, value) => {
+        Asked::Labels(words) => {
+            let selectors = words.iter().map(LabelWord::selector);
             let filter = NodeFilter {
-                selector: LabelSelector::equals(label, value),
+                selector: selectors.fold(LabelSelector::default(), LabelSelector::and),
+                ..NodeFilter::default()
+            };
+            app.nodes(call, project, &filter, page).await?
+        }
+        Asked::Bundle(bundle, _) => {
+            let filter = NodeFilter {
+                bundle: Some(*bundle),
                 ..NodeFilter::default()
             };
             app.nodes(call, project, &filter, page).await?
@@ -234,15 +302,40 @@ fn heading(asked: &Asked, standings: &Standings, (shown, is_part): (usize, bool)
                 _ => format!("{} {what}.", count(nodes, "node")),
             }
         }
-        Asked::Label(label, value) if shown == 0 => {
-            format!("No node has the label {label} with the value {value}.")
-        }
-        Asked::Label(label, value) => format!("{nodes} {verb} the label {label}:{value}."),
+        Asked::Labels(words) if shown == 0 => format!("No node {}.", labelled(words, true)),
+        Asked::Labels(words) => format!("{nodes} {}.", labelled(words, shown == 1)),
+        Asked::Bundle(_, name) if shown == 0 => format!("No node runs {name}."),
+        Asked::Bundle(_, name) => format!("{nodes} {} {name}.", pick(shown, "runs", "run")),
         Asked::Name(part) if shown == 0 => format!("No node’s name has “{part}” in it."),
         Asked::Name(part) => format!(
             "{nodes} {verb} “{part}” in {} name.",
             pick(shown, "its", "their")
         ),
+    }
+}
+
+/// `have the label region:fra, and not tier:edge`
+fn labelled(words: &[LabelWord], is_one: bool) -> String {
+    let pairs = |is_excluded: bool| {
+        let words = words.iter();
+        let own = words.filter(move |word| word.is_excluded == is_excluded);
+        own.map(LabelWord::pair).collect::<Vec<_>>()
+    };
+    let (had, excluded) = (pairs(false), pairs(true));
+    let noun = |pairs: &[String]| if pairs.len() == 1 { "label" } else { "labels" };
+    let [has, is] = if is_one {
+        ["has", "is"]
+    } else {
+        ["have", "are"]
+    };
+    if had.is_empty() {
+        let noun = noun(&excluded);
+        return format!("{is} without the {noun} {}", list_of(&excluded));
+    }
+    let had = format!("{has} the {} {}", noun(&had), list_of(&had));
+    match excluded.as_slice() {
+        [] => had,
+        excluded => format!("{had}, and not {}", list_of(excluded)),
     }
 }
 
@@ -291,12 +384,28 @@ mod tests {
                 "",
                 Some("region:fra"),
                 0,
-                "No node has the label region with the value fra.",
+                "No node has the label region:fra.",
             ),
+            (
+                "",
+                Some("region:fra tier:edge  -zone:a -zone:b"),
+                2,
+                "2 nodes have the labels region:fra and tier:edge, and not zone:a and zone:b.",
+            ),
+            (
+                "",
+                Some("-region:fra"),
+                1,
+                "1 node is without the label region:fra.",
+            ),
+            ("", Some("edge 7"), 0, "No node’s name has “edge 7” in it."),
             ("", Some("edge"), 1, "1 node has “edge” in its name."),
         ] {
             let asked = Asked::new(standing, text);
             assert_eq!(heading(&asked, &standings, (shown, false)), expected);
+            if let Some(text) = text {
+                assert_eq!(Asked::new("", Some(&asked.text())), asked, "{text}");
+            }
         }
     }
 }

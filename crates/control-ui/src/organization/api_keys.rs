@@ -226,3 +226,17 @@ pub(crate) async fn revoke(
     };
     Ok(note.at(&format!("/api-keys?org={}", key.tenant.org), ui.cookie))
 }
+
+/// Deletes a key that acts no more; the audit log still names it.
+pub(crate) async fn delete(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(id): Path<ApiKeyId>,
+) -> Result<Response, Failure> {
+    let key = ui.app.api_key(&caller.call, id).await?.value;
+    let note = match ui.app.delete_api_key(&caller.call, id).await {
+        Ok(()) => Note::good(format!("API key {} is deleted.", key.name)),
+        Err(error) => Faults::from_error(error)?.note(),
+    };
+    Ok(note.at(&format!("/api-keys?org={}", key.tenant.org), ui.cookie))
+}

@@ -8,7 +8,7 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{Status, Tone, When, when};
 use crate::view::confirm::Confirm;
 use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
@@ -58,6 +58,7 @@ struct Row {
     name: String,
     email: String,
     role: Role,
+    second_factor: Status,
     joined: When,
     is_own: bool,
 }
@@ -96,6 +97,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
             name: member.name.to_string(),
             email: member.email.to_string(),
             role: member.membership.role,
+            second_factor: second_factor(member.second_factor),
             joined: when(member.membership.created_at, now),
             is_own: own == Some(member.membership.user),
         }
@@ -121,6 +123,14 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         roles: roles(),
         form,
     }))
+}
+
+fn second_factor(is_set_up: bool) -> Status {
+    if is_set_up {
+        Status::new(Tone::Ok, "ok", "Set up")
+    } else {
+        Status::new(Tone::Off, "off", "None")
+    }
 }
 
 fn roles() -> Vec<(String, String)> {

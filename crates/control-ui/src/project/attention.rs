@@ -192,7 +192,8 @@ fn nodes_attention(project: ProjectId, standings: &Standings) -> Vec<Attention> 
 fn drift_attention(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timestamp) -> Attention {
     let name = names.get(&drift.node).map_or("A node", String::as_str);
     let project = drift.tenant.project.map(|id| id.to_string());
-    let href = format!("/projects/{}/drift", project.unwrap_or_default());
+    let project = project.unwrap_or_default();
+    let href = format!("/projects/{project}/drift/{}", drift.id);
     Attention {
         tone: Tone::Warn,
         icon: icon("drift"),

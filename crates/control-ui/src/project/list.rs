@@ -3,6 +3,7 @@
 use crate::frame::show;
 use crate::frame::{Frame, Place};
 use crate::node::standing::Standings;
+use crate::project::traffic_figures::{Figure, figures, heading as traffic_heading};
 use crate::request::failure::Failure;
 use crate::request::note::see;
 use crate::request::visit::Caller;
@@ -13,11 +14,13 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_app::{ListFilter, Page, PageOrder};
-use control_domain::{Access, Org, Project};
+use control_domain::{Access, Org, Project, TrafficPeriod};
 use std::sync::Arc;
 
 /// Organizations and projects that the page shows, each.
 const MAX_SHOWN: i64 = 100;
+/// Projects with charts; further ones have their figures as a sentence, so that the page stays below 100 KB.
+const MAX_CHARTED: usize = 20;
 
 #[derive(Template)]
 #[template(path = "projects.html")]
@@ -37,6 +40,10 @@ struct ProjectCard {
     project: Project,
     sentence: String,
     bar: Option<Bar>,
+    /// Requests of the last hour in a sentence; empty without a node.
+    traffic: String,
+    /// The same as figures beside a week before; empty without a request.
+    figures: Vec<Figure>,
     is_troubled: bool,
 }
 
@@ -67,6 +74,10 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
             projects,
         });
     }
+    let cards = orgs.iter_mut().flat_map(|org| &mut org.projects);
+    for card in cards.skip(MAX_CHARTED) {
+        card.figures.clear();
+    }
     let all = orgs.iter().flat_map(|org| &org.projects);
     let total = all.clone().count();
     let only = all.clone().next().filter(|_| total == 1);
@@ -89,8 +100,21 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
 async fn card(ui: &Ui, caller: &Caller, project: Project) -> Result<ProjectCard, Failure> {
     let counts = ui.app.count_standings(&caller.call, project.id).await?;
     let standings = Standings::new(&counts);
+    let has_nodes = 0 < standings.total();
+    let (mut words, mut shown) = (String::new(), Vec::new());
+    if has_nodes {
+        let hour = TrafficPeriod::Hour;
+        let traffic = ui.app.traffic_totals(&caller.call, project.id, hour);
+        let traffic = traffic.await?;
+        words = traffic_heading(&traffic.total, hour);
+        if 0 < traffic.total.counted.requests {
+            shown = figures(&traffic.total, &traffic.steps, hour);
+        }
+    }
     Ok(ProjectCard {
-        bar: (0 < standings.total()).then(|| standings.bar()),
+        bar: has_nodes.then(|| standings.bar()),
+        traffic: words,
+        figures: shown,
         is_troubled: standings.is_troubled(),
         sentence: standings.heading(),
         project,

@@ -4,6 +4,7 @@ use crate::frame::show as shown;
 use crate::frame::{Frame, Place, foot};
 use crate::node::standing::{Share, Standings};
 use crate::project::attention::{Attention, find};
+use crate::project::traffic_figures::{Figure, figures, heading as traffic_heading};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
@@ -14,7 +15,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_app::Versioned;
-use control_domain::{Access, Bundle, BundleState, Project, Rollout, RolloutState};
+use control_domain::{Access, Bundle, BundleState, Project, Rollout, RolloutState, TrafficPeriod};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,10 @@ struct OverviewPage {
     label: Option<String>,
     labels: Vec<String>,
     places: Vec<LabelRow>,
+    /// Requests of the last hour in a sentence.
+    traffic: String,
+    /// The same as figures beside a week before; empty without a request.
+    figures: Vec<Figure>,
     lately: Vec<Event>,
     may_enrol: bool,
     may_roll_out: bool,
@@ -82,6 +87,9 @@ pub(crate) async fn show(
         Some(label) => rows(&app.count_standings_by_label(call, id, label).await?),
         None => Vec::new(),
     };
+    let hour = TrafficPeriod::Hour;
+    let traffic = app.traffic_totals(call, id, hour).await?;
+    let has_requests = 0 < traffic.total.counted.requests;
     let write = (Access::WRITE_ROLLOUTS, project.tenant());
     Ok(shown(&OverviewPage {
         frame: frame.live("/events?pulse"),
@@ -99,6 +107,12 @@ pub(crate) async fn show(
             .collect(),
         label,
         places,
+        traffic: traffic_heading(&traffic.total, hour),
+        figures: if has_requests {
+            figures(&traffic.total, &traffic.steps, hour)
+        } else {
+            Vec::new()
+        },
         lately: lately(&ui, &caller, id).await?,
         may_enrol: caller.may(Access::WRITE_NODES, project.tenant()),
         may_roll_out: caller.may(write.0, write.1),

@@ -2,17 +2,18 @@
 
 use crate::frame::{Frame, Place, show as shown};
 use crate::node::traffic::Served;
+use crate::project::metric_query::{MetricQuery, queries};
+use crate::project::traffic_figures::{Figure, figures, heading, words};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::chart::{Chart, Course};
-use crate::view::phrase::{count, date_time, minute, number};
+use crate::view::phrase::{date_time, minute, number};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{NamedTraffic, ProjectTraffic, TrafficFigures, TrafficPoint};
-use control_domain::{CountedRequests, TrafficPeriod, TrafficStep, TrafficWindow};
+use control_app::{NamedTraffic, ProjectTraffic, TrafficFigures};
+use control_domain::{TrafficPeriod, TrafficStep, TrafficWindow};
 use control_wire::ProjectId;
 use form_urlencoded::Serializer;
 use jiff::Timestamp;
@@ -34,7 +35,9 @@ struct TrafficPage {
     tables: Vec<Table>,
     /// Other labels to group nodes by, with the link of each.
     labels: Vec<(String, String)>,
-    queries: Vec<(&'static str, String)>,
+    queries: Vec<MetricQuery>,
+    /// Whether the queries are linked to a server.
+    has_prometheus: bool,
     is_empty: bool,
 }
 
@@ -43,14 +46,6 @@ struct PeriodLink {
     href: String,
     label: &'static str,
     is_current: bool,
-}
-
-/// One figure with its chart.
-struct Figure {
-    label: &'static str,
-    value: String,
-    note: String,
-    chart: Chart,
 }
 
 /// The figures of one point of the charts.
@@ -95,6 +90,7 @@ pub(crate) async fn show(
     let label = label.or_else(|| names.first().cloned());
     let found = app.project_traffic(call, project, period, label.as_deref());
     let traffic = found.await?;
+    let prometheus = app.prometheus_url(call, project).await?;
     let now = caller.visit.now;
     let periods = TrafficPeriod::ALL.map(|other| PeriodLink {
         href: link(project, other, label.as_deref()),
@@ -118,7 +114,8 @@ pub(crate) async fn show(
         figures: figures(&traffic.total, &traffic.steps, period),
         steps: step_rows.collect(),
         labels: labels.collect(),
-        queries: queries(period),
+        queries: queries(period, prometheus.as_deref()),
+        has_prometheus: prometheus.is_some(),
         is_empty: traffic.total.counted.requests == 0,
         tables: tables(project, traffic, label),
     }))
@@ -131,44 +128,6 @@ fn link(project: ProjectId, period: TrafficPeriod, label: Option<&str>) -> Strin
         query.append_pair("by", label);
     }
     format!("/projects/{project}/traffic?{}", query.finish())
-}
-
-/// The period as a choice, and within a sentence.
-fn words(period: TrafficPeriod) -> (&'static str, &'static str) {
-    match period {
-        TrafficPeriod::Hour => ("Hour", "an hour"),
-        TrafficPeriod::Day => ("Day", "24 hours"),
-        TrafficPeriod::Week => ("Week", "seven days"),
-    }
-}
-
-fn heading(total: &TrafficFigures, period: TrafficPeriod) -> String {
-    let (counted, (_, time)) = (&total.counted, words(period));
-    if counted.requests == 0 {
-        return format!("No node reported a request in {time}.");
-    }
-    let requests = count(signed(counted.requests), "request");
-    let failed = match counted.errors {
-        0 => "none failed".to_owned(),
-        _ => format!("{} failed", Served::from(counted).errors),
-    };
-    let change = change(total).map_or_else(String::new, |change| format!(", {change}"));
-    format!("{requests} in {time}{change}; {failed}.")
-}
-
-/// `12 % more than a week before`; `None` without figures of that time.
-fn change(total: &TrafficFigures) -> Option<String> {
-    let before = total.week_before.filter(|before| 0 < before.requests)?;
-    let (now, then) = (
-        u128::from(total.counted.requests),
-        u128::from(before.requests),
-    );
-    let percent = now.abs_diff(then) * 100 / then;
-    let word = if now < then { "fewer" } else { "more" };
-    Some(match percent {
-        0 => "as many as a week before".to_owned(),
-        percent => format!("{percent} % {word} than a week before"),
-    })
 }
 
 fn rest(total: &TrafficFigures, window: TrafficWindow, now: Timestamp) -> String {
@@ -187,51 +146,6 @@ fn rest(total: &TrafficFigures, window: TrafficWindow, now: Timestamp) -> String
         date_time(from, now),
         date_time(to, now)
     )
-}
-
-fn figures(total: &TrafficFigures, steps: &[TrafficPoint], period: TrafficPeriod) -> Vec<Figure> {
-    let TrafficFigures {
-        counted,
-        week_before,
-    } = total;
-    let (now, then) = (
-        Served::from(counted),
-        week_before.as_ref().map(Served::from),
-    );
-    let note = |of: fn(&Served) -> &String| match &then {
-        Some(then) if !of(then).is_empty() => format!("{} a week before", of(then)),
-        _ => "No figure of a week before".to_owned(),
-    };
-    let chart = |name: &str, unit: &str, of: fn(&CountedRequests) -> Option<i64>| {
-        let value = |step: &Option<CountedRequests>| step.as_ref().and_then(of);
-        let course = Course {
-            name: &format!("{name} over {}", words(period).1),
-            unit,
-            values: steps.iter().map(|step| value(&step.counted)).collect(),
-            earlier: steps.iter().map(|step| value(&step.week_before)).collect(),
-        };
-        course.chart()
-    };
-    vec![
-        Figure {
-            label: "Requests",
-            note: note(|served| &served.requests),
-            value: now.requests,
-            chart: chart("Requests", "", |step| Some(signed(step.requests))),
-        },
-        Figure {
-            label: "Answers with 5xx",
-            note: note(|served| &served.errors),
-            value: now.errors,
-            chart: chart("Answers with 5xx", "", |step| Some(signed(step.errors))),
-        },
-        Figure {
-            label: "99 % of requests take up to",
-            note: note(|served| &served.p99),
-            value: now.p99,
-            chart: chart("99th percentile", " ms", CountedRequests::p99_ms),
-        },
-    ]
 }
 
 fn tables(project: ProjectId, traffic: ProjectTraffic, label: Option<String>) -> Vec<Table> {
@@ -288,27 +202,6 @@ fn tables(project: ProjectId, traffic: ProjectTraffic, label: Option<String>) ->
     tables
 }
 
-/// Queries of a Prometheus server that scrapes the nodes, for the same figures.
-fn queries(period: TrafficPeriod) -> Vec<(&'static str, String)> {
-    let range = match period {
-        TrafficPeriod::Hour => "1h",
-        TrafficPeriod::Day => "24h",
-        TrafficPeriod::Week => "7d",
-    };
-    let requests = format!("sum by (route) (increase(proxy_requests_total[{range}]))");
-    let errors = format!(
-        "sum by (route) (increase(proxy_requests_total{{status=~\"5..\"}}[{range}])) / {requests}"
-    );
-    let p99 = format!(
-        "histogram_quantile(0.99, sum by (route, le) (increase(proxy_request_duration_seconds_bucket[{range}])))"
-    );
-    vec![
-        ("Requests by route", requests),
-        ("Share of 5xx by route", errors),
-        ("99th percentile by route, in seconds", p99),
-    ]
-}
-
 impl Row {
     fn new(name: String, href: Option<String>, figures: &TrafficFigures) -> Self {
         let before = figures.week_before.as_ref().map(Served::from);
@@ -321,61 +214,15 @@ impl Row {
     }
 }
 
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn counted(requests: u64, errors: u64) -> CountedRequests {
-        CountedRequests {
-            requests,
-            errors,
-            latency: [0, 0, 0, requests, 0, 0, 0, 0, 0, 0, 0, 0],
-        }
-    }
-
-    #[test]
-    fn the_heading_compares_with_a_week_before_and_never_with_a_guess() {
-        for (now, before, expected) in [
-            (
-                counted(0, 0),
-                None,
-                "No node reported a request in 24 hours.",
-            ),
-            (counted(1, 0), None, "1 request in 24 hours; none failed."),
-            (
-                counted(48_210, 116),
-                Some(counted(43_000, 0)),
-                "48\u{a0}210 requests in 24 hours, 12 % more than a week before; 0.24 % failed.",
-            ),
-            (
-                counted(90, 90),
-                Some(counted(100, 0)),
-                "90 requests in 24 hours, 10 % fewer than a week before; 100.00 % failed.",
-            ),
-        ] {
-            let total = TrafficFigures {
-                counted: now,
-                week_before: before,
-            };
-            assert_eq!(heading(&total, TrafficPeriod::Day), expected);
-        }
-    }
 
     #[test]
     fn missing_figures_are_empty() {
         let row = Row::new("a".to_owned(), None, &TrafficFigures::default());
         assert_eq!(row.before, Served::default());
         assert_eq!(row.served.p99, "");
-    }
-
-    #[test]
-    fn queries_have_the_length_of_the_period() {
-        let all = queries(TrafficPeriod::Week);
-        assert!(all.iter().all(|(_, query)| query.contains("[7d]")));
     }
 
     #[test]

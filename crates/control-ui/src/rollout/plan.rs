@@ -56,6 +56,8 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let mut pairs = DEFAULTS.to_vec();
     pairs.push(("bundle", caller.visit.query.get("bundle")));
+    let prometheus = ui.app.prometheus_url(&caller.call, project).await?;
+    pairs.push(("prometheus_url", prometheus.as_deref().unwrap_or_default()));
     let form = Form::new(&caller.visit.csrf, Fields::filled(&pairs));
     respond(&ui, &caller, project, form).await
 }

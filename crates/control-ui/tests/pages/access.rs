@@ -83,8 +83,8 @@ fn check_ways_on(path: &str, shown: &Shown, role: Role) {
         let allowed = found.is_none_or(|access| is_allowed(access, role));
         assert!(is_search || allowed, "{path} offers {action} to a {role}");
     }
-    // Single sign-on is the interface's.
-    let others = ["/assets/", "/sso/"];
+    // Single sign-on, archives and the export of the audit log are the interface's.
+    let others = ["/assets/", "/sso/", "/api/v1/"];
     for link in attributes(shown, "href=\"") {
         if !link.starts_with('/') || others.iter().any(|other| link.starts_with(other)) {
             continue;

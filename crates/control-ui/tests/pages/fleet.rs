@@ -6,11 +6,13 @@ use control_app::{
     BundleSource, ListFilter, NewBundle, NewCertificate, NodeSelection, Page, PageOrder,
 };
 use control_domain::{
-    BatchSize, CountedRequests, Gate, NewRollout, OnFailure, Role, RolloutCommand, RolloutState,
-    RouteCounts, StepTraffic, Strategy, TrafficPeriod, WebhookEvent, WebhookSettings,
+    BatchSize, CountedRequests, Gate, LoadBalancing, NewRollout, OnFailure, Role, RolloutCommand,
+    RolloutState, RouteCounts, ServiceSettings, StepTraffic, Strategy, Target, TrafficPeriod,
+    UpstreamSettings, WebhookEvent, WebhookSettings,
 };
 use control_wire::{
-    BundleId, CertificateId, NodeId, RegisterRequest, RolloutId, SigningKeyId, UserId, WebhookId,
+    BundleId, CertificateId, DriftId, NodeId, RegisterRequest, RolloutId, ServiceId, SigningKeyId,
+    UpstreamId, UserId, WebhookId,
 };
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
@@ -31,6 +33,9 @@ pub(crate) struct Fleet {
     pub(crate) signing_key: SigningKeyId,
     pub(crate) certificate: CertificateId,
     pub(crate) webhook: WebhookId,
+    pub(crate) drift: DriftId,
+    pub(crate) upstream: UpstreamId,
+    pub(crate) service: ServiceId,
     reports: Reports,
 }
 
@@ -77,6 +82,8 @@ impl Fleet {
             .assign_bundle(&call, (world.project, spring), &nodes[..11])
             .await
             .unwrap();
+        let certificate = certificate(world).await;
+        let (upstream, service) = service(world, certificate).await;
         let mut fleet = Self {
             spring,
             cart,
@@ -86,9 +93,12 @@ impl Fleet {
             nodes,
             member: UserId(Uuid::nil()),
             signing_key: SigningKeyId(Uuid::nil()),
-            certificate: certificate(world).await,
+            certificate,
             webhook: webhook(world).await,
-            reports: Reports::new(start),
+            drift: DriftId(Uuid::nil()),
+            upstream,
+            service,
+            reports: Reports::new(start, "shop-api"),
         };
         fleet.rounds(world, 2).await;
         fleet.stopped = fleet.plan(world, cart, &fleet.nodes[..9]).await;
@@ -161,6 +171,9 @@ impl Fleet {
             .watch_drift(replica, world.app.now())
             .await
             .unwrap();
+        let call = world.call().await;
+        let drifts = world.app.newest_drifts(&call, world.project, None, 1);
+        self.drift = drifts.await.unwrap()[0].value.id;
     }
 
     async fn run_until_paused(&mut self, world: &World) {
@@ -275,6 +288,35 @@ async fn webhook(world: &World) -> WebhookId {
     let place = (world.project, made.value.id);
     world.app.test_webhook(&call, place).await.unwrap();
     made.value.id
+}
+
+/// The upstream `cart` with a health check, and a service that uses it and the certificate.
+async fn service(world: &World, certificate: CertificateId) -> (UpstreamId, ServiceId) {
+    let call = world.call().await;
+    let target = |address: &str| Target {
+        address: address.to_owned(),
+        weight: 1,
+    };
+    let upstream = UpstreamSettings {
+        name: "cart".to_owned(),
+        load_balancing: LoadBalancing::RoundRobin,
+        targets: vec![target("10.4.0.11:8080"), target("10.4.0.12:8080")],
+        tls: None,
+        settings: r#"{"health-check":{"type":["http",{"path":"/healthz"}]}}"#.to_owned(),
+    };
+    let made = world.app.create_upstream(&call, world.project, upstream);
+    let upstream = made.await.unwrap().value.id;
+    let service = ServiceSettings {
+        name: "shop-api".to_owned(),
+        host: Some("shop.example.com".to_owned()),
+        path_prefix: Some("/api".to_owned()),
+        priority: 0,
+        upstream,
+        certificate: Some(certificate),
+        settings: "{}".to_owned(),
+    };
+    let made = world.app.create_service(&call, world.project, service);
+    (upstream, made.await.unwrap().value.id)
 }
 
 async fn certificate(world: &World) -> CertificateId {

@@ -31,6 +31,9 @@ pub(crate) fn shown_pages(fleet: &Fleet) -> Vec<String> {
         let path = path.replace("{signing_key}", &fleet.signing_key.to_string());
         let path = path.replace("{certificate}", &fleet.certificate.to_string());
         let path = path.replace("{webhook}", &fleet.webhook.to_string());
+        let path = path.replace("{drift}", &fleet.drift.to_string());
+        let path = path.replace("{upstream}", &fleet.upstream.to_string());
+        let path = path.replace("{service}", &fleet.service.to_string());
         if path.ends_with("/diff") {
             format!("{path}?before={}", fleet.spring)
         } else {

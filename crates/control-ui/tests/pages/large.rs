@@ -29,6 +29,7 @@ const MAX_BYTES: usize = 100_000;
 /// Filters, and a page of old entries, that a scan of every row would slow.
 const FILTERED: &[&str] = &[
     "/projects/{project}/nodes?q=region%3Afra",
+    "/projects/{project}/nodes?q=region%3Afra+-tier%3Aedge",
     "/projects/{project}/nodes?q=edge.example",
     "/projects/{project}/nodes?standing=silent",
     "/projects/{project}/search?q=shop.example.com",

@@ -8,6 +8,7 @@
 
 mod access;
 mod browser;
+mod definitions;
 mod fleet;
 mod form_fields;
 mod forms;

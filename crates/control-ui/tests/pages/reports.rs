@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 /// Heartbeats with counters that begin at zero under another bundle.
 pub(crate) struct Reports {
     pub(crate) now: Timestamp,
+    /// The route of all requests.
+    route: &'static str,
     counters: BTreeMap<NodeId, Outcome>,
 }
 
@@ -23,9 +25,10 @@ pub(crate) struct Outcome {
 }
 
 impl Reports {
-    pub(crate) fn new(now: Timestamp) -> Self {
+    pub(crate) fn new(now: Timestamp, route: &'static str) -> Self {
         Self {
             now,
+            route,
             counters: BTreeMap::new(),
         }
     }
@@ -67,7 +70,7 @@ impl Reports {
                 diagnostics: Vec::new(),
                 altered: false,
             }),
-            traffic: active.map(|_| traffic(*counters)),
+            traffic: active.map(|_| traffic(self.route, *counters)),
             instance: None,
         };
         let tenant = Tenant::project(world.org, world.project);
@@ -83,10 +86,10 @@ impl Reports {
     }
 }
 
-fn traffic(counted: Outcome) -> Traffic {
+fn traffic(route: &str, counted: Outcome) -> Traffic {
     let Outcome { requests, errors } = counted;
     let half = requests / 2;
-    let route = RouteTraffic {
+    let counters = RouteTraffic {
         requests,
         errors,
         reasons: BTreeMap::new(),
@@ -94,7 +97,7 @@ fn traffic(counted: Outcome) -> Traffic {
         ..RouteTraffic::default()
     };
     Traffic {
-        routes: [("shop-api".to_owned(), route)].into(),
+        routes: [(route.to_owned(), counters)].into(),
         connections: None,
     }
 }

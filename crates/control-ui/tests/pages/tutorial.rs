@@ -49,7 +49,7 @@ impl Tutorial {
         for number in 1..=3 {
             nodes.push(node(&world, &format!("edge-{number}"), "home").await);
         }
-        let reports = Reports::new(world.app.now() - SignedDuration::from_mins(3));
+        let reports = Reports::new(world.app.now() - SignedDuration::from_mins(3), "site");
         Self {
             world,
             nodes,

@@ -1,6 +1,8 @@
 //! The page at `/`: health, routes, upstreams, limits and reloads, for a browser. It reads the
 //! documents of the other endpoints, and is read-only.
 
+pub(super) mod explanation;
+
 use crate::answer::Refused;
 use crate::endpoints::clock::now;
 use crate::state::AdminState;
@@ -22,14 +24,9 @@ const STYLE: &str = include_str!("../../assets/page.css");
 const MAX_ROUTES: usize = 200;
 const MAX_TARGETS: usize = 100;
 
-/// Permits only the page's own style: no script, no other file, no framing.
-static POLICY: LazyLock<Option<HeaderValue>> = LazyLock::new(|| {
-    let style = STANDARD.encode(digest(&SHA256, STYLE.as_bytes()));
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    );
-    HeaderValue::try_from(policy).ok()
-});
+/// The hash of the pages' own style: their policy permits no script, no other file and no framing.
+static STYLE_HASH: LazyLock<String> =
+    LazyLock::new(|| STANDARD.encode(digest(&SHA256, STYLE.as_bytes())));
 
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -102,13 +99,22 @@ pub(super) fn show(state: &AdminState) -> Response {
         limits: limits(&stats),
         requests: requests(&stats),
     };
+    respond(&page, "form-action 'none'")
+}
+
+/// The response with a page; `forms` is the part of its policy for forms.
+fn respond(page: &impl Template, forms: &str) -> Response {
     let Ok(text) = page.render() else {
         return Refused(Problem::new(Reason::InternalError, Detail::None)).into_response();
     };
     let mut response = Html(text).into_response();
     let headers = response.headers_mut();
-    if let Some(policy) = &*POLICY {
-        headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
+    let style = &*STYLE_HASH;
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; {forms}; frame-ancestors 'none'"
+    );
+    if let Ok(policy) = HeaderValue::try_from(policy) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
     }
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response

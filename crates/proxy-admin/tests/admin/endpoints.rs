@@ -98,6 +98,39 @@ async fn a_browser_is_shown_a_page_without_a_script() {
 }
 
 #[tokio::test]
+async fn a_browser_is_shown_the_way_of_a_request() {
+    let admin = Admin::open();
+    let asks = admin.get("/?explain").await;
+    assert_eq!(asks.status, 200);
+    let policy = asks.field("content-security-policy").unwrap();
+    assert!(policy.contains("form-action 'self'"), "{policy}");
+    assert!(asks.body.contains("<h1>Which way does a request go?</h1>"));
+    for forbidden in ["<script", "style=\"", "http-equiv"] {
+        assert!(!asks.body.contains(forbidden), "{forbidden}");
+    }
+    let url = "/?method=GET&url=http%3A%2F%2Finternal.example%2Fhealth&client_ip=&listener=";
+    let told = admin.get(url).await;
+    assert_eq!(told.status, 200);
+    let heading = "<h1>Route health takes GET internal.example/health.</h1>";
+    assert!(told.body.contains(heading), "{}", told.body);
+    assert!(told.body.contains("edge.kdl:"), "{}", told.body);
+    for (query, fault) in [
+        ("url=/&listener=nobody", "there is no listener `nobody`"),
+        ("url=/&client_ip=here", "`here` is not an address"),
+        ("url=%3Cb%3E", "`&#60;b&#62;` is neither a path"),
+    ] {
+        let refused = admin.get(&format!("/?{query}")).await;
+        assert_eq!(refused.status, 200, "{query}");
+        assert!(
+            refused.body.contains("This cannot be explained: "),
+            "{query}"
+        );
+        assert!(refused.body.contains(fault), "{query}: {}", refused.body);
+    }
+    assert_eq!(admin.get("/?url=/&url=/").await.status, 400);
+}
+
+#[tokio::test]
 async fn a_browser_is_asked_for_the_token_of_the_page() {
     let admin = Admin::with_token();
     let refused = admin.get("/").await;
@@ -107,6 +140,8 @@ async fn a_browser_is_asked_for_the_token_of_the_page() {
     // `:0123456789abcdef`
     let basic = "Authorization: Basic OjAxMjM0NTY3ODlhYmNkZWY=\r\n";
     assert_eq!(admin.ask("GET", "/", basic).await.status, 200);
+    assert_eq!(admin.ask("GET", "/?explain", basic).await.status, 200);
+    assert_eq!(admin.get("/?explain").await.status, 401);
     assert_eq!(admin.ask("GET", "/status", basic).await.status, 401);
 }
 

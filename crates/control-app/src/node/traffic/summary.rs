@@ -1,7 +1,7 @@
 //! Sums of the steps of a window and of the window a week before.
 
 use control_domain::{CountedRequests, RouteCounts, StepTraffic, TrafficWindow};
-use control_store::{PackedStep, StoreError};
+use control_store::{PackedStep, PackedTotal, StoreError};
 use control_wire::NodeId;
 use jiff::Timestamp;
 use std::cmp::Reverse;
@@ -39,6 +39,18 @@ pub struct NamedTraffic {
     pub figures: TrafficFigures,
 }
 
+/// Requests of two windows without their nodes.
+#[derive(Debug)]
+pub(super) struct TotalPeriods {
+    pub(super) window: TrafficWindow,
+    pub(super) earlier: TrafficWindow,
+    pub(super) steps: Vec<PackedTotal>,
+    pub(super) earlier_steps: Vec<PackedTotal>,
+}
+
+/// Requests by the begin of their step.
+type StepTotals = BTreeMap<Timestamp, CountedRequests>;
+
 /// Rows of two windows.
 #[derive(Debug)]
 pub(super) struct Periods {
@@ -65,7 +77,7 @@ pub(super) struct Summary {
 #[derive(Debug, Default)]
 struct Sums {
     all: StepTraffic,
-    totals: BTreeMap<Timestamp, CountedRequests>,
+    totals: StepTotals,
 }
 
 impl Periods {
@@ -78,20 +90,10 @@ impl Periods {
             values,
         } = self;
         let now = Sums::new(steps)?;
-        // Counts that begin within the earlier window are no comparison.
         let before = Sums::new(earlier_steps)?;
-        let before = before.totals.contains_key(&earlier.from).then_some(before);
-        let has_same_steps = window.step == earlier.step;
-        let points = window.steps().map(|at| {
-            let then = earlier.from.checked_add(at.duration_since(window.from));
-            let sums = before.as_ref().filter(|_| has_same_steps);
-            let found = sums.zip(then.ok());
-            TrafficPoint {
-                at,
-                counted: now.totals.get(&at).copied(),
-                week_before: found.and_then(|(sums, then)| sums.totals.get(&then).copied()),
-            }
-        });
+        let before = is_whole(&before.totals, *earlier).then_some(before);
+        let earlier_totals = before.as_ref().map(|sums| &sums.totals);
+        let points = points((*window, *earlier), &now.totals, earlier_totals);
         let earlier_all = before.as_ref().map(|sums| &sums.all);
         let earlier_routes = earlier_all.map(|all| &all.routes);
         let earlier_nodes = earlier_all.map(|all| &all.nodes);
@@ -103,7 +105,7 @@ impl Periods {
                 counted: now.all.routes.total(),
                 week_before: earlier_routes.map(RouteCounts::total),
             },
-            steps: points.collect(),
+            steps: points,
             routes: named(
                 now.all.routes.routes.clone(),
                 earlier_routes.map(|routes| &routes.routes),
@@ -111,6 +113,25 @@ impl Periods {
             nodes: beside(now.all.nodes, earlier_nodes),
             groups,
         })
+    }
+}
+
+impl TotalPeriods {
+    /// All requests beside those of the earlier window, and those of each step.
+    pub(super) fn totals(&self) -> Result<(TrafficFigures, Vec<TrafficPoint>), StoreError> {
+        let Self {
+            window,
+            earlier,
+            steps,
+            earlier_steps,
+        } = self;
+        let (now, before) = (step_totals(steps)?, step_totals(earlier_steps)?);
+        let before = is_whole(&before, *earlier).then_some(before);
+        let figures = TrafficFigures {
+            counted: total(&now),
+            week_before: before.as_ref().map(total),
+        };
+        Ok((figures, points((*window, *earlier), &now, before.as_ref())))
     }
 }
 
@@ -125,6 +146,43 @@ impl Sums {
         sums.all.routes.bound();
         Ok(sums)
     }
+}
+
+fn step_totals(steps: &[PackedTotal]) -> Result<StepTotals, StoreError> {
+    let totals = steps.iter().map(|step| Ok((step.at, step.requests()?)));
+    totals.collect()
+}
+
+fn total(steps: &StepTotals) -> CountedRequests {
+    let mut total = CountedRequests::default();
+    for counted in steps.values() {
+        total.add(counted);
+    }
+    total
+}
+
+/// Returns true if counts reach back to the begin of the window: those that begin within it are no comparison.
+fn is_whole(totals: &StepTotals, window: TrafficWindow) -> bool {
+    totals.contains_key(&window.from)
+}
+
+/// The steps of a window, each beside the one of the earlier window if both have steps of one length.
+fn points(
+    (window, earlier): (TrafficWindow, TrafficWindow),
+    now: &StepTotals,
+    before: Option<&StepTotals>,
+) -> Vec<TrafficPoint> {
+    let before = before.filter(|_| window.step == earlier.step);
+    let points = window.steps().map(|at| {
+        let then = earlier.from.checked_add(at.duration_since(window.from));
+        let found = before.zip(then.ok());
+        TrafficPoint {
+            at,
+            counted: now.get(&at).copied(),
+            week_before: found.and_then(|(totals, then)| totals.get(&then).copied()),
+        }
+    });
+    points.collect()
 }
 
 fn by_value(

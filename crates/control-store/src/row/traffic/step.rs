@@ -61,6 +61,16 @@ impl StepColumns {
         })
     }
 
+    /// All requests of a step by its column of routes: the nodes, of which there may be thousands, stay packed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] with the column's name.
+    pub(crate) fn total(routes: &str) -> Result<CountedRequests, StoreError> {
+        let routes = read_routes(routes).ok_or(StoreError::Corrupt("routes"))?;
+        Ok(routes.total())
+    }
+
     /// Bytes of both columns.
     pub(crate) fn bytes(&self) -> i64 {
         let bytes = self.routes.len() + self.nodes.len();
@@ -173,6 +183,8 @@ mod tests {
         println!("{} bytes", columns.bytes());
         assert!(columns.bytes() < 50_000, "{} bytes", columns.bytes());
         assert_eq!(columns.traffic().unwrap(), step);
+        let total = StepColumns::total(&columns.routes).unwrap();
+        assert_eq!(total, step.routes.total());
     }
 
     #[test]
@@ -197,6 +209,7 @@ mod tests {
                 ..good.clone()
             };
             assert!(columns.traffic().is_err(), "{nodes}");
+            assert!(StepColumns::total(nodes).is_err(), "{nodes}");
         }
     }
 }
