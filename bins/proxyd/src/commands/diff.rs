@@ -8,6 +8,7 @@ use proxy_model::registry::{self, MachinePart};
 use proxy_model::{Model, effective};
 use proxy_plan::{PlanDiff, render};
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Prints the difference. Exit code 0: the same; 1: they differ; 2: one of them has errors.
@@ -80,7 +81,10 @@ fn changed_files(old: &Model, new: &Model) -> Vec<String> {
         .filter_map(|(setting, old)| Some((setting, old, new.get(setting)?)));
     let changed = pairs.filter(|(_, old, new)| {
         let contents = |files: &[String]| -> Vec<_> {
-            files.iter().map(|file| std::fs::read(file).ok()).collect()
+            files
+                .iter()
+                .map(|file| proxy_setting_files::read(Path::new(file), u64::MAX).ok())
+                .collect()
         };
         old != new && contents(old) != contents(new)
     });

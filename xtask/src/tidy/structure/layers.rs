@@ -67,6 +67,7 @@ const ROWS: &[Row] = &[
             &["proxy-framing"],
             &["proxy-clock"],
             &["proxy-auth"],
+            &["proxy-setting-files"],
             &["control-wire"],
             &["agent-protocol"],
         ],
