@@ -10,7 +10,7 @@ use control_bundle::{MAX_ARCHIVE_BYTES, Version, verify_order};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -223,15 +223,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
 }
 
 pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // A folder or a pipe at the path must not block the start.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(ErrorKind::InvalidData, "not a regular file"));
-    }
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    let small = u64::try_from(bytes.len()).is_ok_and(|length| length <= most);
-    let large = || io::Error::new(ErrorKind::InvalidData, "larger than it can be");
-    small.then_some(bytes).ok_or_else(large)
+    Ok(proxy_setting_files::read(path, most)?)
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {

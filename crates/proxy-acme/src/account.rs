@@ -83,14 +83,18 @@ async fn create(
     Ok(created.await?)
 }
 
+/// Maximum size of the file of an external account's key, in bytes.
+const MAX_KEY_FILE_BYTES: u64 = 64 * 1024;
+
 fn external_key(account: &ExternalAccount) -> Result<ExternalAccountKey, AcmeError> {
     let ExternalAccount { key_id, key_file } = account;
     let bad = |why: String| AcmeError::BadExternalKey {
         path: key_file.clone(),
         why,
     };
-    let text = std::fs::read_to_string(key_file).map(Zeroizing::new);
+    let text = proxy_setting_files::read(key_file, MAX_KEY_FILE_BYTES).map(Zeroizing::new);
     let text = text.map_err(|error| bad(format!("cannot be read: {error}")))?;
+    let text = str::from_utf8(&text).map_err(|_| bad("is not base64url".to_owned()))?;
     let text = text.trim().trim_end_matches('=');
     let key = BASE64_URL_SAFE_NO_PAD.decode(text).map(Zeroizing::new);
     let key = key.map_err(|_| bad("is not base64url".to_owned()))?;

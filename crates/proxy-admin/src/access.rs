@@ -65,6 +65,9 @@ impl Access {
         if PUBLIC_PATHS.contains(&head.uri.path()) {
             return Ok(());
         }
+        if self.reachable_by_browsers && is_cross_site(head) {
+            return Err(Problem::new(Reason::CrossSiteRequest, Detail::None));
+        }
         if let Some(token) = &*self.token.load() {
             return check_token(token, head);
         }
@@ -115,26 +118,50 @@ fn password(value: &HeaderValue) -> Option<Vec<u8>> {
     Some(pair.get(colon + 1..)?.to_vec())
 }
 
+/// Returns true if a browser sent a request that may change something for a page of another site. Browsers
+/// say so in `Sec-Fetch-Site` or, older ones, in `Origin`; pages can set neither.
+fn is_cross_site(head: &Parts) -> bool {
+    if head.method == Method::GET || head.method == Method::HEAD {
+        return false;
+    }
+    let headers = &head.headers;
+    if let Some(site) = headers.get("sec-fetch-site") {
+        // `none`: the user's own request, without a page.
+        return site != "same-origin" && site != "none";
+    }
+    let Some(origin) = headers.get(ORIGIN) else {
+        return false;
+    };
+    let host = host_of(head).unwrap_or_default();
+    let origin = origin.as_bytes();
+    let own = [&b"http://"[..], b"https://"].into_iter();
+    let mut own = own.filter_map(|scheme| origin.strip_prefix(scheme));
+    !own.any(|authority| authority.eq_ignore_ascii_case(host))
+}
+
+/// The host as sent, with its port.
+fn host_of(head: &Parts) -> Option<&[u8]> {
+    match head.uri.authority() {
+        Some(authority) => Some(authority.as_str().as_bytes()),
+        None => head.headers.get(HOST).map(HeaderValue::as_bytes),
+    }
+}
+
 /// Returns true if the request's host is an IP address or `localhost`. A request without a host was
 /// not sent by a browser.
 fn is_local(head: &Parts) -> bool {
-    let named = match head.uri.authority() {
-        Some(authority) => Some(authority.as_str().as_bytes()),
-        None => head.headers.get(HOST).map(HeaderValue::as_bytes),
-    };
-    let Some(named) = named else {
+    let Some(named) = host_of(head) else {
         return true;
     };
-    let host = std::str::from_utf8(named)
-        .ok()
-        .and_then(|text| normal_host(text).ok());
-    host.is_some_and(|host| {
+    let Ok(text) = std::str::from_utf8(named) else {
+        return false;
+    };
+    normal_host(text).is_ok_and(|host| {
         let name = &*host.name;
         let is_v6 = name.starts_with('[');
-        is_v6
-            || name.parse::<Ipv4Addr>().is_ok()
-            || name == "localhost"
-            || name.ends_with(".localhost")
+        // Without the dot at its end that stands for the root of all names.
+        let written = text.split(':').next().unwrap_or_default();
+        is_v6 || name.parse::<Ipv4Addr>().is_ok() || written.eq_ignore_ascii_case("localhost")
     })
 }
 
@@ -179,7 +206,7 @@ mod tests {
             "127.0.0.1:9090",
             "[::1]:9090",
             "LOCALHOST",
-            "a.localhost:1",
+            "localhost:1",
             "10.0.0.1",
         ] {
             assert_eq!(
@@ -192,6 +219,8 @@ mod tests {
         for host in [
             "evil.example",
             "localhost.evil.example",
+            "a.localhost:1",
+            "localhost.",
             "127.0.0.1.evil.example",
             "127.1",
         ] {
@@ -278,6 +307,46 @@ mod tests {
         let mut head = request("/", &[("authorization", &basic(":0123456789abcdef"))]);
         head.method = Method::POST;
         assert!(access.admit(&head).is_err(), "it reads alone");
+    }
+
+    #[test]
+    fn pages_of_other_sites_change_nothing() {
+        let token = Token::new("0123456789abcdef").unwrap();
+        let refused = Some(Reason::CrossSiteRequest);
+        let cases: &[(&[(&str, &str)], Option<Reason>)] = &[
+            (&[], None),
+            (&[("sec-fetch-site", "same-origin")], None),
+            (&[("sec-fetch-site", "none")], None),
+            (&[("sec-fetch-site", "same-site")], refused),
+            (&[("sec-fetch-site", "cross-site")], refused),
+            (&[("origin", "http://LOCALHOST:9090")], None),
+            (&[("origin", "http://localhost")], refused),
+            (&[("origin", "http://evil.example")], refused),
+            (&[("origin", "null")], refused),
+            (&[("origin", "")], refused),
+            (
+                &[("origin", "null"), ("sec-fetch-site", "same-origin")],
+                None,
+            ),
+        ];
+        for (headers, expected) in cases {
+            let mut fields = vec![("host", "localhost:9090")];
+            fields.extend(*headers);
+            let mut head = request("/admin/upstreams/u/targets/a", &fields);
+            let found = |access: &Access, head: &Parts| {
+                access.admit(head).err().map(|problem| problem.reason())
+            };
+            for method in [Method::PATCH, Method::POST] {
+                head.method = method;
+                assert_eq!(found(&Access::tcp(None), &head), *expected, "{headers:?}");
+                assert_eq!(found(&Access::unix(), &head), None);
+            }
+            let with_token = Access::tcp(Some(token.clone()));
+            let expected = expected.or(Some(Reason::CredentialsMissing));
+            assert_eq!(found(&with_token, &head), expected, "{headers:?}");
+            head.method = Method::GET;
+            assert_eq!(found(&Access::tcp(None), &head), None);
+        }
     }
 
     #[test]

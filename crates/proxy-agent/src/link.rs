@@ -74,15 +74,20 @@ impl AgentUpstream<'_> {
         idle < self.upstream.idle_for && targets.any(|one| one.id == target)
     }
 
-    /// Connects to the first ready target that accepts, starting with the one at `turn`; to all
-    /// targets in order if none is ready.
+    /// Connects to the first ready target that accepts, starting with the one at `turn`, and to a backup
+    /// target only after all others; to all targets in order if none is ready.
     async fn connect(&self, turn: usize) -> Result<AgentLink, CallError> {
         let mut candidates: Vec<_> = self.upstream.ready_targets().collect();
         if candidates.is_empty() {
             candidates = self.upstream.targets.iter().enumerate().collect();
         }
-        let first = turn.checked_rem(candidates.len()).unwrap_or_default();
-        candidates.rotate_left(first);
+        candidates.sort_by_key(|(_, target)| target.is_backup);
+        let others = candidates.partition_point(|(_, target)| !target.is_backup);
+        let (others, backups) = candidates.split_at_mut(others);
+        for part in [others, backups] {
+            let first = turn.checked_rem(part.len()).unwrap_or_default();
+            part.rotate_left(first);
+        }
         let mut failure = CallError::Unreachable("its upstream has no target".to_owned());
         for (position, target) in candidates {
             match self.dial(position, target).await {

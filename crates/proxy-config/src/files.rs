@@ -19,19 +19,34 @@ pub enum Files<'a> {
 }
 
 impl Files<'_> {
-    /// Reads a file; of one larger than `limit` bytes, only its first `limit + 1`.
+    /// Reads a regular file of at most `limit` bytes. It never waits for the other end of a pipe.
     pub(crate) fn read(self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         match self {
-            Self::Disk | Self::DiskAnd(_) => {
-                let mut bytes = Vec::new();
-                File::open(name)?.take(limit + 1).read_to_end(&mut bytes)?;
-                Ok(bytes)
-            }
+            Self::Disk | Self::DiskAnd(_) => Ok(proxy_setting_files::read(Path::new(name), limit)?),
             Self::Memory(files) => {
                 let file = files.get(name).ok_or(io::ErrorKind::NotFound)?;
+                if u64::try_from(file.len()).is_ok_and(|length| limit < length) {
+                    return Err(io::ErrorKind::FileTooLarge.into());
+                }
                 Ok(file.clone())
             }
         }
+    }
+
+    /// Reads a file that a command or the caller names. It may be a pipe, as of `/dev/stdin` or a process
+    /// substitution of a shell.
+    pub(crate) fn read_named_by_caller(self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        if matches!(self, Self::Memory(_)) || Path::new(name).is_file() {
+            return self.read(name, limit);
+        }
+        let mut bytes = Vec::new();
+        let read = File::open(name)?
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)?;
+        if u64::try_from(read).is_ok_and(|read| limit < read) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(bytes)
     }
 
     /// The value of an environment variable of the process; files in memory have none.

@@ -14,6 +14,7 @@ use crate::read::foreign_format::ForeignFormat;
 use crate::read::lines::Lines;
 use proxy_model::registry::{system, top};
 use proxy_model::{FileId, Place, Sources};
+use std::io;
 use std::path::PathBuf;
 
 /// Maximum size of a file, in bytes.
@@ -255,7 +256,16 @@ impl Reader<'_> {
     }
 
     fn bytes_of(&mut self, name: &str) -> Result<Vec<u8>, Unread> {
-        let bytes = self.files.read(name, MAX_FILE).map_err(|fault| {
+        let read = if self.within.is_empty() {
+            self.files.read_named_by_caller(name, MAX_FILE)
+        } else {
+            self.files.read(name, MAX_FILE)
+        };
+        let bytes = read.map_err(|fault| {
+            if fault.kind() == io::ErrorKind::FileTooLarge {
+                let message = format!("`{name}` is larger than {} MiB", MAX_FILE >> 20);
+                return Unread(DiagnosticCode::FileTooLarge, message);
+            }
             Unread(
                 DiagnosticCode::UnreadableFile,
                 format!("`{name}` cannot be read: {fault}"),
@@ -263,10 +273,6 @@ impl Reader<'_> {
         })?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(size);
-        if size > MAX_FILE {
-            let message = format!("`{name}` is larger than {} MiB", MAX_FILE >> 20);
-            return Err(Unread(DiagnosticCode::FileTooLarge, message));
-        }
         if self.bytes > MAX_ALL {
             let message = format!("all files together are larger than {} MiB", MAX_ALL >> 20);
             return Err(Unread(DiagnosticCode::FileTooLarge, message));

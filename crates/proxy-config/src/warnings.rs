@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
-use proxy_model::{AgentAddress, JwtKeySource, Model, Route, Service, Upstream};
+use proxy_model::{AgentAddress, JwtKeySource, LoadBalancing, Model, Route, Service, Upstream};
 use proxy_routing::{Because, NarrowerLoser, PathPattern, Router};
 use std::collections::HashSet;
 
@@ -135,6 +135,7 @@ fn weights_of_zero(model: &Model, faults: &mut Diagnostics) {
     for upstream in &model.upstreams {
         let mut targets = upstream.targets.iter();
         if upstream.targets.is_empty() || !targets.all(|target| *target.weight == 0) {
+            backups_without_weight(upstream, faults);
             continue;
         }
         let message = format!(
@@ -152,6 +153,24 @@ fn weights_of_zero(model: &Model, faults: &mut Diagnostics) {
                 "give one of them a weight; to drain a target, leave others with more than 0",
             ),
         );
+    }
+}
+
+/// Warns about backup targets that never get a request. A `sticky` cookie may bind sessions to one.
+fn backups_without_weight(upstream: &Upstream, faults: &mut Diagnostics) {
+    if *upstream.load_balancing == LoadBalancing::Sticky {
+        return;
+    }
+    let backups = upstream.targets.iter().filter(|target| *target.backup);
+    for target in backups.filter(|target| *target.weight == 0) {
+        let message = format!(
+            "backup target {} of upstream \"{}\" has weight 0",
+            *target.address, upstream.name
+        );
+        let place = target.weight.place().unwrap_or(target.place);
+        let fault = Diagnostic::new(DiagnosticCode::NoWeight, place, message);
+        let fault = fault.label("it never gets a request");
+        faults.push(fault.help("give it a weight, or leave it out"));
     }
 }
 

@@ -91,6 +91,7 @@ impl Reason {
             | Self::BadPathEscape
             | Self::BadRequestTarget
             | Self::AdminBodyInvalid
+            | Self::CrossSiteRequest
             | Self::ConnectMethodRefused
             | Self::MethodNotAllowed
             | Self::MisdirectedRequest

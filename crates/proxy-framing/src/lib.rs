@@ -71,7 +71,7 @@ pub use fields::hops::client_of;
 pub use fields::names::is_name;
 pub use limits::HeadLimits;
 pub use limits::measured::SizeMeter;
-pub use proxy_header::{ProxyHeader, ProxyVersion, proxy_header};
+pub use proxy_header::{ProxiedConnection, ProxyHeader, ProxyVersion, proxy_header};
 pub use request::RequestValidator;
 pub use response::{RequestKind, ResponseValidator};
 pub use scan::lines::{FieldLine, Lines};

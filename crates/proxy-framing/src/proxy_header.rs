@@ -29,22 +29,33 @@ pub enum ProxyHeader {
     Whole {
         /// Size of the header, in bytes.
         length: usize,
-        /// The client's address and port; `None` for a connection of the proxy itself and for a
+        /// The ends of the client's connection; `None` for a connection of the proxy itself and for a
         /// client without an IP address.
-        client: Option<SocketAddr>,
+        proxied: Option<ProxiedConnection>,
     },
     /// The bytes are not a header.
     Malformed,
 }
 
+/// The ends of a client's connection to the proxy that sent the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxiedConnection {
+    /// The client.
+    pub source: SocketAddr,
+    /// The address that the client connected to.
+    pub destination: SocketAddr,
+}
+
 /// Parses a header at the beginning of `bytes`.
 ///
 /// ```
-/// use proxy_framing::{ProxyHeader, proxy_header};
+/// use proxy_framing::{ProxiedConnection, ProxyHeader, proxy_header};
 ///
 /// let bytes = b"PROXY TCP4 192.0.2.1 192.0.2.9 40000 443\r\nGET / HTTP/1.1\r\n";
-/// let client = "192.0.2.1:40000".parse().ok();
-/// assert_eq!(proxy_header(bytes), ProxyHeader::Whole { length: 42, client });
+/// let (source, destination) = ("192.0.2.1:40000".parse()?, "192.0.2.9:443".parse()?);
+/// let proxied = Some(ProxiedConnection { source, destination });
+/// assert_eq!(proxy_header(bytes), ProxyHeader::Whole { length: 42, proxied });
+/// # Ok::<(), std::net::AddrParseError>(())
 /// ```
 #[must_use]
 pub fn proxy_header(bytes: &[u8]) -> ProxyHeader {
@@ -77,22 +88,22 @@ fn line(bytes: &[u8]) -> ProxyHeader {
     if text.is_some_and(is_unknown) {
         return ProxyHeader::Whole {
             length,
-            client: None,
+            proxied: None,
         };
     }
-    match text.and_then(address_in) {
+    match text.and_then(addresses_in) {
         None => ProxyHeader::Malformed,
-        client => ProxyHeader::Whole { length, client },
+        proxied => ProxyHeader::Whole { length, proxied },
     }
 }
 
-/// The client address in a line of version 1; `None` if the line is malformed.
-fn address_in(text: &str) -> Option<SocketAddr> {
+/// The addresses in a line of version 1; `None` if the line is malformed.
+fn addresses_in(text: &str) -> Option<ProxiedConnection> {
     let mut fields = text.split(' ');
     let family = fields.next()?;
     let (source, target) = (fields.next()?, fields.next()?);
     let source_port = port(fields.next()?)?;
-    port(fields.next()?)?;
+    let target_port = port(fields.next()?)?;
     if fields.next().is_some() {
         return None;
     }
@@ -102,7 +113,10 @@ fn address_in(text: &str) -> Option<SocketAddr> {
         _ => return None,
     };
     let is_of_family = source.is_ipv4() == target.is_ipv4();
-    is_of_family.then(|| SocketAddr::new(source, source_port))
+    is_of_family.then(|| ProxiedConnection {
+        source: SocketAddr::new(source, source_port),
+        destination: SocketAddr::new(target, target_port),
+    })
 }
 
 fn v4(text: &str) -> Option<IpAddr> {
@@ -148,39 +162,47 @@ fn binary(bytes: &[u8]) -> ProxyHeader {
     let Some(rest) = rest.get(..length) else {
         return ProxyHeader::Incomplete;
     };
-    // The source's address, the target's, and then the source's port.
-    let client = match needed {
-        12 => source::<4>(rest),
-        36 => source::<16>(rest),
+    let proxied = match needed {
+        12 => addresses::<4>(rest),
+        36 => addresses::<16>(rest),
         _ => None,
     };
     ProxyHeader::Whole {
         length: V2_FIXED_BYTES + length,
-        client,
+        proxied,
     }
 }
 
-/// The source of a version 2 header with addresses of `N` bytes.
-fn source<const N: usize>(rest: &[u8]) -> Option<SocketAddr>
+/// The ends in a version 2 header: two addresses of `N` bytes, then two ports.
+fn addresses<const N: usize>(rest: &[u8]) -> Option<ProxiedConnection>
 where
     IpAddr: From<[u8; N]>,
 {
-    let address = *rest.first_chunk::<N>()?;
-    let port = *rest.get(2 * N..)?.first_chunk::<2>()?;
-    Some(SocketAddr::new(
-        IpAddr::from(address),
-        u16::from_be_bytes(port),
-    ))
+    let end = |number: usize| {
+        let address = *rest.get(number * N..)?.first_chunk::<N>()?;
+        let port = *rest.get(2 * N + 2 * number..)?.first_chunk::<2>()?;
+        Some(SocketAddr::new(
+            IpAddr::from(address),
+            u16::from_be_bytes(port),
+        ))
+    };
+    Some(ProxiedConnection {
+        source: end(0)?,
+        destination: end(1)?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn whole(length: usize, client: Option<&str>) -> ProxyHeader {
+    fn whole(length: usize, ends: Option<(&str, &str)>) -> ProxyHeader {
         ProxyHeader::Whole {
             length,
-            client: client.map(|client| client.parse().unwrap()),
+            proxied: ends.map(|(source, destination)| ProxiedConnection {
+                source: source.parse().unwrap(),
+                destination: destination.parse().unwrap(),
+            }),
         }
     }
 
@@ -192,10 +214,13 @@ mod tests {
     #[test]
     fn lines_of_version_1_name_the_client() {
         for (line, client) in [
-            ("PROXY TCP4 1.2.3.4 5.6.7.8 1 65535\r\n", Some("1.2.3.4:1")),
+            (
+                "PROXY TCP4 1.2.3.4 5.6.7.8 1 65535\r\n",
+                Some(("1.2.3.4:1", "5.6.7.8:65535")),
+            ),
             (
                 "PROXY TCP6 2001:db8::1 ::1 40000 443\r\n",
-                Some("[2001:db8::1]:40000"),
+                Some(("[2001:db8::1]:40000", "[::1]:443")),
             ),
             ("PROXY UNKNOWN\r\n", None),
             ("PROXY UNKNOWN whatever it is\r\n", None),
@@ -211,14 +236,16 @@ mod tests {
         let four = [1, 2, 3, 4, 5, 6, 7, 8, 0, 80, 1, 187];
         let mut six = [0; 36];
         six[15] = 1;
+        six[31] = 2;
         six[32..34].copy_from_slice(&443_u16.to_be_bytes());
+        six[35] = 80;
         for (header, client) in [
-            (v2(0x21, 0x11, &four), Some("1.2.3.4:80")),
+            (v2(0x21, 0x11, &four), Some(("1.2.3.4:80", "5.6.7.8:443"))),
             (
                 v2(0x21, 0x11, &[&four[..], &[4, 0, 1, 0]].concat()),
-                Some("1.2.3.4:80"),
+                Some(("1.2.3.4:80", "5.6.7.8:443")),
             ),
-            (v2(0x21, 0x21, &six), Some("[::1]:443")),
+            (v2(0x21, 0x21, &six), Some(("[::1]:443", "[::2]:80"))),
             (v2(0x20, 0, &[]), None),
             (v2(0x20, 0x11, &four), None),
             (v2(0x21, 0, &[9; 7]), None),
@@ -286,21 +313,23 @@ mod tests {
             ("[::ffff:192.0.2.1]:40000", "192.0.2.9:443"),
         ] {
             let source: SocketAddr = source.parse().unwrap();
-            let destination = destination.parse().unwrap();
+            let destination: SocketAddr = destination.parse().unwrap();
             for version in [ProxyVersion::V1, ProxyVersion::V2] {
                 let mut bytes = version.header(source, destination);
                 let length = bytes.len();
                 bytes.extend_from_slice(b"GET / HTTP/1.1\r\n");
                 let ProxyHeader::Whole {
                     length: read,
-                    client: Some(client),
+                    proxied: Some(proxied),
                 } = proxy_header(&bytes)
                 else {
                     panic!("{version} {source}: {:?}", proxy_header(&bytes));
                 };
                 assert_eq!(read, length);
-                assert_eq!(client.port(), source.port());
-                assert_eq!(client.ip().to_canonical(), source.ip().to_canonical());
+                for (end, sent) in [(proxied.source, source), (proxied.destination, destination)] {
+                    assert_eq!(end.port(), sent.port());
+                    assert_eq!(end.ip().to_canonical(), sent.ip().to_canonical());
+                }
             }
         }
     }
@@ -325,7 +354,7 @@ mod tests {
             let bytes = version.local_header();
             let whole = ProxyHeader::Whole {
                 length: bytes.len(),
-                client: None,
+                proxied: None,
             };
             assert_eq!(proxy_header(&bytes), whole);
         }

@@ -10,10 +10,11 @@ use crate::listener::Listener;
 use crate::observability::Observability;
 use crate::peer_rule::PeerRule;
 use crate::place::Sources;
-use crate::policies::Cache;
+use crate::policies::{Cache, TokenCarrier};
 use crate::route::Route;
 use crate::system::System;
 use crate::upstream::Upstream;
+use http::HeaderName;
 use proxy_routing::Rule;
 
 /// A validated configuration. Immutable; a reload creates a new one.
@@ -58,6 +59,41 @@ impl Model {
     /// The upstream at `index`; `None` only for an index of another model.
     pub fn upstream(&self, index: UpstreamIndex) -> Option<&Upstream> {
         self.upstreams.get(index.position())
+    }
+
+    /// Names of the header fields with the tokens of clients, other than cookies, by the settings of
+    /// routes.
+    pub fn token_headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let tokens = self
+            .routes
+            .iter()
+            .filter_map(|one| one.policies.jwt.as_ref());
+        tokens.filter_map(|jwt| match &jwt.carrier {
+            TokenCarrier::Header(name) => Some(&name.value),
+            TokenCarrier::Cookie(_) => None,
+        })
+    }
+
+    /// Marks the values of conditions and edits on [`Self::token_headers`] as secret, so that none is
+    /// displayed.
+    pub fn hide_tokens(&mut self) {
+        let names: Vec<HeaderName> = self.token_headers().cloned().collect();
+        if names.is_empty() {
+            return;
+        }
+        for route in &mut self.routes {
+            for condition in &mut route.matches.headers {
+                if names.contains(condition.name()) {
+                    condition.value.hide_value();
+                }
+            }
+            let edits = &mut route.policies.request_headers;
+            for field in edits.set.iter_mut().chain(&mut edits.add) {
+                if names.contains(&field.name) {
+                    field.value.value.set_sensitive(true);
+                }
+            }
+        }
     }
 
     /// The rules of all routes, in order. If a listener relays connections, routes without a list

@@ -134,7 +134,7 @@ pub(crate) fn connect_problem(fault: &ConnectError, upstream: &str, target: &str
 }
 
 /// Description of the failed connection attempt, for operators.
-pub(crate) fn connect_text(fault: &ConnectError) -> String {
+pub fn connect_failure_text(fault: &ConnectError) -> String {
     match fault {
         ConnectError::Io(error) => error.to_string(),
         ConnectError::Tls(error) => format!("tls handshake: {}", io_error_text(error)),
@@ -261,6 +261,7 @@ fn call_reason(fault: &Http2RequestError) -> Reason {
         Http2RequestError::Broken(_) => Reason::InternalError,
         Http2RequestError::RequestBody => Reason::ClientAborted,
         Http2RequestError::TooManyInformational => Reason::TooManyInformational,
+        Http2RequestError::UnaskedUpgrade => Reason::UnaskedUpgrade,
     }
 }
 
@@ -269,9 +270,9 @@ fn call_text(fault: &Http2RequestError) -> String {
         Http2RequestError::Unprocessed(error) | Http2RequestError::Broken(error) => {
             error.to_string()
         }
-        Http2RequestError::RequestBody | Http2RequestError::TooManyInformational => {
-            fault.to_string()
-        }
+        Http2RequestError::RequestBody
+        | Http2RequestError::TooManyInformational
+        | Http2RequestError::UnaskedUpgrade => fault.to_string(),
     }
 }
 

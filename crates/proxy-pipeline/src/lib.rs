@@ -28,7 +28,7 @@ mod upload;
 mod headers;
 
 pub use failure::refused_head::refused_head_problem;
-pub use failure::{framing_problem, timeout_problem};
+pub use failure::{connect_failure_text, framing_problem, timeout_problem};
 pub use headers::correlation::{IdSource, is_acceptable, random_key};
 pub use headers::forwarded_headers::Peer;
 pub use limits::admission::Admission;

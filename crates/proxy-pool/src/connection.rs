@@ -17,6 +17,7 @@ use proxy_http1::{
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -31,10 +32,20 @@ pub struct Connection<B> {
     /// Time of creation.
     pub(crate) since: Tick,
     pub(crate) idle_since: Tick,
-    /// The PROXY protocol header of the only client that it is for.
-    pub(crate) proxy_header: Option<Arc<[u8]>>,
+    /// The only client that it is for; `None` if requests of all clients share it.
+    pub(crate) owner: Option<Rc<ConnectionOwner>>,
     /// Present while it is idle, if connections are limited.
     pub(crate) idle_mark: Option<IdleMark>,
+}
+
+/// The client of a connection that begins with a PROXY protocol header.
+#[derive(Clone, Debug)]
+pub struct ConnectionOwner {
+    /// The header.
+    pub proxy_header: Arc<[u8]>,
+    /// Present while the client connection lasts; a later one from the same address and port has another.
+    /// `None` if equal headers are the same client's: a trusted proxy named it.
+    pub connection: Option<Weak<()>>,
 }
 
 #[derive(Debug)]
@@ -46,6 +57,21 @@ struct Talk<B> {
     took_body: bool,
     /// The connection failed.
     broken: bool,
+}
+
+impl ConnectionOwner {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let is_same_connection = match (&self.connection, &other.connection) {
+            (Some(one), Some(other)) => one.ptr_eq(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_same_connection && self.proxy_header == other.proxy_header
+    }
+
+    fn has_ended(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|connection| connection.strong_count() == 0)
+    }
 }
 
 impl<B> Connection<B> {
@@ -69,18 +95,20 @@ impl<B> Connection<B> {
             target,
             since,
             idle_since: Tick::default(),
-            proxy_header: None,
+            owner: None,
             idle_mark: None,
         }
     }
 
-    /// The connection for the client of this PROXY protocol header alone, with which it has begun.
+    /// The connection for this client alone, with the header of which it has begun.
     #[must_use]
-    pub fn for_client(self, proxy_header: Option<Arc<[u8]>>) -> Self {
-        Self {
-            proxy_header,
-            ..self
-        }
+    pub fn for_client(self, owner: Option<Rc<ConnectionOwner>>) -> Self {
+        Self { owner, ..self }
+    }
+
+    /// Returns true if no later request can use it: its client connection has ended.
+    pub(crate) fn is_orphaned(&self) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.has_ended())
     }
 
     /// Whether the next request may be sent now.

@@ -84,6 +84,9 @@ pub enum Http2RequestError {
     /// The target sent too many interim responses.
     #[error("too many informational responses")]
     TooManyInformational,
+    /// The target sent a 101, which HTTP/2 does not have. [RFC 9113 §8.6]
+    #[error("a 101 over HTTP/2")]
+    UnaskedUpgrade,
 }
 
 impl From<h2::Error> for Http2RequestError {

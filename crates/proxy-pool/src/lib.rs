@@ -24,7 +24,7 @@ mod waiting;
 
 pub use body::ResponseBody;
 pub use connect::{ConnectSettings, connect_once};
-pub use connection::Connection;
+pub use connection::{Connection, ConnectionOwner};
 pub use error::{ConnectError, Http2RequestError, SendError};
 pub use http2::{
     Checkout, Connecting, ExtendedConnect, Http2Pool, Http2Request, StreamSlot, Tunnel,

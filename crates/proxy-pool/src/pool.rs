@@ -1,6 +1,6 @@
 //! The idle HTTP/1.1 connections of one worker.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionOwner};
 use crate::http2::Http2Pool;
 use crate::idle_limit::IdleShare;
 use crate::limit::PoolMember;
@@ -42,7 +42,7 @@ impl<B> Pool<B> {
     /// Returns a connection to the pool, if it is reusable, its target is in the active plan, and
     /// there is room.
     pub fn checkin(&self, mut connection: Connection<B>) {
-        if !connection.is_ready() {
+        if !connection.is_ready() || connection.is_orphaned() {
             return;
         }
         let mut target_pools = self.target_pools.borrow_mut();
@@ -61,7 +61,7 @@ impl<B> Pool<B> {
             .as_ref()
             .filter(|it| it.limit().is_wanted())
         {
-            let is_shared = connection.proxy_header.is_none();
+            let is_shared = connection.owner.is_none();
             let handed = is_shared.then(|| member.limit().hand_over(member));
             if let Some(ticket) = handed.flatten() {
                 self.handed_over.borrow_mut().insert(ticket, connection);
@@ -70,7 +70,7 @@ impl<B> Pool<B> {
             return;
         }
         if !target_pool.idle_share.covers(target_pool.idle.len() + 1) {
-            if connection.proxy_header.is_none() || target_pool.idle.is_empty() {
+            if connection.owner.is_none() || target_pool.idle.is_empty() {
                 return;
             }
             // The client of the oldest may be gone, and no other one can use it.
@@ -213,16 +213,18 @@ impl<B> Pool<B> {
         None
     }
 
-    /// An idle connection to `target` that began with this PROXY protocol header: it is for one client.
+    /// An idle connection to `target` that is for this client alone.
     pub fn checkout_of_client(
         &self,
         target: TargetId,
-        proxy_header: &[u8],
+        owner: &ConnectionOwner,
     ) -> Option<Connection<B>> {
         let mut target_pools = self.target_pools.borrow_mut();
         let TargetPool { settings, idle, .. } = target_pool_of(&mut target_pools, target)?;
-        let is_own =
-            |connection: &Connection<B>| connection.proxy_header.as_deref() == Some(proxy_header);
+        let is_own = |connection: &Connection<B>| {
+            let known = connection.owner.as_ref();
+            known.is_some_and(|known| known.is_same(owner))
+        };
         while let Some(position) = idle.iter().rposition(is_own) {
             let mut connection = idle.remove(position);
             connection.idle_mark = None;
@@ -250,7 +252,8 @@ impl<B> Pool<B> {
         target_pool_of(&mut target_pools, target).map_or(0, |target_pool| target_pool.idle.len())
     }
 
-    /// Closes connections that were idle for too long or were closed by the target.
+    /// Closes connections that were idle for too long, that were closed by the target, or with a client that has
+    /// ended.
     pub fn sweep(&self) {
         self.http2.sweep();
         let now = self.clock.now();
@@ -266,6 +269,7 @@ impl<B> Pool<B> {
             idle.retain_mut(|connection| {
                 !settings.is_idle_too_long(connection.idle_since, now)
                     && !settings.is_too_old(connection.since, now)
+                    && !connection.is_orphaned()
                     && connection.is_kept(&mut cx)
             });
             let kept = idle_share.shrink(idle.len());

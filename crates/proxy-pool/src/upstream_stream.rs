@@ -1,5 +1,6 @@
 //! The byte stream to a target: TCP, TLS, or a stream of HTTP/2.
 
+use crate::error::ConnectError;
 use crate::stream_pair::StreamPair;
 use crate::tls_stream::UpstreamTlsStream;
 use proxy_http1::{Pipe, SpliceTo};
@@ -23,14 +24,24 @@ pub enum UpstreamStream {
 }
 
 impl UpstreamStream {
-    /// Returns true if HTTP/2 may be used: without TLS by configuration, with TLS by ALPN.
-    #[must_use]
-    pub fn speaks_http2(&self) -> bool {
+    fn speaks_http2(&self) -> bool {
         match self {
             Self::Tcp(_) => true,
             Self::Tls(stream) => stream.0.get_ref().1.alpn_protocol() == Some(b"h2"),
             Self::Stream(_) => false,
         }
+    }
+
+    /// Checks that HTTP/2 may be used: without TLS by configuration, with TLS by ALPN.
+    ///
+    /// # Errors
+    /// [`ConnectError::Tls`] if the target did not agree to HTTP/2.
+    pub fn check_http2(&self) -> Result<(), ConnectError> {
+        if self.speaks_http2() {
+            return Ok(());
+        }
+        let error = io::Error::other("the target did not agree to HTTP/2");
+        Err(ConnectError::Tls(error))
     }
 
     /// Makes drop reset the connection instead of closing it. A stream of a shared connection is closed.

@@ -3,7 +3,9 @@
 
 use proxy_clock::{Clock, Tick};
 use proxy_framing::HeadLimits;
-use proxy_pool::{Checkout, Connection, IdleLimit, Pool, PoolSettings, UpstreamStream};
+use proxy_pool::{
+    Checkout, Connection, ConnectionOwner, IdleLimit, Pool, PoolSettings, UpstreamStream,
+};
 use proxy_upstream::TargetId;
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -59,13 +61,45 @@ fn a_connection_that_began_for_a_client_is_given_to_that_client_only() {
     live(async |listener| {
         let target = id(0, 0);
         let pool = pool(&[target]);
-        let (one, other): (&[u8], &[u8]) = (b"PROXY one", b"PROXY other");
+        let owner = |header: &[u8]| ConnectionOwner {
+            proxy_header: header.into(),
+            connection: None,
+        };
+        let (one, other) = (owner(b"PROXY one"), owner(b"PROXY other"));
         let own = connection(listener, target).await;
-        pool.checkin(own.for_client(Some(one.into())));
+        pool.checkin(own.for_client(Some(Rc::new(one.clone()))));
 
-        assert!(pool.checkout_of_client(target, other).is_none());
-        assert!(pool.checkout_of_client(target, one).is_some());
-        assert!(pool.checkout_of_client(target, one).is_none());
+        assert!(pool.checkout_of_client(target, &other).is_none());
+        assert!(pool.checkout_of_client(target, &one).is_some());
+        assert!(pool.checkout_of_client(target, &one).is_none());
+        assert_eq!(pool.size(), 0);
+    });
+}
+
+#[test]
+fn a_later_connection_from_the_same_port_gets_a_connection_of_its_own() {
+    live(async |listener| {
+        let target = id(0, 0);
+        let pool = pool(&[target]);
+        let lasts = [(); 2].map(Rc::new);
+        let [first, second] = lasts.each_ref().map(|connection| ConnectionOwner {
+            proxy_header: b"PROXY one".as_slice().into(),
+            connection: Some(Rc::downgrade(connection)),
+        });
+        let own = connection(listener, target).await;
+        pool.checkin(own.for_client(Some(Rc::new(first.clone()))));
+
+        assert!(pool.checkout_of_client(target, &second).is_none());
+        let own = pool.checkout_of_client(target, &first).unwrap();
+        pool.checkin(own);
+        assert_eq!(pool.size(), 1);
+
+        // Its place is free as soon as the client has gone.
+        drop(lasts);
+        pool.sweep();
+        assert_eq!(pool.size(), 0);
+        let own = connection(listener, target).await;
+        pool.checkin(own.for_client(Some(Rc::new(first))));
         assert_eq!(pool.size(), 0);
     });
 }

@@ -2,9 +2,10 @@
 
 use crate::error::TlsError;
 use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
+use proxy_setting_files::{ReadError, RegularFile};
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -26,34 +27,23 @@ impl Contents {
     /// Reads a regular file of at most 4 MiB.
     pub(crate) fn read(path: &Path) -> Result<Self, TlsError> {
         let file = || path.to_owned();
-        let too_large = || TlsError::TooLarge {
-            file: file(),
-            limit_bytes: MAX_BYTES,
-        };
-        let fault = |error: io::Error| {
-            let (file, kind) = (file(), error.kind());
-            if kind == io::ErrorKind::NotFound {
-                return TlsError::Missing { file };
+        let fault = |error: ReadError| match error {
+            ReadError::NotRegular => TlsError::NotAFile { file: file() },
+            ReadError::TooLarge { limit_bytes } => TlsError::TooLarge {
+                file: file(),
+                limit_bytes,
+            },
+            ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                TlsError::Missing { file: file() }
             }
-            TlsError::Unreadable { file, kind }
+            ReadError::Io(error) => TlsError::Unreadable {
+                file: file(),
+                kind: error.kind(),
+            },
         };
-        // Opening a pipe would wait for its writer.
-        let metadata = fs::metadata(path).map_err(fault)?;
-        if !metadata.is_file() {
-            return Err(TlsError::NotAFile { file: file() });
-        }
-        if MAX_BYTES < metadata.len() {
-            return Err(too_large());
-        }
-        // One byte more than needed, so that the buffer is never reallocated with a key in it.
-        let room = usize::try_from(metadata.len() + 1).unwrap_or_default();
-        let mut bytes = Zeroizing::new(Vec::with_capacity(room));
-        File::open(path)
-            .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(fault)?;
-        if usize::try_from(MAX_BYTES).is_ok_and(|most| most < bytes.len()) {
-            return Err(too_large());
-        }
+        let mut bytes = Zeroizing::default();
+        let opened = RegularFile::open(path).map_err(fault)?;
+        opened.read_to_end(MAX_BYTES, &mut bytes).map_err(fault)?;
         Ok(Self(bytes))
     }
 

@@ -79,6 +79,13 @@ impl HealthyTargets {
         &self.targets
     }
 
+    /// The indexes of backup targets that could take requests while others do, in the order of the
+    /// configuration.
+    #[must_use]
+    pub fn waiting_backups(&self) -> &[u16] {
+        &self.backups
+    }
+
     /// The target's weight, at least 1.
     #[inline]
     #[must_use]

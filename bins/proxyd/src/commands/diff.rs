@@ -83,7 +83,7 @@ fn changed_files(models: [&Model; 2]) -> Vec<(String, String)> {
     let both = new.iter().filter(|(name, _)| old.contains_key(*name));
     let changed = both.filter(|(name, _)| {
         let [old, new] = models.map(|model| path(model, name));
-        let contents = |path: PathBuf| std::fs::read(path).ok();
+        let contents = |path: PathBuf| proxy_setting_files::read(&path, u64::MAX).ok();
         old != new && contents(old) != contents(new)
     });
     let shown = changed.map(|(name, settings)| {
@@ -96,7 +96,7 @@ fn changed_files(models: [&Model; 2]) -> Vec<(String, String)> {
 /// Whether the certificate in a file of the new configuration renews one of the old configuration.
 fn renews([old, new]: [&Model; 2], before: &str, after: &str) -> bool {
     let chain = |model: &Model, name: &str| {
-        let contents = std::fs::read(path(model, name)).ok()?;
+        let contents = proxy_setting_files::read(&path(model, name), u64::MAX).ok()?;
         ChainInfo::parse(&contents)
     };
     let chains = chain(old, before).zip(chain(new, after));

@@ -2,7 +2,7 @@
 
 use crate::support::{BINARY, Config, request};
 use proxy_load::clock::Stopwatch;
-use proxy_testkit::{EVENT_TIMEOUT, Proxyd, RawClient, Reload, Upstream, get};
+use proxy_testkit::{EVENT_TIMEOUT, Launch, Proxyd, RawClient, Reload, Upstream, get};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -159,9 +159,16 @@ fn recorded_requests_are_decided_again_as_they_were() {
 #[test]
 fn a_recording_has_no_credentials() {
     let upstream = Upstream::echo();
-    let proxyd = Config::to(&upstream).top(ADMIN).top(ALL).start();
+    let verified = "priority 10; matches { path \"/v\" }; upstream \"u\"; jwt { issuer \"i\"; \
+                    audience \"a\"; hmac-file \"shared.bin\"; header \"X-Jwt\" }";
+    let config = Config::to(&upstream).route("verified", verified);
+    let launch = Launch::new(BINARY, &config.top(ADMIN).top(ALL).kdl());
+    fs::write(launch.folder().join("shared.bin"), [7; 32]).unwrap();
+    let proxyd = launch.start();
+    // A token on a route without `jwt` is one as well.
     let secrets = "Authorization: Bearer s3cret-a\r\nCookie: id=s3cret-b\r\nX-Tenant: s3cret-c\r\n\
-                   X-Api-Key: s3cret-d\r\nContent-Length: 8\r\n";
+                   X-Api-Key: s3cret-d\r\nContent-Length: 8\r\nX-Jwt: s3cret-g\r\n\
+                   Referer: http://a/?Token=s3cret-h\r\nX-Original-Url: /?b&token=s3cret-i\r\n";
     for _ in 0..2 {
         proxyd
             .connect()

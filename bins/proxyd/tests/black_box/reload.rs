@@ -2,6 +2,8 @@
 
 use crate::support::{Config, METRICS, metric, pause, post, request, target};
 use proxy_testkit::{End, Gate, Proxyd, RawClient, Reload, Upstream, free_port, get, ok};
+use std::fs;
+use std::process::Command;
 
 #[track_caller]
 fn apply(proxyd: &Proxyd, config: &Config) {
@@ -40,6 +42,34 @@ fn routes_and_upstreams_change() {
         Some("1")
     );
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "new");
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_is_refused_and_blocks_no_later_reload() {
+    let upstream = Upstream::saying("hello");
+    let page = "error-pages { page 404 file=\"page.html\" }";
+    let site = |more: &str| Config::to(&upstream).listener(more).kdl();
+    let proxyd = Config::to(&upstream).start();
+    let file = proxyd.folder().join("page.html");
+    for setting in [page, "deny-file \"page.html\""] {
+        let made = Command::new("mkfifo").arg(&file).status().unwrap();
+        assert!(made.success());
+        let Reload::Refused(faults) = proxyd.reload(&site(setting)) else {
+            panic!("a pipe was taken for a file");
+        };
+        assert!(faults.contains("not a regular file"), "{faults}");
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "192.0.2.1\n").unwrap();
+        assert_eq!(proxyd.reload(&site(setting)), Reload::Applied);
+        fs::remove_file(&file).unwrap();
+    }
+    let log = "observability { error-log { path \"page.html\" } }";
+    let made = Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    let Reload::Refused(faults) = proxyd.reload(&Config::to(&upstream).top(log).kdl()) else {
+        panic!("a pipe that no process reads was taken for a log");
+    };
+    assert!(faults.contains("no process reads"), "{faults}");
 }
 
 #[test]

@@ -427,6 +427,23 @@ fn a_slow_client_slows_its_own_stream_only() {
 }
 
 #[test]
+fn a_101_over_http2_is_refused_at_once() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let mut switch = Response::new(());
+        *switch.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
+        request.respond.send_informational(switch).unwrap();
+        // No further response follows.
+        std::future::pending::<()>().await;
+    });
+    let proxyd = start(&to(&[upstream.address], ""), &[]);
+
+    let response = proxyd.connect().ask(get1("/", &[]));
+    assert_eq!(response.status, 502);
+    let record = proxyd.error_record(&response.correlation_id());
+    assert_eq!(record.text("reason"), "unasked_upgrade");
+}
+
+#[test]
 fn early_hints_are_passed_on() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let mut hint = Response::new(());

@@ -97,8 +97,12 @@ fn clients_that_speak_no_tls_or_nothing_reach_no_target() {
     ] {
         let mut client = RawClient::connect(proxyd.address());
         client.send(garbage);
-        let end = client.end();
-        assert!(matches!(end, End::Closed | End::Reset), "{end:?}");
+        // A client that has sent nothing is not refused.
+        let is_expected = match client.end() {
+            End::Reset => true,
+            End::Closed => garbage.is_empty(),
+        };
+        assert!(is_expected, "{garbage:?}");
     }
     assert!(silent.accept().is_err(), "a target was called");
 }

@@ -1,7 +1,7 @@
 //! TLS to targets: with SNI, verified, and never replaced by plaintext.
 
 use crate::support::{Authority, BINARY, Identity, TlsUpstream, greeting};
-use proxy_testkit::{Launch, Proxyd, Reload, Response, Upstream, get};
+use proxy_testkit::{Launch, Proxyd, RawClient, Reload, Response, Upstream, get};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -217,7 +217,53 @@ fn new_roots_are_taken_without_a_reload() {
         record.text("message") == "a new certificate is in use"
     });
     assert!(said.text("file").ends_with("root.pem"), "{said:?}");
+    // The proxy connects by itself, as a request would.
+    let back = "a target accepts connections again";
+    proxyd
+        .stderr()
+        .find(0, |record| record.text("message") == back);
     assert_eq!(asked(&proxyd).status, 200);
+}
+
+#[test]
+fn a_target_that_fails_in_tls_stays_unhealthy_and_says_why() {
+    let root = Authority::new("root");
+    // Each connection, whatever it is for, begins with a PROXY protocol header and a handshake.
+    let plain = Upstream::start(|served| {
+        let mut header = Vec::new();
+        while !header.ends_with(b"\r\n") {
+            header.extend(served.exactly(1).expect("a header"));
+        }
+        let expected: &[u8] = match served.number() {
+            0 => b"PROXY TCP4 127.0.0.1 127.0.0.1 ",
+            _ => b"PROXY UNKNOWN\r\n",
+        };
+        assert!(header.starts_with(expected), "{header:?}");
+        assert_eq!(served.exactly(1).expect("a handshake"), [0x16]);
+        served.send("no TLS\r\n");
+    });
+    let settings = kdl(plain.address(), NAMED).replace("tls {", "send-proxy \"v1\"; tls {");
+    let launch = Launch::new(BINARY, &settings);
+    root.write(launch.folder(), "root.pem");
+    let proxyd = launch.start();
+    assert_eq!(asked(&proxyd).status, 502);
+
+    // The request's, and two of the proxy itself, one behind the other.
+    plain.wait_for_connections(4);
+    let mut client = RawClient::connect(proxyd.admin_address());
+    let shown = client.ask("GET /admin/upstreams HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let shown = &shown.json()["upstreams"]["u"]["targets"][0];
+    assert_eq!(shown["healthy"], false, "{shown}");
+    assert_eq!(shown["causes"][0], "connect");
+    let last_error = shown["last_error"].as_str().unwrap();
+    assert!(
+        last_error.starts_with("connect: tls handshake"),
+        "{last_error}"
+    );
+    let back = "a target accepts connections again";
+    let records = proxyd.stderr().records();
+    assert!(records.iter().all(|record| record.text("message") != back));
+    assert_eq!(plain.faults(), Vec::<String>::new());
 }
 
 /// The pin of a certificate's key, by the command of docs/operate/upstreams.md.

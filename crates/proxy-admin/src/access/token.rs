@@ -2,8 +2,8 @@
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{Digest, SHA256, digest};
-use std::fs::File;
-use std::io::{self, Read};
+use proxy_setting_files::{ReadError, RegularFile};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 const MIN_TOKEN_CHARS: usize = 16;
 
 /// Maximum size of a token file, in bytes.
-const MAX_FILE_BYTES: usize = 4096;
+const MAX_FILE_BYTES: u64 = 4096;
 
 /// Permitted mode of a token file: the owner may read and write, the group may read.
 const WIDEST_MODE: u32 = 0o640;
@@ -31,6 +31,9 @@ pub enum TokenError {
     /// The file cannot be read.
     #[error("the token file cannot be read: {0}")]
     Unreadable(io::ErrorKind),
+    /// A folder, a device, a pipe or a socket.
+    #[error("the token file is not a regular file")]
+    NotAFile,
     /// The file is larger than 4096 bytes.
     #[error("the token file is larger than 4096 bytes")]
     TooLarge,
@@ -64,16 +67,16 @@ impl Token {
     /// # Errors
     /// The file contains no token, for the reason in [`TokenError`].
     pub fn read(path: &Path) -> Result<(Self, Option<WidePermissions>), TokenError> {
-        let unreadable = |error: io::Error| TokenError::Unreadable(error.kind());
-        let file = File::open(path).map_err(unreadable)?;
-        let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
+        let fault = |error: ReadError| match error {
+            ReadError::NotRegular => TokenError::NotAFile,
+            ReadError::TooLarge { .. } => TokenError::TooLarge,
+            ReadError::Io(error) => TokenError::Unreadable(error.kind()),
+        };
+        let file = RegularFile::open(path).map_err(fault)?;
+        let mode = file.metadata().permissions().mode() & 0o777;
         let mut bytes = Vec::new();
-        let most = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
-        let mut some = file.take(most.saturating_add(1));
-        some.read_to_end(&mut bytes).map_err(unreadable)?;
-        if MAX_FILE_BYTES < bytes.len() {
-            return Err(TokenError::TooLarge);
-        }
+        file.read_to_end(MAX_FILE_BYTES, &mut bytes)
+            .map_err(fault)?;
         let text = String::from_utf8(bytes).map_err(|_| TokenError::Character)?;
         let wide = (mode & !WIDEST_MODE != 0).then_some(WidePermissions(mode));
         Ok((Self::new(&text)?, wide))

@@ -104,9 +104,6 @@ impl<'t, 'f> Decoder<'t, 'f> {
         }
         match self.files.read(&name, limit) {
             Err(_) if !self.files.lacks(path) && matches!(self.files, Files::Memory(_)) => Ok(None),
-            Ok(bytes) if limit < u64::try_from(bytes.len()).unwrap_or(u64::MAX) => {
-                Err(io::ErrorKind::FileTooLarge.into())
-            }
             read => read.map(Some),
         }
     }

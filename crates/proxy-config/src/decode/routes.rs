@@ -14,8 +14,8 @@ use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::routes as spec;
 use proxy_model::registry::routes::answers as answer_spec;
 use proxy_model::{
-    AgentIndex, CircuitBreaker, Route, Service, ServiceForm, ServiceType, Setting, StaticFiles,
-    UpstreamIndex,
+    AgentIndex, CircuitBreaker, ErrorPages, Route, Service, ServiceForm, ServiceType, Setting,
+    StaticFiles, UpstreamIndex,
 };
 use std::path::{Component, Path, PathBuf};
 
@@ -31,6 +31,7 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
     let matches = matches(d, b);
     let (policies, breaker_in_policies) = policies(d, b);
     check_captures(d, &matches.paths, policies.rewrite.as_ref());
+    no_pages_of_an_api(d, service_type, &policies.error_pages);
     let own_breaker = breaker(d, b);
     let circuit_breaker = one_breaker(d, own_breaker, breaker_in_policies);
     forwarding::check(d, service.as_ref(), &policies, circuit_breaker.as_ref());
@@ -58,6 +59,24 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
         circuit_breaker,
         agents,
     })
+}
+
+/// Reports pages of a route with errors in JSON.
+fn no_pages_of_an_api(
+    d: &mut Decoder<'_, '_>,
+    service_type: Option<Setting<ServiceType>>,
+    pages: &ErrorPages,
+) {
+    let is_api = service_type.is_some_and(|service_type| *service_type == ServiceType::Api);
+    if let Some(page) = pages.first().filter(|_| is_api) {
+        let message = "`error-pages` has no effect on a route with `service-type \"api\"`";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, page.place, message);
+        d.push(
+            fault
+                .label("its errors are JSON")
+                .help("leave one of the two out"),
+        );
+    }
 }
 
 /// The breaker that is written in the route or in its `policies`; reports one in both.

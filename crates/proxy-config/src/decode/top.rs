@@ -37,7 +37,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     file.close(d);
     let lists = named.decode(d);
     let control_plane = control_plane.map(|block| closing(d, block, control_plane::control_plane));
-    let model = Model {
+    let mut model = Model {
         listeners: lists.listeners,
         routes: lists.routes,
         upstreams: lists.upstreams,
@@ -53,6 +53,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
         peers: None,
         sources: d.sources().clone(),
     };
+    model.hide_tokens();
     no_two_alike(d, &model.listeners);
     no_listener_at_admin(d, &model);
     acme::check(d, &model);

@@ -58,6 +58,8 @@ reasons! {
     BadRequestTarget "bad_request_target" RequestValidation, "http_request_error", "invalid request target";
     /// The body of a request to the admin interface does not specify a change.
     AdminBodyInvalid "admin_body_invalid" RequestValidation, "http_request_error", "invalid body of an admin request";
+    /// A web page of another site sent the admin interface a request that may change something.
+    CrossSiteRequest "cross_site_request" RequestValidation => 403, "http_request_denied", "request from a page of another site";
     /// `CONNECT` is not supported.
     ConnectMethodRefused "connect_method_refused" RequestValidation => 405, "http_request_denied", "CONNECT is not served";
     /// The proxy serves the resource itself, and not with this method.

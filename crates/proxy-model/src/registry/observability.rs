@@ -135,8 +135,8 @@ settings! {
         .or(16 * MIB)
         .enforced("proxyd", "a_recording_is_bounded_and_ends_with_its_setting");
     /// Names of header fields with values recorded as digests, with a key of the process. Values of fields with names that
-    /// hold `auth`, `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token` always are. Query
-    /// parameters are redacted as in logs.
+    /// hold `auth`, `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token`, and of fields with tokens by
+    /// `jwt { header }` of any route, always are. Query parameters are redacted as in logs, also in URLs in header fields.
     RECORDING_REDACT: Text<HeaderName>, Many =
         text("observability.recording.redact", "a header name", "x-tenant", header_name)
             .many()

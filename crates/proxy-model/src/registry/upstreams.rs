@@ -153,7 +153,7 @@ settings! {
             .enforced("proxy-pipeline", "one_connection_is_enough_for_one_request_at_a_time");
     /// Whether connections to the targets begin with a PROXY protocol header, which has the client's address and port
     /// and the address that the client connected to; TLS follows it. A connection is used by one client connection
-    /// alone. Health checks and other requests of the proxy itself send `LOCAL`, in version 1 `UNKNOWN`. Not for
+    /// alone, or by one client that a trusted proxy names. Health checks and other requests of the proxy itself send `LOCAL`, in version 1 `UNKNOWN`. Not for
     /// `protocol "h2"`.
     SEND_PROXY: Choice<ProxyVersion>, Unset = choice("upstreams.upstream.send-proxy", PROXY_VERSIONS)
         .optional("no header")

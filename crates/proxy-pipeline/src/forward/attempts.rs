@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response, StatusCode, Version};
 use proxy_clock::{RequestTimers, Tick, Timer};
 use proxy_errors::Problem;
 use proxy_http1::VerbatimFields;
-use proxy_plan::{TargetPlan, UpstreamStates};
+use proxy_plan::UpstreamStates;
 use proxy_pool::{ExpectedResponse, Http2Request, Pool, SendError, Tunnel};
 use std::rc::Rc;
 
@@ -91,14 +91,15 @@ impl Attempts<'_, '_> {
         };
         let state = view.balancer(self.to.upstream)?;
         let balancer = self.to.upstream.balancing.balancer;
-        let chosen = balancer.choose(&state, &self.to.choice.request, &self.tried);
-        chosen.or_else(|| {
-            let mut targets = self.to.upstream.targets.iter().zip(0..=u16::MAX);
-            let is_left = |(target, position): &(&TargetPlan, u16)| {
-                target.is_backup && target.takes_requests() && !self.tried.contains(position)
-            };
-            targets.find(is_left).map(|(_, position)| position)
-        })
+        let request = &self.to.choice.request;
+        if let Some(chosen) = balancer.choose(&state, request, &self.tried) {
+            return Some(chosen);
+        }
+        let backups = state.into_waiting_backups();
+        let chosen = balancer.choose(&backups, request, &self.tried)?;
+        // First attempts do not move this rotation.
+        balancer.advance(&backups, chosen);
+        Some(chosen)
     }
 
     /// Starts the timer of the request's body, or of the response if there is none.

@@ -6,15 +6,17 @@ use super::destination::within_try;
 use crate::health::reachability;
 use crate::upload::request_body::RequestBody;
 use proxy_clock::Timer;
+use proxy_framing::ProxyVersion;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
     Candidate, Checkout, ConnectError, ConnectSettings, Connecting, Connection, ConnectionLimit,
-    ConnectionPermit, Dialed, Place, PlaceWait, Waiting, connect,
+    ConnectionOwner, ConnectionPermit, Dialed, Place, PlaceWait, Waiting, connect,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -27,10 +29,10 @@ impl Attempts<'_, '_> {
         if self.to.upstream.http2 {
             return self.acquire_stream(target, plan).await;
         }
-        let pooled = match self.proxy_header() {
+        let pooled = match self.owner() {
             _ if self.fresh => None,
             None => self.pool.checkout(plan.id),
-            Some(header) => self.pool.checkout_of_client(plan.id, &header),
+            Some(owner) => self.pool.checkout_of_client(plan.id, &owner),
         };
         match pooled {
             Some(connection) => Ok(Acquired {
@@ -92,7 +94,7 @@ impl Attempts<'_, '_> {
         let connection = Connection::new(transport, limits, (origin, since), permit);
         Ok(Acquired {
             connection: UpstreamConnection::Http1(PooledConnection {
-                connection: connection.for_client(self.proxy_header()),
+                connection: connection.for_client(self.owner().map(Rc::new)),
                 reused: false,
                 at_hand: false,
             }),
@@ -131,6 +133,9 @@ impl Attempts<'_, '_> {
         };
         let target = self.to.upstream.targets.get(usize::from(dialed.position));
         let target = target.ok_or(ConnectError::NoAddress)?;
+        if self.to.upstream.http2 {
+            dialed.transport.check_http2()?;
+        }
         reachability::succeeded(self.exchange.worker(), self.to.upstream, dialed.position);
         Ok((dialed, target.id))
     }
@@ -228,10 +233,6 @@ impl Attempts<'_, '_> {
             transport,
             permit,
         } = dialed;
-        if !transport.speaks_http2() {
-            let error = io::Error::other("the target did not agree to HTTP/2");
-            return Err(ConnectError::Tls(error));
-        }
         let built = connecting
             .for_target(origin)
             .finish(transport, permit)
@@ -285,25 +286,30 @@ impl Attempts<'_, '_> {
         let (plan, connectors) = self.target(target).ok_or(ConnectError::NoAddress)?;
         let settings = ConnectSettings {
             timeout: within_try(self.to.route, self.to.route.times.connect),
-            proxy_header: self.proxy_header(),
+            proxy_header: self.owner().map(|owner| owner.proxy_header),
             ..connectors.clone()
         };
         Ok((plan, settings))
     }
 
-    /// The PROXY protocol header of this request's client; `None` for an upstream that takes none.
+    /// The client that a connection of this request is for; `None` for an upstream without PROXY protocol
+    /// headers.
     #[inline]
-    fn proxy_header(&self) -> Option<Arc<[u8]>> {
+    fn owner(&self) -> Option<ConnectionOwner> {
         let version = self.to.upstream.send_proxy?;
+        Some(self.owner_by(version))
+    }
+
+    #[cold]
+    fn owner_by(&self, version: ProxyVersion) -> ConnectionOwner {
         let completion = &self.exchange.completion;
-        let client_ip = completion.record.client_ip;
-        Some(
-            completion
-                .client
-                .peer
-                .proxy_header(version, client_ip)
-                .into(),
-        )
+        let (client, client_ip) = (&completion.client, completion.record.client_ip);
+        // A proxy in front may spread the requests of one client over several connections.
+        let is_named = client.peer.is_named_by_proxy || client.peer.ip != client_ip;
+        ConnectionOwner {
+            proxy_header: client.peer.proxy_header(version, client_ip).into(),
+            connection: (!is_named).then(|| client.identity()),
+        }
     }
 
     fn target(&self, target: u16) -> Option<(&TargetPlan, &ConnectSettings)> {

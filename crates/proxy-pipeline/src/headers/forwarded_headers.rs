@@ -8,7 +8,7 @@ use crate::headers::names;
 use http::Version;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
-use proxy_framing::{ProxyVersion, client_of};
+use proxy_framing::{ProxiedConnection, ProxyVersion, client_of};
 use proxy_http1::write_line;
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -30,8 +30,11 @@ pub struct Peer {
     pub ip_value: HeaderValue,
     /// The port of that address; `None` at a Unix socket.
     pub port: Option<u16>,
-    /// The address of this host that the connection was made to; `None` at a Unix socket.
+    /// The address that the client connected to: this host's or, with the PROXY protocol, the one in the
+    /// header; `None` at a Unix socket.
     pub local: Option<SocketAddr>,
+    /// The addresses are those of a PROXY protocol header.
+    pub is_named_by_proxy: bool,
     /// The peer's forwarding headers are trusted.
     pub trusted: Cell<bool>,
     /// The connection is encrypted.
@@ -50,8 +53,24 @@ impl Peer {
             ip_value,
             port: None,
             local: None,
+            is_named_by_proxy: false,
             trusted: Cell::new(is_trusted(ip, trusted)),
             tls,
+        }
+    }
+
+    /// The peer in a PROXY protocol header, trusted if it is in one of `trusted`.
+    #[must_use]
+    pub fn named_by_proxy(proxied: ProxiedConnection, tls: bool, trusted: &[IpNet]) -> Self {
+        let ProxiedConnection {
+            source,
+            destination,
+        } = proxied;
+        Self {
+            port: Some(source.port()),
+            local: Some(destination),
+            is_named_by_proxy: true,
+            ..Self::new(source.ip(), tls, trusted)
         }
     }
 

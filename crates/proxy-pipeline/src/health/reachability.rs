@@ -1,6 +1,6 @@
 //! Passive health: leaves out a target that cannot be connected to, while another one serves.
 
-use crate::failure::connect_text;
+use crate::failure::connect_failure_text;
 use crate::worker::state::Worker;
 use proxy_health::HealthCause;
 use proxy_plan::UpstreamPlan;
@@ -25,7 +25,7 @@ pub(crate) fn failed(
     state
         .connect_backoff()
         .fail(worker.time.process_ns(elapsed));
-    let last_error = format!("connect: {}", connect_text(fault));
+    let last_error = format!("connect: {}", connect_failure_text(fault));
     state.fail(
         HealthCause::Connect,
         &last_error,

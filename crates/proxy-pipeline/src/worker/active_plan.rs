@@ -72,6 +72,8 @@ pub(crate) struct ActiveAgent {
 #[derive(Debug)]
 pub(crate) struct ActiveUpstream {
     pub(crate) rotation: Rotation,
+    /// The rotation of retries over backup targets while others take requests.
+    pub(crate) backup_rotation: Rotation,
     /// Requests, without retries, already reported to the retry budget.
     budgeted: Cell<u64>,
     pub(crate) ready: RefCell<HealthyTargets>,
@@ -113,7 +115,7 @@ impl ActivePlan {
         let model = plan.model();
         let access_format = access_format(&model.observability);
         let mut route_fields = EscapedFields::default();
-        let recording = HeadRecording::new(&model.observability);
+        let recording = HeadRecording::new(model);
         if access_format.is_some() || recording.is_some() {
             route_fields = EscapedFields::from_routes(plan.routes().iter().map(|route| &*route.id));
             for (upstream, active) in plan.upstreams().iter().zip(&mut upstreams) {
@@ -313,14 +315,19 @@ impl ActiveUpstream {
             .clone()
             .map(|target| registry.target(worker, &upstream.name, &target.label));
         let metrics = registry.upstream(worker, &upstream.name);
+        let has_backups = upstream.targets.iter().any(|target| target.is_backup);
+        let backups = if has_backups {
+            upstream.targets.len()
+        } else {
+            0
+        };
+        // Workers begin at different targets; otherwise the first requests would all go to the first
+        // target.
+        let turn = u32::try_from(worker).unwrap_or_default();
         Self {
             budgeted: Cell::new(first_attempts(&metrics)),
-            // Workers begin at different targets; otherwise the first requests would all go to the
-            // first target.
-            rotation: Rotation::new(
-                upstream.targets.len(),
-                u32::try_from(worker).unwrap_or_default(),
-            ),
+            rotation: Rotation::new(upstream.targets.len(), turn),
+            backup_rotation: Rotation::new(backups, turn),
             ready: RefCell::new(HealthyTargets::new(candidates(upstream))),
             // The first check recomputes, which is harmless.
             seen_changes: Cell::default(),

@@ -28,6 +28,13 @@ pub(crate) struct WorkerBalancer<'w> {
     now: Duration,
 }
 
+/// The backup targets of an upstream while others take its requests: those of retries that have tried all others.
+#[derive(Debug)]
+pub(crate) struct WaitingBackups<'w> {
+    balancer: WorkerBalancer<'w>,
+    rotation: &'w Rotation,
+}
+
 impl UpstreamStates for WorkerView<'_> {
     type Balancer<'s>
         = WorkerBalancer<'s>
@@ -49,6 +56,17 @@ impl UpstreamStates for WorkerView<'_> {
 
     fn random(&self) -> u64 {
         self.worker.ids.random()
+    }
+}
+
+impl<'w> WorkerBalancer<'w> {
+    /// The backup targets that wait while these targets take requests.
+    pub(crate) fn into_waiting_backups(self) -> WaitingBackups<'w> {
+        let rotation = &self.active.backup_rotation;
+        WaitingBackups {
+            balancer: self,
+            rotation,
+        }
     }
 }
 
@@ -113,5 +131,45 @@ impl BalancerState for WorkerBalancer<'_> {
     #[inline]
     fn rotation(&self) -> &Rotation {
         &self.active.rotation
+    }
+}
+
+impl BalancerState for WaitingBackups<'_> {
+    fn ready(&self) -> &[u16] {
+        self.balancer.ready.waiting_backups()
+    }
+
+    fn weight(&self, target: u16) -> u32 {
+        self.balancer.weight(target)
+    }
+
+    fn has_equal_weights(&self) -> bool {
+        let mut weights = self.ready().iter().map(|target| self.weight(*target));
+        let first = weights.next();
+        weights.all(|weight| Some(weight) == first)
+    }
+
+    fn share(&self, target: u16) -> u32 {
+        self.balancer.share(target)
+    }
+
+    fn active_requests(&self, target: u16) -> u32 {
+        self.balancer.active_requests(target)
+    }
+
+    fn latency_ns(&self, target: u16) -> Option<f32> {
+        self.balancer.latency_ns(target)
+    }
+
+    fn address_hash(&self, target: u16) -> u64 {
+        self.balancer.address_hash(target)
+    }
+
+    fn session(&self, _: StickyToken) -> Option<u16> {
+        None
+    }
+
+    fn rotation(&self) -> &Rotation {
+        self.rotation
     }
 }

@@ -56,6 +56,8 @@ pub struct ConnectionInfo {
 struct RareState {
     /// Heads of 1xx responses to be written.
     interim: Vec<u8>,
+    /// Lasts as long as the connection.
+    identity: Option<Rc<()>>,
     /// Permits of routes with requests on the connection; some may have been released. HTTP/2 only.
     route_permits: Vec<Weak<Permit>>,
 }
@@ -203,6 +205,11 @@ impl ConnectionInfo {
 
     pub(crate) fn queue_interim(&self, heads: &[u8]) {
         self.rare().interim.extend_from_slice(heads);
+    }
+
+    /// Identifies the connection while it lasts.
+    pub(crate) fn identity(&self) -> Weak<()> {
+        Rc::downgrade(self.rare().identity.get_or_insert_default())
     }
 
     /// The connection's permit of `limit`, if one of its requests has it.

@@ -1,6 +1,6 @@
 //! The share of requests with a recorded head, and the form of the record.
 
-use proxy_model::{Observability, Recording, is_secret_name};
+use proxy_model::{Model, Recording, is_secret_name};
 use proxy_telemetry::{AccessFormat, RecordingFormat};
 use std::cell::Cell;
 use std::hash::RandomState;
@@ -23,13 +23,17 @@ pub(crate) struct HeadRecording {
 }
 
 impl HeadRecording {
-    pub(crate) fn new(observability: &Observability) -> Option<Self> {
+    /// For requests under `model`; `None` if it has no recording. Fields with the tokens of any route are
+    /// credentials on every route: a client may send them anywhere.
+    pub(crate) fn new(model: &Model) -> Option<Self> {
+        let observability = &model.observability;
         let Recording {
             sample_percent,
             keep_bytes: _, // The ring's, which all workers share.
             redact,
         } = observability.recording.as_ref()?;
         let redact_query = observability.redact_query.iter();
+        let redact = redact.iter().map(|name| &name.value);
         let format = RecordingFormat {
             head: AccessFormat {
                 combined: false,
@@ -37,7 +41,10 @@ impl HeadRecording {
                 redact_query: redact_query.map(|name| name.value.clone()).collect(),
             },
             is_credential: is_secret_name,
-            redact_headers: redact.iter().map(ToString::to_string).collect(),
+            redact_headers: redact
+                .chain(model.token_headers())
+                .map(ToString::to_string)
+                .collect(),
             key: DIGEST_KEY.clone(),
         };
         Some(Self {

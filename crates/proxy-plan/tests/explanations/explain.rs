@@ -152,6 +152,29 @@ fn secrets_of_the_configuration_are_never_shown() {
 }
 
 #[test]
+fn values_of_fields_with_tokens_are_never_shown() {
+    let explanation = explain(
+        "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }\n\
+         upstreams { upstream \"u\" { target \"10.0.0.1:80\" } }\n\
+         routes {\n\
+             route \"one\" { matches { header \"X-Jwt\" \"s3cret\" }; upstream \"u\" }\n\
+             route \"all\" { upstream \"u\"; request-headers { set \"X-Jwt\" \"s3cret\" } }\n\
+             route \"v\" { matches { path \"/v\" }; upstream \"u\"; jwt { issuer \"i\"; audience \"a\"\n\
+                 jwks-url \"https://i.test/jwks\" upstream=\"u\"; header \"X-Jwt\" } }\n\
+         }\n",
+        "GET http://a.test:8080/",
+    );
+
+    let told = format!(
+        "{}{}",
+        render::text(&explanation),
+        render::json(&explanation)
+    );
+    assert!(told.contains("x-jwt: (redacted)"), "{told}");
+    assert!(!told.contains("s3cret"), "{told}");
+}
+
+#[test]
 fn overridden_settings_are_not_shown_twice() {
     let explanation = explain(SHOP, "GET http://shop.example.com:8080/api");
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::ResponseFuture;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use proxy_clock::Deadline;
 use std::future::poll_fn;
@@ -80,10 +80,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     ) -> Poll<Result<Response<RecvStream>, Http2RequestError>> {
         self.poll_upload(cx);
         while let Poll::Ready(Some(Ok(interim))) = self.response.poll_informational(cx) {
-            self.informational += 1;
-            if self.informational > MAX_INFORMATIONAL {
-                return Poll::Ready(Err(Http2RequestError::TooManyInformational));
-            }
+            check_interim(&interim, &mut self.informational)?;
             notice(&interim);
         }
         match Pin::new(&mut self.response).poll(cx) {
@@ -151,6 +148,18 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     }
 }
 
+/// Counts an interim response, and refuses the ones behind the last, and a 101.
+fn check_interim(interim: &Response<()>, count: &mut u32) -> Result<(), Http2RequestError> {
+    *count += 1;
+    if interim.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Http2RequestError::UnaskedUpgrade);
+    }
+    if *count > MAX_INFORMATIONAL {
+        return Err(Http2RequestError::TooManyInformational);
+    }
+    Ok(())
+}
+
 /// The response to an extended CONNECT, with the tunnel if it was accepted.
 pub type ExtendedConnect = (Response<()>, Option<Tunnel>);
 
@@ -171,12 +180,18 @@ pub async fn call_tunnel(
         }
         let request = Request::from_parts(head, ());
         let sent = stream_slot.sender().send_request(request, false);
-        let (response, send) = sent.map_err(Http2RequestError::Unprocessed)?;
+        let (mut response, send) = sent.map_err(Http2RequestError::Unprocessed)?;
         stream_slot.request_sent();
-        Ok(Some((
-            response.await.map_err(Http2RequestError::from)?,
-            send,
-        )))
+        let mut informational = 0;
+        let answered = poll_fn(|cx| {
+            while let Poll::Ready(Some(Ok(interim))) = response.poll_informational(cx) {
+                check_interim(&interim, &mut informational)?;
+            }
+            Pin::new(&mut response)
+                .poll(cx)
+                .map_err(Http2RequestError::from)
+        });
+        Ok(Some((answered.await?, send)))
     };
     let mut digging = Box::pin(digging);
     let answered = poll_fn(|cx| match digging.as_mut().poll(cx) {

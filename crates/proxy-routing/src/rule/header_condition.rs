@@ -68,6 +68,13 @@ impl HeaderCondition {
         self.value.as_ref()
     }
 
+    /// Marks the required value as a secret that is not displayed.
+    pub fn hide_value(&mut self) {
+        if let Some(value) = &mut self.value {
+            value.set_sensitive(true);
+        }
+    }
+
     /// Returns true if this holds for every request for which `other` holds.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.name == other.name && (self.value.is_none() || self.value == other.value)

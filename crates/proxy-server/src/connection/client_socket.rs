@@ -68,6 +68,14 @@ impl ClientSocket {
         }
     }
 
+    /// Makes drop close the connection in order again, after [`Self::abort`].
+    pub(crate) fn close_in_order(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => Ok(set_socket_linger(stream, None)?),
+            Self::Unix(_) => Ok(()),
+        }
+    }
+
     /// Writes as much as the socket accepts at once.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {

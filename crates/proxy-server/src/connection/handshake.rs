@@ -88,15 +88,24 @@ fn version_name(version: ProtocolVersion) -> Option<&'static str> {
     (version == ProtocolVersion::TLSv1_2).then_some("1.2")
 }
 
+/// A socket that cannot be set is closed in order.
+fn reset(stream: &ClientSocket) {
+    stream.abort().unwrap_or_default();
+}
+
 impl HandshakeError {
-    /// The same of a listener that relays connections, which has no responses.
+    /// The same of a listener that relays connections, which has no responses: a refused connection is reset.
     fn without_answer(self) -> Self {
         match self {
-            Self::Plaintext(_) => Self::Io(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "no tls on a tls listener",
-            )),
-            Self::TooManyOfClient(full, _) => Self::TooManyOfClient(full, None),
+            Self::Plaintext(stream) => {
+                reset(&stream);
+                let message = "no tls on a tls listener";
+                Self::Io(io::Error::new(io::ErrorKind::InvalidData, message))
+            }
+            Self::TooManyOfClient(full, stream) => {
+                stream.iter().for_each(reset);
+                Self::TooManyOfClient(full, None)
+            }
             Self::NothingSent
             | Self::Io(_)
             | Self::BadProxyHeader(_)

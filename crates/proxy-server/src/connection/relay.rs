@@ -74,8 +74,10 @@ async fn carry(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: Con
     relay.carry(transport, early, timing).await;
 }
 
-/// Reads the `ClientHello` of a client that has sent something.
+/// Reads the `ClientHello` of a client that has sent something. Until it is read, the end of the connection
+/// is a reset: of a malformed one, and of one that does not arrive in time.
 pub(crate) async fn read_hello(mut stream: ClientSocket) -> Result<Negotiated, HandshakeError> {
+    stream.abort().map_err(HandshakeError::Io)?;
     let mut reader = ClientHelloReader::default();
     let mut seen = Vec::with_capacity(HELLO_ROOM_BYTES);
     loop {
@@ -90,6 +92,7 @@ pub(crate) async fn read_hello(mut stream: ClientSocket) -> Result<Negotiated, H
             HandshakeError::Io(io::Error::new(io::ErrorKind::InvalidData, error))
         };
         if let Some(hello) = read.map_err(invalid)? {
+            stream.close_in_order().map_err(HandshakeError::Io)?;
             return Ok(Negotiated {
                 version: HttpVersion::Http1,
                 session: None,

@@ -18,12 +18,13 @@ use crate::sockets::handover::{Knowledge, Label};
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::sockets::socket_assignment::SocketAssignment;
+use crate::targets::connectors;
 use crate::targets::dns::NameTable;
 use crate::targets::key_sets::KeySetTasks;
 use crate::targets::pools::ConnectionLimits;
 use crate::targets::probes::Prober;
+use crate::targets::reconnection::{Observers, Reconnections};
 use crate::targets::target_health::TargetHealth;
-use crate::targets::{connectors, reconnection};
 use crate::tls::{AcmeTasks, CertificateChanges, CertificateManager, LoadedTls};
 use crate::worker::worker_pool::{WorkerHealth, WorkerPool, worker_count};
 use crate::worker::{
@@ -75,6 +76,7 @@ pub(crate) struct Server {
     health: TargetHealth,
     gauges: PlanGauges,
     prober: Prober,
+    reconnections: Reconnections,
     key_sets: KeySetTasks,
     plan: Arc<Plan>,
     former_plans: FormerPlans,
@@ -162,6 +164,7 @@ impl Server {
             health: TargetHealth::default(),
             gauges: PlanGauges::default(),
             prober,
+            reconnections: Reconnections::default(),
             plan,
             former_plans: FormerPlans::default(),
         };
@@ -473,8 +476,13 @@ impl Server {
         if TargetHealth::end_ejections(&self.plan) {
             self.refresh();
         }
-        let shared = self.shared();
-        reconnection::begin(&self.plan, &shared.target_changes, &shared.health_changes);
+        let shared = &self.common.shared;
+        let observers = Observers {
+            changes: &shared.target_changes,
+            wake: &shared.health_changes,
+        };
+        let settings = (self.certificates.loaded(), &self.limits);
+        self.reconnections.begin(&self.plan, settings, observers);
     }
 
     /// Makes every worker recompute its healthy targets, and logs the changes.

@@ -20,30 +20,38 @@ pub(crate) fn for_plan(
         .collect()
 }
 
-/// Connectors to the targets of `upstream`; the connect timeout is the route's and is set for each
-/// request.
+/// Connectors to the targets of `upstream`. A target without a name for TLS would get no connector,
+/// rather than one in plaintext.
 fn for_upstream(
     upstream: &UpstreamPlan,
     tls: Option<&LoadedUpstreamTls>,
     limits: &ConnectionLimits,
 ) -> UpstreamConnectors {
-    let link = |target: &TargetPlan, tls| ConnectSettings {
-        timeout: Duration::ZERO,
-        tls,
-        limit: limits.get(target.id),
-        // That of requests is their client's.
-        proxy_header: upstream.local_header(),
-    };
     let targets = upstream.targets.iter();
-    let targets = targets.map_while(|target| match tls {
-        // A target without a name would get no connector, rather than one in plaintext.
-        Some(LoadedUpstreamTls { tls, names }) => {
-            let name = names.get(target.position)?.clone();
-            Some(link(target, Some((Arc::clone(tls), name))))
-        }
-        None => Some(link(target, None)),
-    });
+    let targets = targets.map_while(|target| for_target((upstream, target), tls, limits));
     UpstreamConnectors {
         targets: targets.collect(),
     }
+}
+
+/// The connector to one target of an upstream, as for connections of the proxy itself: the connect
+/// timeout is the route's, the PROXY protocol header the client's, and requests set both. `None` if
+/// there is no name to verify.
+pub(crate) fn for_target(
+    (upstream, target): (&UpstreamPlan, &TargetPlan),
+    tls: Option<&LoadedUpstreamTls>,
+    limits: &ConnectionLimits,
+) -> Option<ConnectSettings> {
+    let tls = match tls {
+        Some(LoadedUpstreamTls { tls, names }) => {
+            Some((Arc::clone(tls), names.get(target.position)?.clone()))
+        }
+        None => None,
+    };
+    Some(ConnectSettings {
+        timeout: Duration::ZERO,
+        tls,
+        limit: limits.get(target.id),
+        proxy_header: upstream.local_header(),
+    })
 }

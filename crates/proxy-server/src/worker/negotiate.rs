@@ -81,7 +81,14 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
         Err(HandshakeError::TooManyOfClient(full, _)) if accepted.settings.tls.is_none() => {
             Err(HandshakeError::TooManyOfClient(full, Some(stream)))
         }
-        Err(error) => Err(error),
+        Err(error) => {
+            let is_refused = !matches!(error, HandshakeError::NothingSent);
+            if is_refused && accepted.settings.protocol.is_relayed() {
+                // A socket that cannot be set is closed in order.
+                stream.abort().unwrap_or_default();
+            }
+            Err(error)
+        }
     };
     match negotiated {
         Ok(mut negotiated) if accepted.settings.protocol.is_relayed() => {
@@ -162,22 +169,20 @@ async fn read_proxy_header(
         await_first_byte(accepted, stream).await?;
         proxy_protocol::read(stream).await
     });
-    let named = read.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
+    let proxied = read.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
     check_trust(accepted)?;
-    accepted.peer = match named {
-        Some(client) => {
+    accepted.peer = match proxied {
+        Some(proxied) => {
             let active = worker.active();
             let trusted = trusted_proxies(&active, accepted);
-            Peer::new(client.ip(), accepted.peer.tls, trusted)
-                .with_port(client.port())
-                .with_local(accepted.peer.local)
+            Peer::named_by_proxy(proxied, accepted.peer.tls, trusted)
         }
         // The address remains the balancer's, without its trust, which applies to the clients it
         // names.
         None => accepted.peer.clone().without_trust(),
     };
-    if let Some(client) = named {
-        let permit = ClientPermit::take(&worker.shared, client.ip());
+    if let Some(proxied) = proxied {
+        let permit = ClientPermit::take(&worker.shared, proxied.source.ip());
         let permit = permit.map_err(|full| HandshakeError::TooManyOfClient(full, None))?;
         accepted.guard.set_client(permit);
     }

@@ -63,6 +63,31 @@ fn a_retry_goes_to_a_backup_target_once_every_other_one_was_tried() {
 }
 
 #[test]
+fn retries_share_backup_targets_by_their_weights() {
+    let busy = Upstream::answering("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+    let (light, heavy) = (Upstream::saying("light"), Upstream::saying("heavy"));
+    let targets = format!(
+        "target \"{}\"; target \"{}\" backup=#true; target \"{}\" {{ backup #true; weight 3 }}; \
+         load-balancing \"weighted\"",
+        busy.address(),
+        light.address(),
+        heavy.address()
+    );
+    let retry = "retry { attempts 1; on \"503\"; budget-percent 100 }";
+    let proxyd = Config::new()
+        .route("all", &format!("upstream \"u\"; policies {{ {retry} }}"))
+        .upstream("u", &targets)
+        .start();
+
+    let mut client = proxyd.connect();
+    for _ in 0..8 {
+        assert_eq!(client.ask(get("/", &[])).status, 200);
+    }
+    assert_eq!(busy.requests().len(), 8);
+    assert_eq!((light.requests().len(), heavy.requests().len()), (2, 6));
+}
+
+#[test]
 fn a_backup_target_serves_while_the_only_other_one_is_ejected() {
     let broken = Upstream::answering(
         "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 6\r\n\r\nbroken",

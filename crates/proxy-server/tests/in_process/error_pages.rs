@@ -30,13 +30,14 @@ fn a_route_has_pages_for_its_errors() {
         r#"error-pages {{ page 410 file={file:?}; page "4xx" html="<body>ours</body>"; page 503 html="wait {{retry_after}}" }}"#
     );
     let config = Config::new()
+        .listener(&pages)
         .route(
             "gone",
             &format!("matches {{ path \"/gone\" }}; respond 410; {pages}"),
         )
         .route(
             "api",
-            &format!("matches {{ path \"/api\" }}; service-type \"api\"; respond 410; {pages}"),
+            "matches { path \"/api\" }; service-type \"api\"; respond 410",
         )
         .route(
             "teapot",

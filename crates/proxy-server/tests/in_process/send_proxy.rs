@@ -150,3 +150,33 @@ fn the_newest_client_keeps_its_connection_in_a_full_pool() {
     let (number, _) = seen(&mut other, &[]);
     assert_eq!(seen(&mut other, &[]).0, number);
 }
+
+#[test]
+fn a_later_client_connection_gets_a_connection_of_its_own() {
+    let upstream = target_of_version_1();
+    let proxyd = to(&upstream, "send-proxy \"v1\"", "");
+    // Both have the same address and port.
+    let (first, line) = seen(&mut proxyd.connect_from(ONE), &[]);
+    let (second, again) = seen(&mut proxyd.connect_from(ONE), &[]);
+    assert_eq!(line, again);
+    assert_ne!(first, second);
+}
+
+#[test]
+fn a_received_header_names_both_addresses() {
+    let upstream = target_of_version_1();
+    let listener = "proxy-protocol #true; trusted-proxies \"192.0.2.0/24\"";
+    let proxyd = to(&upstream, "send-proxy \"v1\"", listener);
+    let received = "PROXY TCP4 203.0.113.1 198.51.100.2 1111 2222\r\n";
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        let mut client = proxyd.connect_from(ONE);
+        client.send(received);
+        let text = client.ask(get("/", &[])).text();
+        let (number, line) = text.split_once(' ').unwrap();
+        assert_eq!(format!("{line}\r\n"), received);
+        numbers.push(number.to_owned());
+    }
+    // The proxy in front named the same client twice.
+    assert_eq!(numbers[0], numbers[1]);
+}

@@ -1,6 +1,6 @@
 //! Destinations of a log.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -53,5 +53,5 @@ impl Destination {
 }
 
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    proxy_setting_files::open_for_appending(path)
 }

@@ -1,8 +1,8 @@
 //! The part of a recorded request that the access log leaves out: its listener and its header fields.
 
 use super::access_format::AccessFormat;
-use super::escape;
 use super::json::Line;
+use super::{escape, redact};
 use std::hash::{BuildHasher, RandomState};
 
 /// The form in which heads are recorded.
@@ -54,7 +54,7 @@ impl<'a, H: Iterator<Item = (&'a str, &'a [u8])>> RecordedFields<'_, H> {
                 let digest = format.key.hash_one(value);
                 line.raw(&format!("digest:{digest:016x}"));
             } else {
-                escape::push(line.0, value);
+                redact::push_field(line.0, value, &format.head.redact_query);
             }
             line.raw("\"");
             last = Some(name);

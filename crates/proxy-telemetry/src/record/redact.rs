@@ -13,11 +13,18 @@ pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
     if names.is_empty() {
         escape::push(out, path);
     } else {
-        push_redacted(out, path, names);
+        push_redacted(out, path, names, b";");
     }
 }
 
-fn push_redacted(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
+/// Appends the value of a header field, escaped, with the query values of `names` replaced. It may be
+/// one URL, as of `Referer`, or a list of them.
+pub(super) fn push_field(out: &mut Vec<u8>, value: &[u8], names: &[String]) {
+    push_redacted(out, value, names, b";?#, <\"");
+}
+
+/// Names are searched for after the first `?`: after each `&`, and after each of `separators`.
+fn push_redacted(out: &mut Vec<u8>, path: &[u8], names: &[String], separators: &[u8]) {
     let query = path.iter().position(|byte| *byte == b'?');
     let Some((before, query)) = query.and_then(|at| path.split_at_checked(at + 1)) else {
         escape::push(out, path);
@@ -27,14 +34,14 @@ fn push_redacted(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
     // A query is written pair by pair; the limit on a text applies to the whole query.
     let query = query.get(..MAX_TEXT_BYTES).unwrap_or(query);
     for part in query.split_inclusive(|byte| *byte == b'&') {
-        push_part(out, part, names);
+        push_part(out, part, names, separators);
     }
 }
 
-/// Appends the text between two `&`. Some servers also end a value at `;`: names are searched for
-/// after both, and a redacted value extends to the `&`.
-fn push_part(out: &mut Vec<u8>, part: &[u8], names: &[String]) {
-    for pair in part.split_inclusive(|byte| *byte == b';') {
+/// Appends the text between two `&`. Some servers also end a value at `;`, so a redacted value extends
+/// to the `&`.
+fn push_part(out: &mut Vec<u8>, part: &[u8], names: &[String], separators: &[u8]) {
+    for pair in part.split_inclusive(|byte| separators.contains(byte)) {
         let equals = pair.iter().position(|byte| *byte == b'=');
         let name = equals.and_then(|at| pair.get(..at));
         let secret = name.filter(|name| names.iter().any(|wanted| is_same(name, wanted)));
@@ -122,6 +129,25 @@ mod tests {
         ];
         for (path, written) in cases {
             assert_eq!(pushed(path), written);
+        }
+    }
+
+    #[test]
+    fn a_field_may_have_several_urls() {
+        let names = ["token".to_owned(), "q".to_owned()];
+        for (value, written) in [
+            ("text/html;q=0.9", "text/html;q=0.9"),
+            ("token=x", "token=x"),
+            ("http://a/?b=c&token=x#y", "http://a/?b=c&token=REDACTED"),
+            (
+                "<http://a/?b>, </c?token=x>; rel=next",
+                "<http://a/?b>, </c?token=REDACTED",
+            ),
+            ("/?%74oken=x&z", "/?%74oken=REDACTED&z"),
+        ] {
+            let mut out = Vec::new();
+            push_field(&mut out, value.as_bytes(), &names);
+            assert_eq!(String::from_utf8(out).unwrap(), written);
         }
     }
 

@@ -69,6 +69,7 @@ const ROWS: &[Row] = &[
             &["proxy-clock"],
             &["proxy-auth"],
             &["proxy-cache"],
+            &["proxy-setting-files"],
             &["control-wire"],
             &["agent-protocol"],
         ],

@@ -105,9 +105,15 @@ fn page<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> Option<Error
 /// The text of a page's file; empty for one outside of its bundle, which is a fault of its own.
 fn read(d: &mut Decoder<'_, '_>, file: &Setting<PathBuf>) -> Option<String> {
     let path = &file.value;
-    let (code, message) = match d.read_file(path, MAX_PAGE_BYTES).map(String::from_utf8) {
-        Ok(Ok(text)) => return Some(text),
-        Ok(Err(_)) => {
+    let read = d.read_present_file(path, MAX_PAGE_BYTES);
+    let (code, message) = match read.map(|bytes| bytes.map(String::from_utf8)) {
+        Ok(None) => return Some(String::new()),
+        Ok(Some(Ok(text))) if text.is_empty() => {
+            let message = format!("`{}` is empty", path.display());
+            (DiagnosticCode::BadValue, message)
+        }
+        Ok(Some(Ok(text))) => return Some(text),
+        Ok(Some(Err(_))) => {
             let message = format!("`{}` is not UTF-8", path.display());
             (DiagnosticCode::BadValue, message)
         }
