@@ -72,7 +72,10 @@ pub(super) fn reasons(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
 /// The first status of a route that is more frequent than on the rest, or missing refusal.
 pub(super) fn statuses(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille) * CLIENT_FAULT_FACTOR;
-    sides.scopes().into_iter().find_map(|scope| {
+    // A route of a new name may answer otherwise than all routes together: it is compared with them among all requests.
+    let scopes = sides.scopes().into_iter();
+    let mut scopes = scopes.filter(|scope| scope.route == scope.standard);
+    scopes.find_map(|scope| {
         let redirects = ("a redirect".to_owned(), 300..400, MAX_REDIRECT_GROWTH);
         let statuses = client_faults(sides.batch, scope.route).into_iter();
         let statuses = statuses.map(|status| (status.to_string(), status..status + 1, more));
@@ -138,8 +141,14 @@ fn answered(route: &RouteTraffic, range: &std::ops::Range<u16>) -> Option<u64> {
     Some(own.map(|(_, count)| *count).fold(0, u64::saturating_add))
 }
 
+/// The greatest share that passes: a multiple of the others' share, where that leaves as large a part of the rest of
+/// the requests. Half of a route's requests would otherwise grow to all of them.
 fn grown_by(more: f64) -> impl Fn(f64) -> f64 {
-    move |share| (share * CLIENT_FAULT_GROWTH).max(share + more)
+    move |share| {
+        let rest = (1.0 - share) / CLIENT_FAULT_GROWTH;
+        let grown = (share * CLIENT_FAULT_GROWTH).min(1.0 - rest);
+        grown.max(share + more)
+    }
 }
 
 fn share(permille: i64) -> f64 {
@@ -149,4 +158,18 @@ fn share(permille: i64) -> f64 {
 fn reason(name: &str) -> Option<Reason> {
     let mut all = Reason::ALL.iter();
     all.find(|known| known.as_str() == name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_requests_does_not_grow_to_all_of_them() {
+        let limit = grown_by(0.15);
+        for (share, expected) in [(0.0, 0.15), (0.2, 0.4), (0.5, 0.75), (0.8, 0.95)] {
+            let found = limit(share);
+            assert!((found - expected).abs() < 1e-9, "{share}: {found}");
+        }
+    }
 }
