@@ -26,7 +26,8 @@ impl Names<'_> {
     fn is_upstream(&self, scheme: &str, host: &str) -> bool {
         let is_same = |name: &str| is_same_host(scheme, name, host);
         let names = [self.set_host.unwrap_or_default(), self.target];
-        !is_same(self.client_host()) && names.into_iter().any(is_same)
+        // Browsers read another host out of `///host`.
+        !host.is_empty() && !is_same(self.client_host()) && names.into_iter().any(is_same)
     }
 }
 

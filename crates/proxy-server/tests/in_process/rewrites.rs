@@ -164,6 +164,7 @@ fn locations_are_written_back_in_all_forms_of_the_upstreams_name() {
         ("//in.test:443/x", "//a.test/api/x"),
         ("//in.test:8080/x", "//in.test:8080/x"),
         ("//a.test/x", "//a.test/api/x"),
+        ("///in.test/x", "///in.test/x"),
         ("/caf\u{e9}", "/api/caf\u{e9}"),
     ] {
         let text = format!("HTTP/1.1 302 Found\r\nLocation: {sent}\r\nContent-Length: 0\r\n\r\n");
