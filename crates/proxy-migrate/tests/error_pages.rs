@@ -116,7 +116,7 @@ fn other_forms_are_listed_and_refuse_nothing() {
         let migrated = migrated(directives);
         let has_pages = directives.contains("4xx");
         assert_eq!(
-            migrated.text.contains("error-pages {"),
+            migrated.text.contains("error-pages {\n"),
             has_pages,
             "{}",
             migrated.text
