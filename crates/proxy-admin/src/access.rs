@@ -309,11 +309,13 @@ mod tests {
         assert!(access.admit(&head).is_err(), "it reads alone");
     }
 
+    type Fields = &'static [(&'static str, &'static str)];
+
     #[test]
     fn pages_of_other_sites_change_nothing() {
         let token = Token::new("0123456789abcdef").unwrap();
         let refused = Some(Reason::CrossSiteRequest);
-        let cases: &[(&[(&str, &str)], Option<Reason>)] = &[
+        let cases: &[(Fields, Option<Reason>)] = &[
             (&[], None),
             (&[("sec-fetch-site", "same-origin")], None),
             (&[("sec-fetch-site", "none")], None),

@@ -261,7 +261,7 @@ fn a_file_that_cannot_be_read_changes_nothing() {
 
     assert!(matches!(proxyd.reload("listeners {"), Reload::Refused(_)));
     assert!(matches!(proxyd.reload("\u{0}\u{1}"), Reload::Refused(_)));
-    std::fs::remove_file(proxyd.config()).unwrap();
+    fs::remove_file(proxyd.config()).unwrap();
     let since = proxyd.stderr().len();
     proxyd.signal(rustix::process::Signal::HUP);
     let said = proxyd.stderr().find(since, |record| record.has("faults"));
@@ -485,13 +485,13 @@ fn logs_change() {
     let file = proxyd.folder().join("access.log");
     let mut client = proxyd.connect();
     // The file has its own writer, which may be slower than the standard output's.
-    let mut text = std::fs::read_to_string(&file).unwrap();
+    let mut text = fs::read_to_string(&file).unwrap();
     for _ in 0..1_000 {
         if text.contains(&to_file) {
             break;
         }
         pause(&mut client, 20);
-        text = std::fs::read_to_string(&file).unwrap();
+        text = fs::read_to_string(&file).unwrap();
     }
     assert!(text.contains(&to_file) && !text.contains(&to_stdout));
     assert!(

@@ -110,8 +110,7 @@ impl Server {
         let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
         let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
         let names = NameTable::new(&model, Arc::clone(&registry));
-        let found = names.first_look_ups().run(&model).await;
-        let looked_up = names.prepare(&model, found, now());
+        let looked_up = names.prepare(&model, names.first_look_ups().run(&model).await, now());
         let recording = Arc::<LineRing>::default();
         let logs = open_logs(&disk, &model, (&registry, &recording)).await?;
         let arranged = arrange(&disk, listeners.clone(), (&model, &mut inherited)).await?;
