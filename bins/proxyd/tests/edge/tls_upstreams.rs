@@ -219,7 +219,7 @@ fn new_roots_are_taken_without_a_reload() {
     assert!(said.text("file").ends_with("root.pem"), "{said:?}");
     // The proxy connects by itself, as a request would.
     let back = "a target accepts connections again";
-    _ = { proxyd.stderr() }.find(0, |record| record.text("message") == back);
+    drop({ proxyd.stderr() }.find(0, |record| record.text("message") == back));
     assert_eq!(asked(&proxyd).status, 200);
 }
 

@@ -71,9 +71,9 @@ impl PlanDiff {
         });
         let named = [before, after].map(named_files);
         self.risks.extend(files.iter().map(|file| {
-            let class = { named.iter() }
-                .filter_map(|named| class_of(named, file))
-                .min()
+            // One of another name comes with its setting.
+            let [old, new] = named.each_ref().map(|named| class_of(named, file));
+            let class = { old.zip(new).map(|(old, new)| old.min(new)) }
                 .filter(|class| *class != RiskClass::TlsWeakened || !renews(file, file));
             Risk {
                 class: class.unwrap_or(RiskClass::Unlisted),
