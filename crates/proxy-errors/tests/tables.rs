@@ -31,6 +31,7 @@ const TYPES: &[(u16, &str, &str)] = &[
 /// Reasons with another status than their type.
 const OWN_STATUSES: &[(&str, u16)] = &[
     ("cross_site_request", 403),
+    ("not_stored", 504),
     ("connect_method_refused", 405),
     ("method_not_allowed", 405),
     ("misdirected_request", 421),
