@@ -2,7 +2,9 @@
 
 use crate::installed::Installed;
 use crate::support::{BINARY, Busy, Config, pause, request, target};
-use proxy_testkit::{EVENT_TIMEOUT, End, Gate, Launch, RawClient, Upstream, free_port, get};
+use proxy_testkit::{
+    EVENT_TIMEOUT, End, Gate, Launch, RawClient, Reload, Upstream, free_port, get,
+};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use std::fs;
@@ -107,23 +109,18 @@ fn a_log_that_cannot_be_opened_yet_does_not_keep_sigterm_waiting() {
 }
 
 #[test]
-fn a_token_file_that_cannot_be_read_yet_does_not_keep_sigterm_waiting() {
+fn a_token_file_that_is_a_pipe_is_refused_and_does_not_keep_sigterm_waiting() {
     let upstream = Upstream::saying("");
     let mut proxyd = Config::to(&upstream).start();
-    let token = proxyd.folder().join("token");
-    make_fifo(&token);
+    make_fifo(&proxyd.folder().join("token"));
     let admin = r#"admin { address "127.0.0.1:0"; token-file "token" }"#;
-    fs::write(proxyd.config(), Config::to(&upstream).top(admin).kdl()).unwrap();
 
-    proxyd.signal(Signal::HUP);
-    // The token is read once to check it, and once to use it.
-    fs::write(&token, "0123456789abcdef").unwrap();
-    let file = fs::OpenOptions::new().write(true).open(&token);
+    let reload = proxyd.reload(&Config::to(&upstream).top(admin).kdl());
+    assert!(matches!(reload, Reload::Refused(_)), "{reload:?}");
     proxyd.terminate();
 
     assert!(proxyd.has_ended_within(EXIT_TIMEOUT));
     assert!(proxyd.wait().success());
-    drop(file);
 }
 
 #[test]
