@@ -23,7 +23,7 @@ pub struct Page {
     pub rate: RateClass,
     /// The largest form, in bytes.
     pub max_form_bytes: usize,
-    /// Fields of the form besides its token. Each is sent once at most; others are refused.
+    /// Fields of the form besides its token. Each is sent once at most; other fields are refused.
     pub fields: &'static [&'static str],
     /// The field of the form that may be sent several times: boxes of one name.
     pub boxes: Option<&'static str>,

@@ -75,7 +75,7 @@ impl AgentUpstream<'_> {
     }
 
     /// Connects to the first ready target that accepts, starting with the one at `turn`, and to a backup
-    /// target only after all others; to all targets in order if none is ready.
+    /// target only after all other ones; to all targets in order if none is ready.
     async fn connect(&self, turn: usize) -> Result<AgentLink, CallError> {
         let mut candidates: Vec<_> = self.upstream.ready_targets().collect();
         if candidates.is_empty() {

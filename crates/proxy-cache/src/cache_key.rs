@@ -6,7 +6,7 @@ use http::HeaderMap;
 /// The key of stored responses: a URL, and all else that the response depends on by configuration.
 ///
 /// The URL is the client's, with the host in lower case. Its path is one that every server reads the same: requests
-/// with others are not looked up.
+/// with other values are not looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     pub(crate) url: Box<str>,
@@ -35,7 +35,7 @@ impl KeyTarget<'_> {
     }
 
     /// The URL, without the query parameters called `ignored`. A parameter with `;` or `?` in it stays: some upstreams
-    /// read several parameters there, and a client could hide one of the others behind an ignored name.
+    /// read several parameters there, and a client could hide a further one behind an ignored name.
     #[must_use]
     pub fn url(&self, ignored: &[String]) -> String {
         let Self {

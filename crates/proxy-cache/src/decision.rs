@@ -2,7 +2,7 @@
 
 use crate::cache_control::RequestDirectives;
 use crate::settings::CacheSettings;
-use crate::store::Found;
+use crate::store::results::Found;
 use http::header::{CONNECTION, IF_MATCH, IF_UNMODIFIED_SINCE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, Method};
 

@@ -1,24 +1,20 @@
 //! The store of responses, shared by all workers.
 
-mod fill;
+pub(crate) mod fill;
+pub(crate) mod fill_state;
 mod frequency;
-mod memory;
 mod pass_table;
+pub(crate) mod results;
 mod shard;
 
-pub use fill::{Fill, FillWait, Reserved};
-pub(crate) use memory::Charge;
-
 use crate::cache_key::CacheKey;
+use crate::memory::Memory;
 use crate::settings::StoreLimits;
-use crate::stored_response::StoredResponse;
-use crate::storing::names_client;
-use crate::vary::Variant;
-use fill::FillState;
+use fill_state::FillState;
 use frequency::FrequencySketch;
 use http::HeaderMap;
-use memory::Memory;
 use pass_table::PassTable;
+use results::{Found, Purge, Purged};
 use shard::{FillKey, Inserted, Shard, Slot};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -88,52 +84,12 @@ pub struct Figures {
     pub max_bytes: u64,
     /// Responses stored so far.
     pub stored: u64,
-    /// Responses evicted for others so far.
+    /// Responses evicted for other ones so far.
     pub evicted: u64,
     /// Responses that were not stored so far, because stored ones are requested more often.
     pub not_admitted: u64,
     /// Responses removed by purges and by unsafe requests so far.
     pub purged: u64,
-}
-
-/// The stored responses under a key.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// The one that the request selects.
-    pub response: Option<Arc<StoredResponse>>,
-    /// Others are stored for other values of request fields.
-    pub has_other_variants: bool,
-}
-
-/// The part of a request in fetching a response.
-#[derive(Debug)]
-pub enum Joined {
-    /// It fetches the response, for others too.
-    Fill(Fill),
-    /// Another request is fetching it.
-    Wait(FillWait),
-}
-
-/// What a purge removes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Purge {
-    /// The responses of this URL.
-    Url(String),
-    /// The responses of all URLs that begin so.
-    Prefix(String),
-    /// The responses with this tag in `Cache-Tag` or `Surrogate-Key`.
-    Tag(String),
-    /// All responses.
-    All,
-}
-
-/// The effect of a purge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Purged {
-    /// Responses removed.
-    pub objects: u64,
-    /// Their bytes.
-    pub bytes: u64,
 }
 
 impl CacheStore {
@@ -174,47 +130,6 @@ impl CacheStore {
         let hash = self.hash(&key.url);
         self.frequencies.count(hash);
         self.lock(hash).find(hash, key, request)
-    }
-
-    /// Joins the requests for the response of `key`: the first one fetches it. Where the last response could not be
-    /// stored, each request fetches its own.
-    #[must_use]
-    pub fn join(self: &Arc<Self>, key: &Arc<CacheKey>, request: &HeaderMap, now: u64) -> Joined {
-        let url_hash = self.hash(&key.url);
-        let mut shard = self.lock(url_hash);
-        let variant = shard.known_variant(url_hash, key);
-        let variant = variant.map(|variant| variant.for_request(request));
-        let values = variant.as_ref().map_or(&[][..], Variant::values);
-        // Apart by credentials and cookies: a response to them may not be stored though others are.
-        let shared = FillKey {
-            url: url_hash,
-            rest: self
-                .hasher
-                .hash_one((&key.selector, values, names_client(request))),
-        };
-        let is_alone = self.passes.has(shared.pass(), now);
-        let at = if is_alone {
-            let number = self.unshared.fetch_add(1, Ordering::Relaxed);
-            FillKey {
-                rest: self.hasher.hash_one((shared.rest, number)),
-                ..shared
-            }
-        } else {
-            shared
-        };
-        if let Some(state) = shard.join(at) {
-            return Joined::Wait(FillWait::new(state));
-        }
-        let state = Arc::new(FillState::default());
-        shard.begin(at, Arc::clone(&state));
-        let epoch = self.epoch.load(Ordering::Acquire);
-        let places = (at, shared.pass());
-        Joined::Fill(Fill::new(
-            Arc::clone(self),
-            Arc::clone(key),
-            (places, state),
-            (epoch, is_alone),
-        ))
     }
 
     /// Removes the responses of `url`, after a request that changed the resource. [RFC 9111 §4.4]

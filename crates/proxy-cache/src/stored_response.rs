@@ -1,7 +1,7 @@
 //! A stored response.
 
 use crate::freshness::Freshness;
-use crate::store::Charge;
+use crate::memory::Charge;
 use crate::storing::has_validator;
 use crate::vary::Variant;
 use bytes::Bytes;

@@ -32,7 +32,7 @@ pub enum RefuseReason {
     Private,
     /// The response sets a cookie.
     SetCookie,
-    /// The request was authorized, and the response does not say that it is for others too.
+    /// The request was authorized, and the response does not say that it is for other requests too.
     Authorized,
     /// The request has a cookie, and the response does not say how long it is fresh.
     Cookie,

@@ -338,7 +338,7 @@ fn the_lifetime_of_the_route_is_for_requests_without_credentials_and_cookies() {
         let request = map(&[(name, value)]);
         let found = store.find(&key("/a"), &request);
         assert!(found.response.is_none(), "{name}");
-        // It neither waits for the others nor they for it.
+        // It waits for no other request, and none waits for it.
         let _own = begin(&store, &key("/a"), &request);
         let _others = begin(&store, &key("/a"), &HeaderMap::new());
     }

@@ -31,7 +31,7 @@ pub struct TargetRegistry {
     /// By name of the upstream.
     budgets: StateRegistry<String, RetryBudget>,
     key_sets: StateRegistry<KeySetIdentity, RemoteKeys>,
-    /// The store of responses, by its bounds: with others it begins empty.
+    /// The store of responses, by its bounds: with other bounds it begins empty.
     caches: StateRegistry<StoreLimits, CacheStore>,
     /// The epoch of the next new target. Shared with transactions, so that no epoch is used twice
     /// even if a transaction is dropped.

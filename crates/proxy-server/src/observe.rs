@@ -5,4 +5,3 @@ pub(crate) mod events;
 pub(crate) mod limit_uses;
 pub(crate) mod logs;
 pub(crate) mod memory_watch;
-pub(crate) mod plan_gauges;

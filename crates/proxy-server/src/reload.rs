@@ -2,4 +2,5 @@
 
 pub(crate) mod former_plans;
 pub(crate) mod limit_registry;
+pub(crate) mod plan_gauges;
 pub(crate) mod server;

@@ -79,7 +79,7 @@ impl HealthyTargets {
         &self.targets
     }
 
-    /// The indexes of backup targets that could take requests while others do, in the order of the
+    /// The indexes of backup targets that could take requests while main targets do, in the order of the
     /// configuration.
     #[must_use]
     pub fn waiting_backups(&self) -> &[u16] {

@@ -6,7 +6,7 @@ use crate::group_claims::GROUPS;
 use serde_json::{Map, Value};
 
 /// Merges the endpoint's claims into the token's, which win. Groups of a token are all there are, under whatever name the
-/// endpoint has others: its answer is not signed.
+/// endpoint has other ones: its answer is not signed.
 ///
 /// # Errors
 ///

@@ -1,21 +1,18 @@
 //! One request that fetches a response for all that wait for it.
 
-use super::memory::{Memory, Reservation};
+use super::CacheStore;
+use super::fill_state::{FillState, FillWait};
 use super::shard::{FillKey, Slot};
-use super::{CacheStore, Charge};
 use crate::cache_key::CacheKey;
+use crate::memory::{Charge, Memory, Reservation};
 use crate::stored_response::{ResponseHead, StoredResponse};
+use crate::storing::names_client;
 use crate::vary::Variant;
 use bytes::Bytes;
-use std::pin::Pin;
-#[expect(
-    clippy::disallowed_types,
-    reason = "held to register or to take wakers, never across I/O or an await"
-)]
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll, Waker};
+use http::HeaderMap;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The fetch of a response for all requests that wait for it. If it is dropped, they continue without one.
 #[derive(Debug)]
@@ -37,29 +34,6 @@ pub struct Reserved {
     _reservation: Reservation,
 }
 
-/// A wait for the response to another request. Ready with the response, or with none where it could not be stored.
-#[derive(Debug)]
-pub struct FillWait {
-    state: Arc<FillState>,
-    /// Position of the waker.
-    place: Option<usize>,
-}
-
-/// State of a fill, shared with the waiting requests.
-#[derive(Debug, Default)]
-pub(crate) struct FillState {
-    #[expect(clippy::disallowed_types, reason = "see the import")]
-    inner: Mutex<FillProgress>,
-    is_cancelled: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct FillProgress {
-    is_over: bool,
-    response: Option<Arc<StoredResponse>>,
-    wakers: Vec<Option<Waker>>,
-}
-
 /// A body that counts until the last reader has it.
 #[derive(Debug)]
 struct ChargedBody {
@@ -73,39 +47,55 @@ impl AsRef<[u8]> for ChargedBody {
     }
 }
 
-impl FillProgress {
-    /// The position of a free place for a waker.
-    fn free_place(&mut self) -> usize {
-        let free = self.wakers.iter().position(Option::is_none);
-        free.unwrap_or_else(|| {
-            self.wakers.push(None);
-            self.wakers.len() - 1
-        })
-    }
+/// The part of a request in fetching a response.
+#[derive(Debug)]
+pub enum Joined {
+    /// It fetches the response, for waiting requests too.
+    Fill(Fill),
+    /// Another request is fetching it.
+    Wait(FillWait),
 }
 
-impl FillState {
-    pub(super) fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::Acquire)
-    }
-
-    fn finish(&self, response: Option<Arc<StoredResponse>>) {
-        let wakers = {
-            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            if inner.is_over {
-                return;
-            }
-            inner.is_over = true;
-            inner.response = response;
-            std::mem::take(&mut inner.wakers)
+impl CacheStore {
+    /// Joins the requests for the response of `key`: the first one fetches it. Where the last response could not be
+    /// stored, each request fetches its own.
+    #[must_use]
+    pub fn join(self: &Arc<Self>, key: &Arc<CacheKey>, request: &HeaderMap, now: u64) -> Joined {
+        let url_hash = self.hash(&key.url);
+        let mut shard = self.lock(url_hash);
+        let variant = shard.known_variant(url_hash, key);
+        let variant = variant.map(|variant| variant.for_request(request));
+        let values = variant.as_ref().map_or(&[][..], Variant::values);
+        // Apart by credentials and cookies: a response to them may not be stored though other responses are.
+        let shared = FillKey {
+            url: url_hash,
+            rest: self
+                .hasher
+                .hash_one((&key.selector, values, names_client(request))),
         };
-        for waker in wakers.into_iter().flatten() {
-            waker.wake();
+        let is_alone = self.passes.has(shared.pass(), now);
+        let at = if is_alone {
+            let number = self.unshared.fetch_add(1, Ordering::Relaxed);
+            FillKey {
+                rest: self.hasher.hash_one((shared.rest, number)),
+                ..shared
+            }
+        } else {
+            shared
+        };
+        if let Some(state) = shard.join(at) {
+            return Joined::Wait(FillWait::new(state));
         }
+        let state = Arc::new(FillState::default());
+        shard.begin(at, Arc::clone(&state));
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let places = (at, shared.pass());
+        Joined::Fill(Fill::new(
+            Arc::clone(self),
+            Arc::clone(key),
+            (places, state),
+            (epoch, is_alone),
+        ))
     }
 }
 
@@ -234,48 +224,5 @@ impl Drop for Fill {
     fn drop(&mut self) {
         self.store.finish_fill((self.at, &self.state), None, 0);
         self.state.finish(None);
-    }
-}
-
-impl FillWait {
-    pub(super) fn new(state: Arc<FillState>) -> Self {
-        Self { state, place: None }
-    }
-}
-
-impl Future for FillWait {
-    type Output = Option<Arc<StoredResponse>>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let state = Arc::clone(&self.state);
-        let mut inner = state.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.is_over {
-            return Poll::Ready(inner.response.clone());
-        }
-        let waker = Some(cx.waker().clone());
-        let own = self.place;
-        let place = own.unwrap_or_else(|| inner.free_place());
-        if let Some(registered) = inner.wakers.get_mut(place) {
-            *registered = waker;
-        }
-        drop(inner);
-        self.place = Some(place);
-        Poll::Pending
-    }
-}
-
-impl Drop for FillWait {
-    fn drop(&mut self) {
-        let Some(place) = self.place else {
-            return;
-        };
-        let mut inner = self
-            .state
-            .inner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = inner.wakers.get_mut(place) {
-            *place = None;
-        }
     }
 }

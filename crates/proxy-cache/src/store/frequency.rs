@@ -52,7 +52,7 @@ impl FrequencySketch {
     }
 
     fn halve(&self) {
-        // The thread that takes the count halves; the others go on.
+        // The thread that takes the count halves; other threads go on.
         if self.counted.swap(0, Ordering::Relaxed) == 0 {
             return;
         }

@@ -1,7 +1,7 @@
 //! A part of the store, under one lock.
 
-use super::fill::FillState;
-use super::{Found, Purged};
+use super::fill_state::FillState;
+use super::results::{Found, Purged};
 use crate::cache_key::CacheKey;
 use crate::stored_response::StoredResponse;
 use crate::storing::names_client;

@@ -72,7 +72,7 @@ pub(crate) struct ActiveAgent {
 #[derive(Debug)]
 pub(crate) struct ActiveUpstream {
     pub(crate) rotation: Rotation,
-    /// The rotation of retries over backup targets while others take requests.
+    /// The rotation of retries over backup targets while main targets take requests.
     pub(crate) backup_rotation: Rotation,
     /// Requests, without retries, already reported to the retry budget.
     budgeted: Cell<u64>,

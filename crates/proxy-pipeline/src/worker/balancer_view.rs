@@ -28,7 +28,7 @@ pub(crate) struct WorkerBalancer<'w> {
     now: Duration,
 }
 
-/// The backup targets of an upstream while others take its requests: those of retries that have tried all others.
+/// The backup targets of an upstream while main targets take its requests: for retries that have tried all of those.
 #[derive(Debug)]
 pub(crate) struct WaitingBackups<'w> {
     balancer: WorkerBalancer<'w>,

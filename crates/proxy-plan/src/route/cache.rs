@@ -16,7 +16,7 @@ pub struct CachePlan {
     /// are not found.
     pub selector: Box<[u8]>,
     /// Each response may be for one client only: the route requires credentials, or sends values of the
-    /// request to the upstream. It is stored if it says that it is for others too.
+    /// request to the upstream. It is stored if it says that it is for other requests too.
     pub is_personal: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Names of the response fields that a route edits.
 
-use super::CorsPlan;
+use super::cors::CorsPlan;
 use http::HeaderName;
 use http::header::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
 use proxy_model::{self as model, HeaderEdits};

@@ -137,7 +137,7 @@ fn requests_that_waited_for_a_client_that_left_are_answered() {
     for client in &mut others {
         client.send(get("/", &[]));
     }
-    // Its fetch ends with it, and one of the others fetches.
+    // Its fetch ends with it, and another request fetches.
     drop(first);
     for client in &mut others {
         assert_eq!(client.response().text(), "2");
@@ -201,7 +201,7 @@ fn conditions_reach_the_upstream_where_nothing_can_be_stored() {
     let proxyd = cached(&upstream, "");
     let mut client = proxyd.connect();
     let held = &[("If-None-Match", "\"e\"")];
-    // Unknown yet: the whole response could have been for others.
+    // Unknown yet: the whole response could have been for other requests.
     assert_eq!(client.ask(get("/", held)).status, 200);
     assert_eq!(client.ask(get("/", held)).status, 304);
     assert_eq!(ask(&mut client, "/").text(), "body");

@@ -5,20 +5,26 @@ use super::{Case, GET, Step, asked, check, first};
 
 const VARIES: &[&str] = &["Cache-Control: max-age=60", "Vary: Foo"];
 const ONE: &[&str] = &["Foo: 1"];
-const fn of(fields: &'static [&'static str], answer: &'static [&'static str]) -> Step {
+const fn fetched(fields: &'static [&'static str], answer: &'static [&'static str]) -> Step {
     first(answer).fields(fields)
 }
 
 const SELECTION_BY_VARY: &[Case] = &[
-    Case("same", &[of(ONE, VARIES), asked(ONE, Stored(0))]),
-    Case("other", &[of(ONE, VARIES), asked(&["Foo: 2"], Forwarded)]),
-    Case("absent", &[of(ONE, VARIES), asked(&[], Forwarded)]),
-    Case("newly there", &[of(&[], VARIES), asked(ONE, Forwarded)]),
+    Case("same", &[fetched(ONE, VARIES), asked(ONE, Stored(0))]),
+    Case(
+        "other",
+        &[fetched(ONE, VARIES), asked(&["Foo: 2"], Forwarded)],
+    ),
+    Case("absent", &[fetched(ONE, VARIES), asked(&[], Forwarded)]),
+    Case(
+        "newly there",
+        &[fetched(&[], VARIES), asked(ONE, Forwarded)],
+    ),
     Case(
         "both are stored",
         &[
-            of(ONE, VARIES),
-            of(&["Foo: 2"], VARIES),
+            fetched(ONE, VARIES),
+            fetched(&["Foo: 2"], VARIES),
             asked(ONE, Stored(0)),
             asked(&["Foo: 2"], Stored(1)),
         ],
@@ -26,14 +32,14 @@ const SELECTION_BY_VARY: &[Case] = &[
     Case(
         "name in another case",
         &[
-            of(ONE, &["Cache-Control: max-age=60", "Vary: fOO"]),
+            fetched(ONE, &["Cache-Control: max-age=60", "Vary: fOO"]),
             asked(ONE, Stored(0)),
         ],
     ),
     Case(
         "second line",
         &[
-            of(
+            fetched(
                 &["Foo: 1", "Bar: 1"],
                 &["Cache-Control: max-age=60", "Vary: Foo", "Vary: Bar"],
             ),
@@ -43,35 +49,35 @@ const SELECTION_BY_VARY: &[Case] = &[
     Case(
         "everything",
         &[
-            of(ONE, &["Cache-Control: max-age=60", "Vary: *"]),
+            fetched(ONE, &["Cache-Control: max-age=60", "Vary: *"]),
             asked(ONE, Forwarded),
         ],
     ),
     Case(
         "everything, beside a name",
         &[
-            of(ONE, &["Cache-Control: max-age=60", "Vary: Foo, *"]),
+            fetched(ONE, &["Cache-Control: max-age=60", "Vary: Foo, *"]),
             asked(ONE, Forwarded),
         ],
     ),
     Case(
         "everything, in a second line",
         &[
-            of(ONE, &["Cache-Control: max-age=60", "Vary: ", "Vary: *"]),
+            fetched(ONE, &["Cache-Control: max-age=60", "Vary: ", "Vary: *"]),
             asked(ONE, Forwarded),
         ],
     ),
     Case(
         "address of the client",
         &[
-            of(&[], &["Cache-Control: max-age=60", "Vary: X-Forwarded-For"]),
+            fetched(&[], &["Cache-Control: max-age=60", "Vary: X-Forwarded-For"]),
             asked(&[], Forwarded),
         ],
     ),
     Case(
         "coding without Vary",
         &[
-            of(
+            fetched(
                 &["Accept-Encoding: gzip"],
                 &["Cache-Control: max-age=60", "Content-Encoding: gzip"],
             ),

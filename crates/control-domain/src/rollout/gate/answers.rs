@@ -141,7 +141,7 @@ fn answered(route: &RouteTraffic, range: &std::ops::Range<u16>) -> Option<u64> {
     Some(own.map(|(_, count)| *count).fold(0, u64::saturating_add))
 }
 
-/// The greatest share that passes: a multiple of the others' share, where that leaves as large a part of the rest of
+/// The greatest share that passes: a multiple of the standard's share, where that leaves as large a part of the rest of
 /// the requests. Half of a route's requests would otherwise grow to all of them.
 fn grown_by(more: f64) -> impl Fn(f64) -> f64 {
     move |share| {

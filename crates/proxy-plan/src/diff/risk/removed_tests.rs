@@ -11,7 +11,7 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let tests = before.tests.iter().filter(|old| {
         let is_same = |new: &ConfigTest| {
             let is_kept = new.name == old.name || request(new) == request(old);
-            // A live test whose copy is not live is no longer sent.
+            // A live test with a copy that is not live is no longer sent.
             is_kept && (old.live.is_none() || new.live.is_some())
         };
         !after.tests.iter().any(is_same)

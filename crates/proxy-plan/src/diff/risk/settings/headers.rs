@@ -7,7 +7,7 @@ use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::{listeners, policies};
 use serde_json::Value;
 
-/// Fields that decide who may read, store or run a response, or which site and client a request is of.
+/// Fields that decide on reading, storing and running a response, or which site and client a request is of.
 const DECIDING: [&str; 31] = [
     "access-control-allow-credentials",
     "access-control-allow-origin",

@@ -20,13 +20,13 @@ pub(crate) struct Charge {
 
 /// Bytes of a body that is being read.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     memory: Arc<Memory>,
     bytes: u64,
 }
 
 impl Memory {
-    pub(super) fn new(max_bytes: u64) -> Self {
+    pub(crate) fn new(max_bytes: u64) -> Self {
         Self {
             used: AtomicU64::new(0),
             filling: AtomicU64::new(0),
@@ -34,17 +34,17 @@ impl Memory {
         }
     }
 
-    pub(super) fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
     /// Whether more is in use than there may be.
-    pub(super) fn is_exceeded(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.used() > self.max_bytes
     }
 
     /// Counts `bytes`, whether there is room or not.
-    pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
+    pub(crate) fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
         let bytes = bytes as u64;
         self.used.fetch_add(bytes, Ordering::Relaxed);
         Charge {
@@ -53,7 +53,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn reservation(self: &Arc<Self>) -> Reservation {
+    pub(crate) fn reservation(self: &Arc<Self>) -> Reservation {
         Reservation {
             memory: Arc::clone(self),
             bytes: 0,
@@ -63,7 +63,7 @@ impl Memory {
 
 impl Reservation {
     /// Counts `bytes` in total from now on; false, and nothing more, if there is no room.
-    pub(super) fn grow_to(&mut self, bytes: u64) -> bool {
+    pub(crate) fn grow_to(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let filling = self.memory.filling.fetch_add(more, Ordering::Relaxed);
         let used = self.memory.used.fetch_add(more, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl Reservation {
 
 impl Reservation {
     /// Counts nothing any more.
-    pub(super) fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         self.memory.filling.fetch_sub(bytes, Ordering::Relaxed);
         self.memory.used.fetch_sub(bytes, Ordering::Relaxed);

@@ -1,0 +1,35 @@
+//! Results of look-ups and purges.
+
+use crate::stored_response::StoredResponse;
+use std::sync::Arc;
+
+/// The stored responses under a key.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The one that the request selects.
+    pub response: Option<Arc<StoredResponse>>,
+    /// Others are stored for other values of request fields.
+    pub has_other_variants: bool,
+}
+
+/// What a purge removes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// The responses of this URL.
+    Url(String),
+    /// The responses of all URLs that begin so.
+    Prefix(String),
+    /// The responses with this tag in `Cache-Tag` or `Surrogate-Key`.
+    Tag(String),
+    /// All responses.
+    All,
+}
+
+/// The effect of a purge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Responses removed.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
