@@ -160,7 +160,7 @@ fn values_of_fields_with_tokens_are_never_shown() {
              route \"one\" { matches { header \"X-Jwt\" \"s3cret\" }; upstream \"u\" }\n\
              route \"all\" { upstream \"u\"; request-headers { set \"X-Jwt\" \"s3cret\" } }\n\
              route \"v\" { matches { path \"/v\" }; upstream \"u\"; jwt { issuer \"i\"; audience \"a\"\n\
-                 jwks-url \"https://i.test/jwks\"; jwks-upstream \"u\"; header \"X-Jwt\" } }\n\
+                 jwks-url \"http://i.test/jwks\"; jwks-upstream \"u\"; header \"X-Jwt\" } }\n\
          }\n",
         "GET http://a.test:8080/",
     );
