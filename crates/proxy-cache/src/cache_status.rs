@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use std::fmt::Write;
 
-/// What the cache did with a request.
+/// Effect of the cache on a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatus {
     /// The response is a stored one, not validated for this request.

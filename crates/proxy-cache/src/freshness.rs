@@ -41,7 +41,7 @@ pub struct Freshness {
 
 impl Freshness {
     /// Reads the head of a response. `may_default` allows the route's own lifetime for a response without one.
-    /// `None` if nothing says how long the response is fresh.
+    /// `None` without a lifetime in the response or the settings.
     pub(crate) fn read(
         headers: &HeaderMap,
         directives: &ResponseDirectives,

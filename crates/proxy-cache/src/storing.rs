@@ -40,7 +40,7 @@ pub enum RefuseReason {
     Vary,
     /// It is a stream of events or of gRPC, which may have no end.
     Stream,
-    /// Nothing says how long it is fresh.
+    /// It has no lifetime, and the settings have none.
     NoLifetime,
     /// It is stale already, and nothing can validate it.
     Stale,

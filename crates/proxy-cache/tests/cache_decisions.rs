@@ -1,4 +1,4 @@
-//! What may be stored, what may be served, and what a stored response gives to a request.
+//! Decisions on storing and serving a response, and the response to a request by a stored one.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};

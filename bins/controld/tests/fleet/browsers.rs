@@ -80,7 +80,7 @@ impl Browser<'_> {
         events.get_ref().set_read_timeout(second).unwrap();
         let (mut line, mut loads) = (Vec::new(), 0);
         while clock.elapsed() < time {
-            // What came before the timeout stays in `line`.
+            // `line` keeps the bytes from before a timeout.
             if events.read_until(b'\n', &mut line).is_err() {
                 continue;
             }

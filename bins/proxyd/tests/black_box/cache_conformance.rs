@@ -99,7 +99,7 @@ impl Step {
     }
 }
 
-/// Runs the cases through a proxy whose route has these settings of its cache.
+/// Runs the cases through a proxy with these cache settings in its route.
 #[track_caller]
 fn check(settings: &str, cases: &'static [Case]) {
     let upstream = Upstream::start(|served| {

@@ -163,7 +163,7 @@ impl Screen {
         }
     }
 
-    /// Waits until this was drawn, and forgets what was drawn before it.
+    /// Waits until this was drawn, and drops the output before it.
     #[track_caller]
     fn wait_for(&mut self, part: &str) {
         loop {

@@ -71,7 +71,7 @@ pub enum Refusal {
         "another person must approve: one of the two changed how the other signs in within the last 7 days"
     )]
     DependentPerson,
-    /// The project's policy wants a second person to approve, and the certificate is no renewal of the one before, or has
+    /// The project's policy requires approval by a second person, and the certificate is no renewal of the one before, or has
     /// other labels of its nodes.
     #[error(
         "the project's policy wants another person's approval of a certificate that is no renewal, for the same \

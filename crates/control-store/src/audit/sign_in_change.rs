@@ -6,7 +6,7 @@ use crate::store::Transaction;
 use control_wire::UserId;
 use jiff::Timestamp;
 
-/// Changes by an API key that is gone, or whose maker is unknown, count as those of `$3`.
+/// Changes by an API key that is deleted, or has no known maker, count as changes of `$3`.
 const CHANGE: &str = "SELECT a.seq AS seq FROM audit a
     WHERE a.action IN ('password.reset_link_created', 'totp.reset', 'sso.created', 'sso.changed')
       AND a.at >= $2

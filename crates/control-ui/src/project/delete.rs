@@ -27,7 +27,7 @@ struct DeletePage {
     form: Form,
 }
 
-/// The page that asks.
+/// The page of confirmation.
 pub(crate) async fn ask(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -205,7 +205,7 @@ impl Fill {
     }
 
     /// Ends the fill of a response that may not be stored: requests for this key do not wait for each other for a
-    /// while. What was reserved counts until the result is dropped.
+    /// while. Its reserved memory counts until the result is dropped.
     pub fn pass(mut self, now: u64) -> Reserved {
         self.store.pass(self.pass, now);
         let empty = Memory::reservation(&self.store.memory);

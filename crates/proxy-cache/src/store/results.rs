@@ -8,11 +8,11 @@ use std::sync::Arc;
 pub struct Found {
     /// The one that the request selects.
     pub response: Option<Arc<StoredResponse>>,
-    /// Others are stored for other values of request fields.
+    /// Responses for other values of request fields are stored.
     pub has_other_variants: bool,
 }
 
-/// What a purge removes.
+/// Scope of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
     /// The responses of this URL.

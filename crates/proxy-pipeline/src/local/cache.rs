@@ -210,7 +210,7 @@ async fn serve(
     Ok(ControlFlow::Break(response))
 }
 
-/// What is stored after a wait: the response that was waited for counts even if there was no room for it.
+/// The stored responses after a wait; the awaited response counts even if there was no room for it.
 fn after_wait(
     exchange: &Exchange,
     cached: CachedRoute<'_>,

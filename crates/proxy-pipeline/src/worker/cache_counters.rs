@@ -1,10 +1,10 @@
-//! What the cache did with requests, and the metrics of that.
+//! Effects of the cache on requests, and their metrics.
 
 use proxy_plan::RoutePlan;
 use proxy_telemetry::{Registry, SharedCounter, names};
 use std::sync::Arc;
 
-/// What the cache did with a request.
+/// Effect of the cache on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheOutcome {
     /// A stored response was fresh.

@@ -1,4 +1,4 @@
-//! What the cache must not serve, not store, and not spoil.
+//! Responses that the cache must not serve or store, and requests that it must not disturb.
 
 use crate::support::{Config, Proxy, reason, target};
 use proxy_testkit::{Gate, RawClient, Reload, Response, Upstream, get};

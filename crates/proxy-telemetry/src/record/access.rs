@@ -48,7 +48,7 @@ pub struct AccessRecord<'a> {
     pub connecting: Option<Duration>,
     /// From the last attempt's start, with its connection, to the head of its response.
     pub upstream_took: Option<Duration>,
-    /// What the cache did with the request, on routes that cache; written without escaping.
+    /// Effect of the cache on the request, on routes that cache; written without escaping.
     pub cache: Option<&'a str>,
     /// The trace that the request belongs to, of `[0-9a-f]`; written without escaping.
     pub trace_id: Option<&'a [u8]>,

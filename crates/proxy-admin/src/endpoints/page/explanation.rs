@@ -37,7 +37,7 @@ struct ExplainPage<'a> {
 }
 
 impl ExplainQuery {
-    /// Returns true if the page of explanations is asked for.
+    /// Returns true if the request is for the page of explanations.
     pub(crate) fn is_asked(&self) -> bool {
         self.explain.is_some() || self.url.is_some()
     }

@@ -85,8 +85,8 @@ pub(super) fn now(exchange: &Exchange) -> u64 {
     time.unix(time.elapsed()).as_secs()
 }
 
-/// Claims of a trusted peer that the upstream gets and may answer by: all but those of addresses. Others' claims are
-/// removed before the upstream sees them.
+/// Claims of a trusted peer that the upstream gets and may answer by: all but those of addresses. Claims of other
+/// peers are removed before the request is forwarded.
 fn claims(exchange: &Exchange) -> Vec<u8> {
     let headers = &exchange.head.headers;
     if !exchange.client().peer.trusted.get() || !headers.has(KnownHeaders::FORWARDING) {
