@@ -8,7 +8,7 @@ use super::risk::class::RiskClass;
 use proxy_model::registry::policies::{access, basic_auth, jwt};
 use proxy_model::registry::{self, MachinePart, listener_tls, routes, upstreams};
 use proxy_model::{Model, effective};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Settings that name a file or a folder, with the class of a change of its contents.
@@ -87,13 +87,15 @@ impl PlanDiff {
 
 /// The most severe class of the settings that name a file, or a folder above it.
 fn class_of(named: &BTreeMap<String, NamedBy>, file: &str) -> Option<RiskClass> {
-    let classes: HashMap<&str, RiskClass> = CLASSES.into_iter().collect();
     let path = Path::new(file);
     let own = named
         .iter()
         .filter(|(name, _)| path.starts_with(name.as_str()));
-    let rows = own.flat_map(|(_, settings)| settings.values());
-    rows.filter_map(|row| classes.get(row).copied()).min()
+    let rows: BTreeSet<&str> = own
+        .flat_map(|(_, settings)| settings.values().copied())
+        .collect();
+    let classes = CLASSES.iter().filter(|(row, _)| rows.contains(row));
+    classes.map(|(_, class)| *class).min()
 }
 
 /// Removed certificates that a new one of the same listener renews, as the subjects of their risks.

@@ -16,16 +16,21 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
         };
         !after.tests.iter().any(is_same)
     });
-    let tests = tests.map(|test| format!("test {}", test.name));
+    let tests = tests.map(|test| (format!("test {}", test.name), "is gone, or no longer sent"));
     let prohibitions = before.prohibitions.iter().filter(|old| {
         let mut new = after.prohibitions.iter();
         !new.any(|new| covered(new) == covered(old))
     });
-    let prohibitions = prohibitions.map(|one| format!("never {}", one.name));
-    let gone = tests.chain(prohibitions).map(|subject| Risk {
+    let prohibitions = prohibitions.map(|one| {
+        (
+            format!("never {}", one.name),
+            "is gone, or forbids other requests",
+        )
+    });
+    let gone = tests.chain(prohibitions).map(|(subject, change)| Risk {
         class: RiskClass::TestsRemoved,
         subject,
-        change: "is gone, or forbids other requests".to_owned(),
+        change: change.to_owned(),
     });
     gone.collect()
 }

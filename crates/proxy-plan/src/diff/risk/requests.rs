@@ -6,7 +6,7 @@ use super::{Compared, Risk};
 use crate::diff::answer::{Answer, AnsweringService};
 use crate::diff::region::Region;
 use crate::diff::setting_change::route_changes;
-use proxy_model::{BuiltinHandler, HeaderEdits, Model};
+use proxy_model::{BuiltinHandler, HeaderEdits, Model, Route};
 use std::collections::BTreeSet;
 
 /// First word of a guard that is an agent.
@@ -94,16 +94,12 @@ fn changed_settings(
     if before.route == after.route {
         return Vec::new();
     }
-    let route = |model: &'_ Model, answer: &Answer| {
-        let id = answer.route.as_deref()?;
-        model.routes.iter().find(|route| route.id == id).cloned()
-    };
     let (Some(old), Some(new)) = (route(compared.before, before), route(compared.after, after))
     else {
         return Vec::new();
     };
-    let changes = route_changes((compared.before, &old), (compared.after, &new));
-    let routes = [Some(&old), Some(&new)];
+    let changes = route_changes((compared.before, old), (compared.after, new));
+    let routes = [Some(old), Some(new)];
     let classes = changes
         .iter()
         .filter_map(|change| classified(compared, change, routes));
@@ -130,6 +126,11 @@ fn is_same_refusal(before: &Answer, after: &Answer) -> bool {
         && (after.route.is_none() || after.route == before.route)
 }
 
+fn route<'m>(model: &'m Model, answer: &Answer) -> Option<&'m Route> {
+    let id = answer.route.as_deref()?;
+    model.routes.iter().find(|route| route.id == id)
+}
+
 /// The guards of the route before that the route after does not have.
 fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> Vec<String> {
     if before.route == after.route {
@@ -137,8 +138,8 @@ fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> V
         return Vec::new();
     }
     let guards = |model: &Model, answer: &Answer| {
-        let id = answer.route.as_deref().unwrap_or_default();
-        guards(model, id)
+        let route = route(model, answer);
+        route.map_or_else(BTreeSet::new, |route| guards(model, route))
     };
     let (old, new) = (
         guards(compared.before, before),
@@ -156,10 +157,7 @@ fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> V
 }
 
 /// The agents, credentials, limits and header edits of a route.
-fn guards(model: &Model, id: &str) -> BTreeSet<String> {
-    let Some(route) = model.routes.iter().find(|route| route.id == id) else {
-        return BTreeSet::new();
-    };
+fn guards(model: &Model, route: &Route) -> BTreeSet<String> {
     let agents = route
         .agents
         .iter()

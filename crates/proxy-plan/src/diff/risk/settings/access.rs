@@ -81,13 +81,7 @@ fn access_risk(change: &SettingChange) -> Classified {
     } else {
         RiskClass::RequestsRefused
     };
-    let text = format!(
-        "`{}` is {} instead of {}",
-        change.path,
-        shown(&change.after),
-        shown(&change.before)
-    );
-    Some((class, text))
+    Some((class, instead(change)))
 }
 
 /// The risk of changed users, and of a password that is newly required or no longer required.
@@ -172,13 +166,7 @@ fn token_risk(change: &SettingChange) -> Classified {
     } else {
         RiskClass::RequestsRefused
     };
-    let text = format!(
-        "tokens: `{}` is {} instead of {}",
-        change.path,
-        shown(&change.after),
-        shown(&change.before)
-    );
-    Some((class, text))
+    Some((class, format!("tokens: {}", instead(change))))
 }
 
 /// Returns true if a rule of tokens is a list that may be empty.

@@ -6,7 +6,6 @@ use crate::diff::risk::class::RiskClass;
 use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::{agents, routes};
 use proxy_model::{Model, effective};
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classified {
@@ -73,9 +72,5 @@ fn settings((model, name): (&Model, &str)) -> BTreeSet<(&'static str, String)> {
     let own = effective(model)
         .into_iter()
         .filter(|one| one.path.starts_with(&block));
-    own.map(|one| (one.row, shown(&one.value))).collect()
-}
-
-fn shown(value: &Value) -> String {
-    value.to_string()
+    own.map(|one| (one.row, one.value.to_string())).collect()
 }
