@@ -8,10 +8,12 @@ use crate::headers::header_edits::{self, FilledEdits, ResponseEdits};
 use crate::headers::inbound_head::{InboundHead, LoggedHead};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::headers::{hop_by_hop, names, trace_context};
+use crate::record::agent_record::AgentReply;
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::response::body::Body;
 use crate::response::error_page;
 use crate::response::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
+use crate::upload::body_buffer::memory_problem;
 use crate::upload::client_body::ClientBody;
 use crate::upload::request_body::RequestBody;
 use crate::worker::active_plan::ActivePlan;
@@ -29,11 +31,16 @@ use http::{
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
+use proxy_limits::{ClientKey, ResponseReservation};
 use proxy_model::{PageTemplate, RequestValues};
 use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan};
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Least size of a document that is counted in memory, in bytes.
+const COUNTED_MIN_BYTES: usize = 16 << 10;
 
 /// A request being handled. If it is dropped early, its record is still written: see
 /// [`CompletionGuard`].
@@ -399,9 +406,10 @@ impl Exchange {
         };
         let mut response = local_reply(&problem, format);
         let agents = self.completion.record.agents.as_mut();
-        if let Some(reply) = agents.and_then(|agents| agents.reply.take())
+        if let Some(mut reply) = agents.and_then(|agents| agents.reply.take())
             && form != ResponseForm::Grpc
         {
+            self.reserve_reply(&mut reply);
             response = replace_by_agent(reply, response, &self.head.method);
         }
         if let Some(route) = self.route() {
@@ -425,7 +433,7 @@ impl Exchange {
     }
 
     /// The page of the route, else of the listener, for `status`.
-    fn error_page(&self, status: u16) -> Option<&PageTemplate> {
+    fn error_page(&self, status: u16) -> Option<&Arc<PageTemplate>> {
         let own = self.route();
         let own = own.and_then(|route| error_page::find(&route.error_pages, status));
         own.or_else(|| error_page::find(&self.listener()?.error_pages, status))
@@ -515,6 +523,36 @@ impl Exchange {
 
     pub(crate) fn answer(&self, answer: Answer) -> Response<Body> {
         answer.into_response(&self.head.method)
+    }
+
+    /// The response with a document that was made for this request.
+    pub(crate) fn answer_counted(&self, mut answer: Answer) -> Result<Response<Body>, Problem> {
+        if self.head.method == Method::HEAD || answer.body.len() < COUNTED_MIN_BYTES {
+            return Ok(self.answer(answer));
+        }
+        let bytes = std::mem::take(&mut answer.body);
+        let memory = self.reserve_response(bytes.len() as u64);
+        let memory = memory.ok_or_else(memory_problem)?;
+        let response = self.answer(answer);
+        Ok(response.map(|_| Body::counted(bytes, memory)))
+    }
+
+    /// Memory for a response that the proxy makes itself; `None` if its client, or all of them, hold too much.
+    pub(crate) fn reserve_response(&self, bytes: u64) -> Option<ResponseReservation> {
+        let client = ClientKey::from(self.completion.record.client_ip);
+        self.worker().shared.memory.reserve_response(client, bytes)
+    }
+
+    /// Reserves memory for a large body of an agent's response; without memory, the body is left out.
+    fn reserve_reply(&self, reply: &mut AgentReply) {
+        let length = reply.body.as_ref().map_or(0, Bytes::len);
+        if length < COUNTED_MIN_BYTES {
+            return;
+        }
+        reply.memory = self.reserve_response(length as u64);
+        if reply.memory.is_none() {
+            reply.body = None;
+        }
     }
 }
 
