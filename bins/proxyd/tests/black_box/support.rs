@@ -62,3 +62,17 @@ pub(crate) fn admin(proxyd: &Proxyd, target: &str) -> serde_json::Value {
     let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     client.ask(request).json()
 }
+
+/// Most bytes that the kernel holds of an upload, in the four buffers of its two connections.
+pub(crate) fn kernel_buffers() -> usize {
+    let most = |name: &str| -> usize {
+        let sizes = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+        sizes
+            .split_whitespace()
+            .next_back()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    2 * (most("tcp_rmem") + most("tcp_wmem"))
+}
