@@ -198,14 +198,14 @@ fn a_slow_upstream_slows_its_client_down_and_costs_no_memory() {
         &format!("Content-Length: {length}\r\n"),
         "",
     ));
-    client.be_patient_for(std::time::Duration::from_millis(300));
+    client.set_response_timeout(std::time::Duration::from_millis(300));
     let mut sent = 0;
     while let Ok(count) = client.send_some(PIECE) {
         sent += count;
     }
     assert!(sent < held, "{sent} bytes were taken from the client");
     gate.open();
-    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
+    client.set_response_timeout(proxy_testkit::EVENT_TIMEOUT);
     while sent < length {
         sent += client
             .send_some(&PIECE[..PIECE.len().min(length - sent)])

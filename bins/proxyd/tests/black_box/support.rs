@@ -48,7 +48,7 @@ impl Busy {
     }
 }
 
-/// The reason of the failed request behind `response`, from the access log.
+/// The reason of a failed request, from its record in the access log.
 #[track_caller]
 pub(crate) fn reason(proxyd: &Proxyd, response: &Response) -> String {
     let record = proxyd.access_record(&response.correlation_id());

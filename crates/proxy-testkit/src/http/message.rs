@@ -89,7 +89,7 @@ impl Request {
         })
     }
 
-    /// Reads the rest behind the head.
+    /// Reads the rest after the head.
     pub(crate) fn read_body(&mut self, wire: &mut Wire) -> Result<(), Broken> {
         let (body, trailers) = body(wire, &mut self.framing)?;
         self.body = body;
@@ -132,7 +132,7 @@ impl Response {
         })
     }
 
-    /// Reads the rest behind the head.
+    /// Reads the rest after the head.
     pub(crate) fn read_body(&mut self, wire: &mut Wire) -> Result<(), Broken> {
         let (body, trailers) = body(wire, &mut self.framing)?;
         self.body = body;
