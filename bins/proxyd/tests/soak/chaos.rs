@@ -108,7 +108,7 @@ fn load(proxyd: &Proxyd, world: &mut World, duration: Duration, seed: u64) -> Ve
                     client_http1::run(address, number, random, &over, &exchanges);
                 } else {
                     // Each of its streams has a number of its own.
-                    client_http2::run(address, number, random, &over, &exchanges);
+                    client_http2::run(address, number, &random, &over, &exchanges);
                 }
             })
         })

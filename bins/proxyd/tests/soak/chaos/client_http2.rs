@@ -23,7 +23,7 @@ const MAX_PAUSE_MS: usize = 25;
 pub(crate) fn run(
     address: SocketAddr,
     client: usize,
-    random: Random,
+    random: &Random,
     over: &Gate,
     exchanges: &Journal<Exchange>,
 ) {
