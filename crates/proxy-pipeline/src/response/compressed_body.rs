@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 #[derive(Debug)]
 pub(crate) struct Compression {
     state: CompressionState,
-    /// Sent behind the last bytes.
+    /// Sent after the last bytes.
     trailers: Option<HeaderMap>,
 }
 
