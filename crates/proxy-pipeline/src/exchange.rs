@@ -1,6 +1,7 @@
 //! The current request with its state.
 
 mod attempts;
+mod response_memory;
 
 use crate::headers::correlation::is_acceptable;
 use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
@@ -8,12 +9,10 @@ use crate::headers::header_edits::{self, FilledEdits, ResponseEdits};
 use crate::headers::inbound_head::{InboundHead, LoggedHead};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::headers::{hop_by_hop, names, trace_context};
-use crate::record::agent_record::AgentReply;
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
 use crate::response::body::Body;
 use crate::response::error_page;
 use crate::response::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
-use crate::upload::body_buffer::memory_problem;
 use crate::upload::client_body::ClientBody;
 use crate::upload::request_body::RequestBody;
 use crate::worker::active_plan::ActivePlan;
@@ -31,16 +30,12 @@ use http::{
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
-use proxy_limits::{ClientKey, ResponseReservation};
 use proxy_model::{PageTemplate, RequestValues};
 use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan};
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Least size of a document that is counted in memory, in bytes.
-const COUNTED_MIN_BYTES: usize = 16 << 10;
 
 /// A request being handled. If it is dropped early, its record is still written: see
 /// [`CompletionGuard`].
@@ -523,36 +518,6 @@ impl Exchange {
 
     pub(crate) fn answer(&self, answer: Answer) -> Response<Body> {
         answer.into_response(&self.head.method)
-    }
-
-    /// The response with a document that was made for this request.
-    pub(crate) fn answer_counted(&self, mut answer: Answer) -> Result<Response<Body>, Problem> {
-        if self.head.method == Method::HEAD || answer.body.len() < COUNTED_MIN_BYTES {
-            return Ok(self.answer(answer));
-        }
-        let bytes = std::mem::take(&mut answer.body);
-        let memory = self.reserve_response(bytes.len() as u64);
-        let memory = memory.ok_or_else(memory_problem)?;
-        let response = self.answer(answer);
-        Ok(response.map(|_| Body::counted(bytes, memory)))
-    }
-
-    /// Memory for a response that the proxy makes itself; `None` if its client, or all of them, hold too much.
-    pub(crate) fn reserve_response(&self, bytes: u64) -> Option<ResponseReservation> {
-        let client = ClientKey::from(self.completion.record.client_ip);
-        self.worker().shared.memory.reserve_response(client, bytes)
-    }
-
-    /// Reserves memory for a large body of an agent's response; without memory, the body is left out.
-    fn reserve_reply(&self, reply: &mut AgentReply) {
-        let length = reply.body.as_ref().map_or(0, Bytes::len);
-        if length < COUNTED_MIN_BYTES {
-            return;
-        }
-        reply.memory = self.reserve_response(length as u64);
-        if reply.memory.is_none() {
-            reply.body = None;
-        }
     }
 }
 
