@@ -435,6 +435,12 @@ async fn an_address_never_links_and_foreign_domains_make_no_users() {
                 "no address",
             ),
             (json!({"email": null}), "no address"),
+            // PostgreSQL keeps no NUL, and lists no long text.
+            (json!({"email": "ann\u{0}@example.test"}), "no address"),
+            (
+                json!({"email": format!("ann@{}.test", "a".repeat(40_000))}),
+                "no address",
+            ),
         ];
         for (claims, rule) in cases {
             let mut behaviour = OidcBehaviour::honest("ann", &["ops"]);
