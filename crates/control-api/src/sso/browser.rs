@@ -176,7 +176,7 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
     };
     let (links, tries) = (parameter("link").is_some(), parameter("try").is_some());
     let proves = parameter("prove").is_some();
-    if browser.actor.is_some() && !links && is_cross_site(&parts) {
+    if browser.actor.is_some() && !links && is_other_site(&parts) {
         return ask_first(&browser, &parts);
     }
     let call = if links || proves || tries {
@@ -210,9 +210,10 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
     }
 }
 
-fn is_cross_site(parts: &Parts) -> bool {
+/// Returns true for a link of another origin, also of another host of the same domain.
+fn is_other_site(parts: &Parts) -> bool {
     let site = parts.headers.get(FETCH_SITE);
-    site.is_some_and(|site| site == "cross-site")
+    site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
 /// A page of another site must not replace the session of a browser: its next steps would be another user's. The link of
