@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use control_app::{
-    App, Call, Error, Presented, SamlArrival, SsoBrowser, SsoIntent, SsoOutcome, SsoRequest, Visit,
-    metric,
+    App, Call, Error, NewSession, Presented, SamlArrival, SsoBrowser, SsoIntent, SsoOutcome,
+    SsoRequest, Visit, metric,
 };
 use control_auth::Secret;
 use control_domain::Actor;
@@ -113,6 +113,8 @@ impl Browser {
         let started = outcome.session.iter();
         let mut fields: Vec<HeaderValue> =
             started.flat_map(|new| self.cookie.set_all(new)).collect();
+        let notice = outcome.session.as_ref().and_then(NewSession::notice);
+        fields.extend(notice.and_then(|notice| self.cookie.set_note(false, &notice)));
         fields.extend(self.cookie.end_attempt());
         for field in fields {
             response.headers_mut().append(header::SET_COOKIE, field);
