@@ -34,6 +34,9 @@ pub static PAGES: &[Page] = &[
     page("/invitations/accept", Access::Invitee, || get(invitation::show)).strict(),
     form("/invitations/accept", Access::Invitee, || post(invitation::accept)).strict()
         .fields(&["token", "user_name", "email", "password"]),
+    page("/invitations/join", Access::Session, || get(invitation::ask_join)),
+    form("/invitations/join", Access::Session, || post(invitation::join)).strict()
+        .fields(&["secret"]),
 
     page("/sign-in", Access::Public, || get(sign_in::show)),
     form("/sign-in", Access::Public, || post(sign_in::send)).strict()
