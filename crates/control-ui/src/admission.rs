@@ -157,7 +157,7 @@ async fn enter(
         None => return Err(without_actor(page, visit)),
         Some(actor) => {
             let named = tenant_of_path(request).await;
-            ui.app.check_access(&actor, page.access, named).await?;
+            ui.app.check_access_to(&actor, page.access, named).await?;
             Some(call(actor, visit))
         }
     };
