@@ -24,7 +24,7 @@ const DEFAULT_GUESSES: u32 = 150;
 /// Guesses at once, of as many networks.
 const AT_ONCE: u32 = 64;
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Two places of 19 MiB for strangers, those of the known are warm, and what connections and the allocator hold.
+/// Two permits of 19 MiB for strangers, those of known browsers are in use before, and memory of connections and the allocator.
 const MAX_GROWTH_KIB: u64 = 128 * 1024;
 /// The longest wait of an owner in a browser that signed in before, while both cores compute for strangers.
 const MAX_WAIT: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ async fn a_second_factor_that_was_reset_is_said_at_the_next_sign_in() {
         let system = Call::system(world.app.now());
         let reset = world.app.clear_second_factor(&system, EMAIL).await;
         reset.unwrap();
-        let said = "An administrator took your second factor away on 20";
+        let notice = "An administrator took your second factor away on 20";
         for _ in 0..2 {
             let mut browser = Browser::new(&world);
             browser.open("/sign-in").await;
@@ -22,9 +22,9 @@ async fn a_second_factor_that_was_reset_is_said_at_the_next_sign_in() {
             let signed_in = browser.post("/sign-in", &fields).await;
             assert_eq!(signed_in.header("location"), "/", "{}", signed_in.text);
             let first = browser.open("/").await;
-            assert!(first.text.contains(said), "{}", first.text);
+            assert!(first.text.contains(notice), "{}", first.text);
             let second = browser.open("/?all=1").await;
-            assert!(!second.text.contains(said), "once in a session");
+            assert!(!second.text.contains(notice), "once in a session");
         }
         let mut browser = Browser::new(&world);
         browser.sign_in(EMAIL, PASSWORD).await;
@@ -95,7 +95,7 @@ async fn a_session_of_a_provider_sees_the_profile_without_the_identities() {
         world.join(org, user, Role::Reader).await;
         let profile = world.get("/profile", &session).await;
         assert_eq!(profile.status, StatusCode::OK, "{:?}", profile.headers);
-        let said = profile.text.contains("the rest of your rights");
-        assert!(said, "{}", profile.text);
+        let notice = profile.text.contains("the rest of your rights");
+        assert!(notice, "{}", profile.text);
     }
 }

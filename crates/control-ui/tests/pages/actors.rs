@@ -56,7 +56,7 @@ impl Actor {
 
 async fn actors(world: &World) -> Vec<Actor> {
     let (other, _) = world.other_org("globex").await;
-    let beside = world.add_project("beside").await;
+    let other_project = world.add_project("other").await;
     let foreign = world.add_member_of(other, Role::Admin).await;
     let mut users = vec![
         ("a user of no organization", world.stranger().await, None),
@@ -78,8 +78,8 @@ async fn actors(world: &World) -> Vec<Actor> {
         ("an operator of the project", own, Role::Operator),
         ("an administrator of the project", own, Role::Admin),
         (
-            "an administrator of the project beside",
-            beside,
+            "an administrator of another project",
+            other_project,
             Role::Admin,
         ),
     ] {

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
-use control_app::{ApiKeyPlace, App, Call, Environment, Objects};
+use control_app::{ApiKeyTenant, App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret};
 use control_domain::{
     Actor, Email, HeartbeatInterval, LinkedIdentity, Membership, Name, NewApiKey, ProjectRole,
@@ -180,7 +180,7 @@ impl World {
             scopes: BTreeSet::new(),
             expires_at: None,
         };
-        let place = ApiKeyPlace {
+        let place = ApiKeyTenant {
             org: Some(self.org),
             project: None,
         };
