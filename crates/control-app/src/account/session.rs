@@ -26,7 +26,7 @@ pub struct NewSession {
 }
 
 impl NewSession {
-    /// A sentence for the first page of the session; `None` if the user has to know nothing.
+    /// A sentence for the first page of the session; `None` if there is nothing to report.
     pub fn notice(&self) -> Option<String> {
         let at = self.second_factor_reset_at?;
         Some(format!(

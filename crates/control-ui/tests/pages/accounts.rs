@@ -7,7 +7,7 @@ use control_app::Call;
 use control_domain::Role;
 
 #[tokio::test]
-async fn a_second_factor_that_was_reset_is_said_at_the_next_sign_in() {
+async fn a_second_factor_that_was_reset_is_reported_at_the_next_sign_in() {
     for world in worlds().await {
         let mut browser = Browser::with_session(&world, &world.admin);
         browser.set_up_totp().await;
@@ -95,7 +95,7 @@ async fn a_session_of_a_provider_sees_the_profile_without_the_identities() {
         world.join(org, user, Role::Reader).await;
         let profile = world.get("/profile", &session).await;
         assert_eq!(profile.status, StatusCode::OK, "{:?}", profile.headers);
-        let notice = profile.text.contains("the rest of your rights");
-        assert!(notice, "{}", profile.text);
+        let is_hidden = profile.text.contains("the rest of your rights");
+        assert!(is_hidden, "{}", profile.text);
     }
 }

@@ -1,6 +1,7 @@
 //! Every row of the table of pages, forms too, against every actor.
 
 use crate::fleet::Fleet;
+use crate::headers::filled_path;
 use crate::world::{Shown, World, worlds};
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -99,26 +100,10 @@ async fn actors(world: &World) -> Vec<Actor> {
     all
 }
 
-/// The path of a row, with the objects of the fleet.
+/// The path of a row, with identifiers of the fleet, of the key, and of objects that do not exist.
 fn path(world: &World, fleet: &Fleet, (page, key): (&Page, &str)) -> String {
-    let path = page.path.replace("{node}", &fleet.nodes[0].to_string());
-    let path = path.replace("{rollout}", &fleet.stopped.to_string());
-    let path = path.replace("{bundle}", &fleet.cart.to_string());
-    let path = path.replace("{command}", "rollback");
-    let path = path.replace("{user}", &fleet.member.to_string());
-    let path = path.replace("{signing_key}", &fleet.signing_key.to_string());
-    let path = path.replace("{certificate}", &fleet.certificate.to_string());
-    let path = path.replace("{webhook}", &fleet.webhook.to_string());
-    let path = path.replace("{drift}", &fleet.drift.to_string());
-    let path = path.replace("{upstream}", &fleet.upstream.to_string());
-    let path = path.replace("{service}", &fleet.service.to_string());
-    let path = if path.ends_with("/diff") {
-        format!("{path}?before={}", fleet.spring)
-    } else {
-        path
-    };
+    let path = filled_path(fleet, page);
     let path = world.path(&path).replace("{api_key}", key);
-    // Of objects that the fleet has not.
     let parts = path.split('/').map(|part| {
         if part.starts_with('{') {
             Uuid::nil().to_string()
