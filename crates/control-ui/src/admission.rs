@@ -74,7 +74,7 @@ pub(crate) async fn admit(
     let shown = visit.note.as_ref();
     let shown = shown.filter(|_| response.status() != StatusCode::SEE_OTHER);
     let fields = [
-        shown.and_then(|_| Note::shown(ui.cookie)),
+        shown.and_then(|_| ui.cookie.end_note()),
         before.and_then(|before| ui.cookie.field(BEFORE, &before, None).ok()),
     ];
     for field in fields.into_iter().flatten() {
@@ -157,7 +157,7 @@ async fn enter(
         None => return Err(without_actor(page, visit)),
         Some(actor) => {
             let named = tenant_of_path(request).await;
-            ui.app.check_access(&actor, page.access, named).await?;
+            ui.app.check_access_to(&actor, page.access, named).await?;
             Some(call(actor, visit))
         }
     };

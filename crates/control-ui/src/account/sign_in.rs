@@ -195,7 +195,10 @@ fn finish(
 
 /// Redirects to the requested page, with a session.
 fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
-    let mut response = see(own_or_root(back));
+    let mut response = match new.notice() {
+        Some(notice) => Note::bad(notice).at(own_or_root(back), ui.cookie),
+        None => see(own_or_root(back)),
+    };
     for field in ui.cookie.set_all(new) {
         response.headers_mut().append(header::SET_COOKIE, field);
     }
