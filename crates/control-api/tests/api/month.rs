@@ -207,17 +207,19 @@ impl<'a> Month<'a> {
         let start = format!("{path}/start");
         let started = self.world.post(&start, &self.operator, Value::Null).await;
         assert_eq!(started.status, StatusCode::OK, "{}", started.body);
+        let mut state = Value::Null;
         for _ in 0..MAX_ROUNDS {
             let app = &self.world.app;
             app.advance_rollouts(self.replica, now()).await.unwrap();
             self.obey().await;
             pass(SignedDuration::from_secs(2));
             let found = self.world.get(&path, &self.operator).await;
-            if found.body["state"] == "completed" {
-                return;
+            state = found.body["state"].clone();
+            if state == "completed" {
+                break;
             }
         }
-        panic!("the rollout does not end");
+        assert_eq!(state, "completed");
     }
 
     /// Another certificate of the same name, which every node fetches.
