@@ -81,6 +81,14 @@ impl Installation {
         Program::start(program, &arguments)
     }
 
+    /// The path of a script that starts the program in its own way.
+    fn wrapper(&self, script: &str) -> String {
+        let path = self.folder.path().join("wrapper");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
     fn run(&self, words: &[&str]) -> String {
         self.run_by(CONTROLD, words)
     }
@@ -258,7 +266,9 @@ fn a_database_that_is_killed_under_writes_loses_nothing() {
 fn a_database_that_becomes_read_only_is_reported_and_used_again() {
     let postgres = Postgres::start();
     let installation = Installation::new(&postgres.create_database());
-    let program = installation.start(CONTROLD, "one");
+    let log = installation.folder.path().join("log");
+    let logging = installation.wrapper(&format!("exec {CONTROLD} \"$@\" 2> {}", log.display()));
+    let program = installation.start(&logging, "one");
     let path = installation.projects(&program);
     let read_only = |word: &str| {
         let set = format!("ALTER SYSTEM SET default_transaction_read_only = {word}");
@@ -290,6 +300,8 @@ fn a_database_that_becomes_read_only_is_reported_and_used_again() {
     until("it is ready again", || {
         program.client().get("/ready").status == 200
     });
+    let lines = fs::read_to_string(&log).unwrap();
+    assert_eq!(lines.matches("\"not ready\"").count(), 1, "{lines}");
     installation.holds(&program, &acknowledged);
     let client = installation.patient_client(&program, 0);
     let made = client.post(&path, &json!({"name": "after"}));
@@ -378,11 +390,9 @@ fn a_full_disk_loses_nothing_and_is_reported() {
     let database = Database::sqlite();
     let installation = Installation::new(&database.url);
     // Its files may not grow over 2 MiB (4 MiB by a shell that counts in KiB).
-    let wrapper = installation.folder.path().join("limited");
-    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -S -f 4096\nexec {CONTROLD} \"$@\"\n");
-    fs::write(&wrapper, script).unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut program = installation.start(wrapper.to_str().unwrap(), "one");
+    let limited = format!("trap '' XFSZ\nulimit -S -f 4096\nexec {CONTROLD} \"$@\"");
+    let limited = installation.wrapper(&limited);
+    let mut program = installation.start(&limited, "one");
     let path = installation.projects(&program);
     let full = |answer: &Answer| {
         let is_full = answer.status == 503;
