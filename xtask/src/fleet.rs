@@ -64,7 +64,7 @@ pub(crate) struct Options {
     /// Only the database: its size after a month of this many nodes, which takes minutes
     #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats", "polls", "browsers"])]
     month: Option<u32>,
-    /// For how many seconds heartbeats are sent, or browsers are open
+    /// Seconds that heartbeats are sent, or browsers are open
     #[arg(long, default_value_t = 60)]
     seconds: u32,
     /// Database of controld

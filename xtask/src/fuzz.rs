@@ -25,7 +25,7 @@ const COVERAGE: &[&str] = &[
 /// Targets to fuzz, and the time for each.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How long each target runs
+    /// Duration of each target
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// Run this target only; may be given again

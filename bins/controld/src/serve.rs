@@ -171,14 +171,14 @@ fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
         app: Arc::clone(app),
         is_ready: AtomicBool::new(true),
     }));
-    let beside = Router::new()
+    let further = Router::new()
         .route(
             "/health",
             get(async || Json(serde_json::json!({"status": "healthy"}))),
         )
         .route("/ready", ready)
         .merge(control_ui::router(app, cookie));
-    control_api::router(app, beside, cookie)
+    control_api::router(app, further, cookie)
 }
 
 /// State of `/ready`.

@@ -1,13 +1,13 @@
 //! A new enrolment token; its secret is shown once.
 
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
@@ -38,13 +38,13 @@ struct NewTokenPage {
 
 #[derive(Template)]
 #[template(path = "enrolment_token_made.html")]
-struct MadePage {
+struct CreatedPage {
     frame: Frame,
     project: ProjectId,
     heading: String,
     secret: String,
     server: String,
-    ends: When,
+    ends: RelativeTime,
     labels: Vec<String>,
 }
 
@@ -73,9 +73,9 @@ pub(crate) async fn send(
         {
             Ok((token, secret)) => {
                 let token = token.value;
-                let title = (Place::EnrolmentTokens, "New enrolment token");
+                let title = NavEntry::EnrolmentTokens.titled("New enrolment token");
                 let labels = token.labels.pairs().iter();
-                return Ok(shown(&MadePage {
+                return Ok(shown(&CreatedPage {
                     frame: Frame::project(&ui, &caller, project, title).await?,
                     project,
                     heading: format!(
@@ -134,7 +134,7 @@ async fn respond(
     project: ProjectId,
     form: Form,
 ) -> Result<Response, Failure> {
-    let title = (Place::EnrolmentTokens, "New enrolment token");
+    let title = NavEntry::EnrolmentTokens.titled("New enrolment token");
     let lifetimes = LIFETIMES.iter();
     Ok(shown(&NewTokenPage {
         frame: Frame::project(ui, caller, project, title).await?,
