@@ -23,7 +23,7 @@ pub enum CheckError {
     #[error("no answer: {0}")]
     Exchange(#[from] hyper::Error),
     /// The path or host of the check is invalid.
-    #[error("the request cannot be made: {0}")]
+    #[error("the request cannot be built: {0}")]
     Request(#[from] http::Error),
     /// Another status.
     #[error("answered with status {status}, not {}", shown(.expected))]

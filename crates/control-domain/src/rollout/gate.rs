@@ -17,7 +17,7 @@ use crate::rollout::served::count;
 use crate::rollout::weighing::Trim;
 use scans::{Scan, without_scan};
 pub use settings::Gate;
-use sides::Sides;
+use sides::ComparedReports;
 use std::fmt::Write as _;
 pub use verdict::{GateFailure, GateVerdict};
 
@@ -42,7 +42,7 @@ impl Gate {
                 own.requests, others.requests
             ));
         }
-        let sides = Sides::new(compared, self.min_requests);
+        let sides = ComparedReports::new(compared, self.min_requests);
         match self.failure(compared, &sides) {
             Some(failure) => GateVerdict::Failed(failure),
             None if batch.silent > 0 => GateVerdict::NoData(format!(
@@ -61,11 +61,11 @@ impl Gate {
     }
 
     fn suspicion_of_served(&self, compared: &Comparison) -> Option<GateFailure> {
-        let sides = Sides::new(compared, self.min_requests).suspecting();
+        let sides = ComparedReports::new(compared, self.min_requests).suspecting();
         self.failure(compared, &sides)
     }
 
-    fn failure(&self, compared: &Comparison, sides: &Sides<'_>) -> Option<GateFailure> {
+    fn failure(&self, compared: &Comparison, sides: &ComparedReports<'_>) -> Option<GateFailure> {
         answers::errors(self, sides)
             .or_else(|| answers::reasons(self, sides))
             .or_else(|| answers::statuses(self, sides))
@@ -101,7 +101,7 @@ impl Gate {
             )
             .unwrap_or_default();
         }
-        let unjudged = Sides::new(compared, self.min_requests).unjudged();
+        let unjudged = ComparedReports::new(compared, self.min_requests).unjudged();
         for (name, requests) in unjudged.iter().take(MAX_NAMED_ROUTES) {
             write!(
                 text,

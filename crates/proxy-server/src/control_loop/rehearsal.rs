@@ -13,10 +13,10 @@ use super::registry::new_registry;
 use crate::config::delivery::PrivateKeys;
 use crate::config::live_tests::{LiveFailure, LiveTests};
 use crate::error::start_error::StartError;
-use crate::reload::server::{Purpose, Server};
+use crate::reload::server::{Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock;
-use crate::sockets::handover::Knowledge;
+use crate::sockets::handover::HealthSnapshot;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
@@ -73,7 +73,7 @@ async fn failed_tests(
     before: &KeyedModel,
     after: &KeyedModel,
 ) -> Vec<LiveFailure> {
-    let model = beside(&before.model, &after.model);
+    let model = rehearsal_model(&before.model, &after.model);
     let times = |upstream: &str| new_targets(&before.model, &after.model, upstream).len();
     // Boxed: the start of a server is large.
     Box::pin(sent(disk, model, &after.keys, times)).await
@@ -116,15 +116,17 @@ async fn sent(
     let registry = new_registry();
     let lifecycle = Lifecycle::new(("", ""), Arc::clone(&registry), system_clock::now());
     let started = Server::start(
-        (Arc::new(model), keys),
-        Purpose::Rehearsal,
-        (registry, Arc::new(lifecycle)),
-        (
-            disk.clone(),
-            InheritedSockets::default(),
-            ListenerSet::without_sockets(),
-        ),
-        Knowledge::default(),
+        ServerParts {
+            model: Arc::new(model),
+            keys,
+            purpose: Purpose::Rehearsal,
+            registry,
+            lifecycle: Arc::new(lifecycle),
+            disk: disk.clone(),
+            inherited: InheritedSockets::default(),
+            listeners: ListenerSet::without_sockets(),
+            snapshot: HealthSnapshot::default(),
+        },
         async || {},
     );
     let mut server = match started.await {
@@ -184,7 +186,7 @@ fn is_same_test(one: &ConfigTest, other: &ConfigTest) -> bool {
 }
 
 /// The model with one worker, and with new targets in turn in place of all targets.
-fn beside(before: &Model, after: &Model) -> Model {
+fn rehearsal_model(before: &Model, after: &Model) -> Model {
     let mut model = after.clone();
     for upstream in &mut model.upstreams {
         let new = new_targets(before, after, &upstream.name);

@@ -87,7 +87,7 @@ fn a_live_test_that_failed_before_is_reported_and_stops_no_rollout() {
         "{back}"
     );
     assert!(!reason(&back).contains("the wiki"), "{back}");
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
 }
 
 /// A server with a page at each path but `/health`.
@@ -157,7 +157,7 @@ fn targets_in_use_have_to_pass_a_new_health_check_before_the_bundle_serves() {
         found.contains("upstream \"u\" is down: no healthy target among"),
         "{found}"
     );
-    assert_eq!(running.said(), "two");
+    assert_eq!(running.page_text(), "two");
 }
 
 #[test]
@@ -168,10 +168,7 @@ fn targets_in_use_have_to_speak_tls_before_the_bundle_serves() {
     let plain = plain["proxy.kdl"].as_str().unwrap().to_owned();
     let rollout = roll_out(&running, &bundle(&running, &plain), 0);
     until_state(&running, &rollout, "completed");
-    let secure = plain.replace(
-        "upstream \"u\" {",
-        "upstream \"u\" { tls; ",
-    );
+    let secure = plain.replace("upstream \"u\" {", "upstream \"u\" { tls; ");
     let rollout = roll_out(&running, &bundle(&running, &secure), 0);
     let back = until_state(&running, &rollout, "rolled_back");
     let expected = format!(
@@ -179,5 +176,5 @@ fn targets_in_use_have_to_speak_tls_before_the_bundle_serves() {
         server.address()
     );
     assert!(reason(&back).contains(&expected), "{back}");
-    assert_eq!(running.said(), "two");
+    assert_eq!(running.page_text(), "two");
 }
