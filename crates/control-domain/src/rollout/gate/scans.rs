@@ -5,7 +5,7 @@
 //! scanner takes none of them away. See decision record 0079.
 
 use crate::rollout::figures::Comparison;
-use crate::rollout::gate::pool::{Hits, Without, float, pool};
+use crate::rollout::gate::pool::{ExcludedNode, Hits, float, pool};
 use control_wire::{RouteTraffic, Traffic};
 use proxy_errors::Reason;
 use std::borrow::Cow;
@@ -196,7 +196,7 @@ impl<'a> Standard<'a> {
         let nodes: Vec<_> = nodes.iter().map(|node| (node, answered(node))).collect();
         let hits = nodes.iter().map(|(_, of)| Hits { hits: 0, of: *of });
         Self {
-            answered: pool(hits, Without::BothEnds).of,
+            answered: pool(hits, ExcludedNode::BothEnds).of,
             nodes,
         }
     }
@@ -215,7 +215,7 @@ impl<'a> Standard<'a> {
                 .map_or(0, |route| counts(route).answered),
             of: *all,
         });
-        pool(nodes, Without::BothEnds).share()
+        pool(nodes, ExcludedNode::BothEnds).share()
     }
 
     /// The 404s of a route for each of its other answers.
@@ -230,7 +230,7 @@ impl<'a> Standard<'a> {
                 of: not_found.saturating_add(answered),
             })
         });
-        let share = pool(nodes, Without::BothEnds).share();
+        let share = pool(nodes, ExcludedNode::BothEnds).share();
         share / (1.0 - share.min(MAX_PART))
     }
 }
