@@ -27,6 +27,7 @@ pub(super) fn new(
         target_changes: Arc::default(),
         challenges: ChallengeTokens::default(),
         lifecycle,
+        spans: Arc::default(),
     }
 }
 
@@ -42,6 +43,7 @@ pub(super) fn set_limits(shared: &Shared, plan: &Plan) {
         challenges: _,
         lifecycle: _,
         memory: _,
+        spans: _,
         clock: _,
     } = shared;
     in_flight.set_max(*limits.max_in_flight_requests, *limits.max_queued_requests);
