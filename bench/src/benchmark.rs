@@ -7,7 +7,7 @@ use crate::measure::{capacity, case_runner};
 use crate::options::Options;
 use crate::report::Report;
 use crate::report::results::Results;
-use crate::report::targets::{self, Standing, Targets, Verdict};
+use crate::report::targets::{self, TargetResult, Targets, Verdict};
 use crate::report::{publish, tables};
 use crate::servers::environment::{Environment, LoadBuild};
 use crate::servers::server::{OURS, Program};
@@ -71,7 +71,7 @@ fn measure(
     for entry in report.cases.iter_mut().flat_map(|case| &mut case.entries) {
         let void = entry.rounds.iter_mut().map(|round| &mut round.void);
         for why in void.chain([&mut entry.unsupported]).flatten() {
-            *why = environment.anywhere(why);
+            *why = environment.without_local_paths(why);
         }
     }
     Ok(report)
@@ -107,11 +107,11 @@ fn versions(environment: &Environment) -> BTreeMap<String, String> {
         ("nginx", Program::Nginx),
         ("haproxy", Program::Haproxy),
     ];
-    let said = programs.into_iter().filter_map(|(name, program)| {
+    let named = programs.into_iter().filter_map(|(name, program)| {
         let version = program.version(&environment.proxyd)?;
         Some((name.to_owned(), version))
     });
-    said.collect()
+    named.collect()
 }
 
 fn show(results: &Results, verdicts: &[Verdict]) {
@@ -120,7 +120,7 @@ fn show(results: &Results, verdicts: &[Verdict]) {
             say(format!("\n{}", grid.plain()));
         }
     }
-    let ran = |verdict: &&Verdict| verdict.standing != Standing::LeftOut;
+    let ran = |verdict: &&Verdict| verdict.standing != TargetResult::LeftOut;
     let ran: Vec<Verdict> = verdicts.iter().filter(ran).cloned().collect();
     if !ran.is_empty() {
         say(format!("\n{}", tables::targets(&ran).plain()));

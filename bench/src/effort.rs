@@ -7,9 +7,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Effort {
     /// For differences of tenths.
-    pub(crate) usual: Turns,
+    pub(crate) usual: Sampling,
     /// For differences of hundredths.
-    pub(crate) fine: Turns,
+    pub(crate) fine: Sampling,
     /// Number of repetitions of a void sample.
     pub(crate) repeats: u32,
     /// Time that idle connections rest before memory is measured. proxyd frees their buffers after
@@ -21,7 +21,7 @@ pub(crate) struct Effort {
 
 /// Samples of all servers, in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Turns {
+pub(crate) struct Sampling {
     /// Samples of each server in each case.
     pub(crate) rounds: u32,
     /// Time of load before the measurement.
@@ -34,12 +34,12 @@ impl Effort {
     /// For figures to be published. Many short rounds instead of few long ones, because
     /// disturbances last for seconds and so affect all samples of a round equally.
     pub(crate) const FULL: Self = Self {
-        usual: Turns {
+        usual: Sampling {
             rounds: 15,
             warm: Duration::from_millis(300),
             span: Duration::from_millis(900),
         },
-        fine: Turns {
+        fine: Sampling {
             rounds: 240,
             warm: Duration::from_millis(60),
             span: Duration::from_millis(120),
@@ -50,12 +50,12 @@ impl Effort {
     };
     /// For detecting large regressions.
     pub(crate) const QUICK: Self = Self {
-        usual: Turns {
+        usual: Sampling {
             rounds: 1,
             warm: Duration::from_millis(60),
             span: Duration::from_millis(240),
         },
-        fine: Turns {
+        fine: Sampling {
             rounds: 2,
             warm: Duration::from_millis(60),
             span: Duration::from_millis(120),

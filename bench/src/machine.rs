@@ -23,23 +23,23 @@ pub(crate) struct Machine {
 impl Machine {
     /// From the operating system.
     pub(crate) fn describe(workspace: &Workspace, cores: &Cores) -> Result<Self, TaskError> {
-        let said = |program: &str, arguments: &[&str]| {
+        let run = |program: &str, arguments: &[&str]| {
             let text = command::read(workspace.command(program).args(arguments))?;
             Ok(text.trim().to_owned())
         };
-        let changes = said("git", &["status", "--porcelain"])?;
-        let commit = said("git", &["rev-parse", "--short=12", "HEAD"])?;
+        let changes = run("git", &["status", "--porcelain"])?;
+        let commit = run("git", &["rev-parse", "--short=12", "HEAD"])?;
         Ok(Self {
             processor: processor(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
             cores: cores.count(),
             kernel: rustix::system::uname().release().to_string_lossy().into(),
-            rustc: said("rustc", &["--version"])?,
+            rustc: run("rustc", &["--version"])?,
             commit: if changes.is_empty() {
                 commit
             } else {
                 format!("{commit}+")
             },
-            day: said("date", &["-u", "+%F"])?,
+            day: run("date", &["-u", "+%F"])?,
         })
     }
 }

@@ -24,7 +24,7 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::print_error;
 use xtask_kit::workspace::Workspace;
 
-/// Measure proxyd beside its peers
+/// Measure proxyd and its peers
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench", args_conflicts_with_subcommands = true)]
 struct Arguments {

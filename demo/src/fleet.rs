@@ -160,8 +160,8 @@ upstreams {{ upstream "demo" {{ target "{upstream}" }} }}
 fn addresses(nodes: &[Proxyd]) -> Result<Vec<SocketAddr>, TaskError> {
     let address = |node: &Proxyd| {
         let log = node.stderr();
-        let said = log.try_find(0, |record| record.text("message") == "listening");
-        said?.text("address").parse().ok()
+        let logged = log.try_find(0, |record| record.text("message") == "listening");
+        logged?.text("address").parse().ok()
     };
     let found: Option<Vec<SocketAddr>> = nodes.iter().map(address).collect();
     found.ok_or_else(|| TaskError::Failed("a node listens nowhere".to_owned()))

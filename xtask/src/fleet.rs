@@ -61,7 +61,7 @@ pub(crate) struct Options {
     /// Only browsers that are open on a rollout, this many; fails if they cost 5 % of a core
     #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats", "polls"])]
     browsers: Option<u32>,
-    /// For how many seconds heartbeats are sent, or browsers are open
+    /// Seconds that heartbeats are sent, or browsers are open
     #[arg(long, default_value_t = 60)]
     seconds: u32,
     /// Database of controld

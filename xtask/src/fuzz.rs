@@ -25,7 +25,7 @@ const COVERAGE: &[&str] = &[
 /// Targets to fuzz, and the time for each.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How long each target runs
+    /// Duration of each target
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// Run this target only; may be given again
@@ -53,7 +53,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
         say(format!("fuzz: {target} for {} s …", options.seconds));
         let seeds = workspace.root().join("fixtures/corpus").join(target);
         let program = workspace.command(&programs.join(target).to_string_lossy());
-        let place = session::Place::make(&folder, target, seeds)?;
+        let place = session::TargetFolders::make(&folder, target, seeds)?;
         sessions.push(session::run(program, target, &place, options.seconds)?);
     }
     say(Session::HEADING);

@@ -54,7 +54,7 @@ enum Task {
     Site,
     /// Measure the web pages of a project with 2 000 nodes, and fail when one takes 100 ms
     Pages,
-    /// Make the pictures of the tutorial anew, with Chromium
+    /// Make the pictures of the tutorial again, with Chromium
     Screenshots,
     /// Start proxyd, controld and a fleet, until Ctrl-C; `--help` lists the options
     #[command(disable_help_flag = true)]
@@ -91,7 +91,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
-    /// Measure proxyd beside its peers; `--help` lists the options
+    /// Measure proxyd and its peers; `--help` lists the options
     #[command(disable_help_flag = true)]
     Bench {
         /// Options of the program `bench`

@@ -1,7 +1,7 @@
 //! The load generator's own capacity, which must exceed every proxy's.
 
 use crate::cases::GET;
-use crate::effort::{Effort, Turns};
+use crate::effort::{Effort, Sampling};
 use crate::figure::number;
 use crate::measure::rounds;
 use crate::servers::environment::{Environment, RESPONDER_PORT};
@@ -22,7 +22,7 @@ pub(crate) fn per_second(
 ) -> Result<f64, TaskError> {
     let mut responder = LoadProcess::start(environment, environment.cores.first(), RESPONDER_PORT)?;
     let mut profile = rounds::profile(&GET, &Setup::PLAIN, RESPONDER_PORT, &[]);
-    let Turns { warm, span, .. } = effort.usual;
+    let Sampling { warm, span, .. } = effort.usual;
     profile.warm = warm;
     profile.span = Span::Time(span);
     responder.respond(warm + span + MARGIN)?;

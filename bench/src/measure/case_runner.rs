@@ -29,8 +29,8 @@ fn measure(comparison: &mut Comparison<'_>, case: &Case) -> Result<CaseReport, T
     let servers = comparison.servers(case);
     let Effort { usual, fine, .. } = comparison.effort;
     let entries = match case.plan {
-        Plan::Load(load) => rounds::take(comparison, &servers, (&load, usual))?,
-        Plan::Fine(load) => rounds::take(comparison, &servers, (&load, fine))?,
+        Plan::Load(load) => rounds::take(comparison, &servers, &load, usual)?,
+        Plan::Fine(load) => rounds::take(comparison, &servers, &load, fine)?,
         Plan::Idle(connections) => fresh::rest(comparison, &servers, connections)?,
         Plan::Start => fresh::weigh(comparison, &servers)?,
         Plan::Reload(load) => reload::repeat(comparison, &servers, &load)?,

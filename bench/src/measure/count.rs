@@ -1,5 +1,5 @@
-//! Instructions and system calls per request, counted by valgrind: independent of machine and load,
-//! apart from changes of compilers and libraries.
+//! Instructions and system calls per request, counted by valgrind: independent of machine and load
+//! except for compilers and libraries.
 
 use crate::figure::{Figure, number};
 use crate::measure::comparison::Comparison;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use xtask_kit::task_error::TaskError;
 
 /// Requests of two runs; the difference of their counts is due to requests. The start of the process, which
-/// gathers entropy, differs by a million instructions from run to run: 10 000 requests make that 100 each.
+/// gathers entropy, differs by a million instructions from run to run: over 10 000 requests that is 100 per request.
 const SHORT_RUN_REQUESTS: u64 = 200;
 const LONG_RUN_REQUESTS: u64 = 10_200;
 

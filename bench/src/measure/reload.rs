@@ -1,7 +1,7 @@
 //! Reloads under load: their duration, and the response times meanwhile.
 
 use crate::cases::Load;
-use crate::effort::Turns;
+use crate::effort::Sampling;
 use crate::figure::{Figure, number};
 use crate::measure::comparison::Comparison;
 use crate::measure::rounds;
@@ -61,7 +61,7 @@ fn round(
     load: &Load,
 ) -> Result<Round, TaskError> {
     let mut profile = rounds::profile(load, &server.setup, running.ports.clients, &running.family);
-    let Turns { warm, span, .. } = comparison.effort.usual;
+    let Sampling { warm, span, .. } = comparison.effort.usual;
     profile.warm = warm;
     profile.span = Span::Time(span);
     comparison.load_process.begin(profile)?;
@@ -106,7 +106,7 @@ fn once(running: &Running) -> Result<Duration, TaskError> {
 fn reloads(running: &Running) -> Result<f64, TaskError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, running.ports.admin));
     let answer = RawClient::try_connect(address).map(|mut client| {
-        client.be_patient_for(RELOAD_TIMEOUT);
+        client.set_response_timeout(RELOAD_TIMEOUT);
         client.ask("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
     });
     let answer = answer.map_err(|cause| {

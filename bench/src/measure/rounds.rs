@@ -1,7 +1,7 @@
 //! Samples of running proxies, taken in rotation, so that changes over time affect all equally.
 
 use crate::cases::Load;
-use crate::effort::Turns;
+use crate::effort::Sampling;
 use crate::figure::{Figure, number};
 use crate::measure::comparison::Comparison;
 use crate::report::{Entry, Round};
@@ -23,7 +23,8 @@ const ACCESS_LOG: &str = "access.log";
 pub(crate) fn take(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
-    (load, turns): (&Load, Turns),
+    load: &Load,
+    turns: Sampling,
 ) -> Result<Vec<Entry>, TaskError> {
     let Comparison {
         environment,
@@ -61,7 +62,7 @@ pub(crate) fn take(
 fn sample(
     comparison: &mut Comparison<'_>,
     place: usize,
-    wanted: (&Load, Turns),
+    wanted: (&Load, Sampling),
 ) -> Result<Round, TaskError> {
     let mut round = Round::default();
     for repeated in 0..=comparison.effort.repeats {
@@ -77,7 +78,7 @@ fn sample(
 fn once(
     comparison: &mut Comparison<'_>,
     place: usize,
-    (load, turns): (&Load, Turns),
+    (load, turns): (&Load, Sampling),
 ) -> Result<Round, TaskError> {
     let Some(checked) = comparison.running.servers().get(place) else {
         return Ok(Round::default());

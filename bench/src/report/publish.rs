@@ -27,7 +27,7 @@ pub(crate) fn json(run: &impl Serialize) -> Result<String, TaskError> {
 /// read back, because a number may lose its last digit in JSON.
 pub(crate) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(), TaskError> {
     let results = json(&Results::from(report))?;
-    let Shown { page, chart } = show(&results, targets)?;
+    let GeneratedFiles { page, chart } = show(&results, targets)?;
     for (name, text) in [(RESULTS, results), (PAGE, page), (CHART, chart)] {
         write_file(root.join(name), &text)?;
         say(format!("bench: wrote {name}"));
@@ -36,14 +36,14 @@ pub(crate) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(
 }
 
 /// The files generated from a run.
-struct Shown {
+struct GeneratedFiles {
     page: String,
     chart: String,
 }
 
-fn show(results: &str, targets: &Targets) -> Result<Shown, TaskError> {
+fn show(results: &str, targets: &Targets) -> Result<GeneratedFiles, TaskError> {
     let results: Results = serde_json::from_str(results).map_err(error)?;
-    Ok(Shown {
+    Ok(GeneratedFiles {
         page: page::markdown(&results, &targets.judge(&results)),
         chart: chart::svg(&results),
     })
@@ -95,7 +95,7 @@ mod tests {
 
     fn assert_shown_as_measured(root: &Path) {
         let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
-        let Shown { page, chart } = show(&read(RESULTS), &targets()).unwrap();
+        let GeneratedFiles { page, chart } = show(&read(RESULTS), &targets()).unwrap();
 
         let hint = "run `cargo xtask bench --publish`";
         assert_eq!(read(PAGE), page, "{hint}");

@@ -44,7 +44,7 @@ pub(crate) struct EntryResult {
     pub(crate) rounds: usize,
     /// Invalid samples, with the reason of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) void: Option<Void>,
+    pub(crate) void: Option<InvalidRounds>,
     /// Each figure over valid rounds, or over all if none is valid.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     spreads: BTreeMap<Figure, Spread>,
@@ -55,7 +55,7 @@ pub(crate) struct EntryResult {
 
 /// Invalid samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Void {
+pub(crate) struct InvalidRounds {
     pub(crate) rounds: usize,
     pub(crate) reason: String,
 }
@@ -122,7 +122,7 @@ impl EntryResult {
             name: entry.name.clone(),
             unsupported: entry.unsupported.clone(),
             rounds: entry.rounds.len(),
-            void: void.next().map(|reason| Void {
+            void: void.next().map(|reason| InvalidRounds {
                 reason: reason.clone(),
                 rounds: void.count() + 1,
             }),

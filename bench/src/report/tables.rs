@@ -2,7 +2,7 @@
 
 use crate::figure::Figure;
 use crate::grid::Grid;
-use crate::report::results::{CaseResult, EntryResult, Results, Void};
+use crate::report::results::{CaseResult, EntryResult, InvalidRounds, Results};
 use crate::report::targets::Verdict;
 use crate::servers::server::OURS;
 use crate::statistics::Spread;
@@ -108,7 +108,7 @@ fn remarks_on(entry: &EntryResult) -> impl Iterator<Item = String> {
     let name = &entry.name;
     let unsupported = entry.unsupported.as_ref();
     let unsupported = unsupported.map(|why| format!("({name}): unsupported: {why}"));
-    let in_vain = entry.void.as_ref().map(|Void { rounds, reason }| {
+    let in_vain = entry.void.as_ref().map(|InvalidRounds { rounds, reason }| {
         format!(
             "({name}): {rounds} of {} rounds void: {reason}",
             entry.rounds

@@ -74,7 +74,7 @@ pub(crate) struct Verdict {
     pub(crate) measured: Option<Spread>,
     pub(crate) gate: f64,
     pub(crate) goal: Option<f64>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: TargetResult,
 }
 
 /// Relative distance from the gate within which a result may be due to chance.
@@ -86,13 +86,13 @@ impl Verdict {
     pub(crate) fn is_undecided(&self) -> bool {
         let measured = self.measured.map(|spread| spread.median);
         let is_close = |measured: f64| (measured / self.gate - 1.0).abs() <= CLOSE_CALL_SHARE;
-        measured.map_or(self.standing == Standing::Unknown, is_close)
+        measured.map_or(self.standing == TargetResult::Unknown, is_close)
     }
 }
 
 /// The state of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum TargetResult {
     /// Met.
     Met,
     /// The gate is passed, the goal is not.
@@ -167,17 +167,17 @@ impl Bound {
     }
 }
 
-fn standing(ran: bool, measured: Option<Spread>, gate: f64, goal: Option<f64>) -> Standing {
+fn standing(ran: bool, measured: Option<Spread>, gate: f64, goal: Option<f64>) -> TargetResult {
     match measured {
-        None if ran => Standing::Unknown,
-        None => Standing::LeftOut,
-        Some(spread) if spread.median > gate => Standing::Missed,
-        Some(spread) if goal.is_some_and(|goal| spread.median > goal) => Standing::Gate,
-        Some(_) => Standing::Met,
+        None if ran => TargetResult::Unknown,
+        None => TargetResult::LeftOut,
+        Some(spread) if spread.median > gate => TargetResult::Missed,
+        Some(spread) if goal.is_some_and(|goal| spread.median > goal) => TargetResult::Gate,
+        Some(_) => TargetResult::Met,
     }
 }
 
-impl Standing {
+impl TargetResult {
     /// Returns true if the gate fails.
     pub(crate) fn fails(self) -> bool {
         match self {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn stands(ours: &[Option<f64>], expected: Standing) {
+    fn stands(ours: &[Option<f64>], expected: TargetResult) {
         let targets = Targets::parse(
             "[[ratio]]\ncase = \"get-64\"\nfigure = \"cpu-micros\"\nto = \"nginx\"\n\
              gate = 0.95\ngoal = 0.88\n",
@@ -236,10 +236,10 @@ mod tests {
 
     #[test]
     fn a_ratio_is_judged_by_its_median() {
-        stands(&[Some(8.0), Some(8.7), Some(20.0)], Standing::Met);
-        stands(&[Some(9.0)], Standing::Gate);
-        stands(&[Some(9.6)], Standing::Missed);
-        stands(&[None], Standing::Unknown);
+        stands(&[Some(8.0), Some(8.7), Some(20.0)], TargetResult::Met);
+        stands(&[Some(9.0)], TargetResult::Gate);
+        stands(&[Some(9.6)], TargetResult::Missed);
+        stands(&[None], TargetResult::Unknown);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
     fn a_case_that_did_not_run_is_left_out() {
         let targets = Targets::parse(OURS_TARGETS).unwrap();
         let verdicts = targets.judge(&results(Vec::new()));
-        assert!(verdicts.iter().all(|v| v.standing == Standing::LeftOut));
+        assert!(verdicts.iter().all(|v| v.standing == TargetResult::LeftOut));
         assert!(!verdicts.is_empty());
     }
 
@@ -290,7 +290,7 @@ mod tests {
             Targets::parse("[[bound]]\ncase = \"get-64\"\nfigure = \"cpu-micros\"\ngate = 10\n");
         let shown = results(vec![case(vec![entry(OURS, CPU, &[Some(10.5)])])]);
         let verdicts = targets.unwrap().judge(&shown);
-        assert_eq!(verdicts[0].standing, Standing::Missed);
+        assert_eq!(verdicts[0].standing, TargetResult::Missed);
     }
 
     #[test]

@@ -88,13 +88,13 @@ impl Environment {
     }
 
     /// Output of a program, without the folders of this machine.
-    pub(crate) fn anywhere(&self, said: &str) -> String {
+    pub(crate) fn without_local_paths(&self, text: &str) -> String {
         let folders = [(&self.folder, "target/bench/run"), (&self.root, ".")];
-        let mut said = said.to_owned();
-        for (here, anywhere) in folders {
-            said = said.replace(&here.display().to_string(), anywhere);
+        let mut text = text.to_owned();
+        for (local, replacement) in folders {
+            text = text.replace(&local.display().to_string(), replacement);
         }
-        said
+        text
     }
 
     /// The folder of this run.

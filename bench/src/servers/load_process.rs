@@ -55,12 +55,12 @@ impl LoadProcess {
 
     /// Starts a load.
     pub(crate) fn begin(&mut self, profile: LoadProfile) -> Result<(), TaskError> {
-        self.tell(&LoadCommand::Run(Box::new(profile)))
+        self.send(&LoadCommand::Run(Box::new(profile)))
     }
 
     /// Waits for the end of the started load.
     pub(crate) fn finish(&mut self) -> Result<Sample, TaskError> {
-        match self.hear()? {
+        match self.receive()? {
             Reply::Measured(sample) => Ok(*sample),
             Reply::Responded => Err(broken(io::ErrorKind::InvalidData.into())),
             Reply::Failed(why) => Err(TaskError::Failed(why)),
@@ -69,10 +69,10 @@ impl LoadProcess {
 
     /// Runs the upstream for a while; no other command is possible meanwhile.
     pub(crate) fn respond(&mut self, time: Duration) -> Result<(), TaskError> {
-        self.tell(&LoadCommand::Respond(time))
+        self.send(&LoadCommand::Respond(time))
     }
 
-    fn tell(&mut self, order: &LoadCommand) -> Result<(), TaskError> {
+    fn send(&mut self, order: &LoadCommand) -> Result<(), TaskError> {
         let line = serde_json::to_string(order).map_err(json)?;
         let Some(orders) = &mut self.orders else {
             return Err(broken(io::ErrorKind::BrokenPipe.into()));
@@ -80,7 +80,7 @@ impl LoadProcess {
         writeln!(orders, "{line}").map_err(broken)
     }
 
-    fn hear(&mut self) -> Result<Reply, TaskError> {
+    fn receive(&mut self) -> Result<Reply, TaskError> {
         serde_json::from_str(&self.line()?).map_err(json)
     }
 

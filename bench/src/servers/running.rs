@@ -173,7 +173,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A killed master leaves its workers behind; one that exits does not.
+        // A killed master leaves its workers running; one that exits does not.
         if matches!(self.stop(), Ok(true)) {
             return;
         }

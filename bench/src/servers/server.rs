@@ -90,9 +90,9 @@ impl Program {
             Self::Haproxy => (command::find("haproxy")?, "-v"),
         };
         let output = Command::new(program).arg(argument).output().ok()?;
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        said.lines().next().map(str::to_owned)
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        printed.lines().next().map(str::to_owned)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Background work: changes of other replicas, housekeeping, new keys and certificates.
+//! Background tasks: rollouts, webhooks, changes by other replicas, housekeeping, reloads of keys and certificates.
 
 use crate::key_file::{KeyFile, Stamp};
 use crate::tls::Tls;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 const RELAY_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of reverting nodes from revoked bundles.
 const RECALL_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two rounds over the rollouts that move.
+/// Interval of advancing rollouts.
 const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of drift detection.
 const DRIFT_INTERVAL: Duration = Duration::from_secs(5);
@@ -26,13 +26,14 @@ const DRIFT_INTERVAL: Duration = Duration::from_secs(5);
 const STORAGE_INTERVAL: Duration = Duration::from_mins(5);
 /// Interval of polling for webhook events.
 const WEBHOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of polling for silent nodes: each poll reads every webhook that receives them.
+/// Interval of detecting silent nodes; each detection reads every webhook that receives this event.
 const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
-/// Intervals of heartbeats after the start before a node counts as silent: no heartbeat arrived before.
+/// Heartbeat intervals after the start of the process in which no node counts as silent: heartbeats before the start
+/// are not known.
 const SILENCE_INTERVALS: u32 = 4;
-/// Interval of writing what is counted in memory: steps of traffic that are over, refused sign-ins.
+/// Interval of writing counts from memory: completed steps of traffic, refused sign-ins.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(5);
-/// Between two rounds of housekeeping.
+/// Interval of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Context of the background tasks.
@@ -45,18 +46,17 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Works until it is aborted. A round that fails is tried again: the next one starts from the
-    /// database anyway.
+    /// Runs until it is aborted. A failed round is repeated: each round starts from the database.
     pub(crate) async fn run(self) {
         let replica = Uuid::now_v7();
         tokio::join!(
-            self.keep_up(replica),
+            self.maintain(replica),
             self.schedule(replica),
             self.deliver(replica)
         );
     }
 
-    /// Rollouts and drift: a separate task, because a large batch takes long.
+    /// Advances rollouts and detects drift: a separate task, because a large batch takes long.
     async fn schedule(&self, replica: Uuid) {
         let mut rollouts = rounds(ROLLOUT_INTERVAL);
         let mut drifts = rounds(DRIFT_INTERVAL);
@@ -76,10 +76,10 @@ impl Background {
         }
     }
 
-    /// Events for webhooks: a separate task, because a receiver may be slow.
+    /// Delivers events to webhooks: a separate task, because a receiver may be slow.
     #[expect(
         clippy::disallowed_methods,
-        reason = "the quiet time is of this process, whatever the clock says"
+        reason = "the time since the start of this process, independent of the wall clock"
     )]
     async fn deliver(&self, replica: Uuid) {
         let heartbeats = Duration::from_secs(self.app.heartbeat_interval.secs().into());
@@ -127,7 +127,8 @@ impl Background {
         }
     }
 
-    async fn keep_up(&self, replica: Uuid) {
+    /// Relays changes of other replicas, recalls bundles, writes counts, cleans up, and reloads files on SIGHUP.
+    async fn maintain(&self, replica: Uuid) {
         let mut relays = rounds(RELAY_INTERVAL);
         let mut recalls = rounds(RECALL_INTERVAL);
         let mut counts = rounds(COUNTS_INTERVAL);
@@ -182,7 +183,7 @@ impl Background {
         }
     }
 
-    /// The name and the result of the first task that fails, or of the last.
+    /// Writes the counts in memory. Returns the name and the result of the first part that fails, or of the last.
     async fn write_counts(&self) -> (&'static str, Result<(), Error>) {
         let now = self.app.now();
         let refusals = self.app.write_folded_refusals(now).await;
@@ -192,7 +193,7 @@ impl Background {
         ("traffic", self.app.write_traffic(now).await)
     }
 
-    /// Another key file is read, for the keys that another process put there.
+    /// Reads the key file if it changed: another process may have added keys. Returns the stamp of the file in use.
     fn take_keys(&self, known: Option<Stamp>) -> Option<Stamp> {
         let stamp = self.key_file.stamp();
         if stamp == known || stamp.is_none() {
@@ -234,7 +235,7 @@ impl Background {
     }
 }
 
-/// The operating system's metrics of this process; empty if it has none.
+/// Sets the gauges of this process's memory, processor time and files, as far as the system reports them.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge is a float; bytes and descriptors fit"
@@ -261,13 +262,14 @@ fn failed(task: &'static str, error: &Error) {
     counter!(metric::BACKGROUND_FAILURES, "task" => task).increment(1);
 }
 
+/// A timer that delays missed ticks.
 fn rounds(every: Duration) -> Interval {
     let mut rounds = interval(every);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     rounds
 }
 
-/// Waits forever if signals are unavailable.
+/// Waits for the signal; forever if signals are unavailable.
 async fn next(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => {

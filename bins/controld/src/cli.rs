@@ -15,12 +15,12 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
-    /// A KDL file of settings with the names of these flags; flags and the environment win over it.
+    /// A KDL file of settings with the names of these flags; flags and the environment override it.
     #[arg(long, env = "CONTROLD_CONFIG", global = true)]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// Commands besides serving.
+/// Commands other than serving.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Administrators of the installation.
@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Audit(AuditCommand),
     /// Copies a SQLite database while it is in use, without its sessions. The key file is not in the copy.
     Backup(BackupArgs),
-    /// Checks the settings and the files that they name, and starts nothing; exit code 1 for a fault.
+    /// Checks the settings and the files that they name, without serving; exit code 1 for a fault.
     Check(ServeArgs),
     /// The keys that seal secrets.
     #[command(subcommand)]
@@ -41,11 +41,11 @@ pub(crate) enum Command {
 /// Commands for administrators.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminCommand {
-    /// Makes an administrator; the organization too, if it does not exist.
+    /// Creates an administrator, and the organization if it does not exist.
     Create(CreateAdminArgs),
     /// Sets a user's password and ends its sessions.
     SetPassword(SetPasswordArgs),
-    /// Takes a user's second factor away and ends its sessions.
+    /// Removes a user's second factor and ends its sessions.
     ResetSecondFactor(UserArgs),
     /// Switches an organization's single sign-on off and ends its sessions.
     DeleteSso(OrgArgs),
@@ -75,41 +75,41 @@ pub(crate) struct VerifyArgs {
 /// Commands for the keys that seal secrets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Makes a new key, and seals all secrets with it. Run again after an interruption, it goes on.
+    /// Creates a key, and seals all secrets with it. A second run continues an interrupted one.
     Rotate(StateArgs),
     /// Drops keys that no secret needs any more.
     Prune(StateArgs),
 }
 
-/// Where the state is.
+/// The location of the state.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StateArgs {
-    /// The folder of the keys, and of the database unless there is `--database`.
+    /// The folder of the keys, and of the database unless `--database` is given.
     #[arg(long, env = "CONTROLD_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
     /// `postgres://…` instead of a file in the data directory.
     #[arg(long, env = "CONTROLD_DATABASE")]
     pub(crate) database: Option<String>,
     /// `s3://BUCKET/PREFIX`, perhaps with `?endpoint=URL&region=NAME`, instead of a folder in the data
-    /// directory; credentials come from `AWS_ACCESS_KEY_ID` and the like. Replicas share it.
+    /// directory; credentials are read from `AWS_ACCESS_KEY_ID` and further `AWS_…` variables. Shared by replicas.
     #[arg(long, env = "CONTROLD_OBJECT_STORE")]
     pub(crate) object_store: Option<String>,
-    /// The file of the keys that seal secrets; replicas share it. Made at the first start.
+    /// The file of the keys that seal secrets; shared by replicas. Created at the first start.
     #[arg(long, env = "CONTROLD_MASTER_KEY_FILE")]
     pub(crate) master_key_file: Option<PathBuf>,
 }
 
-/// Where the copy goes.
+/// The destination of the copy.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
     #[command(flatten)]
     pub(crate) state: StateArgs,
-    /// The file to make.
+    /// The file to create.
     #[arg(long)]
     pub(crate) to: PathBuf,
 }
 
-/// How to serve.
+/// Settings of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
@@ -128,8 +128,8 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, in PEM.
     #[arg(long, env = "CONTROLD_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Networks or addresses of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8. Off loopback and
-    /// without a certificate, connections from elsewhere are closed.
+    /// Networks or addresses of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8. Without a
+    /// certificate, connections from other addresses than these and loopback are closed.
     #[arg(
         long,
         env = "CONTROLD_TRUSTED_PROXIES",
@@ -137,12 +137,12 @@ pub(crate) struct ServeArgs {
         value_parser = network
     )]
     pub(crate) trusted_proxies: Vec<IpNet>,
-    /// An address of its own for `/metrics`, in the clear. Absent: `/metrics` stands beside the interface, for
-    /// clients on this machine alone.
+    /// A separate address for `/metrics`, without TLS. Absent: `/metrics` is served at `--listen`, to clients on this
+    /// machine only.
     #[arg(long, env = "CONTROLD_METRICS_LISTEN", value_parser = listen_address)]
     pub(crate) metrics_listen: Option<SocketAddr>,
-    /// Seconds between two heartbeats of a node, 1 to 300; a node that misses three is offline. The gates of
-    /// rollouts see what nodes serve as often. Replicas have the same.
+    /// Seconds between two heartbeats of a node, 1 to 300; a node that misses three is offline. Gates of
+    /// rollouts get figures at the same interval. The same for all replicas.
     #[arg(
         long,
         env = "CONTROLD_HEARTBEAT_SECS",
@@ -150,7 +150,7 @@ pub(crate) struct ServeArgs {
         value_parser = clap::value_parser!(u16).range(1..=300)
     )]
     pub(crate) heartbeat_secs: u16,
-    /// Connections that are open at once; more are closed as they come. A node keeps one open.
+    /// Maximum number of open connections; further ones are closed at once. Each node keeps one open.
     #[arg(
         long,
         env = "CONTROLD_MAX_CONNECTIONS",
@@ -162,11 +162,11 @@ pub(crate) struct ServeArgs {
     pub(crate) quotas: QuotaArgs,
     #[command(flatten)]
     pub(crate) retention: RetentionArgs,
-    /// The address under which browsers reach the control plane, such as `https://control.example.com`. Single sign-on
-    /// by OpenID Connect needs it. Replicas have the same.
+    /// The address under which browsers reach the control plane, such as `https://control.example.com`. Required for
+    /// single sign-on by OpenID Connect. The same for all replicas.
     #[arg(long, env = "CONTROLD_PUBLIC_URL", value_parser = public_url)]
     pub(crate) public_url: Option<String>,
-    /// Whether identity providers may be in private networks, and be asked without TLS.
+    /// Allows identity providers in private networks, and without TLS.
     #[arg(
         long,
         env = "CONTROLD_SSO_PRIVATE_ADDRESSES",
@@ -176,28 +176,28 @@ pub(crate) struct ServeArgs {
     pub(crate) sso_private_addresses: bool,
 }
 
-/// For how long values that have ended are kept. Replicas have the same.
+/// Retention of values that have ended. The same for all replicas.
 #[derive(Clone, Copy, Debug, Args)]
 #[expect(clippy::struct_field_names, reason = "the names of the settings")]
 pub(crate) struct RetentionArgs {
-    /// Days that a rollout is kept after its end; 0: for ever.
+    /// Days that a rollout is kept after its end; 0: no limit.
     #[arg(long, env = "CONTROLD_ROLLOUT_RETENTION_DAYS", default_value_t = Retention::default().rollouts)]
     rollout_retention_days: u32,
-    /// Days that a bundle is kept which no node, order or rollout needs, since it was made; 0: for ever.
+    /// Days since its creation that a bundle without nodes, orders and rollouts is kept; 0: no limit.
     #[arg(long, env = "CONTROLD_BUNDLE_RETENTION_DAYS", default_value_t = Retention::default().bundles)]
     bundle_retention_days: u32,
-    /// Days that a drift event is kept after it was resolved; 0: for ever.
+    /// Days that a drift event is kept after it was resolved; 0: no limit.
     #[arg(long, env = "CONTROLD_DRIFT_RETENTION_DAYS", default_value_t = Retention::default().drift)]
     drift_retention_days: u32,
-    /// Days that an enrolment token or an API key is kept after it expired or was revoked; 0: for ever.
+    /// Days that an enrolment token or an API key is kept after it expired or was revoked; 0: no limit.
     #[arg(long, env = "CONTROLD_TOKEN_RETENTION_DAYS", default_value_t = Retention::default().tokens)]
     token_retention_days: u32,
     /// Days that an entry of the audit log stays in the database; older ones are moved to archives in the object store,
-    /// about one a day. 0: for ever.
+    /// about one a day. 0: no limit.
     #[arg(long, env = "CONTROLD_AUDIT_RETENTION_DAYS", default_value_t = Retention::default().audit)]
     audit_retention_days: u32,
-    /// Days that requests by steps of six hours are kept: 15 show a week beside the week before. Hours are kept for nine
-    /// days at most, steps of five minutes for three hours. 0: for ever.
+    /// Days that counts of requests per six hours are kept; a week and the week before require 15. Counts per hour are
+    /// kept for at most nine days, per five minutes for three hours. 0: no limit.
     #[arg(long, env = "CONTROLD_TRAFFIC_RETENTION_DAYS", default_value_t = Retention::default().traffic)]
     traffic_retention_days: u32,
 }
@@ -223,7 +223,7 @@ impl From<RetentionArgs> for Retention {
     }
 }
 
-/// The most that each organization may have. Replicas have the same.
+/// Maxima of each organization. The same for all replicas.
 #[derive(Clone, Copy, Debug, Args)]
 #[expect(clippy::struct_field_names, reason = "the names of the settings")]
 pub(crate) struct QuotaArgs {
@@ -274,7 +274,7 @@ impl From<QuotaArgs> for Quotas {
 
 /// An address without a path, to which paths are added.
 fn public_url(text: &str) -> Result<String, String> {
-    let form = "is no address such as https://control.example.com";
+    let form = "is not an address such as https://control.example.com";
     let base = text.strip_suffix('/').unwrap_or(text);
     let (_, authority) = base.split_once("://").ok_or(form)?;
     let is_bare = WebUrl::parse(base).is_some() && !authority.contains(['/', '?']);
@@ -283,7 +283,7 @@ fn public_url(text: &str) -> Result<String, String> {
 
 /// A network; an address is one of its own.
 fn network(text: &str) -> Result<IpNet, String> {
-    let form = "is no network and no IP address, such as 10.0.0.0/8 or 10.0.0.1";
+    let form = "is neither a network nor an IP address, such as 10.0.0.0/8 or 10.0.0.1";
     let address = || text.parse::<IpAddr>().map(IpNet::from);
     let network = text.parse().or_else(|_| address());
     network.map_err(|_| form.to_owned())
@@ -291,7 +291,7 @@ fn network(text: &str) -> Result<IpNet, String> {
 
 /// Names are not resolved: one may have several addresses, or another tomorrow.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    let form = "is no IP address with a port, such as 127.0.0.1:8443";
+    let form = "is not an IP address with a port, such as 127.0.0.1:8443";
     text.parse().map_err(|_| form.to_owned())
 }
 

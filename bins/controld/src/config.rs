@@ -42,7 +42,7 @@ pub(crate) struct ConfigError {
     faults: Vec<ConfigFault>,
 }
 
-/// One thing that is wrong.
+/// A fault of the file.
 #[derive(Debug, Diagnostic, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct ConfigFault {
@@ -93,7 +93,7 @@ impl ConfigFile {
                 message: one
                     .message
                     .clone()
-                    .unwrap_or_else(|| "is no KDL".to_owned()),
+                    .unwrap_or_else(|| "is not KDL".to_owned()),
                 span: one.span,
                 help: one.help.clone(),
             });
@@ -104,7 +104,7 @@ impl ConfigFile {
             match Setting::read(node, flags) {
                 Err(fault) => faults.push(fault),
                 Ok(setting) if settings.iter().any(|one| one.name == setting.name) => {
-                    let message = format!("{} stands twice", setting.name);
+                    let message = format!("{} is set twice", setting.name);
                     faults.push(ConfigFault::new(message, setting.span));
                 }
                 Ok(setting) => settings.push(setting),
@@ -161,7 +161,8 @@ impl Setting {
         let span = node.span();
         let flag = settings_of(flags).find(|flag| flag.get_long() == Some(name));
         let Some(flag) = flag else {
-            let mut fault = ConfigFault::new(format!("{name} is no setting"), node.name().span());
+            let mut fault =
+                ConfigFault::new(format!("{name} is not a setting"), node.name().span());
             fault.help = nearest(name, flags).map(|near| format!("did you mean `{near}`?"));
             return Err(fault);
         };
@@ -175,7 +176,7 @@ impl Setting {
                 KdlValue::String(text) => text.clone(),
                 KdlValue::Integer(number) => number.to_string(),
                 KdlValue::Bool(truth) => truth.to_string(),
-                KdlValue::Float(_) | KdlValue::Null => return Err(wrong("wants a text")),
+                KdlValue::Float(_) | KdlValue::Null => return Err(wrong("requires a text")),
             };
             read_by_flag(flags, name, &value)
                 .map_err(|cause| wrong(&format!("{value}: {cause}")))?;
@@ -188,8 +189,8 @@ impl Setting {
         let most = if is_list { usize::MAX } else { 1 };
         if values.is_empty() || most < values.len() {
             let message = match most {
-                1 => format!("{name} wants one value"),
-                _ => format!("{name} wants a value"),
+                1 => format!("{name} requires one value"),
+                _ => format!("{name} requires a value"),
             };
             return Err(ConfigFault::new(message, span));
         }
@@ -265,15 +266,15 @@ mod tests {
                     master-key-file a=1\ntls-cert \"a\"\ntls-cert \"b\"\n";
         let found = faults(text);
         let expected = [
-            ("lisen is no setting", "lisen"),
-            ("data-dir wants one value", "data-dir 1 2"),
+            ("lisen is not a setting", "lisen"),
+            ("data-dir requires one value", "data-dir 1 2"),
             (
-                "listen here: is no IP address with a port, such as 127.0.0.1:8443",
+                "listen here: is not an IP address with a port, such as 127.0.0.1:8443",
                 "\"here\"",
             ),
             ("database has no block", "database { a }"),
             ("master-key-file has no properties", "a=1"),
-            ("tls-cert stands twice", "tls-cert \"b\""),
+            ("tls-cert is set twice", "tls-cert \"b\""),
         ];
         let found: Vec<(&str, &str)> = found
             .iter()

@@ -29,18 +29,18 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-/// A handshake takes at most this long.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// A connection without a request after this time is closed.
-const FIRST_REQUEST: Duration = Duration::from_secs(15);
-/// A request's head takes at most this long, and so does the pause before it.
-const HEAD: Duration = Duration::from_secs(90);
+/// Maximum duration of a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time until the first request, after which the connection is closed.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// Maximum time between two requests, and from the first to the last byte of a head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
 /// Grace period for requests in flight at shutdown.
-const DRAIN: Duration = Duration::from_secs(30);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// `Strict-Transport-Security` (RFC 6797): browsers use TLS for this host for a year. Subdomains may have other owners.
 const TRANSPORT_SECURITY: HeaderValue = HeaderValue::from_static("max-age=31536000");
-/// After an error of the listener, such as too many open files.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Delay after a failed accept, such as with too many open files.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Context of every connection.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Connections {
             };
             match accepted {
                 Ok((_, peer)) if own.tls.is_none() && !own.trusted.may_speak_plain(peer.ip()) => {
-                    // Its key would cross the network in the clear.
+                    // Credentials would cross the network without TLS.
                     counter!(metric::CONNECTIONS_REFUSED).increment(1);
                 }
                 Ok((stream, peer)) => {
@@ -89,7 +89,7 @@ impl Connections {
                     };
                     let (own, watcher) = (Arc::clone(&own), graceful.watcher());
                     tokio::spawn(async move {
-                        own.connection(stream, (peer, &admitted), watcher).await;
+                        own.serve_stream(stream, peer, &admitted, watcher).await;
                         drop(permit);
                     });
                 }
@@ -100,10 +100,12 @@ impl Connections {
         drain(graceful).await;
     }
 
-    async fn connection(
+    /// Serves a connection, over TLS if there is a certificate.
+    async fn serve_stream(
         self: Arc<Self>,
         stream: TcpStream,
-        peer: (SocketAddr, &PeerConnection),
+        peer: SocketAddr,
+        admitted: &PeerConnection,
         watcher: Watcher,
     ) {
         // Answers are small and written at once.
@@ -111,11 +113,13 @@ impl Connections {
         let open = gauge!(metric::CONNECTIONS_OPEN);
         open.increment(1);
         match &self.tls {
-            None => self.requests(stream, peer, watcher).await,
+            None => self.serve_requests(stream, peer, admitted, watcher).await,
             Some(tls) => {
                 let acceptor = TlsAcceptor::from(tls.config());
-                match timeout(HANDSHAKE, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => self.requests(stream, peer, watcher).await,
+                match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => {
+                        self.serve_requests(stream, peer, admitted, watcher).await;
+                    }
                     Ok(Err(_)) | Err(_) => {
                         counter!(metric::TLS_HANDSHAKE_FAILURES).increment(1);
                     }
@@ -125,25 +129,30 @@ impl Connections {
         open.decrement(1);
     }
 
-    async fn requests<S>(
+    /// Serves the requests of a connection until it ends, or stays without a first request.
+    async fn serve_requests<S>(
         &self,
         stream: S,
-        (peer, admitted): (SocketAddr, &PeerConnection),
+        peer: SocketAddr,
+        admitted: &PeerConnection,
         watcher: Watcher,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let service = service_fn(|request| {
             admitted.speak();
-            self.request(request, peer)
+            self.respond(request, peer)
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD)
+            .header_read_timeout(HEAD_TIMEOUT)
             .serve_connection(TokioIo::new(ParseErrors::new(stream)), service);
         let mut connection = std::pin::pin!(watcher.watch(connection));
         let silence = async {
-            if timeout(FIRST_REQUEST, admitted.spoken()).await.is_ok() {
+            if timeout(FIRST_REQUEST_TIMEOUT, admitted.spoken())
+                .await
+                .is_ok()
+            {
                 std::future::pending::<()>().await;
             }
         };
@@ -154,7 +163,7 @@ impl Connections {
         }
     }
 
-    async fn request(
+    async fn respond(
         &self,
         request: Request<Incoming>,
         peer: SocketAddr,
@@ -180,12 +189,15 @@ impl Connections {
 /// Waits briefly after a failed accept: descriptors may be released.
 async fn pause(error: &std::io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
-    sleep(PAUSE).await;
+    sleep(ACCEPT_RETRY_DELAY).await;
 }
 
-/// Waits until requests in flight have ended, at most for [`DRAIN`].
+/// Waits until requests in flight have ended, at most for [`DRAIN_TIMEOUT`].
 async fn drain(connections: GracefulShutdown) {
-    if timeout(DRAIN, connections.shutdown()).await.is_err() {
+    if timeout(DRAIN_TIMEOUT, connections.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("requests were cut off when their time to end was over");
     }
 }

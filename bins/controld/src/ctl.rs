@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_grammar_has_no_fault() {
-        // Two flags of one name, or a required argument behind an optional one, panic here.
+        // Two flags of one name, or a required argument after an optional one, panic here.
         command(&operations()).debug_assert();
     }
 }

@@ -7,10 +7,10 @@ pub(crate) fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.ends_with(&said) {
+        let reported = error.to_string();
+        if !text.ends_with(&reported) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&reported);
         }
         cause = error.source();
     }

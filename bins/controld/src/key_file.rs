@@ -33,7 +33,7 @@ pub(crate) enum Secrets {
 pub(crate) struct Stamp(u64, u64, i64, i64);
 
 impl KeyFile {
-    /// The file of this name, which need not be there yet.
+    /// The file of this name; it may be missing.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self(path)
     }
@@ -62,7 +62,7 @@ impl KeyFile {
         }
         if self.stamp().is_none() {
             let way_out = "the secrets of the database need it: restore it from the backup";
-            return Err(format!("there is no such file; {way_out}").into());
+            return Err(format!("the file is missing; {way_out}").into());
         }
         let sealer = self.read()?;
         let missing = used.iter().find(|id| !sealer.holds(id));
@@ -75,10 +75,10 @@ impl KeyFile {
     /// The keys; at the first start a new one is made.
     fn open(&self, environment: &Environment) -> Result<Sealer, Failure> {
         let key = hex(&environment.random::<32>());
-        let beside = self.write_beside(&[key])?;
+        let new_file = self.write_new_file(&[key])?;
         // Creating a link is atomic, and never replaces an existing file.
-        let linked = fs::hard_link(&beside, &self.0);
-        fs::remove_file(&beside)?;
+        let linked = fs::hard_link(&new_file, &self.0);
+        fs::remove_file(&new_file)?;
         match linked {
             Ok(()) => self.sync_folder()?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -95,7 +95,7 @@ impl KeyFile {
         Ok(Sealer::new(keys?)?)
     }
 
-    /// Puts a new key in front of the older ones, at once and for good.
+    /// Adds a new current key before the older ones, atomically and durably.
     pub(crate) fn add(&self, environment: &Environment) -> Result<(), Failure> {
         let mut lines = self.lines()?;
         lines.insert(0, hex(&environment.random::<32>()));
@@ -135,7 +135,7 @@ impl KeyFile {
         let mode = file.metadata()?.mode() & 0o777;
         if mode & FORBIDDEN_MODE != 0 {
             let way_out =
-                "it opens every secret of the database: chmod 600, or 640 for a group of its own";
+                "it opens every secret of the database: chmod 600, or 640 for a dedicated group";
             return Err(format!("is open to others, with mode {mode:03o}; {way_out}").into());
         }
         let mut text = String::new();
@@ -145,16 +145,16 @@ impl KeyFile {
     }
 
     fn replace(&self, lines: &[String]) -> Result<(), Failure> {
-        fs::rename(self.write_beside(lines)?, &self.0)?;
+        fs::rename(self.write_new_file(lines)?, &self.0)?;
         Ok(self.sync_folder()?)
     }
 
     /// Writes a temporary file next to the key file, and syncs it before it is linked.
-    fn write_beside(&self, lines: &[String]) -> Result<PathBuf, io::Error> {
+    fn write_new_file(&self, lines: &[String]) -> Result<PathBuf, io::Error> {
         let mut name = self.0.clone().into_os_string();
         name.push(format!(".{}", std::process::id()));
-        let beside = PathBuf::from(name);
-        match fs::remove_file(&beside) {
+        let new_file = PathBuf::from(name);
+        match fs::remove_file(&new_file) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -162,11 +162,11 @@ impl KeyFile {
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(&beside)?;
+            .open(&new_file)?;
         file.write_all(lines.join("\n").as_bytes())?;
         file.write_all(b"\n")?;
         file.sync_all()?;
-        Ok(beside)
+        Ok(new_file)
     }
 
     fn sync_folder(&self) -> Result<(), io::Error> {

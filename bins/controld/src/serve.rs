@@ -167,14 +167,14 @@ async fn bind_metrics(listen: Option<SocketAddr>) -> Result<Option<TcpListener>,
 
 fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     let ready = get(ready).with_state(Arc::clone(app));
-    let beside = Router::new()
+    let further = Router::new()
         .route(
             "/health",
             get(async || Json(serde_json::json!({"status": "healthy"}))),
         )
         .route("/ready", ready)
         .merge(control_ui::router(app, cookie));
-    control_api::router(app, beside, cookie)
+    control_api::router(app, further, cookie)
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Response {

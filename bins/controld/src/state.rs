@@ -1,4 +1,4 @@
-//! The application on its state, with the real clock and real random bytes.
+//! Opens the application on its state, with the system clock and random bytes of the system.
 
 use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
@@ -12,7 +12,7 @@ use std::error::Error;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
-/// Time without an answer of the database after which the wait is logged.
+/// Time without an answer of the database, after which a log line reports the wait.
 const QUIET: Duration = Duration::from_secs(2);
 
 pub(crate) const ENVIRONMENT: Environment = Environment {
@@ -25,20 +25,20 @@ pub(crate) fn now() -> SystemTime {
     Timestamp::now().into()
 }
 
-/// The application on the state that the command line names, which is made if it is not there.
+/// The application on the state that the command line names, created if missing.
 pub(crate) async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
     open_in(&DataDir::new(state)).await
 }
 
-/// The application on the state of a data directory, which is made if it is not there.
+/// The application on the state of a data directory, created if missing.
 pub(crate) async fn open_in(data_dir: &DataDir) -> Result<App, Box<dyn Error>> {
     let made = data_dir.make();
     made.map_err(|error| data_dir.at_folder(&error))?;
     open_with(data_dir, Secrets::Opened).await
 }
 
-/// The application on existing state: a command about past actions would create new state for a
-/// mistyped name, and report no fault.
+/// The application on existing state, never created: a command about past actions must not create state for a
+/// mistyped path and succeed.
 pub(crate) async fn open_existing(
     data_dir: &DataDir,
     secrets: Secrets,

@@ -54,8 +54,10 @@ impl Installation {
                 "--email",
                 &email,
             ];
-            let said = made.run(&create);
-            let key = said.lines().find_map(|line| line.strip_prefix("api key "));
+            let printed = made.run(&create);
+            let key = printed
+                .lines()
+                .find_map(|line| line.strip_prefix("api key "));
             made.keys.push(key.unwrap().to_owned());
         }
         made
@@ -173,7 +175,7 @@ impl Installation {
         assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
         let verified = self.run(&["audit", "verify"]);
         assert!(
-            verified.starts_with("the audit log is whole: "),
+            verified.starts_with("the audit log is complete: "),
             "{verified}"
         );
     }
@@ -295,9 +297,12 @@ fn a_replica_goes_on_beside_a_newer_version_and_does_not_start_after_it() {
     assert_eq!(program.client().get("/ready").status, 200);
     let mut start = Command::new(CONTROLD);
     let refused = start.args(installation.arguments("two")).output().unwrap();
-    let told = String::from_utf8_lossy(&refused.stderr);
+    let printed_text = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success());
-    assert!(told.contains("is newer than this version knows"), "{told}");
+    assert!(
+        printed_text.contains("is newer than this version knows"),
+        "{printed_text}"
+    );
     let names = installation.names(&program);
     acknowledged.retain(|name| !names.contains(name));
     assert!(

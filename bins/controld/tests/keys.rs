@@ -144,8 +144,11 @@ fn a_rotation_that_is_killed_loses_no_secret() {
         world.all_open(&store);
         assert_eq!(world.run(&["key", "prune"]), "0 keys dropped\n");
 
-        let said = world.run(&["key", "rotate"]);
-        assert!(!said.contains("new key"), "the rotation goes on: {said}");
+        let printed = world.run(&["key", "rotate"]);
+        assert!(
+            !printed.contains("new key"),
+            "the rotation goes on: {printed}"
+        );
         assert_eq!(
             world.used(&store),
             BTreeSet::from([world.sealer().current()])

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 struct World {
     folder: TempDir,
     database: Database,
-    /// Secrets behind the hashes of the rows.
+    /// Secrets of the hashes in the rows.
     secrets: Value,
 }
 
@@ -268,8 +268,11 @@ fn a_backup_and_a_verification_leave_the_schema_as_it_is() {
     assert!(done.status.success(), "{done:?}");
     let verified = run(&["audit", "verify"]);
     assert_eq!(verified.status.code(), Some(1), "{verified:?}");
-    let told = String::from_utf8_lossy(&verified.stderr);
-    assert!(told.contains("is older than this version needs"), "{told}");
+    let printed = String::from_utf8_lossy(&verified.stderr);
+    assert!(
+        printed.contains("is older than this version needs"),
+        "{printed}"
+    );
     let runtime = Builder::new_current_thread().enable_all().build();
     let checked = runtime.unwrap().block_on(async {
         let store = Store::open_as_is(&world.database.url).await.unwrap();

@@ -142,6 +142,6 @@ fn every_command_of_the_page_works() {
             .count()
     };
     assert_eq!((listed("edge"), listed("lost")), (2, 0), "{out}");
-    assert!(out.contains("secrets sealed anew"), "{out}");
+    assert!(out.contains("secrets sealed again"), "{out}");
     assert!(out.contains("1 keys dropped"), "{out}");
 }

@@ -76,8 +76,10 @@ fn acknowledged_writes_survive_a_kill() {
             registered["node_key"].as_str().unwrap(),
         )];
         let beat = format!("/api/v1/nodes/{node}/heartbeat");
-        let said = json!({"health": {"cpu_percent": 12.5}});
-        let beat = program.client().send("POST", &beat, &fields, Some(&said));
+        let heartbeat_request = json!({"health": {"cpu_percent": 12.5}});
+        let beat = program
+            .client()
+            .send("POST", &beat, &fields, Some(&heartbeat_request));
         assert_eq!(beat.status, 200, "{}", beat.text);
         program.kill();
 

@@ -179,8 +179,8 @@ fn a_bad_bundle_is_stopped_in_its_first_batch_and_comes_back() {
         let id = world.plan(&bad, &json!({}));
         world.command(&id, "start");
         let back = world.until_rollout(&id, is("rolled_back"));
-        let told = back["reason"].as_str().unwrap();
-        assert!(told.contains(reason), "{behaviour:?}: {told}");
+        let message = back["reason"].as_str().unwrap();
+        assert!(message.contains(reason), "{behaviour:?}: {message}");
         assert_eq!(back["batch"], 1, "{behaviour:?}: {back}");
         world.until_all_run(&world.old);
     }

@@ -149,7 +149,7 @@ fn only_a_trusted_proxy_names_the_client() {
 fn a_session_behind_a_balancer_is_sent_by_tls_alone() {
     let folder = Folder::new();
     let alone = ["--data-dir", &folder.path("one")];
-    let behind = [
+    let after = [
         "--data-dir",
         &folder.path("two"),
         "--trusted-proxies",
@@ -157,7 +157,7 @@ fn a_session_behind_a_balancer_is_sent_by_tls_alone() {
     ];
     for (arguments, name, is_secure) in [
         (&alone[..], "session=", false),
-        (&behind, "__Host-session=", true),
+        (&after, "__Host-session=", true),
     ] {
         let mut program = Program::start(CONTROLD, arguments);
         let link = program.client().with_bearer(&program.setup_token());
@@ -208,7 +208,7 @@ fn a_fault_is_reported_with_its_line() {
         ),
         (
             "\nlisten \"here\"\n",
-            "listen here: is no IP address with a port",
+            "listen here: is not an IP address with a port",
             "controld.kdl:2:8",
         ),
         (
@@ -223,7 +223,7 @@ fn a_fault_is_reported_with_its_line() {
         ),
         (
             "trusted-proxies \"10.0.0.0/8\" \"ten\"\n",
-            "ten: is no network and no IP address",
+            "ten: is neither a network nor an IP address",
             "controld.kdl:1:30",
         ),
         ("listen {\n", "", "controld.kdl:"),
@@ -232,10 +232,10 @@ fn a_fault_is_reported_with_its_line() {
         (&key, "not hexadecimal", "controld.kdl:1:1"),
     ] {
         let bad = folder.check(file);
-        let told = text(&bad.stderr);
-        assert_eq!(bad.status.code(), Some(1), "{file}: {told}");
-        assert!(told.contains(message), "{file}: {told}");
-        assert!(told.contains(place), "{file}: {told}");
+        let printed = text(&bad.stderr);
+        assert_eq!(bad.status.code(), Some(1), "{file}: {printed}");
+        assert!(printed.contains(message), "{file}: {printed}");
+        assert!(printed.contains(place), "{file}: {printed}");
     }
     let missing = run(&["check", "--config", &folder.path("none.kdl")]);
     assert_eq!(missing.status.code(), Some(1));
@@ -298,9 +298,9 @@ fn a_key_file_that_others_can_read_is_refused() {
     ] {
         fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
         let checked = run(&[&["check"][..], &arguments].concat());
-        let told = text(&checked.stderr);
-        assert_eq!(checked.status.success(), is_good, "{mode:o}: {told}");
-        assert_eq!(told.contains("is open to others"), !is_good, "{told}");
+        let printed = text(&checked.stderr);
+        assert_eq!(checked.status.success(), is_good, "{mode:o}: {printed}");
+        assert_eq!(printed.contains("is open to others"), !is_good, "{printed}");
     }
     let refused = run(&[&["--listen", "127.0.0.1:0"][..], &arguments].concat());
     assert!(text(&refused.stderr).contains("is open to others"));
@@ -370,9 +370,13 @@ fn heartbeats_have_bounds() {
     let folder = Folder::new();
     for (secs, is_good) in [(0, false), (1, true), (300, true), (301, false)] {
         let checked = folder.check(&format!("heartbeat-secs {secs}\n"));
-        let told = text(&checked.stderr);
-        assert_eq!(checked.status.success(), is_good, "{secs}: {told}");
-        assert_eq!(told.contains("heartbeat-secs"), !is_good, "{secs}: {told}");
+        let printed = text(&checked.stderr);
+        assert_eq!(checked.status.success(), is_good, "{secs}: {printed}");
+        assert_eq!(
+            printed.contains("heartbeat-secs"),
+            !is_good,
+            "{secs}: {printed}"
+        );
     }
 }
 
@@ -520,7 +524,7 @@ fn a_start_that_fails_names_its_setting_and_a_way_out() {
     let taken = listener.local_addr().unwrap().to_string();
     let no_socket = format!("postgres:///control?host={}", folder.path("nowhere"));
     let no_key = folder.path("nowhere/master.key");
-    for (arguments, told) in [
+    for (arguments, printed) in [
         (
             ["--data-dir", &below_file],
             format!("--data-dir {below_file}: "),
@@ -531,7 +535,7 @@ fn a_start_that_fails_names_its_setting_and_a_way_out() {
         ),
         (
             ["--listen", "localhost:8443"],
-            "is no IP address with a port".to_owned(),
+            "is not an IP address with a port".to_owned(),
         ),
         (
             ["--database", &no_socket],
@@ -548,7 +552,7 @@ fn a_start_that_fails_names_its_setting_and_a_way_out() {
         let ran = run(&arguments.into_iter().chain(rest).collect::<Vec<_>>());
         assert!(!ran.status.success(), "{arguments:?}");
         let error = text(&ran.stderr);
-        assert!(error.contains(&told), "{arguments:?}: {error}");
+        assert!(error.contains(&printed), "{arguments:?}: {error}");
     }
 }
 
@@ -592,20 +596,20 @@ fn secrets_without_their_key_are_reported_at_the_start() {
     assert!(made.status.success(), "{}", text(&made.stderr));
     fs::remove_file(&key).unwrap();
     let start = ["--data-dir", &data, "--listen", "127.0.0.1:0"];
-    let told = text(&run(&start).stderr);
-    assert!(told.contains("restore it from the backup"), "{told}");
+    let printed = text(&run(&start).stderr);
+    assert!(printed.contains("restore it from the backup"), "{printed}");
     assert!(!Path::new(&key).exists(), "a new key would open nothing");
     fs::write(&key, format!("{}\n", "ab".repeat(32))).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    let told = text(&run(&start).stderr);
-    assert!(told.contains("lacks the key "), "{told}");
+    let printed = text(&run(&start).stderr);
+    assert!(printed.contains("lacks the key "), "{printed}");
     // The key of the audit log is sealed as well.
     let verified = run(&["audit", "verify", "--data-dir", &data]);
-    let told = text(&verified.stderr);
-    assert!(!verified.status.success(), "{told}");
+    let printed = text(&verified.stderr);
+    assert!(!verified.status.success(), "{printed}");
     assert!(
-        told.contains("sealed with a key that is not in the key file"),
-        "{told}"
+        printed.contains("sealed with a key that is not in the key file"),
+        "{printed}"
     );
 }
 
@@ -625,13 +629,13 @@ fn data_folder(folder: &Folder) -> String {
 fn assert_refused(data: &str, reason: &str) {
     for command in [&["check"][..], &["--listen", "127.0.0.1:0"]] {
         let refused = run(&[command, &["--data-dir", data]].concat());
-        let told = text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(1), "{command:?}: {told}");
+        let printed = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{command:?}: {printed}");
         assert!(
-            told.contains(&format!("--data-dir: {data}")) || told.contains(data),
-            "{told}"
+            printed.contains(&format!("--data-dir: {data}")) || printed.contains(data),
+            "{printed}"
         );
-        assert!(told.contains(reason), "{command:?}: {told}");
+        assert!(printed.contains(reason), "{command:?}: {printed}");
     }
 }
 
@@ -671,7 +675,7 @@ fn an_address_is_a_network_of_trusted_proxies() {
     let checked = folder.check(file);
     assert!(checked.status.success(), "{}", text(&checked.stderr));
     let refused = folder.check("trusted-proxies \"ten\"\n");
-    assert!(text(&refused.stderr).contains("is no network and no IP address"));
+    assert!(text(&refused.stderr).contains("is neither a network nor an IP address"));
 }
 
 #[test]
@@ -702,7 +706,10 @@ fn a_file_that_is_no_database_is_reported_at_once() {
     fs::create_dir(&data).unwrap();
     folder.write("data/control.db", &"no database".repeat(1_000));
     let ran = run(&["--data-dir", &data, "--listen", "127.0.0.1:0"]);
-    let told = text(&ran.stderr);
-    assert!(told.contains(&format!("--data-dir {data}: ")), "{told}");
-    assert!(told.contains("not a database"), "{told}");
+    let printed = text(&ran.stderr);
+    assert!(
+        printed.contains(&format!("--data-dir {data}: ")),
+        "{printed}"
+    );
+    assert!(printed.contains("not a database"), "{printed}");
 }

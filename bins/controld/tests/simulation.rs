@@ -8,7 +8,8 @@
 )]
 
 use control_simulator::{
-    FleetOptions, Hurt, Measurement, Operator, Pace, Plan, RolloutOutcome, SimulatedFleet, hurts,
+    FleetOptions, Hurt, Measurement, Operator, Plan, RolloutOutcome, RolloutPace, SimulatedFleet,
+    hurts,
 };
 use control_testkit::{Database, Program};
 use serde_json::Value;
@@ -20,7 +21,7 @@ const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 const PLANTED_FAULTS: [&str; 6] = ["error", "slow", "reason", "invalid", "silent", "dead"];
 /// Maximum number of nodes of a measured batch.
 const MAX_STEP_BATCH: usize = 10;
-/// Number of measured batches; one more is opened behind them.
+/// Number of measured batches; one more is opened after them.
 const STEP_BATCHES: u8 = 3;
 
 /// Size of a simulation.
@@ -28,7 +29,7 @@ struct Size {
     nodes: usize,
     groups: usize,
     max_interval: Duration,
-    pace: Pace,
+    pace: RolloutPace,
     database: Database,
 }
 
@@ -41,7 +42,7 @@ impl Size {
             nodes: count("nodes"),
             groups: count("groups"),
             max_interval: Duration::from_secs(number("interval_secs")),
-            pace: Pace {
+            pace: RolloutPace {
                 batch_percent: small("batch_percent"),
                 soak_secs: small("soak_secs"),
                 deadline_secs: small("deadline_secs"),
@@ -112,7 +113,8 @@ fn names() -> Vec<&'static str> {
 fn slipped(
     world: &World,
     fleet: &SimulatedFleet,
-    (tried, pace): (&[Hurt], Pace),
+    tried: &[Hurt],
+    pace: RolloutPace,
 ) -> Vec<(Hurt, RolloutOutcome)> {
     let mut slipped = Vec::new();
     for wave in tried.chunks(fleet.options().groups) {
@@ -133,7 +135,7 @@ fn slipped(
     slipped
 }
 
-fn roll_out_well(world: &World, fleet: &SimulatedFleet, (name, pace): (&str, Pace)) {
+fn roll_out_well(world: &World, fleet: &SimulatedFleet, name: &str, pace: RolloutPace) {
     let bundle = world.operator.bundle(name);
     let plan = Plan {
         group: None,
@@ -208,16 +210,16 @@ fn simulate(given: &Value) {
         tried.extend(hurts().into_iter().take(usize::try_from(count).unwrap()));
     }
     if tried.is_empty() {
-        return roll_out_well(&world, &fleet, ("good", size.pace));
+        return roll_out_well(&world, &fleet, "good", size.pace);
     }
-    let slipped = slipped(&world, &fleet, (&tried, size.pace));
+    let slipped = slipped(&world, &fleet, &tried, size.pace);
     println!(
         "{} of {} stopped before the second batch",
         tried.len() - slipped.len(),
         tried.len()
     );
     assert!(slipped.is_empty(), "not stopped: {slipped:#?}");
-    roll_out_well(&world, &fleet, ("good", size.pace));
+    roll_out_well(&world, &fleet, "good", size.pace);
 }
 
 #[test]
@@ -239,7 +241,7 @@ fn hurtful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
         nodes: 42,
         groups: PLANTED_FAULTS.len(),
         max_interval: Duration::from_secs(1),
-        pace: Pace {
+        pace: RolloutPace {
             batch_percent: 50,
             soak_secs: 2,
             deadline_secs: 8,
@@ -249,9 +251,9 @@ fn hurtful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
     let world = World::new(&size.database);
     let fleet = world.fleet(&size);
     let tried = PLANTED_FAULTS.map(named);
-    let slipped = slipped(&world, &fleet, (&tried, size.pace));
+    let slipped = slipped(&world, &fleet, &tried, size.pace);
     assert!(slipped.is_empty(), "not stopped: {slipped:#?}");
     // A machine under load must not make a good rollout late.
     size.pace.deadline_secs = 120;
-    roll_out_well(&world, &fleet, ("good", size.pace));
+    roll_out_well(&world, &fleet, "good", size.pace);
 }

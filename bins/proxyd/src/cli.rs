@@ -281,6 +281,7 @@ fn hinted(error: clap::Error) -> clap::Error {
     if !name.contains(['.', '/']) {
         return error;
     }
-    let message = format!("`{name}` is no command; a configuration is named by `--config {name}`");
+    let message =
+        format!("`{name}` is not a command; a configuration is named by `--config {name}`");
     Cli::command().error(ErrorKind::InvalidSubcommand, message)
 }

@@ -79,7 +79,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         }
         None if test => self::test(config, verbose),
         None if verbose => {
-            print_error("--verbose goes with --test");
+            print_error("--verbose requires --test");
             ExitCode::from(EXIT_USAGE)
         }
         None => serve(config),

@@ -30,7 +30,7 @@ pub(crate) enum Incoming {
 
 /// The event that a decision has to answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Awaited {
+pub(crate) struct ExpectedDecision {
     pub(crate) id: RequestId,
     pub(crate) seq: u32,
     pub(crate) event: EventKind,
@@ -130,11 +130,11 @@ impl Client {
     }
 
     /// The decision for an event.
-    pub(crate) fn decision(&mut self, awaited: Awaited) -> Result<Decision, String> {
+    pub(crate) fn decision(&mut self, awaited: ExpectedDecision) -> Result<Decision, String> {
         let message = self.any_decision()?;
         let DecisionMessage { id, seq, decision } = message;
         if (id, seq) != (awaited.id, awaited.seq) {
-            let Awaited {
+            let ExpectedDecision {
                 id: want, seq: of, ..
             } = awaited;
             return Err(format!(

@@ -1,6 +1,6 @@
 //! The sample requests of the cases.
 
-use crate::client::{Awaited, Client};
+use crate::client::{Client, ExpectedDecision};
 use crate::settings::Settings;
 use agent_protocol::{
     BodyChunk, BodyData, BodyMode, Cancel, Completion, Decision, EventKind, Header, MAX_PART_BYTES,
@@ -52,7 +52,7 @@ pub(crate) fn request(
 
 /// Sends a request's head and awaits its decision.
 pub(crate) fn ask(client: &mut Client, event: RequestHeaders<'static>) -> Result<Decision, String> {
-    let awaited = Awaited {
+    let awaited = ExpectedDecision {
         id: event.id,
         seq: event.seq,
         event: EventKind::RequestHeaders,
@@ -84,7 +84,7 @@ pub(crate) fn complete(client: &mut Client, wants: Wants, id: RequestId) -> Resu
     }))
 }
 
-/// The end of the agent's part in a request.
+/// The proxy needs no further decision on a request.
 pub(crate) fn cancel(client: &mut Client, id: RequestId) -> Result<(), String> {
     client.send(&ProxyMessage::Cancel(Cancel { id }))
 }
@@ -150,12 +150,12 @@ impl<'a> Exchange<'a> {
             BodyMode::None => Ok(()),
             BodyMode::Buffered => {
                 let whole = PIECES.concat();
-                self.piece(kind, &whole, (true, truncated), false)
+                self.piece(kind, &whole, true, truncated, false)
             }
             BodyMode::Chunks => {
                 for (index, piece) in PIECES.iter().enumerate() {
                     let last = index + 1 == PIECES.len();
-                    self.piece(kind, piece, (last, last && truncated), true)?;
+                    self.piece(kind, piece, last, last && truncated, true)?;
                 }
                 Ok(())
             }
@@ -166,7 +166,8 @@ impl<'a> Exchange<'a> {
         &mut self,
         kind: EventKind,
         data: &[u8],
-        (last, truncated): (bool, bool),
+        last: bool,
+        truncated: bool,
         is_chunk: bool,
     ) -> Result<(), String> {
         if self.is_over(kind) {
@@ -255,7 +256,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn await_decision(&mut self, event: EventKind, is_chunk: bool) -> Result<(), String> {
-        let decision = self.client.decision(Awaited {
+        let decision = self.client.decision(ExpectedDecision {
             id: self.id,
             seq: self.seq,
             event,

@@ -9,7 +9,7 @@ use thiserror::Error;
 pub enum DecodeErrorKind {
     /// The frame itself: its length or its type.
     Frame(FrameError),
-    /// A frame of a type that only the other side sends, or at the wrong time.
+    /// A frame of a type that only the other side sends, or that is not allowed now.
     UnexpectedType,
     /// The payload is not one object of the agreed encoding with the fields of its type.
     Payload,
@@ -24,7 +24,7 @@ pub struct DecodeError {
     /// The request that the message names, if its `id` could be read: only that request has failed.
     /// Without it the whole connection has.
     pub request: Option<RequestId>,
-    /// The place and the cause, for a log.
+    /// Position and cause, for a log.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! The messages of each side.
+//! Messages of the proxy and of agents.
 
 use crate::decision::message::DecisionMessage;
 use crate::encoding::Encoding;
@@ -29,9 +29,9 @@ pub enum ProxyMessage<'a> {
     ResponseBody(BodyChunk<'a>),
     /// The end of a request.
     Completion(Completion<'a>),
-    /// The end of the agent's part in a request.
+    /// The proxy needs no further decision on a request.
     Cancel(Cancel),
-    /// Reason of the proxy to close the connection.
+    /// The reason why the proxy closes the connection.
     Error(ErrorMessage<'a>),
 }
 
@@ -76,7 +76,7 @@ pub enum ErrorCode {
     Protocol,
     /// No version that was offered is known.
     UnsupportedVersion,
-    /// The agent has too much to do.
+    /// The agent is overloaded.
     Overloaded,
     /// The sender failed.
     #[serde(other)]
@@ -212,7 +212,7 @@ fn unexpected(frame_type: FrameType) -> DecodeError {
     }
 }
 
-/// The only field that is read of a message that is otherwise wrong.
+/// The only field that is read of a malformed message.
 #[derive(Deserialize)]
 struct IdField {
     id: RequestId,

@@ -1,4 +1,4 @@
-//! Metadata of agents: for the log, and for the agents behind them.
+//! Metadata of agents: for the log, and for later agents of the route.
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-/// Something that was done.
+/// An entry of the audit log.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditEntryView {
     /// The number in the organization's log, from 1.
@@ -84,7 +84,7 @@ pub(crate) struct AuditQuery {
     until: Option<Timestamp>,
 }
 
-/// Which entries, and which page.
+/// Filters and page of entries.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -106,7 +106,7 @@ pub(crate) struct AuditPageQuery {
     #[param(value_type = Option<String>, format = DateTime)]
     #[serde(default, deserialize_with = "rfc3339::optional")]
     until: Option<Timestamp>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.

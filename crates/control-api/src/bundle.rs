@@ -63,14 +63,14 @@ pub(crate) struct BundleView {
     diagnostics: Vec<DiagnosticView>,
 }
 
-/// One thing that is wrong with a configuration, or doubtful.
+/// A fault of a configuration, or a warning about it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DiagnosticView {
     /// The kind, such as `unknown-setting`: see the reference of diagnostics.
     code: String,
     /// `error` or `warning`.
     severity: String,
-    /// The thing itself, in one sentence.
+    /// The fault, in one sentence.
     message: String,
     /// The file.
     file: String,
@@ -120,7 +120,7 @@ const SORTED: SortFields<BundleSummary> = &[
     ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
 ];
 
-/// Which bundles, and which page.
+/// Filters and page of bundles.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -129,13 +129,13 @@ pub(crate) struct BundleQuery {
     state: Option<BundleState>,
     /// Only items of this name, or of names that begin so if it ends in `*`.
     name: Option<String>,
-    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`. Not beside `order`.
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`. Excludes `order`.
     #[param(pattern = "^-?(created_at|name)$", example = "-name")]
     sort: Option<String>,
-    /// Which end the list begins with; without it, the newest.
+    /// Order by creation; the newest first if absent.
     #[param(inline)]
     order: Option<OrderName>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -252,7 +252,7 @@ fn source(
             let ServicesRequest { http, https } = services;
             Ok(BundleSource::Services(ListenAddresses { http, https }))
         }
-        (None, Some(_)) => Err(Problem::invalid("assets", "stands beside `files` only")),
+        (None, Some(_)) => Err(Problem::invalid("assets", "requires `files`")),
         (Some(_), Some(_)) | (None, None) => Err(Problem::invalid(
             "files",
             "either `files` or `services` is needed",
@@ -271,7 +271,7 @@ fn all_files(
     for (name, text) in assets {
         let bytes = STANDARD.decode(text);
         let bytes =
-            bytes.map_err(|_| Problem::invalid("assets", "has a value that is no Base64"))?;
+            bytes.map_err(|_| Problem::invalid("assets", "has a value that is not Base64"))?;
         if files.insert(name, bytes).is_some() {
             return Err(Problem::invalid("assets", "has a name that is in `files`"));
         }
@@ -342,9 +342,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, BundleId)>,
+    Path(ids): Path<(ProjectId, BundleId)>,
 ) -> Result<Resource<BundleView>, Problem> {
-    let found = app.bundle(&call, place).await?;
+    let found = app.bundle(&call, ids).await?;
     let view = BundleView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
@@ -358,9 +358,9 @@ pub(crate) async fn view(
 pub(crate) async fn revoke(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, BundleId)>,
+    Path(ids): Path<(ProjectId, BundleId)>,
 ) -> Result<Resource<BundleView>, Problem> {
-    let changed = app.revoke_bundle(&call, place).await?;
+    let changed = app.revoke_bundle(&call, ids).await?;
     let view = BundleView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -374,10 +374,10 @@ pub(crate) async fn revoke(
 pub(crate) async fn assign(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, BundleId)>,
+    Path(ids): Path<(ProjectId, BundleId)>,
     Body(AssignRequest { nodes }): Body<AssignRequest>,
 ) -> Result<Json<AssignResponse>, Problem> {
-    let orders = app.assign_bundle(&call, place, &nodes).await?;
+    let orders = app.assign_bundle(&call, ids, &nodes).await?;
     Ok(Json(AssignResponse { orders }))
 }
 
@@ -389,9 +389,9 @@ pub(crate) async fn assign(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, BundleId)>,
+    Path(ids): Path<(ProjectId, BundleId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_bundle(&call, place).await?;
+    app.delete_bundle(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -403,10 +403,10 @@ pub(crate) async fn delete(
 pub(crate) async fn rename(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, BundleId)>,
+    Path(ids): Path<(ProjectId, BundleId)>,
     Body(RenameRequest { name }): Body<RenameRequest>,
 ) -> Result<Resource<BundleView>, Problem> {
-    let changed = app.rename_bundle(&call, place, &name).await?;
+    let changed = app.rename_bundle(&call, ids, &name).await?;
     let view = BundleView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

@@ -40,7 +40,7 @@ const SORTED: SortFields<NodeView> = &[
     ),
 ];
 
-/// Which nodes, and which page.
+/// Filters and page of nodes.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -60,17 +60,17 @@ pub(crate) struct NodeQuery {
     bundle: Option<BundleId>,
     /// Only nodes with this version of the proxy, or one that begins so if it ends in `*`.
     version: Option<String>,
-    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `seen_at`, `version`. Not beside
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `seen_at`, `version`. Excludes
     /// `order`.
     #[param(
         pattern = "^-?(created_at|name|seen_at|version)$",
         example = "-version"
     )]
     sort: Option<String>,
-    /// Which end the list begins with; without it, the oldest.
+    /// Order by creation; the oldest first if absent.
     #[param(inline)]
     order: Option<OrderName>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -151,7 +151,7 @@ const EVENTS_SORTED: SortFields<NodeEventView> = &[
     ),
 ];
 
-/// Which page of the events.
+/// Page of the events.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -159,7 +159,7 @@ pub(crate) struct NodeEventQuery {
     /// Field to sort by, with `-` before it from the greatest: `id` (by their arrival), `at`.
     #[param(pattern = "^-?(id|at)$", example = "-at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.

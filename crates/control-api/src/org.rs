@@ -36,7 +36,7 @@ const SORTED: SortFields<OrgView> = &[
     ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
 ];
 
-/// Which organizations, and which page.
+/// Filters and page of organizations.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -46,7 +46,7 @@ pub(crate) struct OrgQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`.
     #[param(pattern = "^-?(created_at|name)$", example = "-name")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.

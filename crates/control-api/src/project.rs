@@ -96,7 +96,7 @@ const SORTED: SortFields<ProjectView> = &[
     ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
 ];
 
-/// Which projects, and which page.
+/// Filters and page of projects.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -106,7 +106,7 @@ pub(crate) struct ProjectQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`.
     #[param(pattern = "^-?(created_at|name)$", example = "-name")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.

@@ -86,7 +86,7 @@ const NODES_SORTED: SortFields<RolloutNodeView> = &[
     ),
 ];
 
-/// Which rollouts, and which page.
+/// Filters and page of rollouts.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -95,20 +95,20 @@ pub(crate) struct RolloutQuery {
     state: Option<RolloutState>,
     /// Only rollouts of this bundle.
     bundle: Option<BundleId>,
-    /// Field to sort by, with `-` before it from the greatest: `created_at`. Not beside `order`.
+    /// Field to sort by, with `-` before it from the greatest: `created_at`. Excludes `order`.
     #[param(pattern = "^-?(created_at)$", example = "-created_at")]
     sort: Option<String>,
-    /// Which end the list begins with; without it, the newest.
+    /// Order by creation; the newest first if absent.
     #[param(inline)]
     order: Option<OrderName>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
 }
 
-/// Which nodes of a rollout, and which page.
+/// Filters and page of nodes of a rollout.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -118,7 +118,7 @@ pub(crate) struct RolloutNodeQuery {
     /// Field to sort by, with `-` before it from the greatest: `id`, `name`, `batch`.
     #[param(pattern = "^-?(id|name|batch)$", example = "-batch")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -149,18 +149,26 @@ impl NewRolloutRequest {
             (Some(_), Some(_)) => {
                 return Err(Problem::invalid(
                     "batch_count",
-                    "stands beside `batch_percent`",
+                    "cannot be combined with `batch_percent`",
                 ));
             }
         };
         let gate = match (gate, skip_gate) {
-            (Some(_), true) => return Err(Problem::invalid("gate", "stands beside `skip_gate`")),
+            (Some(_), true) => {
+                return Err(Problem::invalid(
+                    "gate",
+                    "cannot be combined with `skip_gate`",
+                ));
+            }
             (None, true) => None,
             (gate, false) => Some(gate.map_or(Gate::DEFAULT, Gate::from)),
         };
         let selection = match (nodes, labels) {
             (Some(_), Some(_)) => {
-                return Err(Problem::invalid("nodes", "stands beside `labels`"));
+                return Err(Problem::invalid(
+                    "nodes",
+                    "cannot be combined with `labels`",
+                ));
             }
             (Some(nodes), None) => NodeSelection::Named(nodes),
             (None, labels) => NodeSelection::Labelled(labels.unwrap_or_default()),
@@ -246,9 +254,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutView>, Problem> {
-    let found = app.rollout(&call, place).await?;
+    let found = app.rollout(&call, ids).await?;
     let view = RolloutView::from(&found.value);
     let revision = view.revision();
     let resource = Resource::found(found.version, view);
@@ -267,7 +275,7 @@ pub(crate) async fn view(
 pub(crate) async fn nodes(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
     Query(query): Query<RolloutNodeQuery>,
 ) -> Result<Json<List<RolloutNodeView>>, Problem> {
     let RolloutNodeQuery {
@@ -278,7 +286,7 @@ pub(crate) async fn nodes(
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(NODES_SORTED, PageOrder::Oldest)?;
     let filter = page.filter(name);
-    let (bundle, found) = app.rollout_nodes(&call, place, &filter, page.page).await?;
+    let (bundle, found) = app.rollout_nodes(&call, ids, &filter, page.page).await?;
     let views = found.into_iter();
     let views = views
         .map(|node| RolloutNodeView::new(node, bundle))
@@ -294,9 +302,9 @@ pub(crate) async fn nodes(
 pub(crate) async fn start(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, place, RolloutCommand::Start).await
+    command(&app, &call, ids, RolloutCommand::Start).await
 }
 
 /// Approves a rollout requested by another person, by a session or any of that person's API keys.
@@ -308,9 +316,9 @@ pub(crate) async fn start(
 pub(crate) async fn approve(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, place, RolloutCommand::Approve).await
+    command(&app, &call, ids, RolloutCommand::Approve).await
 }
 
 /// Pauses a rollout: no further batch is opened, nodes keep their bundles.
@@ -321,9 +329,9 @@ pub(crate) async fn approve(
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, place, RolloutCommand::Pause).await
+    command(&app, &call, ids, RolloutCommand::Pause).await
 }
 
 /// Resumes a paused rollout: the interrupted batch restarts.
@@ -334,9 +342,9 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, place, RolloutCommand::Resume).await
+    command(&app, &call, ids, RolloutCommand::Resume).await
 }
 
 /// Ends a rollout; nodes keep their bundles.
@@ -347,9 +355,9 @@ pub(crate) async fn resume(
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, place, RolloutCommand::Cancel).await
+    command(&app, &call, ids, RolloutCommand::Cancel).await
 }
 
 /// Ends a rollout, and orders every switched node to run its former bundle.
@@ -361,18 +369,18 @@ pub(crate) async fn cancel(
 pub(crate) async fn rollback(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, place, RolloutCommand::RollBack).await
+    command(&app, &call, ids, RolloutCommand::RollBack).await
 }
 
 async fn command(
     app: &App,
     call: &Call,
-    place: (ProjectId, RolloutId),
+    ids: (ProjectId, RolloutId),
     command: RolloutCommand,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    let changed = app.command_rollout(call, place, command).await?;
+    let changed = app.command_rollout(call, ids, command).await?;
     let view = RolloutSummary::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -385,8 +393,8 @@ async fn command(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_rollout(&call, place).await?;
+    app.delete_rollout(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }

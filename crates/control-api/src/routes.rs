@@ -242,9 +242,9 @@ pub fn description() -> Value {
     openapi::complete(&document, ROUTES)
 }
 
-/// The interface under `/api/v1` with its own description, and further routes `beside`. All
+/// The interface under `/api/v1` with its own description, and `further` routes. All
 /// responses have a correlation ID, and failures a body.
-pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
+pub fn router(app: &Arc<App>, further: Router, cookie: SessionCookie) -> Router {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
     for row in ROUTES {
         let (schemas, paths, methods) = (row.handler)();
@@ -262,7 +262,7 @@ pub fn router(app: &Arc<App>, beside: Router, cookie: SessionCookie) -> Router {
         .merge(sso_browser::router(app))
         // Not a fallback: merged with other routers, that would be theirs or ours for all paths.
         .route("/api/v1/{*path}", any(async || StatusCode::NOT_FOUND))
-        .merge(beside)
+        .merge(further)
         .layer(Extension(cookie));
     answering(app, router)
 }

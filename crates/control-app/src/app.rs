@@ -7,8 +7,8 @@ pub(crate) mod metric_answers;
 pub(crate) mod named_tenant;
 pub(crate) mod order_signals;
 pub(crate) mod outbound;
-pub(crate) mod password_places;
-pub(crate) mod places;
+pub(crate) mod password_permits;
+pub(crate) mod permits;
 pub(crate) mod quota;
 pub(crate) mod rate_limit;
 pub(crate) mod refusal_windows;
@@ -21,8 +21,8 @@ use crate::app::changes::Changes;
 use crate::app::metric_answers::MetricAnswers;
 use crate::app::order_signals::OrderSignals;
 use crate::app::outbound::{Outbound, OutboundError, is_refused};
-use crate::app::password_places::PasswordPlaces;
-use crate::app::places::{BodyPlace, BodyPlaces, HeavyPlaces, UploadPlace, UploadPlaces};
+use crate::app::password_permits::PasswordPermits;
+use crate::app::permits::{BodyPermit, BodyPermits, HeavyPermits, UploadPermit, UploadPermits};
 use crate::app::rate_limit::{Allowance, RateLimiter};
 use crate::app::refusal_windows::RefusalWindows;
 use crate::app::report_budget::ReportBudget;
@@ -75,22 +75,22 @@ pub struct App {
     pub(crate) refused_certificates: Cache<(NodeId, CertificateId), Timestamp>,
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
-    pub(crate) heavy_places: HeavyPlaces,
+    pub(crate) heavy_permits: HeavyPermits,
     /// True if this replica's clock differs from the database's by more than [`MAX_CLOCK_OFFSET`].
     is_clock_wrong: AtomicBool,
     /// Time of the last failed write of this replica, in milliseconds since 1970; 0 for none.
     write_failed_at: AtomicI64,
-    uploads: UploadPlaces,
-    bodies: BodyPlaces,
-    parsers: HeavyPlaces,
+    uploads: UploadPermits,
+    bodies: BodyPermits,
+    parsers: HeavyPermits,
     reports: ReportBudget,
-    pub(crate) passwords: PasswordPlaces,
+    pub(crate) passwords: PasswordPermits,
     pub(crate) refused_sign_ins: RefusalWindows,
     /// Held while an archive is read for the certificates that it names.
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
     pub(crate) metric_answers: MetricAnswers,
-    /// The place of this installation among identity providers and browsers.
+    /// The URL of this installation, as identity providers and browsers use it.
     pub sso_site: SsoSite,
     /// Wakes live pages.
     pub changes: Changes,
@@ -98,7 +98,7 @@ pub struct App {
     pub heartbeat_interval: HeartbeatInterval,
     /// The quotas of each organization; replicas have the same.
     pub quotas: Quotas,
-    /// For how long values that have ended are kept; replicas have the same.
+    /// Retention of values that have ended; the same for all replicas.
     pub retention: Retention,
 }
 
@@ -135,14 +135,14 @@ impl App {
             audit_key: OnceLock::new(),
             refused_certificates: Cache::new(ENDED_USES),
             orders: OrderSignals::default(),
-            heavy_places: HeavyPlaces::new(HEAVY_TASKS),
+            heavy_permits: HeavyPermits::new(HEAVY_TASKS),
             is_clock_wrong: AtomicBool::new(false),
             write_failed_at: AtomicI64::new(i64::MIN),
-            uploads: UploadPlaces::default(),
-            bodies: BodyPlaces::default(),
-            parsers: HeavyPlaces::new(PARSED_BODIES),
+            uploads: UploadPermits::default(),
+            bodies: BodyPermits::default(),
+            parsers: HeavyPermits::new(PARSED_BODIES),
             reports: ReportBudget::default(),
-            passwords: PasswordPlaces::default(),
+            passwords: PasswordPermits::default(),
             refused_sign_ins: RefusalWindows::default(),
             listing: Mutex::new(()),
             sso_documents: SsoDocuments::default(),
@@ -183,7 +183,7 @@ impl App {
         org: OrgId,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        self.heavy_places.run(org.0, task).await
+        self.heavy_permits.run(org.0, task).await
     }
 
     /// Runs the parser of a large body of `owner`, named by [`Actor::share_owner`], outside the
@@ -200,12 +200,12 @@ impl App {
         self.parsers.run(owner, task).await
     }
 
-    /// A place for a large body that is no upload, to be held until it is answered.
+    /// A permit for a large body that is no upload, held until it is answered.
     ///
     /// # Errors
     ///
     /// [`Error::TooManyBodies`] if none is free in time.
-    pub async fn body_place(&self, actor: &Actor) -> Result<BodyPlace, Error> {
+    pub async fn body_permit(&self, actor: &Actor) -> Result<BodyPermit, Error> {
         self.bodies.take(actor.share_owner(), actor.id()).await
     }
 
@@ -228,19 +228,19 @@ impl App {
         self.reports.take((*id, tenant.org), bytes, bounds, now)
     }
 
-    /// Acquires an upload place for `project`, shared with its organization and with the user
-    /// behind `actor`; hold it until the bundle is stored.
+    /// Acquires an upload permit for `project`, shared with its organization and with the user
+    /// that `actor` acts for; hold it until the bundle is stored.
     ///
     /// # Errors
     ///
     /// [`Error::TooManyUploads`] if none is free in time; [`Error::Refused`] if the actor may
     /// create no bundle there.
-    pub async fn upload_place(
+    pub async fn upload_permit(
         &self,
         actor: &Actor,
         access: Access,
         project: ProjectId,
-    ) -> Result<UploadPlace, Error> {
+    ) -> Result<UploadPermit, Error> {
         let tenant = tenant(&mut self.store.read().await?, project).await?;
         actor.require(access, tenant)?;
         self.uploads.take(tenant.org, actor.quota_owner()).await
@@ -257,7 +257,7 @@ impl App {
 
     /// Refuses a URL with a private address in it. Names are resolved, and their addresses checked, at each request.
     pub(crate) fn check_address(&self, field: &'static str, url: &str) -> Result<(), Error> {
-        let url = WebUrl::parse(url).ok_or(Refusal::invalid(field, "is no URL"))?;
+        let url = WebUrl::parse(url).ok_or(Refusal::invalid(field, "is not a URL"))?;
         if is_refused(&url, self.sso_site.private_addresses) {
             let reason = "has a private address, or no https: the installation does not allow it";
             return Err(Refusal::invalid(field, reason).into());

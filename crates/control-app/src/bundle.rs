@@ -121,9 +121,9 @@ impl App {
     pub async fn bundle_files(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
     ) -> Result<Files, Error> {
-        let found = self.bundle(call, place).await?;
+        let found = self.bundle(call, ids).await?;
         Ok(self.contents(&found.value).await?.files)
     }
 
@@ -145,9 +145,9 @@ impl App {
     pub async fn bundle(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
     ) -> Result<Versioned<Bundle>, Error> {
-        let found = find(&mut self.store.read().await?, place).await?;
+        let found = find(&mut self.store.read().await?, ids).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_BUNDLES, tenant)?;
         Ok(found)
@@ -179,11 +179,11 @@ impl App {
     pub async fn rename_bundle(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
         name: &str,
     ) -> Result<Versioned<Bundle>, Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         let before = found.value.audited();
         let value = found.value.rename(&call.actor, name)?;
         call.expect_version(found.version)?;
@@ -198,12 +198,12 @@ impl App {
     pub async fn delete_bundle(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         // Excludes concurrent orders.
         tx.lock_audit().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         let is_used = tx.is_bundle_used(found.value.id).await?;
         found.value.check_delete(&call.actor, is_used)?;
         call.expect_version(found.version)?;

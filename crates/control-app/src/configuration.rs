@@ -16,14 +16,14 @@ const MAX_DIAGNOSTICS: usize = 100;
 /// Their texts together, in bytes: a message may quote a text of any length.
 const MAX_DIAGNOSTIC_BYTES: usize = 64 * 1024;
 
-/// One thing that is wrong with a configuration, or doubtful.
+/// A fault of a configuration, or a warning about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
     /// The kind, such as `unknown-setting`.
     pub code: String,
     /// `error` or `warning`.
     pub severity: String,
-    /// The thing itself, in one sentence.
+    /// The fault, in one sentence.
     pub message: String,
     /// The file.
     pub file: String,

@@ -78,7 +78,7 @@ pub enum Error {
     /// A sign-in through an identity provider broke a rule; the log and the connection's administrators have it.
     #[error("sign-in was refused")]
     SsoRefused,
-    /// The provider did not authenticate the user anew, so that its answer proves nothing.
+    /// The provider did not authenticate the user again, so that its answer proves nothing.
     #[error("the identity provider did not ask for the user's identity again")]
     SsoNotAuthenticated,
     /// The provider confirmed a new user, and another user has its address.

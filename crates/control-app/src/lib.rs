@@ -27,7 +27,7 @@ mod definition;
 mod node;
 mod rollout;
 
-pub use account::api_key::ApiKeyPlace;
+pub use account::api_key::ApiKeyTenant;
 pub use account::authenticate::Presented;
 pub use account::invitation::{Joined, NewAccount};
 pub use account::second_factor::{NewSecondFactor, SecondFactor, TotpSetup};
@@ -36,7 +36,7 @@ pub use account::sign_in::{SignedIn, StrongProof};
 pub use account::user::Identity;
 pub use app::changes::{ChangeScope, Changes, Waiter, Wake};
 pub use app::named_tenant::NamedTenant;
-pub use app::places::{BodyPlace, UploadPlace, UploadPressure};
+pub use app::permits::{BodyPermit, UploadPermit, UploadPressure};
 pub use app::quota::OrgLimits;
 pub use app::rate_limit::Allowance;
 pub use app::report_budget::MAX_REPORT_BYTES;

@@ -16,7 +16,7 @@ use crate::node::private_keys::require_chosen_holders;
 use crate::project::second_person::check_independent;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
-    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, Weighed,
+    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, WeighedFigures,
 };
 use control_store::{
     ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch,
@@ -97,7 +97,7 @@ impl StoredFigures {
 
 impl StoredSide {
     fn new(figures: &Figures, trim: Trim) -> Self {
-        let Weighed {
+        let WeighedFigures {
             nodes: _,
             requests,
             error_permille,
@@ -153,14 +153,14 @@ impl App {
     pub async fn command_rollout(
         &self,
         call: &Call,
-        place: (ProjectId, RolloutId),
+        ids: (ProjectId, RolloutId),
         command: RolloutCommand,
     ) -> Result<Versioned<Rollout>, Error> {
-        let approval = self.judge_start(call, place, command).await?;
+        let approval = self.judge_start(call, ids, command).await?;
         let mut tx = self.store.begin().await?;
         // The current step ends first, so that no operator is refused for it.
         tx.lock_audit().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         let is_needed = match approval {
             Some(approval) => approval.hold(&mut tx).await?,
             None => false,
@@ -173,15 +173,15 @@ impl App {
             RolloutCommand::Start | RolloutCommand::Approve | RolloutCommand::Resume
         );
         if moves {
-            check_policy(&mut tx, (place.0, found.value.bundle), call.now).await?;
+            check_policy(&mut tx, (ids.0, found.value.bundle), call.now).await?;
         }
         if command == RolloutCommand::Approve {
             let persons = (found.value.submitted_person, call.actor.user());
             let times = (found.value.created_at, call.now);
-            check_independent(&mut tx, place.0, persons, times).await?;
+            check_independent(&mut tx, ids.0, persons, times).await?;
         }
         if change.rollout.state == RolloutState::Running {
-            check_bundle(&mut tx, place.0, found.value.bundle).await?;
+            check_bundle(&mut tx, ids.0, found.value.bundle).await?;
         }
         let stored = self.store_change(tx, call, &change, None, found.version);
         let version = stored.await?;
@@ -195,21 +195,21 @@ impl App {
     async fn judge_start(
         &self,
         call: &Call,
-        place: (ProjectId, RolloutId),
+        ids: (ProjectId, RolloutId),
         command: RolloutCommand,
     ) -> Result<Option<Approval>, Error> {
         if command != RolloutCommand::Start {
             return Ok(None);
         }
         let mut tx = self.store.read().await?;
-        let rollout = find(&mut tx, place).await?.value;
+        let rollout = find(&mut tx, ids).await?.value;
         call.actor.require(Access::WRITE_ROLLOUTS, rollout.tenant)?;
         // One more shows that there are too many to compare.
         let limit = i64::from(MAX_BASES) + 1;
         let bases = tx.ordered_bundles(rollout.id, limit).await?;
         drop(tx);
         let bases = bases.into_iter().collect();
-        let judged = self.judge(place.0, rollout.bundle, &bases).await?;
+        let judged = self.judge(ids.0, rollout.bundle, &bases).await?;
         Ok(Some(judged))
     }
 
@@ -231,12 +231,12 @@ impl App {
     pub async fn delete_rollout(
         &self,
         call: &Call,
-        place: (ProjectId, RolloutId),
+        ids: (ProjectId, RolloutId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         // A step of the rollout locks it before its rows.
         tx.lock_audit().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
         let (tenant, id) = (found.value.tenant, found.value.id);
@@ -249,14 +249,14 @@ impl App {
     pub async fn rollout(
         &self,
         call: &Call,
-        place: (ProjectId, RolloutId),
+        ids: (ProjectId, RolloutId),
     ) -> Result<Versioned<RolloutProgress>, Error> {
         let mut tx = self.store.read().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
         let since = self.heartbeat_interval.online_since(call.now);
-        let progress = progress(&mut tx, found.value, (since, call.now)).await?;
+        let progress = progress(&mut tx, found.value, since, call.now).await?;
         Ok(Versioned {
             value: progress,
             version: found.version,
@@ -267,12 +267,12 @@ impl App {
     pub async fn rollout_nodes(
         &self,
         call: &Call,
-        place: (ProjectId, RolloutId),
+        ids: (ProjectId, RolloutId),
         filter: &ListFilter,
         page: Page,
     ) -> Result<(BundleId, Vec<RolloutNode>), Error> {
         let mut tx = self.store.read().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
         let nodes = tx.rollout_nodes(found.value.id, filter, page).await?;
@@ -432,7 +432,8 @@ async fn find(
 async fn progress(
     tx: &mut Transaction,
     rollout: Rollout,
-    (since, now): (Timestamp, Timestamp),
+    since: Timestamp,
+    now: Timestamp,
 ) -> Result<RolloutProgress, Error> {
     let batches = tx.rollout_batches(rollout.id).await?;
     let is_open = rollout
@@ -460,7 +461,7 @@ async fn progress(
     })
 }
 
-/// The figures behind the end of a batch outlive it.
+/// The figures that ended a batch are kept after it.
 async fn keep_figures(
     tx: &mut Transaction,
     rollout: &Rollout,

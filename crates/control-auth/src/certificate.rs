@@ -47,7 +47,7 @@ pub enum CertificateError {
     #[error("holds a certificate that cannot be read")]
     BadCertificate,
     /// A certificate that the one before it was not signed with.
-    #[error("is no chain: a certificate is not signed by the one behind it")]
+    #[error("is not a chain: a certificate is not signed by the next one")]
     BrokenChain,
     /// The time of a certificate of the chain has passed.
     #[error("has expired")]
@@ -79,7 +79,7 @@ impl CheckedCertificate {
     ///
     /// # Errors
     ///
-    /// [`CertificateError`] with the first thing that is wrong.
+    /// [`CertificateError`] for the first fault.
     pub fn check(chain_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, CertificateError> {
         let chain = certificates(chain_pem)?;
         let checked = Self::from_chain(&chain)?;
@@ -190,7 +190,7 @@ fn address(bytes: &[u8]) -> Option<String> {
     address.ok().map(|address| address.to_string())
 }
 
-/// Each certificate but the last must be signed by the one behind it, for TLS servers.
+/// Each certificate but the last must be signed by the one after it, for TLS servers.
 fn check_signatures(
     chain: &[CertificateDer<'static>],
     at: Timestamp,

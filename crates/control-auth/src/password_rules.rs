@@ -28,7 +28,7 @@ pub enum PasswordFault {
     #[error("is a repetition or a sequence, such as abcabcabcabc or 123456789abc")]
     Repetitive,
     /// Little more than words that are known of the user.
-    #[error("is made of the address, the name or the organization")]
+    #[error("is derived from the address, the name or the organization")]
     Personal,
 }
 
@@ -41,7 +41,7 @@ impl PasswordFault {
             Self::Repetitive => {
                 "is a repetition or a sequence, such as abcabcabcabc or 123456789abc"
             }
-            Self::Personal => "is made of the address, the name or the organization",
+            Self::Personal => "is derived from the address, the name or the organization",
         }
     }
 }

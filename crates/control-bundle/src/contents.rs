@@ -64,7 +64,7 @@ pub fn pack(files: &Files, requirements: &Requirements) -> Result<Vec<u8>, Bundl
 ///
 /// # Errors
 ///
-/// [`BundleError`] with the first thing that is wrong.
+/// [`BundleError`] for the first fault.
 pub fn unpack(archive: &[u8]) -> Result<Contents, BundleError> {
     let mut entries = archive::read(archive)?;
     let manifest = entries.remove(MANIFEST).ok_or(BundleError::BadManifest)?;

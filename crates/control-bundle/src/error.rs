@@ -37,7 +37,7 @@ pub enum BundleError {
         reason: NameError,
     },
     /// A name twice, or a file where another one needs a folder.
-    #[error("`{0}` stands there twice")]
+    #[error("`{0}` is listed twice")]
     Duplicate(String),
     /// A private key in PEM: those are delivered to nodes separately, and held in memory.
     #[error("`{0}` holds a private key, which never belongs in a bundle")]

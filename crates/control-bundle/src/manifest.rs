@@ -15,7 +15,7 @@ const MAX_MANIFEST_BYTES: usize = 4 * 1024 * 1024;
 pub struct Requirements {
     /// The version of the configuration's language.
     pub schema_version: u32,
-    /// The least version of the proxy, `major.minor.patch`.
+    /// The minimum version of the proxy, `major.minor.patch`.
     pub least_proxy_version: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Manifest {
     pub format: u32,
     /// The version of the configuration's language.
     pub schema_version: u32,
-    /// The least version of the proxy.
+    /// The minimum version of the proxy.
     pub least_proxy_version: String,
     /// Every other entry of the archive, sorted by name.
     pub files: Vec<ListedFile>,

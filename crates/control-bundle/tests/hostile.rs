@@ -97,14 +97,14 @@ fn bombs_do_not_go_off() {
     let by_ratio = compress(&zeros);
     assert!(by_ratio.len() < 16 * 1024);
     assert_refused(&by_ratio, &BundleError::Ratio, "100 MB of zeros");
-    // Frames one behind the other, each of a modest ratio.
+    // Frames one after the other, each of a modest ratio.
     let noise: Vec<u8> = noise().take(4 * 1024 * 1024).collect();
     let frame = compress(&[noise.as_slice(), &zeros[..16 * 1024 * 1024]].concat());
     let frames = frame.repeat(3);
     assert!(frames.len() < MAX_ARCHIVE_BYTES);
     assert!(frames.len() * 250 > MAX_UNPACKED_BYTES);
     assert!(3 * (noise.len() + 16 * 1024 * 1024) < MAX_UNPACKED_BYTES);
-    assert_refused(&frames, &BundleError::Damaged, "noise is no tar");
+    assert_refused(&frames, &BundleError::Damaged, "noise is not a tar");
     let frame = compress(&[&noise[..1024 * 1024], &zeros[..32 * 1024 * 1024]].concat());
     let case = "99 MB in three frames";
     assert_refused(&frame.repeat(3), &BundleError::TooLarge, case);
@@ -260,12 +260,12 @@ fn an_invalid_archive_is_refused() {
     let good = valid();
     let tar = zstd::decode_all(good.as_slice()).unwrap();
     let cut = &good[..good.len() / 2];
-    let behind = compress(&[tar.as_slice(), b"hidden"].concat());
+    let after = compress(&[tar.as_slice(), b"hidden"].concat());
     for (archive, case) in [
         (Vec::new(), "nothing"),
         (b"PK\x03\x04".to_vec(), "a zip"),
         (cut.to_vec(), "cut off"),
-        (behind, "bytes behind the end"),
+        (after, "bytes behind the end"),
     ] {
         assert!(unpack(&archive).is_err(), "{case}");
     }

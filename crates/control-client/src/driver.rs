@@ -15,7 +15,7 @@ use crate::machine::{Action, Machine, Outcome, Served};
 use crate::sealed_certificates::SealedCertificates;
 use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
-use crate::storage::{Kept, Storage};
+use crate::storage::{Storage, StoredState};
 use control_bundle::Version;
 use control_wire::{
     Confirmation, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeStatus, RegisterRequest,
@@ -92,7 +92,7 @@ impl Client {
     pub fn open(settings: Settings) -> Result<(Self, Option<Started>), ClientError> {
         let storage = Storage::open(&settings.data_dir)?;
         let http = channel::client(&settings)?;
-        let Kept {
+        let StoredState {
             identity,
             state,
             bundle,
@@ -512,7 +512,7 @@ impl Client {
 
     async fn go_back(&mut self, host: &mut impl Host) -> Outcome {
         let Some(good) = self.good.clone() else {
-            return Outcome::Rejected(vec!["the bundle before is gone".to_owned()]);
+            return Outcome::Rejected(vec!["the former bundle is missing".to_owned()]);
         };
         let activated = host.activate(good.clone()).await;
         if activated.is_ok() {

@@ -2,7 +2,7 @@
 
 use crate::error::OrderError;
 
-/// Something that happened on the node.
+/// An event on the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Kind of event.

@@ -28,5 +28,5 @@ pub use host::{Host, Measured, Observation, Renewed, Started};
 pub use machine::{Action, Assignment, Machine, Outcome, Served};
 pub use settings::Settings;
 pub use state::{Answer, Identity, PersistedState};
-pub use storage::{Kept, Storage};
+pub use storage::{Storage, StoredState};
 pub use trust::{PinnedKey, Trust};

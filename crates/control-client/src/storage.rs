@@ -36,7 +36,7 @@ pub enum Storage {
 
 /// Contents of the folder.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct StoredState {
     /// The node's identity.
     pub identity: Option<Identity>,
     /// Its state.
@@ -68,9 +68,9 @@ impl Storage {
     }
 
     /// Reads the folder. A damaged file counts as missing, and is put aside.
-    pub fn load(&self, versions: (u32, Version)) -> Kept {
+    pub fn load(&self, versions: (u32, Version)) -> StoredState {
         let Self::Folder { path, .. } = self else {
-            return Kept::default();
+            return StoredState::default();
         };
         let identity: Option<Identity> = read_json(&path.join(IDENTITY));
         let mut state: PersistedState = read_json(&path.join(STATE)).unwrap_or_default();
@@ -79,7 +79,7 @@ impl Storage {
             state = PersistedState::default();
         }
         let bundle = last_good(path, &state, versions);
-        Kept {
+        StoredState {
             identity,
             state,
             bundle,
@@ -231,11 +231,11 @@ fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
 }
 
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    let new_file = path.with_extension("new");
+    let written = write_synced(&new_file, bytes).and_then(|()| fs::rename(&new_file, path));
     if written.is_err() {
         // A partial file would use up disk space.
-        drop(fs::remove_file(&beside));
+        drop(fs::remove_file(&new_file));
         return written;
     }
     let folder = path.parent().unwrap_or(Path::new("."));

@@ -39,7 +39,7 @@ pub enum Access {
     Member {
         /// Scope that an API key needs.
         scope: ScopeRule,
-        /// The least role that a user needs.
+        /// The minimum role that a user needs.
         role: Role,
         /// True if a user needs a recent sign-in; keys have none.
         fresh: bool,

@@ -92,7 +92,7 @@ pub struct Bundle {
     pub diagnostics: String,
     /// All warnings that a policy counts; `None` for a bundle of before they were counted, and for a draft.
     pub warnings: Option<usize>,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
     /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
@@ -103,7 +103,7 @@ pub struct Bundle {
 pub struct BundleArchive {
     /// SHA-256 in Base64-URL.
     pub digest: String,
-    /// Their number.
+    /// Number of requests.
     pub size_bytes: u64,
 }
 

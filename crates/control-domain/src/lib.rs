@@ -77,7 +77,7 @@ pub use project::webhook::{
 pub use rollout::figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
 pub use rollout::gate::{Gate, GateFailure, GateVerdict};
 pub use rollout::served::{Served, p99_ms};
-pub use rollout::weighing::{Trim, Weighed};
+pub use rollout::weighing::{Trim, WeighedFigures};
 pub use rollout::{
     Batch, BatchCounts, BatchSize, BatchState, MetricAnswer, MetricCondition, NewRollout,
     Observation, OnFailure, ROLLOUT_TRANSITIONS, Rejection, RevertCounts, RevertProgress, Rollout,

@@ -66,7 +66,7 @@ impl Project {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or if no user is known behind the actor.
+    /// [`Refusal`] without the permission, or if the actor belongs to no user.
     pub fn ask_policy(self, actor: &Actor, change: PolicyChange) -> Result<Self, Refusal> {
         actor.require(Access::CONTROL, self.tenant())?;
         let person = actor.user().ok_or(Refusal::UnknownPerson)?;

@@ -50,7 +50,7 @@ impl Email {
     ///
     /// [`Refusal::Invalid`] if the text is no address.
     pub fn parse(field: &'static str, text: &str) -> Result<Self, Refusal> {
-        let wrong = || Refusal::invalid(field, "is no e-mail address");
+        let wrong = || Refusal::invalid(field, "is not an e-mail address");
         let (user, domain) = text.split_once('@').ok_or_else(wrong)?;
         let is_unseen = |c: char| c.is_whitespace() || is_hidden(c) || is_joiner(c);
         let bad = user.is_empty() || domain.is_empty() || domain.contains('@');

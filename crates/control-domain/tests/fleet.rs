@@ -45,7 +45,7 @@ fn after(secs: i64) -> Timestamp {
 }
 
 /// No pair has two rows, every state is reachable from `first`, and `last` has no transitions.
-fn explore<S, E>(table: &[Transition<S, E>], (states, events): (&[S], &[E]), first: S, last: S)
+fn explore<S, E>(table: &[Transition<S, E>], states: &[S], events: &[E], first: S, last: S)
 where
     S: Copy + Debug + Ord,
     E: Copy + Debug + PartialEq,
@@ -77,19 +77,22 @@ where
 fn every_state_is_reached_and_every_event_is_decided_by_one_row_or_refused() {
     explore(
         NODE_TRANSITIONS,
-        (NodeState::ALL, NodeTransitionEvent::ALL),
+        NodeState::ALL,
+        NodeTransitionEvent::ALL,
         NodeState::Enrolled,
         NodeState::Deleted,
     );
     explore(
         ENROLMENT_TOKEN_TRANSITIONS,
-        (EnrolmentTokenState::ALL, EnrolmentTokenEvent::ALL),
+        EnrolmentTokenState::ALL,
+        EnrolmentTokenEvent::ALL,
         EnrolmentTokenState::Active,
         EnrolmentTokenState::Revoked,
     );
     explore(
         SIGNING_KEY_TRANSITIONS,
-        (SigningKeyState::ALL, SigningKeyEvent::ALL),
+        SigningKeyState::ALL,
+        SigningKeyEvent::ALL,
         SigningKeyState::Standby,
         SigningKeyState::Deactivated,
     );

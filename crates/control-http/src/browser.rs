@@ -1,4 +1,4 @@
-//! The browser behind a request, by its own word.
+//! The browser that sent a request, by its `User-Agent`.
 
 use axum::http::{HeaderMap, header};
 use control_domain::shortened_browser;

@@ -1,4 +1,4 @@
-//! The actor of a request, behind its rate limit.
+//! The actor of a request, after its rate limit.
 
 use crate::rate::{RateClass, client_ip};
 use axum::http::Extensions;

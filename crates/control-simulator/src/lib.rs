@@ -12,4 +12,4 @@ pub use fault::{Fault, Hurt, Share, hurts};
 pub use fleet::{FleetOptions, SimulatedFleet};
 pub use metrics::{Measurement, Usage, quantile};
 pub use operator::Operator;
-pub use rollout::{Pace, Plan, RolloutOutcome};
+pub use rollout::{Plan, RolloutOutcome, RolloutPace};

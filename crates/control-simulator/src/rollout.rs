@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_mins(5);
 
 /// Strategy of a rollout.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct RolloutPace {
     /// Nodes of one batch, in percent of the group.
     pub batch_percent: u32,
     /// Seconds that a batch runs before its gate may let it pass.
@@ -34,7 +34,7 @@ pub struct Plan {
     /// The bundle.
     pub bundle: String,
     /// Its strategy.
-    pub pace: Pace,
+    pub pace: RolloutPace,
     /// True if each batch has a gate.
     pub has_gate: bool,
 }
@@ -69,7 +69,7 @@ impl Operator {
         let plan = Plan {
             group: None,
             bundle: bundle.to_owned(),
-            pace: Pace {
+            pace: RolloutPace {
                 batch_percent: 100,
                 soak_secs: 0,
                 deadline_secs: 600,
@@ -92,7 +92,7 @@ impl Operator {
         fleet: &SimulatedFleet,
         hurts: &[Hurt],
         group: usize,
-        pace: Pace,
+        pace: RolloutPace,
     ) -> Vec<RolloutOutcome> {
         let plans = (group..).zip(hurts).map(|(group, hurt)| {
             let bundle = self.bundle(&format!("{} on {:?}", hurt.name, hurt.share));
@@ -188,7 +188,7 @@ impl Operator {
     }
 }
 
-impl Pace {
+impl RolloutPace {
     fn longest(self) -> Duration {
         let batches = 100 / self.batch_percent.max(1) + 2;
         Duration::from_secs(u64::from(self.deadline_secs)) * batches + GRACE

@@ -1,4 +1,4 @@
-//! Durable state: SQLite or PostgreSQL behind one text of SQL.
+//! Durable state: SQLite or PostgreSQL, by the same SQL statements.
 //!
 //! A command is one [`Transaction`]. Two writers of one row never overwrite each other: an update
 //! names the version that it read, and is [`StoreError::Stale`] if there is a newer one.
@@ -43,7 +43,7 @@ pub use installation::rate_limit::{Group, Rate};
 pub use installation::reply::{Reply, Reservation};
 pub use installation::secret::StoredSecret;
 pub use node::drift::{Divergence, DriftFilter};
-pub use node::heartbeat::{PackedHeartbeat, ReplacedCounters, SignOfLife, WrittenHeartbeat};
+pub use node::heartbeat::{PackedHeartbeat, QuietHeartbeat, ReplacedCounters, WrittenHeartbeat};
 pub use node::key::TokenIssuer;
 pub use node::list::{NodeCounts, NodeFilter, OrderedBundle, StandingCounts};
 pub use node::order::StoredOrder;

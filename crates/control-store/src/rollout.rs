@@ -169,7 +169,7 @@ impl Transaction {
         list.page(self, "r.id", page).await
     }
 
-    /// Up to 1 000 rollouts behind `after` for the scheduler. Includes a paused one if its bundle
+    /// Up to 1 000 rollouts later than `after`, for the scheduler. Includes a paused one if its bundle
     /// was revoked.
     pub async fn moving_rollouts(
         &mut self,

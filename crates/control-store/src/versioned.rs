@@ -104,7 +104,7 @@ pub struct Sort {
     pub column: SortColumn,
     /// Whether the greatest value comes first.
     pub descending: bool,
-    /// The value of the last item of the page before, with the identifier [`Page::after`]. The page begins behind it
+    /// The value of the last item of the page before, with the identifier [`Page::after`]. The page begins after it
     /// even if the item was changed or deleted since.
     pub after: Option<SortValue>,
 }

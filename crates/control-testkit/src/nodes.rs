@@ -156,7 +156,7 @@ impl SimulatedNode {
             .as_u64()
             .filter(|counter| newest < *counter);
         if let (Some(counter), Some(bundle)) = (counter, order["bundle"].as_str()) {
-            self.obey(shared, counter, bundle);
+            self.follow_order(shared, counter, bundle);
         }
         self.requests += REQUESTS;
         let beat = format!("/api/v1/nodes/{}/heartbeat", self.id);
@@ -166,7 +166,7 @@ impl SimulatedNode {
         Ok(())
     }
 
-    fn obey(&mut self, shared: &Shared, counter: u64, bundle: &str) {
+    fn follow_order(&mut self, shared: &Shared, counter: u64, bundle: &str) {
         let accepted = shared.behaviour(bundle) != Behaviour::Rejecting;
         self.answered = Some((counter, accepted));
         if accepted {

@@ -56,17 +56,17 @@ impl ObjectServer {
                 drop(sender.send(line));
             }
         });
-        let mut said = Vec::new();
+        let mut printed = Vec::new();
         while let Ok(line) = lines.recv_timeout(DEADLINE) {
             if let Some((_, url)) = line.split_once(ANNOUNCES) {
                 let url = url.trim().to_owned();
                 return Self { url, guard };
             }
-            said.push(line);
+            printed.push(line);
         }
         drop(guard.kill());
         drop(guard.wait());
-        panic!("the object server did not start:\n{}", said.join("\n"));
+        panic!("the object server did not start:\n{}", printed.join("\n"));
     }
 
     /// `http://127.0.0.1:PORT`

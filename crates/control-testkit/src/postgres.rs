@@ -121,14 +121,14 @@ impl Postgres {
                 drop(sender.send(line));
             }
         });
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         while let Ok(line) = ready.recv_timeout(DEADLINE) {
             if line.contains(READY) {
                 return;
             }
-            said.push(line);
+            reported.push(line);
         }
-        panic!("PostgreSQL did not start:\n{}", said.join("\n"));
+        panic!("PostgreSQL did not start:\n{}", reported.join("\n"));
     }
 
     /// Creates an empty database; returns its URL.

@@ -129,7 +129,7 @@ impl SamlProvider {
         )
     }
 
-    /// `xml` with a signature of the element with this ID, behind its issuer.
+    /// `xml` with a signature of the element with this ID, after its issuer.
     ///
     /// # Panics
     ///

@@ -232,7 +232,7 @@ impl Credential {
     }
 }
 
-/// The actor behind the credential, after a token was taken.
+/// The actor of the credential, after the rate limit.
 async fn actor(
     ui: &Ui,
     page: &Page,

@@ -34,7 +34,7 @@ const MAX_PROJECTS: i64 = 20;
 
 /// The entry of the navigation that a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NavEntry {
     Projects,
     Profile,
     Installation,
@@ -58,6 +58,20 @@ pub(crate) enum Place {
     SigningKeys,
     Audit,
     OrgSettings,
+}
+
+/// The title of a page, and its entry in the navigation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageTitle<'a> {
+    entry: NavEntry,
+    text: &'a str,
+}
+
+impl NavEntry {
+    /// The title of a page that belongs to this entry.
+    pub(crate) fn titled(self, text: &str) -> PageTitle<'_> {
+        PageTitle { entry: self, text }
+    }
 }
 
 /// The frame of a page.
@@ -135,14 +149,14 @@ impl Frame {
     pub(crate) async fn personal(
         ui: &Ui,
         caller: &Caller,
-        (place, title): (Place, &str),
+        title: PageTitle<'_>,
     ) -> Result<Self, Failure> {
         let entry = Entry {
             href: "/".to_owned(),
             icon: icon("home"),
             label: "Projects",
             count: String::new(),
-            is_current: place == Place::Projects,
+            is_current: title.entry == NavEntry::Projects,
         };
         Ok(Self {
             person: person(ui, caller).await?,
@@ -151,7 +165,7 @@ impl Frame {
                 heading: "",
                 entries: vec![entry],
             }],
-            ..Self::bare(title, Some(&caller.visit))
+            ..Self::bare(title.text, Some(&caller.visit))
         })
     }
 
@@ -160,7 +174,7 @@ impl Frame {
         ui: &Ui,
         caller: &Caller,
         id: ProjectId,
-        (place, title): (Place, &str),
+        title: PageTitle<'_>,
     ) -> Result<Self, Failure> {
         let call = &caller.call;
         let project = ui.app.project(call, id).await?.value;
@@ -185,20 +199,21 @@ impl Frame {
             org: org.name.to_string(),
             others: others.collect(),
         };
-        let title = format!("{title} · {}", project.name);
+        let text = format!("{} · {}", title.text, project.name);
         let search = (format!("/projects/{id}/search"), searched(caller));
         Ok(Self {
             person: person(ui, caller).await?,
             has_installation: has_installation(caller),
             groups: groups(
-                (id, place),
+                id,
+                title.entry,
                 &nodes,
                 caller.may(Access::ADMINISTER, project.tenant()),
-                org_entries(caller, project.org, place),
+                org_entries(caller, project.org, title.entry),
             ),
             switcher: Some(switcher),
             search: Some(search),
-            ..Self::bare(&title, Some(&caller.visit))
+            ..Self::bare(&text, Some(&caller.visit))
         })
     }
 
@@ -207,14 +222,14 @@ impl Frame {
         ui: &Ui,
         caller: &Caller,
         id: OrgId,
-        (place, title): (Place, &str),
+        title: PageTitle<'_>,
     ) -> Result<Self, Failure> {
         let org = ui.app.org(&caller.call, id).await?.value;
-        let title = format!("{title} · {}", org.name);
-        let mut frame = Self::personal(ui, caller, (place, &title)).await?;
+        let text = format!("{} · {}", title.text, org.name);
+        let mut frame = Self::personal(ui, caller, title.entry.titled(&text)).await?;
         frame.groups.push(Group {
             heading: "Organization",
-            entries: org_entries(caller, id, place),
+            entries: org_entries(caller, id, title.entry),
         });
         Ok(frame)
     }
@@ -287,50 +302,61 @@ async fn nodes(ui: &Ui, caller: &Caller, tenant: Tenant) -> Result<Counts, Failu
 }
 
 fn groups(
-    (project, place): (ProjectId, Place),
+    project: ProjectId,
+    current: NavEntry,
     counts: &Counts,
     has_webhooks: bool,
     org: Vec<Entry>,
 ) -> Vec<Group> {
-    let entry = |own: Place, path: &str, sign: &'static str, label: &'static str| Entry {
+    let entry = |own: NavEntry, path: &str, sign: &'static str, label: &'static str| Entry {
         href: format!("/projects/{project}{path}"),
         icon: icon(sign),
         label,
         count: String::new(),
-        is_current: own == place,
+        is_current: own == current,
     };
     let fleet = vec![
-        entry(Place::Overview, "", "home", "Overview"),
+        entry(NavEntry::Overview, "", "home", "Overview"),
         Entry {
             count: counts.nodes.clone(),
-            ..entry(Place::Nodes, "/nodes", "node", "Nodes")
+            ..entry(NavEntry::Nodes, "/nodes", "node", "Nodes")
         },
-        entry(Place::Traffic, "/traffic", "traffic", "Traffic"),
-        entry(Place::Rollouts, "/rollouts", "rollout", "Rollouts"),
-        entry(Place::Bundles, "/bundles", "bundle", "Bundles"),
+        entry(NavEntry::Traffic, "/traffic", "traffic", "Traffic"),
+        entry(NavEntry::Rollouts, "/rollouts", "rollout", "Rollouts"),
+        entry(NavEntry::Bundles, "/bundles", "bundle", "Bundles"),
         Entry {
             count: counts.drifted.clone(),
-            ..entry(Place::Drift, "/drift", "drift", "Drift")
+            ..entry(NavEntry::Drift, "/drift", "drift", "Drift")
         },
-        entry(Place::Explain, "/explain", "ask", "Explain a request"),
-        entry(Place::Replay, "/replay", "replay", "Replay requests"),
+        entry(NavEntry::Explain, "/explain", "ask", "Explain a request"),
+        entry(NavEntry::Replay, "/replay", "replay", "Replay requests"),
     ];
     let mut configuration = vec![
-        entry(Place::Services, "/services", "service", "Services"),
-        entry(Place::Upstreams, "/upstreams", "upstream", "Upstreams"),
-        entry(Place::Certificates, "/certificates", "lock", "Certificates"),
+        entry(NavEntry::Services, "/services", "service", "Services"),
+        entry(NavEntry::Upstreams, "/upstreams", "upstream", "Upstreams"),
         entry(
-            Place::EnrolmentTokens,
+            NavEntry::Certificates,
+            "/certificates",
+            "lock",
+            "Certificates",
+        ),
+        entry(
+            NavEntry::EnrolmentTokens,
             "/enrolment-tokens",
             "key",
             "Enrolment tokens",
         ),
     ];
     if has_webhooks {
-        configuration.push(entry(Place::Webhooks, "/webhooks", "rollout", "Webhooks"));
+        configuration.push(entry(
+            NavEntry::Webhooks,
+            "/webhooks",
+            "rollout",
+            "Webhooks",
+        ));
     }
     configuration.push(entry(
-        Place::ProjectSettings,
+        NavEntry::ProjectSettings,
         "/policy",
         "settings",
         "Project settings",
@@ -352,39 +378,44 @@ fn groups(
 }
 
 /// The pages of an organization visible to the actor.
-fn org_entries(caller: &Caller, org: OrgId, place: Place) -> Vec<Entry> {
-    let entry = |own: Place, path: &str, sign: &'static str, label: &'static str| Entry {
+fn org_entries(caller: &Caller, org: OrgId, current: NavEntry) -> Vec<Entry> {
+    let entry = |own: NavEntry, path: &str, sign: &'static str, label: &'static str| Entry {
         href: format!("/orgs/{org}{path}"),
         icon: icon(sign),
         label,
         count: String::new(),
-        is_current: own == place,
+        is_current: own == current,
     };
     let api_keys = Entry {
         href: format!("/api-keys?org={org}"),
-        ..entry(Place::ApiKeys, "", "key", "API keys")
+        ..entry(NavEntry::ApiKeys, "", "key", "API keys")
     };
     let all = [
         (
             Access::ADMINISTER,
-            entry(Place::Members, "/members", "people", "Members"),
+            entry(NavEntry::Members, "/members", "people", "Members"),
         ),
         (
             Access::ADMINISTER,
-            entry(Place::Sso, "/sso", "sso", "Single sign-on"),
+            entry(NavEntry::Sso, "/sso", "sso", "Single sign-on"),
         ),
         (Access::READ_API_KEYS, api_keys),
         (
             Access::READ_ORG,
-            entry(Place::SigningKeys, "/signing-keys", "sign", "Signing keys"),
+            entry(
+                NavEntry::SigningKeys,
+                "/signing-keys",
+                "sign",
+                "Signing keys",
+            ),
         ),
         (
             Access::ADMINISTER,
-            entry(Place::Audit, "/audit", "audit", "Audit log"),
+            entry(NavEntry::Audit, "/audit", "audit", "Audit log"),
         ),
         (
             Access::READ_ORG,
-            entry(Place::OrgSettings, "", "settings", "Settings"),
+            entry(NavEntry::OrgSettings, "", "settings", "Settings"),
         ),
     ];
     let allowed = all

@@ -60,7 +60,7 @@ fn hyphenated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Err
     let text = String::deserialize(deserializer)?;
     let parsed = (text.len() == Hyphenated::LENGTH).then(|| Uuid::try_parse(&text).ok());
     let parsed = parsed.flatten();
-    parsed.ok_or_else(|| D::Error::custom("is no UUID with its hyphens"))
+    parsed.ok_or_else(|| D::Error::custom("is not a UUID with its hyphens"))
 }
 
 id! {

@@ -23,7 +23,7 @@ pub enum AcmeError {
         error: io::Error,
     },
     /// The stored account is damaged.
-    #[error("`{}` is no ACME account", path.display())]
+    #[error("`{}` is not an ACME account", path.display())]
     BadAccount {
         /// Path of the account.
         path: PathBuf,

@@ -59,7 +59,7 @@ pub enum Event<'a> {
 }
 
 /// State of the task.
-struct Keeper<O> {
+struct RenewalTask<O> {
     responder: Arc<dyn Responder>,
     observe: O,
     now: fn() -> SystemTime,
@@ -83,7 +83,7 @@ pub async fn keep(
     observe: impl FnMut(Event<'_>) + Send,
     now: fn() -> SystemTime,
 ) {
-    let mut keeper = Keeper {
+    let mut keeper = RenewalTask {
         responder,
         observe,
         now,
@@ -110,7 +110,7 @@ pub async fn keep(
     }
 }
 
-impl<O: FnMut(Event<'_>) + Send> Keeper<O> {
+impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
     /// Executes the due step, and returns the time until the next one.
     async fn step(&mut self, settings: &AcmeSettings) -> Duration {
         let storage = Storage::new(settings);

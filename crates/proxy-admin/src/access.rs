@@ -98,7 +98,7 @@ fn check_token(token: &Token, head: &Parts) -> Result<(), Problem> {
     Err(Problem::new(reason, Detail::None))
 }
 
-/// The credentials behind the scheme `Bearer`, in any case. [RFC 9110 §11.1]
+/// The credentials after the scheme `Bearer`, in any case. [RFC 9110 §11.1]
 fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     let (scheme, rest) = value.as_bytes().split_at_checked("Bearer ".len())?;
     scheme

@@ -138,7 +138,7 @@ async fn change_target(
     let Path((upstream, address)) =
         path.map_err(|_| Refused(Problem::new(Reason::AdminTargetUnknown, Detail::None)))?;
     let body = body.map_err(|rejection| body_problem(&rejection))?;
-    let entry = target_patch::apply(&state, (&upstream, &address), &body).map_err(Refused)?;
+    let entry = target_patch::apply(&state, &upstream, &address, &body).map_err(Refused)?;
     Ok(json(&entry))
 }
 

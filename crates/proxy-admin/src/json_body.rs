@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_name_that_an_inner_object_has_twice_is_refused() {
         let refused = members_of(br#"{"a": [{"b": 1, "b": 2}]}"#).unwrap_err();
-        let said = "the body cannot be used: `b` is set twice at line 1 column 19";
-        assert_eq!(refused, said);
+        let message = "the body cannot be used: `b` is set twice at line 1 column 19";
+        assert_eq!(refused, message);
     }
 }

@@ -22,7 +22,8 @@ struct TargetPatch {
 /// `/admin/upstreams`.
 pub(crate) fn apply(
     state: &AdminState,
-    (upstream, address): (&str, &str),
+    upstream: &str,
+    address: &str,
     body: &[u8],
 ) -> Result<Value, Problem> {
     let documents = state.plan.load();
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_there_twice_is_refused_with_its_place() {
-        for (body, said) in [
+        for (body, cause) in [
             (
                 r#"{"weight":1,"weight":2}"#,
                 "`weight` is set twice at line 1 column 20",
@@ -143,7 +144,7 @@ mod tests {
             ),
         ] {
             let refused = TargetPatch::read(body.as_bytes()).unwrap_err();
-            assert_eq!(refused, format!("the body cannot be used: {said}"));
+            assert_eq!(refused, format!("the body cannot be used: {cause}"));
         }
     }
 }

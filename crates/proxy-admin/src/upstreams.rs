@@ -45,7 +45,7 @@ pub(crate) fn document(plan: &Plan, snapshot: &Snapshot) -> Value {
             let total = own.next().map(|(_, total)| total);
             (
                 one.name.to_string(),
-                upstream(one, (total, &totals), snapshot),
+                upstream(one, total, &totals, snapshot),
             )
         })
         .collect();
@@ -54,7 +54,8 @@ pub(crate) fn document(plan: &Plan, snapshot: &Snapshot) -> Value {
 
 fn upstream(
     upstream: &UpstreamPlan,
-    (total, totals): (Option<&UpstreamTotal>, &Totals<'_>),
+    total: Option<&UpstreamTotal>,
+    totals: &Totals<'_>,
     snapshot: &Snapshot,
 ) -> Value {
     let (made, refused) = total.map_or((0, 0), |total| (total.retries, total.retries_refused));

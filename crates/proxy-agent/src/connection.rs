@@ -405,10 +405,10 @@ impl Connection {
             AgentMessage::Welcome(welcome) if is_opening => self.agree(&welcome),
             AgentMessage::Error(error) if error.id == RequestId::CONNECTION => Err(refused(&error)),
             AgentMessage::Decision(answer) if !is_opening => {
-                self.answer((answer.id, Some(answer.seq)), Ok(answer.decision))
+                self.answer(answer.id, Some(answer.seq), Ok(answer.decision))
             }
             AgentMessage::Error(error) if !is_opening => {
-                self.answer((error.id, None), Err(refused(&error)))
+                self.answer(error.id, None, Err(refused(&error)))
             }
             AgentMessage::Drain(drain) if !is_opening && drain.id == RequestId::CONNECTION => {
                 if let Phase::Ready(agreement) = &mut self.state.borrow_mut().phase {
@@ -432,9 +432,9 @@ impl Connection {
         error: CallError,
     ) -> Result<(), CallError> {
         if prefix.denies {
-            return self.answer((id, prefix.seq), Ok(Decision::Block(Block::default())));
+            return self.answer(id, prefix.seq, Ok(Decision::Block(Block::default())));
         }
-        self.answer((id, None), Err(error))
+        self.answer(id, None, Err(error))
     }
 
     /// Records that a denial has begun to arrive: it is valid even if the remainder does not
@@ -453,7 +453,8 @@ impl Connection {
     /// event, and second ones, close the connection.
     fn answer(
         &self,
-        (id, seq): (RequestId, Option<u32>),
+        id: RequestId,
+        seq: Option<u32>,
         answer: Result<Decision, CallError>,
     ) -> Result<(), CallError> {
         let mut state = self.state.borrow_mut();

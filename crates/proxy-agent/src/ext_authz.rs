@@ -137,7 +137,7 @@ impl ExtAuthzClient {
         })
     }
 
-    /// Reads the message and, unless it denies, the gRPC status behind it.
+    /// Reads the message and, unless it denies, the gRPC status after it.
     async fn read(
         &self,
         head: &RequestHeaders<'_>,

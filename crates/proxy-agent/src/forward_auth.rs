@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// Idle connections that are kept.
 const MAX_IDLE: usize = 16;
-/// The least buffer that the HTTP library works with.
+/// The minimum buffer that the HTTP library works with.
 const MIN_BUFFER_BYTES: usize = 8_192;
 
 /// Connections of one worker to one agent; each carries one request at a time.

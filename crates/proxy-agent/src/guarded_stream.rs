@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most field lines of an answer, as the HTTP library has it too.
+/// Maximum number of field lines of an answer, the limit of the HTTP library too.
 const MAX_HEADER_COUNT: u32 = 100;
 /// The longest reason phrase, in bytes.
 const MAX_REASON_BYTES: u32 = 8_192;

@@ -7,13 +7,13 @@ use std::str::FromStr;
 
 /// Length of a bcrypt hash: version, cost, salt and digest.
 const BCRYPT_BYTES: usize = 60;
-/// The greatest cost of bcrypt: some two seconds.
+/// Maximum cost of bcrypt, about two seconds.
 const MAX_BCRYPT_COST: u32 = 15;
-/// The most memory of one Argon2 hash, in KiB.
+/// Maximum memory of one Argon2 hash, in KiB.
 const MAX_ARGON2_KIB: u32 = 256 << 10;
-/// The most passes of Argon2 over its memory.
+/// Maximum number of passes of Argon2 over its memory.
 const MAX_ARGON2_PASSES: u32 = 16;
-/// The most lanes of Argon2.
+/// Maximum number of lanes of Argon2.
 const MAX_ARGON2_LANES: u32 = 16;
 
 /// The hash of a password. `Debug` leaves it out.
@@ -30,7 +30,7 @@ enum Scheme {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordHashError {
     /// It is in no known format of hashes: probably a password.
-    #[error("this is no hash of bcrypt or Argon2, and perhaps a password in clear")]
+    #[error("this is not a hash of bcrypt or Argon2, and perhaps a password in clear")]
     Clear,
     /// SHA-1, with or without a salt.
     #[error("SHA-1 is tried billions of times a second")]

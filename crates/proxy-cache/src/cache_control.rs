@@ -170,7 +170,7 @@ fn each(headers: &HeaderMap, mut take: impl FnMut(&str, Option<&str>)) -> bool {
     is_readable
 }
 
-/// The position behind the first member of a list; `None` if a quoted string has no end.
+/// The position after the first member of a list; `None` if a quoted string has no end.
 fn member_end(list: &str) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (position, byte) in list.bytes().enumerate() {

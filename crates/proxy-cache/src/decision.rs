@@ -176,7 +176,8 @@ pub fn decide(
     if is_young_enough(
         directives,
         settings,
-        (freshness.age(now), freshness.rest(now)),
+        freshness.age(now),
+        freshness.rest(now),
     ) && !(settings.client_directives && directives.no_cache)
     {
         let stale = directives.max_stale.filter(|_| settings.client_directives);
@@ -210,7 +211,8 @@ pub const fn stored_miss(is_fresh: bool) -> MissReason {
 fn is_young_enough(
     directives: &RequestDirectives,
     settings: &CacheSettings,
-    (age, rest): (u32, i64),
+    age: u32,
+    rest: i64,
 ) -> bool {
     if !settings.client_directives {
         return true;

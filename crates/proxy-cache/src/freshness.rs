@@ -12,16 +12,16 @@ const MAX_LIFETIME: u32 = 365 * 24 * 3_600;
 /// Times of an exchange with the upstream, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// When the request was sent.
+    /// Time of sending the request.
     pub requested_at: u64,
-    /// When the head of the response arrived.
+    /// Arrival of the response's head.
     pub received_at: u64,
 }
 
 /// Age and lifetime of a stored response. All spans are seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
-    /// When the response arrived, since 1970.
+    /// Arrival of the response, since 1970.
     pub received_at: u64,
     /// Its age at that time.
     pub initial_age: u32,
@@ -31,9 +31,9 @@ pub struct Freshness {
     pub is_default: bool,
     /// It must be validated before each use: `no-cache`.
     pub always_validates: bool,
-    /// How long it may be served stale while a new one is fetched.
+    /// Time that it may be served stale during a fetch (`stale-while-revalidate`).
     pub stale_while_revalidate: u32,
-    /// How long it may be served stale in place of an error.
+    /// Time that it may be served stale in place of an error (`stale-if-error`).
     pub stale_if_error: u32,
     /// `max-stale` of clients counts: not with `must-revalidate` and the like.
     pub may_be_stale: bool,
@@ -46,7 +46,8 @@ impl Freshness {
         headers: &HeaderMap,
         directives: &ResponseDirectives,
         settings: &CacheSettings,
-        (times, may_default): (Times, bool),
+        times: Times,
+        may_default: bool,
     ) -> Option<Self> {
         let date = seconds_of(headers, &DATE).unwrap_or(times.received_at);
         let expires = headers.get(EXPIRES).map(|_| {

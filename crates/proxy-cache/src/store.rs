@@ -178,7 +178,7 @@ impl CacheStore {
     }
 
     fn remove_where(&self, is_meant: impl Fn(&Slot) -> bool) -> Purged {
-        // Before the shards are searched, so that no response that is being fetched comes in behind the search.
+        // Before the shards are searched, so that no response that is being fetched comes in after the search.
         self.epoch.fetch_add(1, Ordering::AcqRel);
         let mut purged = Purged::default();
         for mut shard in self.all_shards() {
@@ -198,7 +198,8 @@ impl CacheStore {
     /// Ends a fill: removes it from its shard, and stores `slot` unless it was purged meanwhile.
     fn finish_fill(
         &self,
-        (at, state): (FillKey, &Arc<FillState>),
+        at: FillKey,
+        state: &Arc<FillState>,
         stored: Option<(Slot, u64)>,
         now: u64,
     ) {

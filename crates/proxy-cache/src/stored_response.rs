@@ -23,7 +23,7 @@ const FIXED_FIELDS: [HeaderName; 6] = [
     TRANSFER_ENCODING,
     CONNECTION,
 ];
-/// Memory of one field beside its bytes: its entry in the map and in the index of that, and the block of its value.
+/// Memory of one field in addition to its bytes: its entry in the map and in the index of that, and the block of its value.
 const BYTES_PER_FIELD: usize = 160;
 
 /// The head of a response that is being stored.

@@ -7,7 +7,7 @@ use crate::vary::{Variant, VaryError};
 use http::header::{AUTHORIZATION, CONTENT_RANGE, COOKIE, ETAG, LAST_MODIFIED, SET_COOKIE};
 use http::{HeaderMap, Method, StatusCode};
 
-/// The request behind a response.
+/// The request of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct StoringRequest<'r> {
     /// The method.
@@ -128,7 +128,7 @@ pub fn may_store(
     })?;
     // The route's own lifetime is for responses that say nothing; one to a cookie may be for its owner.
     let may_default = !is_authorized && !sent.contains_key(COOKIE);
-    let freshness = Freshness::read(headers, &directives, settings, (times, may_default));
+    let freshness = Freshness::read(headers, &directives, settings, times, may_default);
     let lacking = match (settings.default_ttl, is_authorized) {
         (None, _) => RefuseReason::NoLifetime,
         (Some(_), true) => RefuseReason::Authorized,

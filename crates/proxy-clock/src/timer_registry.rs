@@ -75,7 +75,7 @@ impl Drop for TimerGuard {
             *place = None;
             free.push(self.slot);
         }
-        // Frees the memory that a flood of connections left behind.
+        // Frees the memory of a former flood of connections.
         if entries.len() == free.len() {
             *entries = Vec::new();
             *free = Vec::new();

@@ -146,7 +146,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Hands the rest of the content to `take`, behind the last piece.
+    /// Passes the rest of the content to `take`, after the last piece.
     ///
     /// # Errors
     /// The body is truncated, or exceeds a limit.
@@ -256,7 +256,7 @@ impl Zstd {
             self.ended = left == 0;
             let written = output.as_slice();
             self.content.write_all(written)?;
-            // An output that is full may have more behind it.
+            // An output that is full may have more after it.
             if input.pos() == step.len() && written.len() < BUFFER_BYTES {
                 return Ok(());
             }

@@ -36,7 +36,7 @@ pub(crate) fn check(
         loopback: allow.as_ref().is_some_and(|it| *it.upstreams_on_loopback),
         admin: bundle.is_on_node.then_some(*model.admin.address).flatten(),
     };
-    let mut reach = Reach {
+    let mut reach = ReachCheck {
         bundle,
         files,
         sources: &model.sources,
@@ -60,7 +60,7 @@ pub(crate) fn check(
     model.peers = Some(peers);
 }
 
-struct Reach<'a, 'f> {
+struct ReachCheck<'a, 'f> {
     bundle: &'a BundleFiles,
     files: Files<'f>,
     sources: &'a Sources,
@@ -71,7 +71,7 @@ struct Reach<'a, 'f> {
     faults: &'a mut Diagnostics,
 }
 
-impl Reach<'_, '_> {
+impl ReachCheck<'_, '_> {
     fn listener(&mut self, listener: &mut Listener) {
         let address = &listener.address;
         let is_allowed = match &address.value {
@@ -214,7 +214,7 @@ impl Reach<'_, '_> {
         match jwt.as_ref().map(|jwt| &jwt.keys) {
             Some(JwtKeySource::File(file)) => self.path(&file.path, file.place()),
             Some(JwtKeySource::Secret(file)) => {
-                let message = "the secret of tokens stands in the bundle".to_owned();
+                let message = "the bundle contains the secret of tokens".to_owned();
                 let help =
                     "verify tokens by public keys: `jwks-url`, or a `jwks-file` of the bundle";
                 self.refuse(file.place().unwrap_or_default(), message, help);
@@ -287,7 +287,7 @@ impl Reach<'_, '_> {
             }
             Some(root) => files.root.value = root,
             None => {
-                let message = format!("`{name}` is no folder of the bundle");
+                let message = format!("`{name}` is not a folder of the bundle");
                 let cure = if name.starts_with('/') {
                     format!("static-roots \"{name}\"")
                 } else {
@@ -366,10 +366,7 @@ impl Reach<'_, '_> {
         };
         let place = written.place().unwrap_or(agent.place);
         if !written.as_os_str().is_empty() {
-            let message = format!(
-                "the socket of agent \"{}\" stands in the bundle",
-                agent.name
-            );
+            let message = format!("the bundle contains the socket of agent \"{}\"", agent.name);
             let help = "leave it out, and write `control-plane { allow { agents \"name=/path\" } }` in the \
                         node's own file";
             return self.refuse(place, message, help);

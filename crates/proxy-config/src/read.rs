@@ -21,7 +21,7 @@ use std::path::PathBuf;
 const MAX_FILE: u64 = 16 << 20;
 /// Maximum total size of all files, in bytes.
 const MAX_ALL: u64 = 64 << 20;
-/// Bytes of a file that are kept behind the first byte that is not UTF-8, to be shown.
+/// Bytes of a file that are kept after the first byte that is not UTF-8, to be shown.
 const SHOWN_OF_BINARY: usize = 256;
 /// Maximum depth of includes.
 const MAX_INCLUDES_DEEP: usize = 8;
@@ -62,7 +62,7 @@ pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
     read_into(Texts::default(), files, name)
 }
 
-/// Reads `name` and its includes behind the files of `texts`.
+/// Reads `name` and its includes after the files of `texts`.
 fn read_into(texts: Texts, files: Files<'_>, name: &str) -> Texts {
     let mut reader = Reader {
         files,
@@ -112,7 +112,7 @@ pub(crate) fn read_bundle(files: Files<'_>, name: &str) -> Texts {
     for (file, node) in nodes {
         if is_of_node(&node.name.text) {
             let place = texts.place(file, node.name.span);
-            let message = format!("`{}` stands in the node's own file", node.name.text);
+            let message = format!("`{}` belongs in the node's own file", node.name.text);
             let fault = Diagnostic::new(DiagnosticCode::NodeSetting, place, message);
             let help = "the machine decides about it; leave it out of the bundle";
             texts.faults.push(fault.label("not in a bundle").help(help));
@@ -310,7 +310,7 @@ impl Reader<'_> {
         if !self.count_include(place) {
             return;
         }
-        let pattern = beside(name, pattern);
+        let pattern = relative_to(name, pattern);
         if let Some(bundle) = &self.texts.bundle
             && bundle.relative(&pattern).is_none()
         {
@@ -483,12 +483,12 @@ pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Diagnosti
         .get(span.start()..span.end())
         .and_then(|text| text.chars().next());
     let code = c.map_or(0, u32::from);
-    let message = format!("the character U+{code:04X} may not stand in a configuration");
+    let message = format!("the character U+{code:04X} is not allowed in a configuration");
     Diagnostic::new(DiagnosticCode::Syntax, place, message)
 }
 
 /// `path` resolved against the folder of the file `name`.
-pub(crate) fn beside(name: &str, path: &str) -> String {
+pub(crate) fn relative_to(name: &str, path: &str) -> String {
     match name.rsplit_once('/') {
         Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
         Some(_) | None => path.to_owned(),

@@ -9,7 +9,7 @@ use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use proxy_model::{AgentAddress, JwtKeySource, LoadBalancing, Model, Route, Service, Upstream};
-use proxy_routing::{Because, NarrowerLoser, PathPattern, Router};
+use proxy_routing::{DecidingRank, NarrowerLoser, PathPattern, Router};
 use std::collections::HashSet;
 
 pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
@@ -69,7 +69,7 @@ fn narrower_loser(model: &Model, lost: &NarrowerLoser, faults: &mut Diagnostics)
     let Some((loser, winner)) = routes else {
         return;
     };
-    let compared = if lost.because == Because::Host {
+    let compared = if lost.because == DecidingRank::Host {
         "host"
     } else {
         "path"

@@ -250,14 +250,14 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
             .unwrap();
         assert!(found.place.line > 0 && found.help.is_some(), "{path}");
         let checked = in_control_plane(&bundle);
-        let said = checked.map_or_else(|report| report, |loaded| loaded.warnings);
-        let said: Vec<&str> = said
+        let reported = checked.map_or_else(|report| report, |loaded| loaded.warnings);
+        let reported: Vec<&str> = reported
             .faults()
             .iter()
             .map(|fault| fault.code.name())
             .collect();
-        let says_so = said.contains(&"bundle-reach") || said.contains(&"node-allowance");
-        assert!(says_so, "{path}: {said:?}");
+        let says_so = reported.contains(&"bundle-reach") || reported.contains(&"node-allowance");
+        assert!(says_so, "{path}: {reported:?}");
     }
 }
 

@@ -62,7 +62,7 @@ fn a_cache_that_does_not_fit_is_a_fault() {
     fault(
         "respond 200 \"x\"; cache",
         "",
-        "`cache` goes with an `upstream`",
+        "`cache` requires an `upstream`",
     );
     fault(
         "upstream \"u\"; cache { statuses 200 206 }",

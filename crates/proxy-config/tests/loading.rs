@@ -539,7 +539,7 @@ fn more_connections_than_descriptors_are_warned_of() {
 fn a_configuration_without_listeners_or_routes_is_doubtful() {
     let listener = r#"listeners { listener "a" { address "127.0.0.1:1" } }"#;
     let route = r#"routes { route "a" { service-type "builtin"; builtin-handler "health" } }"#;
-    for (text, said) in [
+    for (text, reported) in [
         ("", "no listener"),
         (route, "no listener"),
         (listener, "no route"),
@@ -547,10 +547,10 @@ fn a_configuration_without_listeners_or_routes_is_doubtful() {
         let mut loaded = parse(text, "x.kdl").unwrap();
         loaded.expect_to_serve();
         assert_eq!(codes(&loaded.warnings), [DiagnosticCode::NothingServed]);
-        let told = loaded.warnings.to_string();
+        let result = loaded.warnings.to_string();
         assert!(
-            told.contains("x.kdl: ") && told.contains(said) && !told.contains(",-["),
-            "{told}"
+            result.contains("x.kdl: ") && result.contains(reported) && !result.contains(",-["),
+            "{result}"
         );
     }
     let mut whole = parse(&format!("{listener}\n{route}"), "x.kdl").unwrap();
@@ -562,10 +562,10 @@ fn a_configuration_without_listeners_or_routes_is_doubtful() {
 fn a_default_is_shown_without_a_line() {
     let mut silent = parse("listeners {}", "x.kdl").unwrap();
     silent.compare_with_descriptors(1024);
-    let told = silent.warnings.to_string();
+    let result = silent.warnings.to_string();
     assert!(
-        told.contains("x.kdl: ") && told.contains("(nothing is written here"),
-        "{told}"
+        result.contains("x.kdl: ") && result.contains("(nothing is written here"),
+        "{result}"
     );
     let report = load(Path::new("no-such.kdl")).unwrap_err().to_string();
     assert!(report.contains("x no-such.kdl: "), "{report}");

@@ -44,7 +44,7 @@ fn odd_lines() -> impl Strategy<Value = String> {
     lines.prop_map(|lines| lines.iter().flat_map(|line| [*line, "\n"]).collect())
 }
 
-/// A value and the comment behind it.
+/// A value and the comment after it.
 fn value() -> impl Strategy<Value = (&'static str, &'static str)> {
     let value = prop::sample::select(VALUES);
     value.prop_map(|value| value.split_at(value.find(" /").unwrap_or(value.len())))

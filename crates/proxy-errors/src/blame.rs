@@ -1,4 +1,4 @@
-//! The party at fault when a request fails: the one table behind breakers, passive health and metrics.
+//! The party at fault when a request fails: the one table that breakers, passive health and metrics use.
 
 use crate::reason::Reason;
 

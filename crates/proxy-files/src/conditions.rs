@@ -105,7 +105,7 @@ fn matches_any(lines: &[HeaderValue], is_it: impl Fn(&[u8]) -> bool) -> bool {
     })
 }
 
-/// The first tag of a list, with its quotes, and the bytes behind it; a tag may contain a comma.
+/// The first tag of a list, with its quotes, and the bytes after it; a tag may contain a comma.
 fn next_tag(list: &[u8]) -> Option<(&[u8], &[u8])> {
     let begin = list
         .iter()

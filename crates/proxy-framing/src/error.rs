@@ -83,7 +83,7 @@ pub enum FramingError {
     /// [RFC 9112 §7.1.1]
     #[error("malformed or oversized chunk extension")]
     BadChunkExtension,
-    /// A chunk without a CRLF behind its data. [RFC 9112 §7.1]
+    /// A chunk without a CRLF after its data. [RFC 9112 §7.1]
     #[error("chunk data without line end")]
     ChunkDataNotTerminated,
     /// A trailer that would change framing, routing or the connection. [RFC 9110 §6.5.1]
@@ -100,10 +100,10 @@ pub enum FramingError {
     #[error("too many interim responses")]
     TooManyInformational,
     /// A 101 to a request without an upgrade. [RFC 9110 §15.2.2]
-    #[error("upgrade that was not asked for")]
+    #[error("unrequested upgrade")]
     UnaskedUpgrade,
     /// Bytes from an upstream while no response is expected.
-    #[error("data that was not asked for")]
+    #[error("unrequested data")]
     UnexpectedData,
     /// The connection closed inside a message. [RFC 9112 §8]
     #[error("message cut short")]

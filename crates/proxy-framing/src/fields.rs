@@ -11,7 +11,7 @@ pub(crate) mod values;
 use crate::error::FramingError;
 use crate::fields::correlation::Correlation;
 use crate::fields::field_line::{Event, Line, Step};
-use crate::fields::names::Known;
+use crate::fields::names::KnownField;
 use crate::fields::values::Value;
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
@@ -36,7 +36,7 @@ pub(crate) enum BodyLength {
     Chunked,
 }
 
-/// The meaning of a section of field lines for the bytes behind it.
+/// The fields of a section that decide how later bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadSummary {
     pub(crate) extent: BodyLength,
@@ -147,13 +147,21 @@ impl Fields {
         }
     }
 
-    fn named(&mut self, known: Known, correlation: &mut Correlation) -> Result<(), FramingError> {
+    fn named(
+        &mut self,
+        known: KnownField,
+        correlation: &mut Correlation,
+    ) -> Result<(), FramingError> {
         let known = match (self.section, known) {
-            (Section::Trailers, Known::Other | Known::CorrelationId) => Known::Other,
+            (Section::Trailers, KnownField::Other | KnownField::CorrelationId) => KnownField::Other,
             (Section::Trailers, _) => return Err(FramingError::BadTrailer),
-            (Section::Response(_), Known::ContentLength | Known::TransferEncoding) => known,
-            (Section::Response(_), _) => Known::Other,
-            (Section::Request(_), Known::CorrelationId) if !correlation.open() => Known::Other,
+            (Section::Response(_), KnownField::ContentLength | KnownField::TransferEncoding) => {
+                known
+            }
+            (Section::Response(_), _) => KnownField::Other,
+            (Section::Request(_), KnownField::CorrelationId) if !correlation.open() => {
+                KnownField::Other
+            }
             (Section::Request(_), _) => known,
         };
         self.line.read_as(Value::new(known));

@@ -7,7 +7,7 @@ pub(crate) enum Version {
     Http11,
 }
 
-/// The meaning of a request line for the bytes behind it.
+/// The part of a request line that decides how later bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestSummary {
     pub(crate) version: Version,
@@ -15,7 +15,7 @@ pub(crate) struct RequestSummary {
     pub(crate) connect: bool,
 }
 
-/// The meaning of a status line for the bytes behind it.
+/// The part of a status line that decides how later bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResponseSummary {
     pub(crate) version: Version,

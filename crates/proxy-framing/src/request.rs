@@ -132,7 +132,7 @@ impl RequestValidator {
         matches!(&self.part, Part::Line(line) if line.is_blank())
     }
 
-    /// Returns true if no byte at all arrived behind the last request, not even an empty line.
+    /// Returns true if no byte at all arrived after the last request, not even an empty line.
     pub fn is_untouched(&self) -> bool {
         matches!(&self.part, Part::Line(line) if line.is_untouched())
     }

@@ -98,7 +98,7 @@ impl ResponseValidator {
         }
         let mut input = Input::new(bytes);
         self.plain_heads(&mut input, lines);
-        // Mostly the rest is the body behind the head.
+        // Usually the remaining bytes are the body.
         let rest = bytes.len() - input.at;
         if 0 < rest && self.skip_body(rest as u64) {
             input.at = bytes.len();

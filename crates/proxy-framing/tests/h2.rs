@@ -256,18 +256,18 @@ proptest! {
         let verdict = whole.pass(&stream, 0).map(|instead| instead.unwrap_or_else(|| stream.clone()));
 
         let mut pieces = FrameMeter::new(256, 1 << 16);
-        let mut said = Ok(Vec::new());
+        let mut reported = Ok(Vec::new());
         let (mut rest, mut cuts) = (&*stream, cuts.iter().cycle());
-        while !rest.is_empty() && said.is_ok() {
-            let (piece, behind) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
-            said = said.and_then(|mut seen: Vec<u8>| {
+        while !rest.is_empty() && reported.is_ok() {
+            let (piece, after) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
+            reported = reported.and_then(|mut seen: Vec<u8>| {
                 let instead = pieces.pass(piece, 0)?;
                 seen.extend(instead.unwrap_or_else(|| piece.to_vec()));
                 Ok(seen)
             });
-            rest = behind;
+            rest = after;
         }
-        prop_assert_eq!(&said, &verdict);
+        prop_assert_eq!(&reported, &verdict);
         if verdict.is_ok() {
             prop_assert_eq!(pieces.in_head(), whole.in_head());
         }

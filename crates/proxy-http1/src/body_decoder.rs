@@ -7,10 +7,10 @@ use http_body::{Frame, SizeHint};
 
 /// The rest of a body.
 #[derive(Debug)]
-pub struct BodyDecoder(Left);
+pub struct BodyDecoder(BodyRemainder);
 
 #[derive(Debug)]
-enum Left {
+enum BodyRemainder {
     Length(u64),
     Chunked(ChunkedDecoder),
     UntilClose,
@@ -21,9 +21,9 @@ impl BodyDecoder {
     #[must_use]
     pub const fn new(extent: BodyLength) -> Self {
         Self(match extent {
-            BodyLength::Length(length) => Left::Length(length),
-            BodyLength::Chunked => Left::Chunked(ChunkedDecoder::Size),
-            BodyLength::UntilClose => Left::UntilClose,
+            BodyLength::Length(length) => BodyRemainder::Length(length),
+            BodyLength::Chunked => BodyRemainder::Chunked(ChunkedDecoder::Size),
+            BodyLength::UntilClose => BodyRemainder::UntilClose,
         })
     }
 
@@ -31,15 +31,18 @@ impl BodyDecoder {
     #[inline]
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        matches!(self.0, Left::Length(0) | Left::Chunked(ChunkedDecoder::End))
+        matches!(
+            self.0,
+            BodyRemainder::Length(0) | BodyRemainder::Chunked(ChunkedDecoder::End)
+        )
     }
 
     /// Bounds on the remaining length, in bytes.
     #[must_use]
     pub fn size_hint(&self) -> SizeHint {
         match self.0 {
-            Left::Length(left) => SizeHint::with_exact(left),
-            Left::Chunked(_) | Left::UntilClose => SizeHint::default(),
+            BodyRemainder::Length(left) => SizeHint::with_exact(left),
+            BodyRemainder::Chunked(_) | BodyRemainder::UntilClose => SizeHint::default(),
         }
     }
 
@@ -47,21 +50,21 @@ impl BodyDecoder {
     #[must_use]
     pub const fn left(&self) -> Option<u64> {
         match self.0 {
-            Left::Length(left) => Some(left),
-            Left::Chunked(_) | Left::UntilClose => None,
+            BodyRemainder::Length(left) => Some(left),
+            BodyRemainder::Chunked(_) | BodyRemainder::UntilClose => None,
         }
     }
 
     /// Counts bytes of a body with a known length that were moved without being read.
     pub fn skip(&mut self, count: u64) {
-        if let Left::Length(left) = &mut self.0 {
+        if let BodyRemainder::Length(left) = &mut self.0 {
             *left = left.saturating_sub(count);
         }
     }
 
     /// The rest of a body with a known length, if all of it is in `unread`.
     pub fn take_whole(&mut self, unread: &mut BytesMut) -> Option<Bytes> {
-        let Left::Length(left) = &mut self.0 else {
+        let BodyRemainder::Length(left) = &mut self.0 else {
             return None;
         };
         if *left > unread.len() as u64 {
@@ -73,14 +76,14 @@ impl BodyDecoder {
     /// The next piece of data, or the trailers, as far as `unread` contains them.
     pub fn take(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
         match &mut self.0 {
-            Left::Length(left) => chunked_decoder::take(unread, left).map(Frame::data),
-            Left::Chunked(chunks) => {
+            BodyRemainder::Length(left) => chunked_decoder::take(unread, left).map(Frame::data),
+            BodyRemainder::Chunked(chunks) => {
                 let frame = chunks.next(unread);
                 chunks.peek(unread);
                 frame
             }
-            Left::UntilClose if unread.is_empty() => None,
-            Left::UntilClose => Some(Frame::data(unread.split().freeze())),
+            BodyRemainder::UntilClose if unread.is_empty() => None,
+            BodyRemainder::UntilClose => Some(Frame::data(unread.split().freeze())),
         }
     }
 }

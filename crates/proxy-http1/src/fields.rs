@@ -80,7 +80,7 @@ pub(crate) struct Fields {
     /// The default of the message's version for keeping the connection.
     usual: bool,
     /// The value of `Connection`: keep-alive or close; `None` for neither.
-    said: Option<bool>,
+    persistent: Option<bool>,
     /// `Expect: 100-continue` is present.
     pub(crate) expects: bool,
     /// `TE: trailers` is present.
@@ -94,7 +94,7 @@ impl Fields {
             headers,
             extent: None,
             usual: keeps,
-            said: None,
+            persistent: None,
             expects: false,
             takes_trailers: false,
         }
@@ -102,7 +102,7 @@ impl Fields {
 
     /// Returns true if the sender keeps the connection open.
     pub(crate) fn keeps(&self) -> bool {
-        self.said.unwrap_or(self.usual)
+        self.persistent.unwrap_or(self.usual)
     }
 
     /// Reads the `lines` of `bytes`; `None` if one is not a field line.
@@ -140,9 +140,9 @@ impl Fields {
     /// `close` has precedence, whichever of several lines it is in. [RFC 9112 §9.3]
     fn connect(&mut self, options: &HeaderValue) {
         if lists(options, "close") {
-            self.said = Some(false);
+            self.persistent = Some(false);
         } else if lists(options, "keep-alive") {
-            self.said.get_or_insert(true);
+            self.persistent.get_or_insert(true);
         }
     }
 }
@@ -176,7 +176,7 @@ pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
 #[inline]
 pub(crate) fn trimmed(line: &[u8], from: usize, to: usize) -> (usize, usize) {
     match line.get(from..to) {
-        // The common form: one space before it and a CR behind it.
+        // The common form: one space before it and a CR after it.
         Some([b' ', b'!'..=b'~', .., b'!'..=b'~', b'\r']) => (from + 1, to - 1),
         Some(_) | None => trimmed_anyhow(line, from, to),
     }

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// Maximum size of data that is copied behind the head instead of a vectored write, in bytes.
+/// Maximum size of data that is copied after the head instead of a vectored write, in bytes.
 const COPY_MAX_BYTES: usize = 2048;
 
 /// With this many bytes buffered, they are written before the body is polled again.
@@ -40,7 +40,7 @@ pub struct MessageWriter<B> {
     /// Heads, chunk lines and small data; written up to `start`.
     text: Vec<u8>,
     start: usize,
-    /// Data behind the text, not copied.
+    /// Data after the text, not copied.
     piece: Bytes,
     /// Spliced data. It is written first: nothing else was waiting when the pipe was filled.
     pipe: Option<Pipe>,
@@ -118,7 +118,7 @@ impl<B> MessageWriter<B> {
         &mut self.text
     }
 
-    /// Resets the count of bytes and sends `body` behind the head written to [`Self::text`].
+    /// Resets the count of bytes and sends `body` after the head written to [`Self::text`].
     pub fn begin(&mut self, body: Option<(B, Framing)>) {
         self.sent = 0;
         self.body = body.map(|(body, framing)| Upload {

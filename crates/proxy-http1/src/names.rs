@@ -19,11 +19,11 @@ thread_local! {
 
 /// The cached names of one thread, by the hash of their spelling.
 #[derive(Debug)]
-pub(crate) struct Names(Vec<Option<Known>>);
+pub(crate) struct Names(Vec<Option<CachedName>>);
 
 /// A name with the bytes it was sent as.
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedName {
     spelt: u128,
     len: usize,
     name: HeaderName,
@@ -57,7 +57,7 @@ impl Names {
         self.0.resize(CACHED_NAMES, None);
         if let Some(place) = self.0.get_mut(place(spelt)) {
             let name = name.clone();
-            *place = Some(Known { spelt, len, name });
+            *place = Some(CachedName { spelt, len, name });
         }
         Some(name)
     }

@@ -17,9 +17,11 @@ pub(crate) struct Reason(Bytes);
 impl Reason {
     /// The phrase at `place` of `head`, unless it is empty or the standard one.
     pub(crate) fn uncommon(head: &Bytes, place: Range<usize>, status: StatusCode) -> Option<Self> {
-        let said = head.get(place.clone()).filter(|said| !said.is_empty())?;
+        let phrase = head
+            .get(place.clone())
+            .filter(|phrase| !phrase.is_empty())?;
         let usual = status.canonical_reason().unwrap_or_default();
-        (said != usual.as_bytes()).then(|| Self(head.slice(place)))
+        (phrase != usual.as_bytes()).then(|| Self(head.slice(place)))
     }
 }
 
@@ -183,11 +185,11 @@ fn framing(head: &Parts, to: &ResponseContext<'_>) -> Option<Framing> {
     if bodiless {
         return None;
     }
-    let said = || {
+    let from_field = || {
         let length = head.headers.get(CONTENT_LENGTH)?;
         length.to_str().ok()?.parse().ok()
     };
-    Some(match (to.length.or_else(said), to.version) {
+    Some(match (to.length.or_else(from_field), to.version) {
         (Some(length), _) => Framing::Length(length),
         (None, Version::HTTP_10) => Framing::UntilClose,
         (None, _) => Framing::Chunked {

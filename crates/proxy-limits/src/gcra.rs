@@ -122,7 +122,7 @@ impl Gcra {
     #[inline]
     pub(crate) fn used(word: u64, now: u64) -> u64 {
         let ahead = word.wrapping_sub(now);
-        // Values behind `now` are in the past, when the bucket became full. A worker with a time
+        // Values after `now` are in the past, when the bucket became full. A worker with a time
         // slightly older than the last writer's may find the word beyond the capacity: that value
         // is kept.
         if ahead > PAST { 0 } else { ahead }

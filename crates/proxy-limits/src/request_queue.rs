@@ -4,7 +4,7 @@ mod slots;
 
 use crate::client_key::KeySeed;
 use crate::fair_shares::{Claim, Destination, ShareCheck};
-use slots::{List, Slots, Turn, Waiting};
+use slots::{List, SlotRemoval, Slots, Waiting};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -154,7 +154,7 @@ impl RequestQueue {
     pub fn pop(&mut self, checks: &[ShareCheck<'_>]) -> Option<(Ticket, Claim)> {
         let (slot, claim) = self.next(checks)?;
         let ticket = self.slots.ticket(slot)?;
-        self.take(slot, Turn::Used);
+        self.take(slot, SlotRemoval::Used);
         Some((ticket, claim))
     }
 
@@ -195,7 +195,7 @@ impl RequestQueue {
     pub fn remove(&mut self, ticket: Ticket) -> bool {
         let queued = self.slots.ticket(ticket.slot) == Some(ticket);
         if queued {
-            self.take(ticket.slot, Turn::Kept);
+            self.take(ticket.slot, SlotRemoval::Kept);
         }
         queued
     }
@@ -218,12 +218,12 @@ impl RequestQueue {
 
     fn pop_slot(&mut self, slot: u32) -> Option<Ticket> {
         let ticket = self.slots.ticket(slot)?;
-        self.take(slot, Turn::Kept);
+        self.take(slot, SlotRemoval::Kept);
         Some(ticket)
     }
 
     /// Removes the request of `slot` from every list.
-    fn take(&mut self, slot: u32, turn: Turn) {
+    fn take(&mut self, slot: u32, turn: SlotRemoval) {
         let Some(Waiting { claim, .. }) = self.slots.waiting(slot) else {
             return;
         };

@@ -173,9 +173,9 @@ mod tests {
             let bucket = bucket(events, secs, burst, 1 << 40);
             let mut now = 1_u64 << 40;
             let mut admitted_at = Vec::new();
-            for (gap, behind) in steps {
+            for (gap, after) in steps {
                 now += gap;
-                let seen = now - behind;
+                let seen = now - after;
                 if bucket.admit(seen).admitted {
                     admitted_at.push(seen);
                 }

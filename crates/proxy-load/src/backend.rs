@@ -3,7 +3,7 @@
 pub(crate) mod capture;
 pub(crate) mod request_reader;
 
-use crate::backend::request_reader::{RequestReader, Seen};
+use crate::backend::request_reader::{LastRequest, RequestReader};
 use crate::command::ResponseSize;
 use crate::poller::{Interest, Owner, Poller};
 use slab::Slab;
@@ -22,7 +22,7 @@ pub(crate) struct Backend {
     connections: Slab<Connection>,
     answers: Answers,
     /// The last request, if it is to be captured.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<LastRequest>,
 }
 
 /// Serialized responses, heads and bodies.
@@ -116,7 +116,7 @@ impl Backend {
 }
 
 impl Connection {
-    fn read(&mut self, scratch: &mut [u8], seen: Option<&mut Seen>) -> io::Result<()> {
+    fn read(&mut self, scratch: &mut [u8], seen: Option<&mut LastRequest>) -> io::Result<()> {
         let read = match self.socket.read(scratch) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(read) => read,

@@ -4,7 +4,7 @@ pub(crate) mod stream;
 pub(crate) mod trust;
 
 use crate::command::Protocol;
-use crate::connection::stream::{Receipt, Stream};
+use crate::connection::stream::{ReadOutcome, Stream};
 use crate::http::http1::Http1;
 use crate::http::http2::Http2;
 use crate::poller::Interest;
@@ -20,24 +20,24 @@ pub(crate) struct Connection {
     pub(crate) answered: u64,
     /// Current registration at the poller.
     pub(crate) interest: Interest,
-    speaker: Speaker,
+    speaker: HttpClient,
     out: Vec<u8>,
 }
 
-enum Speaker {
+enum HttpClient {
     Http1(Http1),
     Http2(Http2),
 }
 
 /// The result of a read, besides responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct ReadProgress {
     pub(crate) bytes: usize,
     /// True if the proxy has closed its side.
     pub(crate) ended: bool,
 }
 
-impl Taken {
+impl ReadProgress {
     fn nothing(ended: bool) -> Self {
         Self { bytes: 0, ended }
     }
@@ -47,8 +47,8 @@ impl Connection {
     /// For a stream that was just opened.
     pub(crate) fn new(stream: Stream, protocol: Protocol, opened: Duration) -> Self {
         let speaker = match protocol {
-            Protocol::Plain | Protocol::Tls => Speaker::Http1(Http1::default()),
-            Protocol::Http2 => Speaker::Http2(Http2::new()),
+            Protocol::Plain | Protocol::Tls => HttpClient::Http1(Http1::default()),
+            Protocol::Http2 => HttpClient::Http2(Http2::new()),
         };
         Self {
             stream,
@@ -63,8 +63,8 @@ impl Connection {
     /// Prepares a request for sending; its time counts from `since`.
     pub(crate) fn ask(&mut self, request: &[u8], since: Duration) {
         match &mut self.speaker {
-            Speaker::Http1(http1) => http1.ask(request, &mut self.out, since),
-            Speaker::Http2(http2) => http2.ask(request, &mut self.out, since),
+            HttpClient::Http1(http1) => http1.ask(request, &mut self.out, since),
+            HttpClient::Http2(http2) => http2.ask(request, &mut self.out, since),
         }
     }
 
@@ -83,24 +83,24 @@ impl Connection {
         scratch: &mut [u8],
         body_bytes: Option<usize>,
         answered: &mut Vec<Duration>,
-    ) -> Result<Taken, RequestError> {
+    ) -> Result<ReadProgress, RequestError> {
         let received = self.stream.receive(scratch)?;
-        if matches!(self.speaker, Speaker::Http2(_)) && self.stream.is_not_http2() {
+        if matches!(self.speaker, HttpClient::Http2(_)) && self.stream.is_not_http2() {
             return Err(RequestError::NotHttp2);
         }
         let bytes = match received {
-            Receipt::Bytes(bytes) => bytes,
-            Receipt::Nothing => return Ok(Taken::nothing(false)),
-            Receipt::End => return Ok(Taken::nothing(true)),
+            ReadOutcome::Bytes(bytes) => bytes,
+            ReadOutcome::Nothing => return Ok(ReadProgress::nothing(false)),
+            ReadOutcome::End => return Ok(ReadProgress::nothing(true)),
         };
         let read = scratch.get(..bytes).unwrap_or_default();
         let before = answered.len();
         match &mut self.speaker {
-            Speaker::Http1(http1) => answered.extend(http1.take(read, body_bytes)?),
-            Speaker::Http2(http2) => http2.take(read, body_bytes, &mut self.out, answered)?,
+            HttpClient::Http1(http1) => answered.extend(http1.take(read, body_bytes)?),
+            HttpClient::Http2(http2) => http2.take(read, body_bytes, &mut self.out, answered)?,
         }
         self.answered += (answered.len() - before) as u64;
-        Ok(Taken {
+        Ok(ReadProgress {
             bytes,
             ended: false,
         })
@@ -109,8 +109,8 @@ impl Connection {
     /// Returns true if no byte has arrived since the last complete response.
     pub(crate) fn is_between_answers(&self) -> bool {
         match &self.speaker {
-            Speaker::Http1(http1) => http1.is_between_answers(),
-            Speaker::Http2(http2) => http2.unanswered() == 0,
+            HttpClient::Http1(http1) => http1.is_between_answers(),
+            HttpClient::Http2(http2) => http2.unanswered() == 0,
         }
     }
 
@@ -118,8 +118,8 @@ impl Connection {
     /// connection should have stayed open.
     pub(crate) fn at_stake(&self) -> u64 {
         match &self.speaker {
-            Speaker::Http1(_) => 1,
-            Speaker::Http2(http2) => http2.unanswered().max(1) as u64,
+            HttpClient::Http1(_) => 1,
+            HttpClient::Http2(http2) => http2.unanswered().max(1) as u64,
         }
     }
 }

@@ -4,7 +4,7 @@ pub(crate) mod progress;
 
 use crate::backend::Backend;
 use crate::backend::capture::capture;
-use crate::backend::request_reader::Seen;
+use crate::backend::request_reader::LastRequest;
 use crate::clients::Clients;
 use crate::clock::Stopwatch;
 use crate::command::{LoadProfile, Sample, Span};
@@ -94,7 +94,7 @@ impl LoadGenerator {
     pub fn run(&mut self, profile: &LoadProfile) -> io::Result<Sample> {
         let memory_before_bytes = meter::memory_bytes(&profile.watch);
         let user_agent = self.user_agent(profile.capture);
-        self.backend.seen = profile.capture.then(|| Seen::new(&user_agent));
+        self.backend.seen = profile.capture.then(|| LastRequest::new(&user_agent));
         let mut clients = Clients::new(profile, &user_agent)?;
         let warm = self.clock.elapsed() + profile.warm;
         self.go_on_until(&mut clients, profile, |clients, now| {

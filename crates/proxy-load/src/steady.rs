@@ -176,14 +176,15 @@ mod tests {
 
     #[test]
     fn a_load_goes_on_until_it_is_stopped() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, addresses) = std::sync::mpsc::channel();
         let serving = thread::spawn(move || {
             let mut upstream = LoadGenerator::new(0)?;
-            tell.send(upstream.backend_address()?)
+            sender
+                .send(upstream.backend_address()?)
                 .map_err(io::Error::other)?;
             upstream.respond(Duration::from_secs(2))
         });
-        let address = told.recv().unwrap();
+        let address = addresses.recv().unwrap();
         let load = SteadyLoad {
             address,
             path: "/m".to_owned(),

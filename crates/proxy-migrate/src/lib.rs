@@ -23,7 +23,7 @@ mod units;
 mod work;
 mod write;
 
-pub use migrated::{Left, Migrated, Place, SyntaxError};
+pub use migrated::{Migrated, NotMigrated, Place, SyntaxError};
 pub use source::Source;
 
 /// A server with a configuration that can be migrated.

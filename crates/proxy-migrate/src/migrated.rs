@@ -13,7 +13,7 @@ pub struct Place {
 
 /// A directive that was not carried over, or not with its whole meaning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Left {
+pub struct NotMigrated {
     /// The first line of the directive.
     pub place: Place,
     /// The directive as written, without its block.
@@ -28,7 +28,7 @@ pub struct Migrated {
     /// The configuration in KDL, with `tests` of what was carried over.
     pub text: String,
     /// In the order of their places.
-    pub left: Vec<Left>,
+    pub left: Vec<NotMigrated>,
 }
 
 /// A place where a text is not of its language.
@@ -46,7 +46,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for Left {
+impl fmt::Display for NotMigrated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             place,

@@ -2,7 +2,7 @@
 
 use crate::index::{Certificates, Positions};
 use crate::kdl::Node;
-use crate::migrated::{Left, Place};
+use crate::migrated::{NotMigrated, Place};
 use std::collections::HashSet;
 
 /// Maximum number of conditions and edits of all routes: hosts of a server count for each of its locations.
@@ -16,7 +16,7 @@ pub(crate) struct Site {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) routes: Vec<Route>,
     pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) left: Vec<Left>,
+    pub(crate) left: Vec<NotMigrated>,
     route_names: Positions,
     upstream_names: Positions,
     /// Upstreams with a single target of weight 1, by its address.
@@ -84,7 +84,7 @@ pub(crate) struct Route {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     Exact(String),
-    /// Whole segments, or every path behind a slash at the end.
+    /// Whole segments, or every path after a slash at the end.
     Prefix(String),
     /// Every path that begins with the text.
     Beginning(String),
@@ -174,7 +174,7 @@ impl Service {
 
 impl Site {
     pub(crate) fn left(&mut self, place: &Place, directive: &str, advice: &str) {
-        self.left.push(Left {
+        self.left.push(NotMigrated {
             place: place.clone(),
             directive: directive.to_owned(),
             advice: advice.to_owned(),

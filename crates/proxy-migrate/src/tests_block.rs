@@ -1,16 +1,16 @@
 //! The block `tests`: one request for each route, as far as one can be made up.
 
 mod networks;
-mod takers;
+mod route_lookup;
 
 use crate::kdl::Node;
 use crate::site::{Listener, Path, Policies, Relay, Rewrite, Route, Service, Site};
+use route_lookup::{RoutesByCondition, SAMPLE, Sample};
 use std::collections::HashMap;
-use takers::{SAMPLE, Sample, Takers};
 
 /// A test for each route with a plain path.
 pub(crate) fn tests(site: &Site) -> Vec<Node> {
-    let takers = Takers::new(site);
+    let lookup = RoutesByCondition::new(site);
     let listeners = site.listeners.iter().map(|it| (it.name.as_str(), it));
     let listeners: HashMap<&str, &Listener> = listeners.collect();
     let mut for_requests = site.listeners.iter().filter(|it| it.relay.is_none());
@@ -30,7 +30,7 @@ pub(crate) fn tests(site: &Site) -> Vec<Node> {
             host: &host,
             path: &path,
         };
-        if route.matches.is_empty() && !takers.takes(position, route, sample) {
+        if route.matches.is_empty() && !lookup.takes(position, route, sample) {
             tests.extend(test(route, sample));
         }
     }

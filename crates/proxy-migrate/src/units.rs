@@ -8,9 +8,9 @@ pub(crate) fn milliseconds(text: &str, unit_ms: u64) -> Option<u64> {
         let digits = rest
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(rest.len());
-        let (number, behind) = rest.split_at(digits);
-        let letters = behind.find(|c: char| !c.is_ascii_alphabetic());
-        let (unit, next) = behind.split_at(letters.unwrap_or(behind.len()));
+        let (number, after) = rest.split_at(digits);
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, next) = after.split_at(letters.unwrap_or(after.len()));
         let per = match unit {
             "" => unit_ms,
             "ms" => 1,

@@ -31,13 +31,13 @@ fn migrated(language: Language, path: &Path) -> Migrated {
 /// Compares with the `.expected` file next to `path`. With `UPDATE_EXPECTED=1` in the environment
 /// that file is written instead.
 fn compare(path: &Path, actual: &str) {
-    let beside = path.with_extension("expected");
+    let expected_file = path.with_extension("expected");
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
-        fs::write(&beside, actual).unwrap();
+        fs::write(&expected_file, actual).unwrap();
         return;
     }
-    let expected = fs::read_to_string(&beside).unwrap_or_default();
-    assert_eq!(expected, actual, "{}", beside.display());
+    let expected = fs::read_to_string(&expected_file).unwrap_or_default();
+    assert_eq!(expected, actual, "{}", expected_file.display());
 }
 
 /// The result is loaded, its tests pass, and each of its routes that can be asked for has one.
@@ -359,8 +359,8 @@ fn damaged_files_are_read_or_refused() {
         for path in files(folder) {
             let text = fs::read_to_string(&path).unwrap();
             for (at, _) in text.char_indices().step_by(step) {
-                let (before, behind) = text.split_at(at);
-                let without = behind.chars().skip(1).collect::<String>();
+                let (before, after) = text.split_at(at);
+                let without = after.chars().skip(1).collect::<String>();
                 for text in [before.to_owned(), format!("{before}{without}")] {
                     let source = Source {
                         name: "x".to_owned(),

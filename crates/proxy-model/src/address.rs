@@ -74,7 +74,7 @@ pub enum AddressError {
     #[error("the host is missing; `0.0.0.0` and `[::]` stand for all addresses")]
     NoHost,
     /// An IPv6 address lacks its brackets.
-    #[error("an IPv6 address stands in brackets, as in `[::1]:80`")]
+    #[error("write an IPv6 address in brackets, as in `[::1]:80`")]
     Brackets,
     /// A name is given where only an IP address is allowed.
     #[error("a listener needs an IP address; names are not resolved here")]
@@ -88,8 +88,8 @@ pub enum AddressError {
     /// A link-local address lacks the index of its interface.
     #[error("a link-local address needs the number of its interface, as in `[fe80::1%2]:80`")]
     NoScope,
-    /// The text behind `%` is not the index of an interface.
-    #[error("the number of an interface stands behind `%`; `ip link` shows it")]
+    /// The text after `%` is not the index of an interface.
+    #[error("write the number of an interface after `%`; `ip link` shows it")]
     Scope,
     /// `unix:` is not followed by an absolute path.
     #[error("a Unix socket is written `unix:/path`")]

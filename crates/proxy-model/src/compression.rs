@@ -65,15 +65,15 @@ impl MediaRange {
         let end = media_type.iter().position(|byte| *byte == b';');
         let name = media_type.get(..end.unwrap_or(media_type.len()));
         let name = name.unwrap_or_default().trim_ascii();
-        let Some((before, behind)) = self.text.split_once('*') else {
+        let Some((before, after)) = self.text.split_once('*') else {
             return name.eq_ignore_ascii_case(self.text.as_bytes());
         };
         let begins = name.get(..before.len());
-        let ends = name.len().checked_sub(behind.len());
+        let ends = name.len().checked_sub(after.len());
         let ends = ends.filter(|at| *at >= before.len());
         let ends = ends.and_then(|at| name.get(at..));
         begins.is_some_and(|begins| begins.eq_ignore_ascii_case(before.as_bytes()))
-            && ends.is_some_and(|ends| ends.eq_ignore_ascii_case(behind.as_bytes()))
+            && ends.is_some_and(|ends| ends.eq_ignore_ascii_case(after.as_bytes()))
     }
 }
 

@@ -34,10 +34,11 @@ pub mod upstreams;
 pub use crate::size::show_size;
 pub use all::all;
 pub use kind::{Block, Kind, Pair, Shape, Shaped, Word};
-pub use number::{Decimal, Integer, Size, Time, Whole};
+pub use number::{Decimal, Integer, Size, Time, WholeNumber};
 pub use spec::{
-    Absent, Given, MachinePart, Many, Presence, Proof, Required, SettingSpec, Spec, Unset,
+    Absent, DefaultValue, MachinePart, Presence, Proof, Repeatable, Required, SettingSpec, Spec,
+    Unset,
 };
 pub use text::{PageStatuses, Statuses, Text, Written};
 pub use value_error::{Raw, ValueError};
-pub use word::{Choice, Flag, Meaning};
+pub use word::{Choice, ChoiceWord, Flag};

@@ -18,7 +18,7 @@ pub enum StoreUrlError {
     #[error("write `redis://host:6379`; TLS (`rediss://`) is not supported")]
     Scheme,
     /// The rest is no host with a port.
-    #[error("it has no host, or what follows is no number of a database")]
+    #[error("it has no host, or what follows is not a number of a database")]
     Form,
 }
 

@@ -119,7 +119,7 @@ async fn ask_about_request(
 ) -> Result<Option<Decision>, Problem> {
     let active = Rc::clone(exchange.active());
     let client_ip = exchange.completion.record.client_ip;
-    let call = AgentCall::new(&active, agent, (EventKind::RequestHeaders, client_ip));
+    let call = AgentCall::new(&active, agent, EventKind::RequestHeaders, client_ip);
     let outcome = {
         let worker = exchange.worker();
         let head = event::request_head(exchange, agent);
@@ -169,7 +169,7 @@ async fn ask_about_response(
 ) -> Result<Option<Decision>, Problem> {
     let active = Rc::clone(exchange.active());
     let client_ip = exchange.completion.record.client_ip;
-    let call = AgentCall::new(&active, agent, (EventKind::ResponseHeaders, client_ip));
+    let call = AgentCall::new(&active, agent, EventKind::ResponseHeaders, client_ip);
     let upstream = exchange.completion.upstream_name();
     let head = event::response_head((session.next_event(), agent), upstream, response);
     let message = ProxyMessage::ResponseHeaders(head);

@@ -7,7 +7,7 @@ use crate::forward::shadow;
 use crate::limits::route_limits::RateStage;
 use crate::local::cache::{self, Consulted};
 use crate::local::{acme, answers, builtin, files};
-use crate::policy::compression::{self, Wanted};
+use crate::policy::compression::{self, CompressionRequest};
 use crate::policy::rate_limit::{self, Checked};
 use crate::policy::{
     admission, client_certificate, credentials, expectation, grpc_timeout, http2_head, misdirected,
@@ -112,7 +112,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
 }
 
 fn compress(
-    wanted: Option<Wanted>,
+    wanted: Option<CompressionRequest>,
     route: &RoutePlan,
     response: Response<Body>,
 ) -> Result<Response<Body>, Problem> {

@@ -32,7 +32,7 @@ pub struct AgentPlan {
     pub events: EventSet,
     /// Larger bodies pass, and it gets their beginning.
     pub passes_oversize: bool,
-    /// The most that it gets of one body, in bytes.
+    /// Maximum bytes that it gets of one body.
     pub max_body_bytes: u64,
     /// The setting that defines `max_body_bytes`.
     pub max_body_setting: &'static str,
@@ -237,7 +237,7 @@ fn max_body(limits: &Limits) -> (u64, &'static str) {
     }
 }
 
-/// The most that an event may take: a body in base64, or a head of which every byte is escaped.
+/// Maximum size of an event: a body in base64, or a head of which every byte is escaped.
 fn max_event_bytes(max_body_bytes: u64, max_head_bytes: u64) -> u64 {
     const ENVELOPE_BYTES: u64 = 64 << 10;
     let body = max_body_bytes.saturating_mul(4) / 3;

@@ -20,7 +20,7 @@ impl Plan {
         let agents = agent::compile_all(&model, targets);
         let routes = model.routes.iter().enumerate();
         let routes = routes
-            .map(|(index, route)| RoutePlan::compile(index, route, (&model, &agents), targets))
+            .map(|(index, route)| RoutePlan::compile(index, route, &model, &agents, targets))
             .collect();
         Self {
             generation,

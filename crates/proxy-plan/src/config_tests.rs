@@ -67,7 +67,7 @@ fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest
     };
     let differences = test.expectations.iter().filter_map(|expected| {
         let place = expected.place().unwrap_or(test.place);
-        let asked = Asked {
+        let asked = TestedRequest {
             request: &request,
             explanation: &explanation,
             plan,
@@ -91,7 +91,7 @@ fn question(test: &ConfigTest) -> ExplainRequest {
 
 /// A request with the decision on it.
 #[derive(Debug)]
-struct Asked<'a> {
+struct TestedRequest<'a> {
     request: &'a ExplainRequest,
     explanation: &'a Explanation,
     plan: &'a Plan,
@@ -99,7 +99,7 @@ struct Asked<'a> {
     stated: Option<&'a StatedClaims>,
 }
 
-impl Asked<'_> {
+impl TestedRequest<'_> {
     /// The difference between the expectation and the decision, if there is one.
     fn difference(&self, expected: &Expectation) -> Option<String> {
         let explanation = self.explanation;

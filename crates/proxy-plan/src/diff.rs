@@ -36,4 +36,4 @@ pub use risk::Risk;
 pub use risk::class::{RiskClass, risks_page};
 pub use search::DiffLimit;
 pub use setting_change::{SettingChange, SettingOwner};
-pub(crate) use survey::{Surveyed, survey};
+pub(crate) use survey::{SurveyedRequest, survey};

@@ -13,4 +13,4 @@ pub use named::Named;
 pub use outcome::{Candidate, Handler, Nearest, Readiness};
 pub use question::{ExplainError, ExplainRequest};
 pub use rejected::{Lost, Rejected};
-pub use winner::{Condition, Taken, Winner};
+pub use winner::{Condition, MatchReason, Winner};

@@ -52,7 +52,7 @@ pub struct RoutePlan {
     pub buffer_requests: bool,
     /// True if response bodies are read whole before the client gets a byte.
     pub buffer_responses: bool,
-    /// The most that is held of one body, in bytes.
+    /// Maximum bytes that are held of one body.
     pub max_body_buffer_bytes: u64,
     /// Networks of clients; `None` admits all.
     pub access: Option<Box<AccessPlan>>,
@@ -176,7 +176,8 @@ impl RoutePlan {
     pub(crate) fn compile(
         index: usize,
         route: &model::Route,
-        (model, agents): (&Model, &[Arc<AgentPlan>]),
+        model: &Model,
+        agents: &[Arc<AgentPlan>],
         transaction: &mut TargetTransaction,
     ) -> Self {
         let Model {

@@ -25,7 +25,7 @@ use std::task::{Context, Poll};
 #[derive(Debug)]
 pub struct Connection<B> {
     // Boxed, because a pool moves connections.
-    talk: Box<Talk<B>>,
+    talk: Box<Http1Session<B>>,
     permit: Option<ConnectionPermit>,
     /// The target of the connection.
     pub(crate) target: TargetId,
@@ -49,7 +49,7 @@ pub struct ConnectionOwner {
 }
 
 #[derive(Debug)]
-struct Talk<B> {
+struct Http1Session<B> {
     transport: UpstreamStream,
     incoming: ResponseReader,
     outgoing: MessageWriter<B>,
@@ -84,7 +84,7 @@ impl<B> Connection<B> {
         permit: Option<ConnectionPermit>,
     ) -> Self {
         Self {
-            talk: Box::new(Talk {
+            talk: Box::new(Http1Session {
                 transport,
                 incoming: ResponseReader::new(limits),
                 outgoing: MessageWriter::default(),
@@ -114,7 +114,7 @@ impl<B> Connection<B> {
     /// Whether the next request may be sent now.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        let Talk {
+        let Http1Session {
             incoming,
             outgoing,
             broken,
@@ -151,7 +151,7 @@ impl<B> Connection<B> {
 
     /// The tunnel of a connection with a `101` as its last response.
     pub fn into_tunnel(self) -> (Tunnel, Option<ConnectionPermit>) {
-        let Talk {
+        let Http1Session {
             transport,
             incoming,
             ..
@@ -256,7 +256,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
+impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
     fn begin(&mut self, request: &mut Request<B>, more: impl Fn(&mut Vec<u8>)) {
         write_request(request, self.outgoing.text(), more);
         self.took_body = !request.body().is_end_stream();

@@ -39,4 +39,4 @@ pub use response_reader::ExpectedResponse;
 pub use stream_pair::StreamPair;
 pub use tls_stream::UpstreamTlsStream;
 pub use upstream_stream::UpstreamStream;
-pub use waiting::{Place, PlaceWait};
+pub use waiting::{ConnectionWait, Place};

@@ -93,7 +93,7 @@ impl ResponseReader {
         body.map_or_else(SizeHint::default, BodyDecoder::size_hint)
     }
 
-    /// The bytes behind a `101`.
+    /// The bytes after a `101`.
     pub(crate) fn into_unread(self) -> Bytes {
         self.unread.freeze()
     }
@@ -210,7 +210,7 @@ impl ResponseReader {
         let (UpstreamStream::Tcp(stream), Some(body)) = (transport, &mut self.body) else {
             return Poll::Ready(Ok(None));
         };
-        // The next head gets a small read, so that the body behind it can be spliced.
+        // The next head gets a small read, so that the body after it can be spliced.
         self.strategy.forget();
         let most = most.min(body.left().unwrap_or_default());
         let moved = match ready!(pipe.poll_fill(cx, stream, most)) {
@@ -244,7 +244,7 @@ impl ResponseReader {
         Poll::Ready(Ok(count))
     }
 
-    /// Validates the buffer from `before` on. Bytes behind a complete response make the connection
+    /// Validates the buffer from `before` on. Bytes after a complete response make the connection
     /// unusable and do not affect the response.
     fn judge(&mut self, before: usize) -> Result<(), FramingError> {
         let fresh = self.unread.get(before..).unwrap_or_default();

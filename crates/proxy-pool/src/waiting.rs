@@ -24,13 +24,13 @@ pub enum Place<B> {
 
 /// A request's wait for a [`Place`]. If dropped, it leaves the queue and passes on its grant.
 #[derive(Debug)]
-pub struct PlaceWait<B> {
+pub struct ConnectionWait<B> {
     pool: Rc<Pool<B>>,
     limit: Arc<ConnectionLimit>,
     queued: Queued,
 }
 
-impl<B> PlaceWait<B> {
+impl<B> ConnectionWait<B> {
     /// Waits for a connection to `target`, or for a permit under `limit`.
     #[must_use]
     pub fn for_connection(
@@ -105,7 +105,7 @@ impl<B> PlaceWait<B> {
     }
 }
 
-impl<B> Drop for PlaceWait<B> {
+impl<B> Drop for ConnectionWait<B> {
     fn drop(&mut self) {
         self.limit.leave(self.queued.ticket);
         if let Some(connection) = self.pool.take_handed_over(self.queued.ticket) {

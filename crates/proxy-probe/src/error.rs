@@ -17,7 +17,7 @@ pub(crate) enum CheckError {
     TimedOut,
     #[error("no answer: {0}")]
     Exchange(#[from] hyper::Error),
-    #[error("the request cannot be made: {0}")]
+    #[error("the request cannot be built: {0}")]
     Request(#[from] http::Error),
     #[error("answered with status {status}, not {}", shown(.expected))]
     Status {

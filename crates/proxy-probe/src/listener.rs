@@ -82,7 +82,7 @@ pub enum ListenerError {
     #[error("the listener does not offer HTTP/2")]
     NoHttp2,
     /// The exchange is incomplete.
-    #[error("no whole answer: {}", innermost(.0))]
+    #[error("incomplete answer: {}", innermost(.0))]
     Exchange(#[from] hyper::Error),
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bucket::SharedRate;
 use crate::status::Status;
-use crate::thread::{self, Ask};
+use crate::thread::{self, TokenRequest};
 use proxy_limits::RateDecision;
 use redis::{Client, RedisError};
 use std::io;
@@ -25,7 +25,7 @@ pub struct StoreSettings {
 /// Token buckets on a server. Dropping it ends its thread and its connection.
 #[derive(Debug)]
 pub struct SharedBuckets {
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<TokenRequest>,
     status: Arc<Status>,
 }
 
@@ -56,7 +56,7 @@ impl SharedBuckets {
     /// Takes a token of the bucket called `key`.
     pub fn take(&self, key: Vec<u8>, rate: SharedRate) -> Answer {
         let (reply, answer) = oneshot::channel();
-        let sent = self.asks.try_send(Ask { key, rate, reply });
+        let sent = self.asks.try_send(TokenRequest { key, rate, reply });
         Answer {
             reply: sent.is_ok().then_some(answer),
             status: Arc::clone(&self.status),

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 /// A question for the server.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct TokenRequest {
     pub(crate) key: Vec<u8>,
     pub(crate) rate: SharedRate,
     pub(crate) reply: oneshot::Sender<Option<RateDecision>>,
@@ -53,7 +53,7 @@ enum Link {
 pub(crate) fn start(
     client: Client,
     answer_timeout: Duration,
-    mut asked: mpsc::Receiver<Ask>,
+    mut asked: mpsc::Receiver<TokenRequest>,
     status: Arc<Status>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -114,8 +114,8 @@ impl Connector {
     }
 
     /// Answers at once if there is no connection.
-    fn answer(self: &Rc<Self>, ask: Ask) {
-        let Ask { key, rate, reply } = ask;
+    fn answer(self: &Rc<Self>, ask: TokenRequest) {
+        let TokenRequest { key, rate, reply } = ask;
         let connection = match &*self.link.borrow() {
             Link::Up(connection) => Some(connection.clone()),
             Link::Down => None,

@@ -10,7 +10,7 @@ use crate::head::Head;
 use crate::host_pattern::HostPattern;
 use crate::index;
 use crate::path_pattern::PathPattern;
-use crate::rank::{Because, Rank};
+use crate::rank::{DecidingRank, Rank};
 use crate::router::Router;
 use crate::rule::Rule;
 
@@ -33,7 +33,7 @@ pub enum Lost {
         /// The rule that wins.
         by: usize,
         /// The comparison that decided between the two.
-        because: Because,
+        because: DecidingRank,
     },
 }
 

@@ -32,7 +32,7 @@ pub use path::{PathError, canonical_path, forgiving_path};
 pub use path_pattern::regex_prefix::regex_is_a_prefix;
 pub use path_pattern::{PathPattern, RegexBudget};
 pub use pattern_error::PatternError;
-pub use rank::Because;
+pub use rank::DecidingRank;
 pub use router::Router;
 pub use router::search::Work;
 pub use rule::header_condition::HeaderCondition;

@@ -96,7 +96,7 @@ pub(crate) fn ends_dot_segment(after_dot: &[u8]) -> bool {
     matches!(after_dot, [] | [b'/', ..] | [b'.'] | [b'.', b'/', ..])
 }
 
-/// The bytes behind an escape that is already in canonical form.
+/// The bytes after an escape that is already in canonical form.
 fn kept_escape(after_percent: &[u8]) -> Option<&[u8]> {
     let [high, low, after @ ..] = after_percent else {
         return None;

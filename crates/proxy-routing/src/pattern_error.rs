@@ -13,7 +13,7 @@ pub enum PatternError {
     #[error("a host condition has no port, hosts are compared without it")]
     HostPort,
     /// A `*` other than as the whole of the leading labels.
-    #[error("`*` may only stand for leading labels, as in `*.example.com`")]
+    #[error("`*` may only replace leading labels, as in `*.example.com`")]
     Wildcard,
     /// No request can have this path.
     #[error(transparent)]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 /// The comparison that decided between two rules, in the order of comparing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Because {
+pub enum DecidingRank {
     /// The priority is higher.
     Priority,
     /// The host is more specific: exact, then longer wildcard, then none.
@@ -33,17 +33,17 @@ pub(crate) struct Rank {
 
 impl Rank {
     /// The comparison that puts this rank above `other`.
-    pub(crate) fn above(&self, other: &Self) -> Because {
+    pub(crate) fn above(&self, other: &Self) -> DecidingRank {
         if self.priority != other.priority {
-            Because::Priority
+            DecidingRank::Priority
         } else if self.host != other.host {
-            Because::Host
+            DecidingRank::Host
         } else if self.path != other.path {
-            Because::Path
+            DecidingRank::Path
         } else if self.conditions != other.conditions {
-            Because::Conditions
+            DecidingRank::Conditions
         } else {
-            Because::Order
+            DecidingRank::Order
         }
     }
 

@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// clone for each worker thread, threads do not contend.
 #[derive(Clone, Debug)]
 pub struct Router {
-    filed: Arc<Filed>,
+    filed: Arc<RuleSet>,
     regexes: Vec<PathRegex>,
 }
 
 #[derive(Debug)]
-struct Filed {
+struct RuleSet {
     rules: Vec<Rule>,
     index: Index,
     /// Texts of exact paths and prefixes with their rules, sorted.
@@ -34,7 +34,7 @@ impl Router {
         let rules: Vec<Rule> = rules.into_iter().map(Rule::without_repeats).collect();
         let (index, regexes) = index::file(&rules);
         let paths = sorted_paths(&rules);
-        let filed = Arc::new(Filed {
+        let filed = Arc::new(RuleSet {
             rules,
             index,
             paths,

@@ -2,7 +2,7 @@
 
 mod support;
 
-use proxy_routing::{Because, ConditionKind, Lost, Router, Unmet, regex_is_a_prefix};
+use proxy_routing::{ConditionKind, DecidingRank, Lost, Router, Unmet, regex_is_a_prefix};
 use support::{request, rules};
 
 fn unmet(kind: ConditionKind, wanted: &str, got: &str) -> Lost {
@@ -45,9 +45,9 @@ fn every_rejected_rule_has_its_first_unmet_condition_or_its_better() {
             (2, unmet(ConditionKind::Method, "PUT or POST", "GET")),
             (3, unmet(ConditionKind::Header, "x-a or x-b: 1", "x-b: 2")),
             (4, unmet(ConditionKind::Query, "v=1", "v=2")),
-            (6, by(Because::Priority)),
-            (7, by(Because::Priority)),
-            (8, by(Because::Priority)),
+            (6, by(DecidingRank::Priority)),
+            (7, by(DecidingRank::Priority)),
+            (8, by(DecidingRank::Priority)),
         ]
     );
 }
@@ -55,11 +55,11 @@ fn every_rejected_rule_has_its_first_unmet_condition_or_its_better() {
 #[test]
 fn a_rejected_rule_has_the_comparison_that_decided() {
     let cases = [
-        ("path:/a\nprefix:/a", Because::Path),
-        ("path:/a host:a.com\npath:/a host:*.com", Because::Host),
-        ("path:/a header:X-A\npath:/a", Because::Conditions),
-        ("path:/a\npath:/a", Because::Order),
-        ("prefix:/ priority:51\npath:/a", Because::Priority),
+        ("path:/a\nprefix:/a", DecidingRank::Path),
+        ("path:/a host:a.com\npath:/a host:*.com", DecidingRank::Host),
+        ("path:/a header:X-A\npath:/a", DecidingRank::Conditions),
+        ("path:/a\npath:/a", DecidingRank::Order),
+        ("prefix:/ priority:51\npath:/a", DecidingRank::Priority),
     ];
     for (text, because) in cases {
         let explanation = Router::new(rules(text)).explain(&request("GET a.com /a x-a=1").head());
@@ -181,20 +181,29 @@ fn a_rule_that_can_win_is_not_called_unreachable() {
 fn a_narrower_rule_that_loses_by_an_earlier_comparison_is_named() {
     use ConditionKind::{Header, Method, Path};
     let cases = [
-        ("path:/health\nhost:shop.test", Some((Because::Host, Path))),
+        (
+            "path:/health\nhost:shop.test",
+            Some((DecidingRank::Host, Path)),
+        ),
         (
             "prefix:/api\nhost:shop.test prefix:/",
-            Some((Because::Host, Path)),
+            Some((DecidingRank::Host, Path)),
         ),
-        ("regex:^/a\nhost:shop.test", Some((Because::Host, Path))),
+        (
+            "regex:^/a\nhost:shop.test",
+            Some((DecidingRank::Host, Path)),
+        ),
         (
             "host:*.b.com header:X-A\nhost:a.b.com",
-            Some((Because::Host, Header)),
+            Some((DecidingRank::Host, Header)),
         ),
-        ("method:POST\nprefix:/api", Some((Because::Path, Method))),
+        (
+            "method:POST\nprefix:/api",
+            Some((DecidingRank::Path, Method)),
+        ),
         (
             "prefix:/ header:X-Canary\nprefix:/api",
-            Some((Because::Path, Header)),
+            Some((DecidingRank::Path, Header)),
         ),
         ("path:/health priority:51\nhost:shop.test", None),
         ("prefix:/\nhost:shop.test", None),

@@ -7,7 +7,7 @@ use proptest::prelude::{
     Just, ProptestConfig, Strategy, prop, prop_assert_eq, prop_oneof, proptest,
 };
 use proxy_routing::{
-    Because, Explanation, Head, HostPattern, Lost, PathPattern, Router, Rule, canonical_path,
+    DecidingRank, Explanation, Head, HostPattern, Lost, PathPattern, Router, Rule, canonical_path,
 };
 use support::{Request, request, rules};
 
@@ -165,13 +165,13 @@ fn lost_to(explanation: &Explanation, at: usize) -> Option<&Lost> {
     lost.map(|(_, lost)| lost)
 }
 
-fn because(best: Rank, own: Rank) -> Because {
+fn because(best: Rank, own: Rank) -> DecidingRank {
     match () {
-        () if best.0 != own.0 => Because::Priority,
-        () if best.1 != own.1 => Because::Host,
-        () if best.2 != own.2 => Because::Path,
-        () if best.3 != own.3 => Because::Conditions,
-        () => Because::Order,
+        () if best.0 != own.0 => DecidingRank::Priority,
+        () if best.1 != own.1 => DecidingRank::Host,
+        () if best.2 != own.2 => DecidingRank::Path,
+        () if best.3 != own.3 => DecidingRank::Conditions,
+        () => DecidingRank::Order,
     }
 }
 

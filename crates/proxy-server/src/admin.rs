@@ -6,7 +6,7 @@ use crate::config::options::Build;
 use crate::listen::SocketFile;
 use crate::reload::server::Server;
 use crate::sockets::handover::{Label, Purpose};
-use listeners::{Change, OpenPlace, Opened};
+use listeners::{AdminSocket, Change, Opened};
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources};
 use proxy_model::BindAddress;
 use proxy_plan::Plan;
@@ -15,7 +15,7 @@ use socket2::Socket;
 use std::sync::Arc;
 use tokio::sync::{Notify, oneshot};
 
-pub(crate) use listeners::{AdminListeners, OpenPlaces, check};
+pub(crate) use listeners::{AdminListeners, AdminSockets, check};
 
 /// The open admin interface. Drop closes it gracefully.
 #[derive(Debug)]
@@ -99,12 +99,12 @@ impl Admin {
     }
 
     /// The open sockets, by address.
-    pub(crate) fn places(&self) -> OpenPlaces {
-        let place = |desk: &AdminListener| OpenPlace {
+    pub(crate) fn places(&self) -> AdminSockets {
+        let place = |desk: &AdminListener| AdminSocket {
             address: desk.address.clone(),
             file: desk.file.clone(),
         };
-        OpenPlaces {
+        AdminSockets {
             tcp: self.tcp.as_ref().map(place),
             unix: self.unix.as_ref().map(place),
         }

@@ -57,7 +57,7 @@ impl BindError {
 /// The sockets of one address. They stay open as long as the address is configured, for any
 /// accepting worker, because closing a socket resets the connections in its queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundAddress {
     /// The bound address; includes the port that the kernel picked.
     pub(crate) at: BindAddress,
     pub(crate) sockets: Vec<Arc<Socket>>,
@@ -67,7 +67,7 @@ pub(crate) struct Bound {
     pub(crate) owned: bool,
 }
 
-impl Bound {
+impl BoundAddress {
     /// An address that no socket listens on.
     pub(crate) fn without_sockets(address: &BindAddress) -> Self {
         Self {
@@ -186,14 +186,18 @@ impl Bound {
 }
 
 /// Binds `address` for `count` workers; the kernel spreads connections over their sockets. No
-/// connection arrives before [`Bound::listen`], so a later failure of the start strands no client.
-pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<Bound, BindError> {
+/// connection arrives before [`BoundAddress::listen`], so a later failure of the start strands no client.
+pub(crate) fn bind(
+    address: &BindAddress,
+    backlog: u32,
+    count: usize,
+) -> Result<BoundAddress, BindError> {
     let bound = match address {
         // Sockets that share a port would silently take half of another process's connections.
         BindAddress::Tcp(wanted) => tcp::probe(*wanted).and_then(|()| {
             let first = Arc::new(tcp::open(*wanted)?);
             let missing = io::Error::from(io::ErrorKind::AddrNotAvailable);
-            Bound::from_sockets(address, vec![first], true).ok_or(missing)
+            BoundAddress::from_sockets(address, vec![first], true).ok_or(missing)
         }),
         BindAddress::Unix(path) => bind_file(address, path, backlog),
     };
@@ -201,10 +205,10 @@ pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<
     Ok(bound.widened(count))
 }
 
-fn bind_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound> {
+fn bind_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<BoundAddress> {
     let (socket, file) = open_unix(path, backlog, Some(SOCKET_MODE))?;
     socket.set_nonblocking(true)?;
-    Ok(Bound {
+    Ok(BoundAddress {
         at: address.clone(),
         sockets: vec![Arc::new(socket)],
         file: Some(Arc::new(file)),
@@ -221,13 +225,13 @@ mod tests {
         BindAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], port)))
     }
 
-    fn listening(port: u16, backlog: u32, count: usize) -> Bound {
+    fn listening(port: u16, backlog: u32, count: usize) -> BoundAddress {
         let bound = bind(&local(port), backlog, count).unwrap();
         bound.listen(backlog).unwrap();
         bound
     }
 
-    fn address(bound: &Bound) -> SocketAddr {
+    fn address(bound: &BoundAddress) -> SocketAddr {
         match bound.at {
             BindAddress::Tcp(address) => address,
             BindAddress::Unix(_) => panic!("a file"),
@@ -285,7 +289,8 @@ mod tests {
     #[test]
     fn sockets_that_do_not_share_their_address_are_shared_by_workers() {
         let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let bound = Bound::from_sockets(&local(0), vec![Arc::new(foreign.into())], false).unwrap();
+        let bound =
+            BoundAddress::from_sockets(&local(0), vec![Arc::new(foreign.into())], false).unwrap();
 
         assert_eq!(bound.widened(4).sockets.len(), 1);
     }

@@ -136,7 +136,7 @@ pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::R
             match runtime {
                 Ok(runtime) => {
                     if let Err(error) =
-                        runtime.block_on(run(number, common, commands_rx, (ready, heartbeat)))
+                        runtime.block_on(run(number, common, commands_rx, ready, heartbeat))
                     {
                         tracing::error!(worker = number, %error, "a worker has no clock");
                     }
@@ -162,7 +162,8 @@ async fn run(
     number: usize,
     common: Common,
     mut commands_rx: UnboundedReceiver<Command>,
-    (ready, heartbeat): (oneshot::Sender<io::Result<()>>, Heartbeat),
+    ready: oneshot::Sender<io::Result<()>>,
+    heartbeat: Heartbeat,
 ) -> io::Result<()> {
     let tick_timer = match TickTimer::start() {
         Ok(timer) => timer,

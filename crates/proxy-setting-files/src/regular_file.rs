@@ -69,8 +69,8 @@ impl RegularFile {
         &self.metadata
     }
 
-    /// Appends the whole contents to `contents`, which is grown once, so that no copy of a key is left
-    /// behind, unless the file grows meanwhile.
+    /// Appends the whole contents to `contents`, which is grown once, so that no copy of a key stays
+    /// in memory, unless the file grows meanwhile.
     ///
     /// # Errors
     /// [`ReadError::TooLarge`] for more than `limit_bytes`, and errors of reading.

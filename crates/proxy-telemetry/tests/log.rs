@@ -289,8 +289,8 @@ fn buffers_come_back_to_their_worker() {
         }
     }
 
-    let (told, addresses) = channel();
-    let log = LogWriter::over(Addresses(told), LogCounters::default(), UNWANTED).unwrap();
+    let (reported, addresses) = channel();
+    let log = LogWriter::over(Addresses(reported), LogCounters::default(), UNWANTED).unwrap();
     let mut worker = log.worker();
     let mut seen = BTreeSet::new();
     for _ in 0..1000 {
@@ -321,13 +321,13 @@ fn a_destination_that_fails_is_reported_once_and_its_losses_counted() {
         }
     }
 
-    let (told, faults) = channel();
+    let (reported, faults) = channel();
     let registry = Registry::new(RegistrySettings {
         reasons: &[],
         max_series: 10,
     });
     let counters = LogCounters::registered(&registry, "access");
-    let report = move |fault: LogError| told.send(fault).unwrap();
+    let report = move |fault: LogError| reported.send(fault).unwrap();
     let log = LogWriter::over(Full(0), counters, report).unwrap();
     let mut worker = log.worker();
     for _ in 0..5 {
@@ -379,8 +379,8 @@ fn a_file_that_cannot_be_made_again_is_kept() {
     let logs = folder.path().join("logs");
     fs::create_dir(&logs).unwrap();
     let destination = Destination::File(logs.join("log"));
-    let (told, faults) = channel();
-    let report = move |fault: LogError| told.send(fault).unwrap();
+    let (reported, faults) = channel();
+    let report = move |fault: LogError| reported.send(fault).unwrap();
     let log = LogWriter::start(&destination, LogCounters::default(), report).unwrap();
     let mut worker = log.worker();
     let moved = folder.path().join("moved");

@@ -23,9 +23,9 @@ fn promtool(arguments: &[&str]) {
         .current_dir(folder())
         .output()
         .expect("`cargo xtask setup` installs promtool");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}{errors}");
+    assert!(output.status.success(), "{printed}{errors}");
 }
 
 fn read(name: &str) -> String {

@@ -383,13 +383,13 @@ fn a_flood_over_a_limit_is_a_few_lines_and_their_number() {
     });
 
     let records: Vec<_> = lines.split_inclusive('\n').map(parsed).collect();
-    let told = |record: &Value| (record["actual"].clone(), record.get("repeated").cloned());
-    let told: Vec<_> = records.iter().map(told).collect();
+    let logged = |record: &Value| (record["actual"].clone(), record.get("repeated").cloned());
+    let logged: Vec<_> = records.iter().map(logged).collect();
     let mut expected: Vec<_> = (0..5).map(|actual| (json!(actual), None)).collect();
     expected.push((json!(120), None));
     expected.push((json!(999), Some(json!(995))));
     expected.push((json!(120), None));
-    assert_eq!(told, expected);
+    assert_eq!(logged, expected);
     let message = "too many header fields … repeated 995 times";
     assert_eq!(records[6]["message"], message);
     assert_eq!(records[6]["client_ip"], "192.0.2.1");

@@ -56,6 +56,21 @@ impl<T> Journal<T> {
         self.0.changed.notify_all();
     }
 
+    /// Adds the entry that `entry` makes of its index, and returns a copy.
+    pub fn push_indexed(&self, entry: impl FnOnce(usize) -> T) -> T
+    where
+        T: Clone,
+    {
+        let entry = {
+            let mut state = self.state();
+            let entry = entry(state.entries.len());
+            state.entries.push(entry.clone());
+            entry
+        };
+        self.0.changed.notify_all();
+        entry
+    }
+
     /// Closes the list: waiting threads return.
     pub fn close(&self) {
         self.state().closed = true;

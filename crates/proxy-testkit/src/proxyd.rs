@@ -83,14 +83,14 @@ impl Proxyd {
 
     #[track_caller]
     pub(crate) fn wait_for_listeners(&mut self, count: usize) {
-        let said = self
+        let printed = self
             .stderr
             .several(count, |record| record.text("message") == "listening");
-        self.addresses = said
+        self.addresses = printed
             .iter()
             .filter_map(|record| record.text("address").parse().ok())
             .collect();
-        let listens = said.len() >= count;
+        let listens = printed.len() >= count;
         assert!(
             listens,
             "it does not listen; it said:\n{}",
@@ -115,10 +115,10 @@ impl Proxyd {
     #[must_use]
     #[track_caller]
     pub fn admin_address(&self) -> SocketAddr {
-        let said = self
+        let printed = self
             .stderr
             .find(0, |record| record.text("message") == "admin interface");
-        let address = said.text("address").parse();
+        let address = printed.text("address").parse();
         address.expect("the admin interface tells its address")
     }
 
@@ -180,14 +180,14 @@ impl Proxyd {
         fs::write(&self.config, with_admin(kdl)).expect("a file can be written");
         let since = self.stderr.len();
         self.signal(Signal::HUP);
-        let said = self.stderr.find(since, |record| {
+        let printed = self.stderr.find(since, |record| {
             let message = record.text("message");
             message.starts_with("configuration reloaded")
                 || message.starts_with("configuration not reloaded")
         });
-        match said.text("message") {
+        match printed.text("message") {
             "configuration reloaded" => Reload::Applied,
-            _ => Reload::Refused(said.text("faults").to_owned()),
+            _ => Reload::Refused(printed.text("faults").to_owned()),
         }
     }
 
@@ -198,12 +198,12 @@ impl Proxyd {
         let since = self.stderr.len();
         adopt_orphans();
         self.signal(Signal::USR2);
-        let said = self.stderr.find(since, |record| {
+        let printed = self.stderr.find(since, |record| {
             let message = record.text("message");
             message == "handed over" || message.starts_with("not handed over")
         });
-        let Some(id) = said.number("id") else {
-            return Upgrade::Failed(said.text("reason").to_owned());
+        let Some(id) = printed.number("id") else {
+            return Upgrade::Failed(printed.text("reason").to_owned());
         };
         let successor = Process::adopted(id);
         let former = std::mem::replace(&mut self.process, successor);

@@ -164,7 +164,7 @@ impl Drop for Upstream {
         if !thread::panicking() {
             assert!(
                 faults.is_empty(),
-                "the proxy sent what is no request: {faults:?}"
+                "the proxy sent what is not a request: {faults:?}"
             );
         }
     }

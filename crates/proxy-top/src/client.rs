@@ -174,7 +174,9 @@ async fn send(
 fn response(received: &[u8]) -> Result<(u16, String), &'static str> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Response::new(&mut headers);
-    let parsed = head.parse(received).map_err(|_| "it is no HTTP response")?;
+    let parsed = head
+        .parse(received)
+        .map_err(|_| "it is not HTTP response")?;
     let httparse::Status::Complete(length) = parsed else {
         return Err("the response ends within its head");
     };

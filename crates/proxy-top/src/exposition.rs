@@ -39,22 +39,22 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     })
 }
 
-/// The labels up to the brace, and the text behind it.
+/// The labels up to the brace, and the text after it.
 fn labels(mut rest: &str) -> Option<(Vec<(&str, String)>, &str)> {
     let mut labels = Vec::new();
     loop {
         rest = rest.strip_prefix(',').unwrap_or(rest);
-        if let Some(behind) = rest.strip_prefix('}') {
-            return Some((labels, behind));
+        if let Some(after) = rest.strip_prefix('}') {
+            return Some((labels, after));
         }
-        let (name, behind) = rest.split_once("=\"")?;
-        let (value, behind) = quoted(behind)?;
+        let (name, after) = rest.split_once("=\"")?;
+        let (value, after) = quoted(after)?;
         labels.push((name, value));
-        rest = behind;
+        rest = after;
     }
 }
 
-/// A value up to its quotation mark, without escapes, and the text behind it.
+/// A value up to its quotation mark, without escapes, and the text after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.chars();

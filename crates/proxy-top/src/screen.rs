@@ -92,7 +92,7 @@ impl Screen {
         self.scrolled = 0;
     }
 
-    /// The lines of a terminal, none wider than it is. A position behind the last page goes back to it.
+    /// The visible lines, cut to the width of the terminal. A position beyond the last page shows the last page.
     pub(crate) fn lines(&mut self, size: Size) -> Vec<Line> {
         let Size { columns, lines } = size;
         let mut shown = self.head(columns);

@@ -82,7 +82,7 @@ fn write(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The commands that draw lines from the top, and clear what is behind them.
+/// The escape sequences that draw lines from the top, and clear the rest of the screen.
 fn frame(lines: &[Line], has_colours: bool) -> String {
     let mut frame = String::new();
     for (number, line) in (1..).zip(lines) {
@@ -127,8 +127,8 @@ pub(crate) fn keys() -> mpsc::Receiver<Key> {
 /// The keys of some bytes of a terminal, without those that have no meaning here.
 fn keys_of(mut bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
-    while let [first, behind @ ..] = bytes {
-        let (key, rest) = match (first, behind) {
+    while let [first, after @ ..] = bytes {
+        let (key, rest) = match (first, after) {
             (b'\x1b', [b'[' | b'O', sequence @ ..]) => {
                 let end = sequence.iter().position(|byte| matches!(byte, 0x40..=0x7e));
                 let end = end.map_or(sequence.len(), |end| end + 1);

@@ -83,7 +83,7 @@ impl TargetState {
         self.address
     }
 
-    /// Sets `cause`, which the caller owns, with the failure behind it. The time of the cause's first
+    /// Sets `cause`, which the caller owns, with its failure. The time of the cause's first
     /// failure is kept.
     pub fn fail(&self, cause: HealthCause, last_error: &str, now: SystemTime) -> CauseChange {
         self.failures.rcu(|failures| {

@@ -7,14 +7,14 @@ use std::process::Command;
 use xtask_kit::task_error::TaskError;
 
 /// The folders of a target.
-pub(super) struct Place {
+pub(super) struct TargetFolders {
     seeds: PathBuf,
     corpus: PathBuf,
     findings: PathBuf,
     log: PathBuf,
 }
 
-impl Place {
+impl TargetFolders {
     /// Creates the folders of a target; results of a run are kept for the next.
     pub(super) fn make(folder: &Path, target: &str, seeds: PathBuf) -> Result<Self, TaskError> {
         let place = Self {
@@ -69,7 +69,7 @@ impl Display for Session {
 pub(super) fn run(
     mut program: Command,
     target: &str,
-    place: &Place,
+    place: &TargetFolders,
     seconds: u32,
 ) -> Result<Session, TaskError> {
     let log = File::create(&place.log).map_err(|source| file_error(&place.log, source))?;

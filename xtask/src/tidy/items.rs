@@ -56,10 +56,10 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
         |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     text.match_indices(word).any(|(at, _)| {
         let before = text.get(..at).and_then(|text| text.chars().next_back());
-        let behind = text
+        let after = text
             .get(at + word.len()..)
             .and_then(|text| text.chars().next());
-        !in_name(before) && !in_name(behind)
+        !in_name(before) && !in_name(after)
     })
 }
 
@@ -94,7 +94,7 @@ fn first_line(source: &Source, index: usize) -> usize {
     first
 }
 
-/// The line behind the item: after its closing brace, or its semicolon.
+/// The line after the item: after its closing brace, or its semicolon.
 fn end_line(code: &[String], index: usize) -> usize {
     let mut depth = 0_i32;
     for (at, line) in code.iter().enumerate().skip(index) {

@@ -50,7 +50,7 @@ fn leads_somewhere(tree: &Tree, page: &File, target: &str) -> bool {
     let path = if path.is_empty() {
         page.path.clone()
     } else {
-        beside(&page.path, path)
+        relative_to(&page.path, path)
     };
     if heading.is_empty() {
         return exists(tree, &path);
@@ -60,7 +60,7 @@ fn leads_somewhere(tree: &Tree, page: &File, target: &str) -> bool {
 }
 
 /// The path of `target` relative to the file `from`.
-fn beside(from: &str, target: &str) -> String {
+fn relative_to(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.split('/') {

@@ -28,11 +28,14 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
 fn fault(tests: &Tests<'_>, setting: &SettingSpec, test: &str) -> Option<Violation> {
     let named = tests.named(test);
     if named.is_empty() {
-        let what = format!("{} is proved by `{test}`, which is no test", setting.path);
+        let what = format!(
+            "{} is proved by `{test}`, which is not a test",
+            setting.path
+        );
         return Some(Violation::whole(REGISTRY, what));
     }
     let words = words(setting);
-    let writes = |place: &&Place<'_>| {
+    let writes = |place: &&LocatedItem<'_>| {
         let text = tests.text(place);
         words.iter().any(|word| has_word(&text, word))
     };
@@ -66,11 +69,11 @@ fn words(setting: &SettingSpec) -> Vec<String> {
 struct Tests<'a> {
     tree: &'a Tree,
     /// Items by name.
-    items: BTreeMap<String, Vec<Place<'a>>>,
+    items: BTreeMap<String, Vec<LocatedItem<'a>>>,
 }
 
 /// An item with its file.
-struct Place<'a> {
+struct LocatedItem<'a> {
     file: &'a File,
     source: &'a Source,
     item: Item,
@@ -78,10 +81,10 @@ struct Place<'a> {
 
 impl<'a> Tests<'a> {
     fn new(tree: &'a Tree) -> Self {
-        let mut items: BTreeMap<String, Vec<Place<'a>>> = BTreeMap::new();
+        let mut items: BTreeMap<String, Vec<LocatedItem<'a>>> = BTreeMap::new();
         for (file, source) in tree.rust() {
             for item in items::items(source) {
-                let place = Place { file, source, item };
+                let place = LocatedItem { file, source, item };
                 items
                     .entry(place.item.name.clone())
                     .or_default()
@@ -91,13 +94,13 @@ impl<'a> Tests<'a> {
         Self { tree, items }
     }
 
-    fn named(&self, name: &str) -> Vec<&Place<'a>> {
+    fn named(&self, name: &str) -> Vec<&LocatedItem<'a>> {
         let items = self.items.get(name).into_iter().flatten();
         items.filter(|place| place.item.is_test).collect()
     }
 
     /// The text of a test, of the helpers that it calls, and of the files that it reads.
-    fn text(&self, test: &Place<'a>) -> String {
+    fn text(&self, test: &LocatedItem<'a>) -> String {
         let mut whole = items::text(test.file, test.source, &test.item);
         let mut seen = BTreeSet::from([test.item.name.clone()]);
         let mut open = whole.clone();
@@ -117,7 +120,7 @@ impl<'a> Tests<'a> {
     }
 
     /// The helpers that a text calls: in the test's own file, or shared by the tests of its crate.
-    fn called(&self, test: &Place<'a>, text: &str, seen: &mut BTreeSet<String>) -> String {
+    fn called(&self, test: &LocatedItem<'a>, text: &str, seen: &mut BTreeSet<String>) -> String {
         let mut called = String::new();
         let names: BTreeSet<&str> = text
             .split(|c: char| !c.is_alphanumeric() && c != '_')
@@ -173,7 +176,7 @@ mod tests {
     #[test]
     fn a_function_that_is_no_test_proves_nothing() {
         let text = "//! A.\nfn a_b() {\n    start(\"max-header-count 3\");\n}\n";
-        let fault = format!("{REGISTRY}: {PATH} is proved by `a_b`, which is no test");
+        let fault = format!("{REGISTRY}: {PATH} is proved by `a_b`, which is not a test");
         assert_eq!(proved_by("a_b", &[("a/tests/a.rs", text)]), Some(fault));
         assert!(proved_by("a_b", &[]).is_some());
     }

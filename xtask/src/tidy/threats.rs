@@ -54,7 +54,7 @@ fn faults(tree: &Tree, cell: &str) -> impl Iterator<Item = String> {
         .into_iter()
         .filter(|(place, name)| !is_proof(tree, place, name))
         .map(|(place, name)| {
-            format!("names a proof that is no test: {place} {name}").replace("  ", " ")
+            format!("names a proof that is not a test: {place} {name}").replace("  ", " ")
         })
         .collect();
     let unproved = unproved.then(|| "names no test and does not say `residual`".to_owned());
@@ -74,8 +74,8 @@ fn proofs(cell: &str) -> Vec<(String, String)> {
             (*path).clone_into(&mut folder);
         }
         let Some(name) = pieces.next() else { break };
-        let behind = pieces.peek().copied().unwrap_or_default();
-        if name.contains('/') && behind.starts_with(':') {
+        let after = pieces.peek().copied().unwrap_or_default();
+        if name.contains('/') && after.starts_with(':') {
             folder = format!("crates/{name}");
         } else if name.contains('/') {
             proofs.push(("crates".to_owned(), name.to_owned()));

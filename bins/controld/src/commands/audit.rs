@@ -49,7 +49,7 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
         return Ok(ExitCode::FAILURE);
     }
     match keyed_from {
-        None if *entries == 0 => println!("the audit log is whole: it has no entry"),
+        None if *entries == 0 => println!("the audit log is complete: it has no entry"),
         None => {
             println!(
                 "no entry of the audit log has a key: start `controld serve` once, which begins with it"
@@ -57,7 +57,7 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
             return Ok(ExitCode::FAILURE);
         }
         Some(first) => {
-            println!("the audit log is whole: {entries} entries, keyed from entry {first}");
+            println!("the audit log is complete: {entries} entries, keyed from entry {first}");
             if 0 < *archived {
                 println!("entries 1 to {archived} are in archives of the object store");
             }

@@ -17,14 +17,14 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
     let BackupArgs { state, to } = args;
     let data_dir = DataDir::new(state);
     if !data_dir.database_url.starts_with("sqlite:") {
-        return Err("PostgreSQL has backups of its own: pg_dump".into());
+        return Err("use the backups of PostgreSQL: pg_dump".into());
     }
     if to.exists() {
         let way_out = "it is never written over: name another file";
         return Err(format!("--to {}: exists already; {way_out}", to.display()).into());
     }
     let app = open_existing(&data_dir, Secrets::Untouched).await?;
-    // The copy has its name once it is whole: an interrupted one still has sessions in it.
+    // The copy is renamed when it is complete: an interrupted one may still contain sessions.
     let mut part = to.clone().into_os_string();
     part.push(".part");
     let part = PathBuf::from(part);

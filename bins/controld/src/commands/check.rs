@@ -173,7 +173,7 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
         );
     }
     if state.data_dir.exists() && !state.data_dir.is_dir() {
-        let message = format!("{}: is no folder", state.data_dir.display());
+        let message = format!("{}: is not a folder", state.data_dir.display());
         fault("data-dir", message);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>>
             some => sealed += some,
         }
     }
-    println!("{sealed} secrets sealed anew");
+    println!("{sealed} secrets sealed again");
     app.close().await;
     Ok(ExitCode::SUCCESS)
 }

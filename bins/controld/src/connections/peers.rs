@@ -1,4 +1,4 @@
-//! Connections by the address of their peer: one address leaves room for the rest.
+//! Open connections by peer address: no address can use up all connections.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
-/// Bits of an IPv6 address that one site has.
+/// Prefix length of an IPv6 site, which counts as one address.
 const SITE_PREFIX: u32 = 48;
 
 /// The open connections of each address, or of each /48 of IPv6.

@@ -19,7 +19,7 @@ const SECRET: &str = "secret";
 
 /// The operations on one noun of the file.
 #[derive(Clone, Copy)]
-struct Noun<'a> {
+struct NounOperations<'a> {
     list: &'a Operation,
     create: &'a Operation,
     update: &'a Operation,
@@ -59,22 +59,22 @@ pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(),
     Ok(())
 }
 
-/// The nouns of the file, each behind those that its fields refer to.
+/// The nouns of the file, each after those that its fields refer to.
 fn in_order<'a>(
     operations: &'a [Operation],
     wanted: &'a Fields,
-) -> Result<Vec<(Noun<'a>, &'a [Value])>, CtlError> {
+) -> Result<Vec<(NounOperations<'a>, &'a [Value])>, CtlError> {
     let mut waiting = BTreeMap::new();
     for (tag, items) in wanted {
-        let noun = Noun::find(operations, tag)
+        let noun = NounOperations::find(operations, tag)
             .ok_or_else(|| CtlError::usage(format!("{tag}: is nothing that can be applied")))?;
         let items = items.as_array();
-        let items = items.ok_or_else(|| CtlError::usage(format!("{tag}: is no list")))?;
+        let items = items.ok_or_else(|| CtlError::usage(format!("{tag}: is not a list")))?;
         waiting.insert(noun.list.noun.as_str(), (noun, items.as_slice()));
     }
     let mut ordered = Vec::new();
     while !waiting.is_empty() {
-        let is_free = |noun: &Noun<'_>| {
+        let is_free = |noun: &NounOperations<'_>| {
             let mut fields = noun.create.fields().iter();
             !fields.any(|field| {
                 let referred = field.name.replace('_', "-");
@@ -90,7 +90,7 @@ fn in_order<'a>(
     Ok(ordered)
 }
 
-impl<'a> Noun<'a> {
+impl<'a> NounOperations<'a> {
     /// By the name of its list; `None` unless it can be listed, created and updated by name.
     fn find(operations: &'a [Operation], tag: &str) -> Option<Self> {
         let of = |verb: &str| {
@@ -110,7 +110,7 @@ impl<'a> Noun<'a> {
 
 impl Apply<'_> {
     /// The path of the noun's list.
-    async fn list(&self, noun: Noun<'_>) -> Result<String, CtlError> {
+    async fn list(&self, noun: NounOperations<'_>) -> Result<String, CtlError> {
         let place = |name: &str| match name {
             "org" => self.org.clone(),
             _ => self.project.clone(),
@@ -121,7 +121,7 @@ impl Apply<'_> {
     /// The path of an item for an operation on it.
     async fn own(
         &self,
-        noun: Noun<'_>,
+        noun: NounOperations<'_>,
         operation: &Operation,
         item: &Value,
     ) -> Result<String, CtlError> {
@@ -135,7 +135,7 @@ impl Apply<'_> {
     }
 
     /// Deletes items that the file does not name.
-    async fn prune(&self, noun: Noun<'_>, items: &[Value]) -> Result<(), CtlError> {
+    async fn prune(&self, noun: NounOperations<'_>, items: &[Value]) -> Result<(), CtlError> {
         let list = self.list(noun).await?;
         for found in self.lookup.all(&list, None).await? {
             let name = text(&found, "name");
@@ -157,7 +157,7 @@ impl Apply<'_> {
         Ok(())
     }
 
-    async fn noun(&self, noun: Noun<'_>, items: &[Value]) -> Result<(), CtlError> {
+    async fn noun(&self, noun: NounOperations<'_>, items: &[Value]) -> Result<(), CtlError> {
         let list = self.list(noun).await?;
         let existing = self.lookup.all(&list, None).await?;
         for item in items {
@@ -179,7 +179,7 @@ impl Apply<'_> {
 
     async fn create(
         &self,
-        noun: Noun<'_>,
+        noun: NounOperations<'_>,
         list: &str,
         fields: &Fields,
     ) -> Result<String, CtlError> {
@@ -198,7 +198,7 @@ impl Apply<'_> {
     /// A field that the resource does not return is sent too; alone it causes no update.
     async fn update(
         &self,
-        noun: Noun<'_>,
+        noun: NounOperations<'_>,
         list: &str,
         found: &Value,
         fields: &Fields,
@@ -245,7 +245,7 @@ impl Apply<'_> {
     /// The fields with ids for names.
     async fn resolved(
         &self,
-        noun: Noun<'_>,
+        noun: NounOperations<'_>,
         list: &str,
         fields: &Fields,
     ) -> Result<Fields, CtlError> {

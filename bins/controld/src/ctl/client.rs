@@ -75,7 +75,7 @@ impl Client {
     pub(crate) fn new(settings: &Settings) -> Result<Self, CtlError> {
         let url = settings.url.trim_end_matches('/');
         let wrong = |cause: &str| CtlError::usage(format!("--url {url}: {cause}"));
-        let base: Uri = url.parse().map_err(|_| wrong("is no URL"))?;
+        let base: Uri = url.parse().map_err(|_| wrong("is not a URL"))?;
         let is_tls = match base.scheme() {
             Some(scheme) if *scheme == Scheme::HTTPS => true,
             Some(scheme) if *scheme == Scheme::HTTP => false,

@@ -18,7 +18,7 @@ does too.";
 /// `ctl` with all its commands.
 pub(crate) fn command(operations: &[Operation]) -> Command {
     let mut ctl = Command::new("ctl")
-        .about("Speaks to a control plane: its whole interface as commands")
+        .about("Client of a control plane: its complete interface as commands")
         .after_help(EXIT_CODES)
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -121,7 +121,7 @@ fn apply() -> Command {
             Arg::new("dry-run")
                 .long("dry-run")
                 .action(ArgAction::SetTrue)
-                .help("Only tells what would be done"),
+                .help("Only prints the changes"),
             Arg::new("prune")
                 .long("prune")
                 .action(ArgAction::SetTrue)
@@ -143,7 +143,7 @@ fn plan(operations: &[Operation]) -> Command {
 fn deploy(operations: &[Operation]) -> Command {
     Command::new("deploy")
         .about(
-            "Brings a folder to the nodes: shows the plan, makes a bundle and a rollout, and starts it; \
+            "Deploys a folder to the nodes: shows the plan, creates a bundle and a rollout, and starts it; \
              does nothing if all nodes are ordered to run the same bytes",
         )
         .arg(folder())
@@ -199,7 +199,7 @@ fn manual() -> Command {
 
 fn rollout_status() -> Command {
     Command::new("status")
-        .about("How a rollout stands: progress, what the gate sees, and why it stopped")
+        .about("The state of a rollout: progress, figures of the gate, reason of a stop")
         .args([
             place("project"),
             Arg::new(path_id("rollout"))

@@ -170,7 +170,7 @@ impl Lookup<'_> {
         let list = operation.path.split(&own).next().unwrap_or_default();
         let mut listed = self.operations.iter();
         if !listed.any(|one| one.method == Method::GET && one.path == list && one.is_paged()) {
-            return Err(CtlError::usage(format!("{name} {given}: is no id")));
+            return Err(CtlError::usage(format!("{name} {given}: is not an id")));
         }
         self.named(before.trim_end_matches('/'), &given, name).await
     }

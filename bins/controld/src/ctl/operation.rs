@@ -21,7 +21,7 @@ pub(crate) struct Operation {
     pub(crate) path: String,
     /// The names in the path, in order.
     pub(crate) path_fields: Vec<String>,
-    /// Parameters behind `?`.
+    /// Query parameters.
     pub(crate) query: Vec<Field>,
     pub(crate) body: RequestBody,
     /// True if its response is not JSON, and is written unchanged.
@@ -238,7 +238,7 @@ fn kind(schema: &Value, item_schema: Option<&Value>) -> Kind {
     }
 }
 
-/// The schema behind references, without the possibility of `null`.
+/// The schema with its references resolved, and `null` removed.
 fn plain<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     // References of a description generated from types resolve in a few steps.

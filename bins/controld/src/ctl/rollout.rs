@@ -235,7 +235,7 @@ mod tests {
             "id": "r", "state": "running", "nodes": 1, "batches": [],
             "held_until": "2026-11-30T08:00:00Z",
         });
-        let told = "the project's policy allows no change until 2026-11-30T08:00:00Z";
-        assert!(line(&held).contains(told));
+        let reported = "the project's policy allows no change until 2026-11-30T08:00:00Z";
+        assert!(line(&held).contains(reported));
     }
 }

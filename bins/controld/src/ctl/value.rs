@@ -45,7 +45,7 @@ pub(crate) fn flags<'a>(
     Ok(given)
 }
 
-/// The parameters behind `?` that were given, as texts.
+/// The query parameters that were given, as texts.
 pub(crate) fn parameters(
     operation: &Operation,
     matches: &ArgMatches,
@@ -74,7 +74,7 @@ pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, CtlError> {
     if let Value::Object(object) = value {
         return Ok(object);
     }
-    Err(CtlError::usage(format!("{place}: is no JSON object")))
+    Err(CtlError::usage(format!("{place}: is not JSON object")))
 }
 
 fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>, CtlError> {
@@ -96,11 +96,11 @@ fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>,
             Value::Array(texts.collect::<Result<_, CtlError>>()?)
         }
         Kind::Integer => {
-            let number: i64 = last.parse().map_err(|_| wrong("is no whole number"))?;
+            let number: i64 = last.parse().map_err(|_| wrong("is not a whole number"))?;
             number.into()
         }
         Kind::Number => {
-            let number: f64 = last.parse().map_err(|_| wrong("is no number"))?;
+            let number: f64 = last.parse().map_err(|_| wrong("is not a number"))?;
             number.into()
         }
         Kind::Boolean => {
@@ -111,7 +111,7 @@ fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>,
         }
         Kind::Json => {
             let text = text(last)?;
-            serde_json::from_str(&text).map_err(|error| wrong(&format!("is no JSON: {error}")))?
+            serde_json::from_str(&text).map_err(|error| wrong(&format!("is not JSON: {error}")))?
         }
     };
     Ok(Some(value))

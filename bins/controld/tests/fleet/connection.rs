@@ -87,7 +87,7 @@ impl Caller {
     }
 }
 
-/// An answer with a length, and whether the connection stays open behind it.
+/// An answer with a length, and whether the connection stays open after it.
 async fn read_answer(stream: &mut BufReader<TcpStream>) -> Result<(Answered, bool)> {
     let malformed = || Error::new(ErrorKind::InvalidData, "no answer with a length");
     let mut line = String::new();

@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 const TENANTS: u8 = 10;
-/// Between two calls of a tenant: a key may send five requests a second.
+/// Pause between two calls of a tenant: a key may send five requests per second.
 const PACE: Duration = Duration::from_millis(300);
 /// API keys of the hostile organization, each with a rate of its own.
 const HOSTILE_KEYS: usize = 16;
@@ -37,7 +37,7 @@ const HOSTILE_NODES: usize = 60;
 /// A refused attack is repeated after this time, so that the load is the program's.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 const SILENT_CONNECTIONS: usize = 600;
-/// Above the slowest rate that controld takes, 16 KiB/s.
+/// Sent once per second: above the minimum upload rate of controld, 16 KiB/s.
 static SLOW_PIECE: [u8; 24 * 1024] = [b' '; 24 * 1024];
 const MAX_CALL: Duration = Duration::from_secs(2);
 const MAX_MEMORY_BYTES: u64 = 300 * 1024 * 1024;
@@ -52,7 +52,7 @@ struct Organization {
     nodes: Vec<InsertedNode>,
 }
 
-/// Calls of the nine: how long they took, and those that failed.
+/// Calls of the nine: their durations, and the failed ones.
 #[derive(Debug, Default)]
 struct Calls {
     latencies: Vec<Duration>,
@@ -73,8 +73,10 @@ fn organization(data: &str, number: u8) -> String {
     let (email, name) = (format!("a@{number}.example"), format!("tenant {number}"));
     let create = ["admin", "create", "--data-dir", data, "--email", &email];
     let named = ["--org-name", &name, "--api-key-name", "test"];
-    let said = run(&[&create[..], &named].concat());
-    let key = said.lines().find_map(|line| line.strip_prefix("api key "));
+    let printed = run(&[&create[..], &named].concat());
+    let key = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("api key "));
     key.unwrap().to_owned()
 }
 
@@ -404,7 +406,7 @@ impl Attacker {
     }
 }
 
-/// The most memory that the program ever had.
+/// Peak memory of the program.
 fn peak_memory_bytes(program: &Program) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", program.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -38,7 +38,7 @@ fn one(file: &Path, check: bool) -> bool {
         return true;
     }
     if check {
-        say(format_args!("{} would be laid out anew", file.display()));
+        say(format_args!("{} would be reformatted", file.display()));
         return false;
     }
     if let Err(error) = replace(file, &formatted) {

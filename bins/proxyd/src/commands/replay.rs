@@ -91,7 +91,7 @@ pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
         _ = writeln!(page, "  and {more} more, all in --json");
     }
     if skipped > 0 {
-        _ = writeln!(page, "{skipped} lines are no requests");
+        _ = writeln!(page, "{skipped} lines are not requests");
     }
     if let Some(example) = unlike_example {
         let example = example.escape_debug();

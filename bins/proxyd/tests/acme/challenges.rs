@@ -17,8 +17,8 @@ fn a_certificate_is_obtained_by_tls_alpn_01() {
     let answer = site.ask("a.test", &pebble.issued_roots());
     assert_eq!(answer.body.as_deref(), Ok("hello"));
     // A validation is no failed handshake.
-    let said = proxyd.stdout().lines().join("\n");
-    assert!(!said.contains("client_tls_failed"), "{said}");
+    let printed = proxyd.stdout().lines().join("\n");
+    assert!(!printed.contains("client_tls_failed"), "{printed}");
 }
 
 #[test]

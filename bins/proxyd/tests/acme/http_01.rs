@@ -64,8 +64,8 @@ fn a_restart_uses_the_stored_certificate() {
     let again = site.ask("a.test", &roots);
     assert_eq!(again.body.as_deref(), Ok("hello"));
     assert_eq!(again.certificates, first.certificates);
-    let said = proxyd.stderr().lines().join("\n");
-    assert!(!said.contains("a certificate is ordered"), "{said}");
+    let printed = proxyd.stderr().lines().join("\n");
+    assert!(!printed.contains("a certificate is ordered"), "{printed}");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn a_certificate_is_renewed_without_a_lost_request() {
         let is_lost = answer.body.as_ref().err().is_some_and(|e| !is_expired(e));
         assert!(!is_lost, "{:?}", answer.body);
         asked += 1;
-        let said = proxyd.stderr().records();
-        let served = said.iter();
+        let printed = proxyd.stderr().records();
+        let served = printed.iter();
         let served = served.filter(|it| it.text("message") == "a new certificate is in use");
         if served.count() > 1 {
             break;

@@ -6,8 +6,8 @@ use proxy_testkit::{Proxyd, Upgrade, free_port};
 
 /// Certificates that a process has ordered.
 fn orders(proxyd: &Proxyd) -> usize {
-    let said = proxyd.stderr().records();
-    let ordered = said.iter();
+    let printed = proxyd.stderr().records();
+    let ordered = printed.iter();
     ordered
         .filter(|it| it.text("message") == "a certificate is ordered")
         .count()

@@ -190,8 +190,8 @@ fn a_body_that_is_announced_too_large_is_refused_before_it_is_sent() {
     );
 
     let message = refusal(&client.response(), 413, "LIMIT_EXCEEDED");
-    let told = "Limit exceeded: body_size - Current value 1001 exceeds limit 1000";
-    assert_eq!(message, told);
+    let error_message = "Limit exceeded: body_size - Current value 1001 exceeds limit 1000";
+    assert_eq!(message, error_message);
 }
 
 /// `plain` by gzip.

@@ -1,4 +1,4 @@
-//! The example agents, behind the real proxy.
+//! The example agents, called by the real proxy.
 
 use crate::support::{Setup, reason, refusal};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};

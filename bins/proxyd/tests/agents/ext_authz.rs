@@ -82,7 +82,8 @@ async fn answer(
 /// Answers every call of a connection equally.
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    (message, status): (Vec<u8>, &'static str),
+    message: Vec<u8>,
+    status: &'static str,
     calls: Sender<(String, Vec<u8>)>,
 ) {
     let mut connection = h2::server::handshake(stream).await.unwrap();
@@ -108,7 +109,7 @@ impl AuthzServer {
                 bound_tx.send(()).unwrap();
                 while let Ok((stream, _)) = listener.accept().await {
                     let (calls, message) = (calls_tx.clone(), message.clone());
-                    tokio::spawn(serve(stream, (message, status), calls));
+                    tokio::spawn(serve(stream, message, status, calls));
                 }
             });
         });
@@ -168,7 +169,7 @@ fn tcp_server() -> (std::net::SocketAddr, Receiver<(String, Vec<u8>)>) {
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
             bound_tx.send(listener.local_addr().unwrap()).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, (field(1, &[]), "0"), calls_tx.clone()));
+                tokio::spawn(serve(stream, field(1, &[]), "0", calls_tx.clone()));
             }
         });
     });

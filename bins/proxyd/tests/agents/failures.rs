@@ -62,7 +62,7 @@ fn wrong_answers() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
             "agent_bad_reply",
         ),
         (
-            "is no agent",
+            "is not an agent",
             AgentReply::Bytes(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()),
             500,
             "agent_bad_reply",

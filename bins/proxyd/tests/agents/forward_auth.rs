@@ -94,7 +94,7 @@ fn a_2xx_allows_and_its_named_headers_replace_the_clients() {
     assert_eq!(request.fields.all("x-user"), ["ann"]);
     assert!(
         !request.fields.has("x-groups"),
-        "a client's own is no agent's"
+        "a client's own is not an agent's"
     );
     assert!(!request.fields.has("x-other"));
     let asked = server.requests.recv().unwrap();
@@ -263,7 +263,7 @@ fn a_server_error_is_a_failure_of_the_agent_and_its_answer_the_clients_if_it_is_
             let request = upstream.last_request();
             assert!(
                 !request.fields.has("x-user"),
-                "a client's own is no agent's, though none was asked"
+                "a client's own is not an agent's, though none was asked"
             );
         }
         let why = response.fields.get("x-why");

@@ -43,7 +43,7 @@ fn an_agent_sees_the_head_and_the_request_goes_on() {
     assert!(record.has("agent_ms"));
 }
 
-/// A listener behind a balancer that names its clients by the PROXY protocol.
+/// A listener behind a balancer that sends the client's address by the PROXY protocol.
 const BALANCED: &str = "proxy-protocol #true; trusted-proxies \"127.0.0.0/8\" \"192.0.2.7\"";
 
 #[test]

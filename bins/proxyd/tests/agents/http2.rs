@@ -12,7 +12,7 @@ const BODY: &[u8] = b"this is the body";
 /// A proxy with HTTP/2 and an agent that sends this reply at `phase` once it is selected.
 fn start(phase: Phase, reply: AgentReply, settings: &str, top: &str) -> Stage {
     let settings = format!("failure-mode \"closed\"; {settings}");
-    Stage::start_with((phase, vec![reply]), &settings, |setup| {
+    Stage::start_with(phase, vec![reply], &settings, |setup| {
         setup.listener("h2c #true").top(top)
     })
 }

@@ -17,7 +17,7 @@ fn upstream() -> Upstream {
 const AMPLE: &str = "failure-mode \"closed\"; timeout-ms 30000";
 
 /// Allows, with these entries for the log and for later agents.
-fn telling(entries: &[(&str, &str)]) -> AgentReply {
+fn reply_with_metadata(entries: &[(&str, &str)]) -> AgentReply {
     let mut metadata = Metadata::default();
     for (key, value) in entries {
         assert!(metadata.insert(key, value));
@@ -31,8 +31,8 @@ fn telling(entries: &[(&str, &str)]) -> AgentReply {
 #[test]
 fn metadata_of_agents_is_in_the_access_log() {
     let upstream = upstream();
-    let first = head_agent(|_| telling(&[("country", "CH"), ("score", "7")]));
-    let second = head_agent(|_| telling(&[("user", "an\n\"n")]));
+    let first = head_agent(|_| reply_with_metadata(&[("country", "CH"), ("score", "7")]));
+    let second = head_agent(|_| reply_with_metadata(&[("user", "an\n\"n")]));
     let third = head_agent(|_| AgentReply::allow());
     let proxyd = Setup::to(&upstream)
         .agent("lists", &first, AMPLE)
@@ -50,11 +50,11 @@ fn metadata_of_agents_is_in_the_access_log() {
     assert_eq!(found.text("agent"), "waf");
     let line = lines.lines().into_iter().find(|line| line.contains(&id));
     let record: Value = serde_json::from_str(&line.unwrap()).unwrap();
-    let told = json!({
+    let reported = json!({
         "auth": {"user": "an\n\"n"},
         "lists": {"country": "CH", "score": "7"},
     });
-    assert_eq!(record["agent_metadata"], told);
+    assert_eq!(record["agent_metadata"], reported);
     assert_eq!(head(&third, 0).metadata.len(), 2);
 }
 
@@ -99,10 +99,10 @@ fn the_admin_interface_and_the_metrics_show_the_state_of_agents() {
     let well = &document["agents"]["well"];
     assert_eq!(well["decisions"], 2);
     assert_eq!(well["circuit_breaker"], Value::Null);
-    let said = proxyd.stderr().find(0, |record| {
+    let printed = proxyd.stderr().find(0, |record| {
         record.text("message") == "an agent's circuit breaker has opened"
     });
-    assert_eq!(said.text("agent"), "ill");
+    assert_eq!(printed.text("agent"), "ill");
     let changes =
         "proxy_circuit_breaker_transitions_total{component=\"ill\",route=\"\",state=\"open\"}";
     wait_for_metric(&mut client, changes, 1.0);

@@ -141,7 +141,7 @@ fn on_body(response_body: BodyMode) -> FakeAgent {
     })
 }
 
-fn saying(body: &'static str) -> Upstream {
+fn upstream_with_body(body: &'static str) -> Upstream {
     Upstream::start(move |served| {
         while served.request().is_some() {
             served.send(ok(body));
@@ -153,7 +153,7 @@ fn saying(body: &'static str) -> Upstream {
 fn a_body_of_a_response_is_seen_before_the_client_gets_a_byte() {
     for mode in [BodyMode::Buffered, BodyMode::Chunks] {
         for (body, status) in [("all is well", 200), ("this is evil", 403)] {
-            let upstream = saying(body);
+            let upstream = upstream_with_body(body);
             let agent = on_body(mode);
             let setup = Setup::to(&upstream).agent("waf", &agent, BODY_SETTINGS);
             let proxyd = setup.start();
@@ -171,7 +171,7 @@ fn a_body_of_a_response_is_seen_before_the_client_gets_a_byte() {
 fn a_response_larger_than_the_agent_may_see_is_refused_or_passes_as_written() {
     let large: &'static str = "x".repeat(3_000_000).leak();
     for (mode, status) in [("block", 502), ("pass", 200)] {
-        let upstream = saying(large);
+        let upstream = upstream_with_body(large);
         let agent = on_body(BodyMode::Buffered);
         let settings = format!("{BODY_SETTINGS}; on-oversize \"{mode}\"");
         let proxyd = Setup::to(&upstream).agent("waf", &agent, &settings).start();

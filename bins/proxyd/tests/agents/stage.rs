@@ -118,13 +118,14 @@ pub(crate) struct Stage {
 impl Stage {
     /// The agent receives every event, and allows all except at `phase`, where it sends the
     /// selected one of `replies`.
-    pub(crate) fn start((phase, replies): (Phase, Vec<AgentReply>), settings: &str) -> Self {
-        Self::start_with((phase, replies), settings, |setup| setup)
+    pub(crate) fn start(phase: Phase, replies: Vec<AgentReply>, settings: &str) -> Self {
+        Self::start_with(phase, replies, settings, |setup| setup)
     }
 
     /// The same with a setup that `change` has changed.
     pub(crate) fn start_with(
-        (phase, replies): (Phase, Vec<AgentReply>),
+        phase: Phase,
+        replies: Vec<AgentReply>,
         settings: &str,
         change: impl Fn(Setup) -> Setup,
     ) -> Self {

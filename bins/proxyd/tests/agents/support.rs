@@ -43,7 +43,7 @@ impl Setup {
         self
     }
 
-    /// The route's next agent, behind an upstream of this name that is `target`.
+    /// The route's next agent, after an upstream of this name that is `target`.
     pub(crate) fn agent_behind(mut self, name: &str, target: &str, settings: &str) -> Self {
         writeln!(
             self.agents,
@@ -154,7 +154,7 @@ pub(crate) fn refusal(response: &Response, status: u16, code: &str) -> String {
     body["error"]["message"].as_str().unwrap().to_owned()
 }
 
-/// The reason of the failed request behind `response`, from the access log.
+/// The reason of a failed request, from its record in the access log.
 #[track_caller]
 pub(crate) fn reason(proxyd: &Proxyd, response: &Response) -> String {
     let record = proxyd.access_record(&response.correlation_id());

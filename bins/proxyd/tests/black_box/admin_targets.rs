@@ -68,13 +68,16 @@ fn a_target_drains_until_that_is_taken_back() {
 
     let response = patch(&proxyd, &path, r#"{"draining": true}"#);
     assert_eq!(response.status, 200, "{}", response.text());
-    let told = response.json();
-    assert_eq!(told["override"], json!({"weight": null, "draining": true}));
+    let reported = response.json();
     assert_eq!(
-        (&told["causes"], &told["healthy"]),
+        reported["override"],
+        json!({"weight": null, "draining": true})
+    );
+    assert_eq!(
+        (&reported["causes"], &reported["healthy"]),
         (&json!(["draining"]), &json!(true))
     );
-    assert_eq!(told["address"], upstreams[0].address().to_string());
+    assert_eq!(reported["address"], upstreams[0].address().to_string());
     settle(&proxyd, |answer| answer == "two");
 
     let response = patch(&proxyd, &path, r#"{"draining": false}"#);

@@ -10,9 +10,9 @@ use std::thread;
 use tempfile::TempDir;
 
 /// An agent that allows requests with a password.
-struct Doorman;
+struct TestAgent;
 
-impl Agent for Doorman {
+impl Agent for TestAgent {
     type State = ();
 
     fn name(&self) -> &'static str {
@@ -46,7 +46,7 @@ fn start(path: &Path) {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().build().unwrap();
         runtime
-            .block_on(serve(Doorman, listening, pending()))
+            .block_on(serve(TestAgent, listening, pending()))
             .unwrap();
     });
     while UnixStream::connect(path).is_err() {

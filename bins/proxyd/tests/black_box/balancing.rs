@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Three targets `a`, `b`, `c` of the weights 1, 2, 3. `c` keeps requests for `/hold` until the gate opens.
-struct Trio {
+struct ThreeUpstreams {
     targets: [Upstream; 3],
     gate: Gate,
 }
 
-impl Trio {
+impl ThreeUpstreams {
     fn start() -> Self {
         let gate = Gate::new();
         let held = gate.clone();
@@ -127,7 +127,7 @@ fn each_word_of_load_balancing_has_its_own_distribution() {
         ("sticky", [100, 200, 300], 55, false),
     ];
     for (word, expected, most_off, stays) in table {
-        let trio = Trio::start();
+        let trio = ThreeUpstreams::start();
         let proxyd = trio.config(&format!("load-balancing \"{word}\"")).start();
         let held = trio.hold(&proxyd, 12);
 
@@ -177,7 +177,7 @@ fn peak_ewma_prefers_the_target_that_answers_sooner() {
 
 #[test]
 fn clients_of_ip_hash_stay_put_when_another_target_leaves() {
-    let trio = Trio::start();
+    let trio = ThreeUpstreams::start();
     let settings = r#"load-balancing "ip_hash""#;
     let proxyd = trio.config(settings).start();
     let clients: Vec<_> = (0..60).map(|number| format!("10.2.0.{number}")).collect();
@@ -251,7 +251,7 @@ fn bound(proxyd: &Proxyd) -> (String, String) {
 
 #[test]
 fn a_client_with_a_sticky_cookie_stays_with_its_target() {
-    let trio = Trio::start();
+    let trio = ThreeUpstreams::start();
     let proxyd = trio.config(r#"load-balancing "sticky""#).start();
 
     for _ in 0..6 {
@@ -271,7 +271,7 @@ fn a_client_with_a_sticky_cookie_stays_with_its_target() {
 
 #[test]
 fn a_sticky_cookie_has_the_name_and_secret_that_are_written() {
-    let trio = Trio::start();
+    let trio = ThreeUpstreams::start();
     let sticky = |secret: &str| {
         let block = format!("sticky {{ cookie \"SRV\"; secret \"{secret}\" }}");
         let settings = format!("load-balancing \"sticky\"; {block}");

@@ -74,8 +74,11 @@ fn a_header_limit_names_the_size_where_it_is_known() {
         let response = proxyd.connect().ask(request("GET /", &fields, ""));
 
         let message = refusal(&response, 429, "LIMIT_EXCEEDED");
-        let told = format!("Current value {actual} exceeds limit {limit}");
-        assert!(message.ends_with(&told), "{message}, not {told}");
+        let error_message = format!("Current value {actual} exceeds limit {limit}");
+        assert!(
+            message.ends_with(&error_message),
+            "{message}, not {error_message}"
+        );
         let record = proxyd.limit_record(&response.correlation_id());
         assert_eq!(record.number("actual"), Some(f64::from(actual)));
         assert_eq!(record.number("limit"), Some(f64::from(limit)));
@@ -137,21 +140,21 @@ fn the_metrics_name_the_configuration_in_force_and_its_time() {
     let config = with_metrics(Config::to(&upstream));
     let proxyd = config.start();
     let mut client = proxyd.connect();
-    let mut told = || {
+    let mut error_message = || {
         let generation = metric(&mut client, "proxy_config_generation ");
         let at = metric(&mut client, "proxy_config_last_reload_timestamp_seconds ");
         (generation.to_string(), at)
     };
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
-    let (generation, at) = told();
+    let (generation, at) = error_message();
     assert_eq!(generation, "1");
     assert!((now - at).abs() < 60.0, "{at} is not about now");
 
     assert!(matches!(proxyd.reload("nonsense"), Reload::Refused(_)));
-    assert_eq!(told(), ("1".to_owned(), at));
+    assert_eq!(error_message(), ("1".to_owned(), at));
     assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
 
-    let (generation, later) = told();
+    let (generation, later) = error_message();
     assert_eq!(generation, "2");
     assert!(later >= at);
 }
@@ -188,7 +191,7 @@ fn a_refused_connect_ends_its_connection_at_once() {
 
     refusal(&response, 405, "REQUEST_VALIDATION");
     assert_eq!(response.fields.get("connection"), Some("close"));
-    client.be_patient_for(Duration::from_secs(5));
+    client.set_response_timeout(Duration::from_secs(5));
     assert_eq!(client.end(), End::Closed);
 }
 

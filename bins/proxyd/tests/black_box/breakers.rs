@@ -53,7 +53,7 @@ fn wait_for_transitions(client: &mut RawClient, state: &str, count: u32) {
     let end = Instant::now() + EVENT_TIMEOUT;
     loop {
         let page = client.ask(request("GET /metrics", "", "")).text();
-        if page.lines().any(|told| told == line) {
+        if page.lines().any(|reported| reported == line) {
             return;
         }
         assert!(Instant::now() < end, "no {line} in:\n{page}");
@@ -66,11 +66,11 @@ fn hold(proxyd: &Proxyd, upstream: &Upstream) -> Option<RawClient> {
     let seen = upstream.requests().len();
     let mut trying = proxyd.connect();
     trying.send(get("/hold", &[]));
-    trying.be_patient_for(Duration::from_millis(20));
+    trying.set_response_timeout(Duration::from_millis(20));
     let end = Instant::now() + EVENT_TIMEOUT;
     while trying.peek().is_err() {
         if seen < upstream.requests().len() {
-            trying.be_patient_for(EVENT_TIMEOUT);
+            trying.set_response_timeout(EVENT_TIMEOUT);
             return Some(trying);
         }
         assert!(Instant::now() < end, "neither admitted nor refused");
@@ -79,7 +79,7 @@ fn hold(proxyd: &Proxyd, upstream: &Upstream) -> Option<RawClient> {
 }
 
 /// Asks until the answer is not the breaker's.
-fn ask_until_tried(client: &mut RawClient) -> u16 {
+fn request_until_tried(client: &mut RawClient) -> u16 {
     let end = Instant::now() + EVENT_TIMEOUT;
     loop {
         let response = client.ask(get("/", &[]));
@@ -112,10 +112,10 @@ fn a_breaker_opens_after_its_failures_and_closes_again() {
     let mut client = proxyd.connect();
     assert_eq!(statuses(&mut client, 3), [500; 3]);
     // The first probe fails, and reopens it.
-    assert_eq!(ask_until_tried(&mut client), 500);
+    assert_eq!(request_until_tried(&mut client), 500);
     wait_for_transitions(&mut client, "open", 2);
     ill.store(false, Ordering::Relaxed);
-    assert_eq!(ask_until_tried(&mut client), 200);
+    assert_eq!(request_until_tried(&mut client), 200);
     assert!(state(&mut client) < 0.5);
     assert_eq!(statuses(&mut client, 5), [200; 5]);
 }
@@ -128,18 +128,18 @@ fn changes_of_a_breaker_are_counted_and_logged() {
     let mut client = proxyd.connect();
 
     assert_eq!(statuses(&mut client, 2), [500, 500]);
-    let said = |what: &'static str| {
+    let logged = |what: &'static str| {
         let is_it = move |record: &Record| record.text("message") == what;
         proxyd.stderr().find(0, is_it)
     };
-    let opened = said("a circuit breaker has opened");
+    let opened = logged("a circuit breaker has opened");
     assert_eq!(
         (opened.text("upstream"), opened.text("route")),
         ("u", "all")
     );
     ill.store(false, Ordering::Relaxed);
-    assert_eq!(ask_until_tried(&mut client), 200);
-    let _ = said("a circuit breaker has closed");
+    assert_eq!(request_until_tried(&mut client), 200);
+    let _ = logged("a circuit breaker has closed");
 
     for state in ["open", "half-open", "closed"] {
         wait_for_transitions(&mut client, state, 1);
@@ -222,7 +222,7 @@ fn a_client_that_leaves_gives_its_try_back_and_counts_as_nothing() {
         assert!(Instant::now() < deadline);
     }
     // The one that tried has left; its place is free again.
-    assert_eq!(ask_until_tried(&mut client), 200);
+    assert_eq!(request_until_tried(&mut client), 200);
     assert!(state(&mut client) < 0.5);
     gate.open();
 }

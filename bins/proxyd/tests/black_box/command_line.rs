@@ -30,9 +30,9 @@ routes {
 upstreams { upstream "app" { target "127.0.0.1:3000"; load-balancing "round_robbin" } }
 "#;
 
-struct Desk(tempfile::TempDir);
+struct ConfigFolder(tempfile::TempDir);
 
-impl Desk {
+impl ConfigFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -67,17 +67,20 @@ fn version_is_semantic_and_names_the_build() {
     let output = run(&["--version"]);
 
     assert_eq!(output.status.code(), Some(0));
-    let said = text(&output.stdout);
+    let printed = text(&output.stdout);
     let version = env!("CARGO_PKG_VERSION");
-    assert!(said.starts_with(&format!("proxyd {version}")), "{said}");
+    assert!(
+        printed.starts_with(&format!("proxyd {version}")),
+        "{printed}"
+    );
     assert_eq!(version.split('.').count(), 3);
 }
 
 #[test]
 fn a_first_configuration_is_valid_serves_and_is_never_written_over() {
     let upstream = Upstream::saying("hello");
-    let desk = Desk::new();
-    let file = desk.0.path().join("first.kdl");
+    let folder = ConfigFolder::new();
+    let file = folder.0.path().join("first.kdl");
     let target = format!("--target={}", upstream.address());
     let flags = [
         "init",
@@ -101,8 +104,8 @@ fn a_first_configuration_is_valid_serves_and_is_never_written_over() {
 
 #[test]
 fn a_first_configuration_with_a_bad_argument_is_not_written() {
-    let desk = Desk::new();
-    let file = desk.0.path().join("first.kdl");
+    let folder = ConfigFolder::new();
+    let file = folder.0.path().join("first.kdl");
     let output = run_with(&["init", "--target=nowhere at all"], &file);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("nowhere at all"));
@@ -115,9 +118,9 @@ fn a_first_configuration_with_a_bad_argument_is_not_written() {
     assert!(text(&output.stderr).contains("a.pem"));
     assert!(!file.exists());
     let issued = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
-    fs::write(desk.0.path().join("a.pem"), issued.cert.pem()).unwrap();
+    fs::write(folder.0.path().join("a.pem"), issued.cert.pem()).unwrap();
     fs::write(
-        desk.0.path().join("a.key"),
+        folder.0.path().join("a.key"),
         issued.signing_key.serialize_pem(),
     )
     .unwrap();
@@ -129,8 +132,8 @@ fn a_first_configuration_with_a_bad_argument_is_not_written() {
 
 #[test]
 fn a_first_configuration_with_a_malformed_health_path_is_not_written() {
-    let desk = Desk::new();
-    let file = desk.0.path().join("first.kdl");
+    let folder = ConfigFolder::new();
+    let file = folder.0.path().join("first.kdl");
     let flags = ["init", "--target=127.0.0.1:3000", "--health-path=/%zz"];
     assert_eq!(run_with(&flags, &file).status.code(), Some(1));
     assert!(!file.exists());
@@ -150,8 +153,8 @@ fn each_shell_has_a_script_that_completes_the_commands() {
 
 #[test]
 fn a_valid_configuration_passes_the_test() {
-    let desk = Desk::new();
-    let file = desk.file("good.kdl", GOOD);
+    let folder = ConfigFolder::new();
+    let file = folder.file("good.kdl", GOOD);
 
     for flags in [
         &["--test", "--config"],
@@ -173,8 +176,8 @@ fn a_valid_configuration_passes_the_test() {
 
 #[test]
 fn all_faults_are_reported_at_once_with_their_places() {
-    let desk = Desk::new();
-    let file = desk.file("faulty.kdl", FAULTY);
+    let folder = ConfigFolder::new();
+    let file = folder.file("faulty.kdl", FAULTY);
 
     for flags in [
         &["--test", "--config"][..],
@@ -183,7 +186,7 @@ fn all_faults_are_reported_at_once_with_their_places() {
     ] {
         let output = run_with(flags, &file);
         assert_eq!(output.status.code(), Some(1), "{flags:?}");
-        let said = text(&output.stderr);
+        let printed = text(&output.stderr);
         for part in [
             "faulty.kdl:3:",
             "faulty.kdl:4:",
@@ -191,15 +194,15 @@ fn all_faults_are_reported_at_once_with_their_places() {
             "did you mean \"app\"",
             "did you mean `round_robin`",
         ] {
-            assert!(said.contains(part), "{part} is not in:\n{said}");
+            assert!(printed.contains(part), "{part} is not in:\n{printed}");
         }
     }
 }
 
 #[test]
 fn warnings_do_not_fail_unless_they_are_to() {
-    let desk = Desk::new();
-    let file = desk.file("doubtful.kdl", DOUBTFUL);
+    let folder = ConfigFolder::new();
+    let file = folder.file("doubtful.kdl", DOUBTFUL);
 
     for (flags, code) in [
         (&["--test", "--config"][..], 0),
@@ -218,28 +221,28 @@ fn warnings_do_not_fail_unless_they_are_to() {
 
 #[test]
 fn a_strict_check_fails_on_warnings() {
-    let desk = Desk::new();
-    let file = desk.file("doubtful.kdl", DOUBTFUL);
-    let said = text(&run_with(&["config", "check", "--strict"], &file).stderr);
+    let folder = ConfigFolder::new();
+    let file = folder.file("doubtful.kdl", DOUBTFUL);
+    let printed = text(&run_with(&["config", "check", "--strict"], &file).stderr);
     assert!(
-        said.contains("--strict takes warnings for faults"),
-        "{said}"
+        printed.contains("--strict takes warnings for faults"),
+        "{printed}"
     );
 }
 
 #[test]
 fn an_empty_file_is_doubtful() {
-    let desk = Desk::new();
-    let output = run_with(&["--test", "--config"], &desk.file("empty.kdl", ""));
+    let folder = ConfigFolder::new();
+    let output = run_with(&["--test", "--config"], &folder.file("empty.kdl", ""));
     assert_eq!(output.status.code(), Some(0));
-    let said = text(&output.stderr);
-    assert!(said.contains("warning[nothing-served]"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(printed.contains("warning[nothing-served]"), "{printed}");
 }
 
 #[test]
 fn more_connections_than_files_are_doubtful() {
-    let desk = Desk::new();
-    let file = desk.file("good.kdl", GOOD);
+    let folder = ConfigFolder::new();
+    let file = folder.file("good.kdl", GOOD);
     let mut few = Command::new("sh");
     let script = "ulimit -n 1000; exec \"$0\" --test --config \"$1\"";
     let output = few
@@ -248,31 +251,31 @@ fn more_connections_than_files_are_doubtful() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0));
-    let said = text(&output.stderr);
-    assert!(said.contains("set it to 900 or less"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(printed.contains("set it to 900 or less"), "{printed}");
 }
 
 #[test]
 fn a_token_that_is_none_fails_the_test_as_it_would_the_start() {
-    let desk = Desk::new();
-    desk.file("short.token", "short");
+    let folder = ConfigFolder::new();
+    folder.file("short.token", "short");
     let admin = "admin { address \"127.0.0.1:0\"; token-file \"short.token\" }";
-    let file = desk.file("good.kdl", &format!("{GOOD}{admin}\n"));
+    let file = folder.file("good.kdl", &format!("{GOOD}{admin}\n"));
 
     for flags in [&["--test", "--config"][..], &["--config"]] {
         let output = run_with(flags, &file);
         assert_eq!(output.status.code(), Some(1), "{flags:?}");
-        let said = text(&output.stderr);
+        let printed = text(&output.stderr);
         for part in ["error[bad-token]", "16 is the least", "good.kdl:5:43"] {
-            assert!(said.contains(part), "{part} is not in:\n{said}");
+            assert!(printed.contains(part), "{part} is not in:\n{printed}");
         }
     }
 }
 
 #[test]
 fn findings_are_available_as_json() {
-    let desk = Desk::new();
-    let file = desk.file("faulty.kdl", FAULTY);
+    let folder = ConfigFolder::new();
+    let file = folder.file("faulty.kdl", FAULTY);
 
     let output = run_with(&["config", "check", "--json"], &file);
 
@@ -287,41 +290,44 @@ fn findings_are_available_as_json() {
 
 #[test]
 fn a_test_with_verbose_shows_what_is_in_force() {
-    let desk = Desk::new();
-    let file = desk.file("good.kdl", GOOD);
+    let folder = ConfigFolder::new();
+    let file = folder.file("good.kdl", GOOD);
 
     let output = run_with(&["--test", "--verbose", "--config"], &file);
 
     assert_eq!(output.status.code(), Some(0));
-    let said = text(&output.stdout);
+    let printed = text(&output.stdout);
     for part in ["max-header-size-bytes", "8192", "127.0.0.1:3000", "default"] {
-        assert!(said.contains(part), "{part} is not in:\n{said}");
+        assert!(printed.contains(part), "{part} is not in:\n{printed}");
     }
 }
 
 #[test]
 fn a_test_with_verbose_shows_the_most_memory_that_may_be_taken() {
-    let desk = Desk::new();
+    let folder = ConfigFolder::new();
     let limits = "worker-threads 2\nlimits { max-memory-bytes \"512MiB\" }";
-    let file = desk.file("good.kdl", &format!("{GOOD}{limits}\n"));
+    let file = folder.file("good.kdl", &format!("{GOOD}{limits}\n"));
 
     let output = run_with(&["--test", "--verbose", "--config"], &file);
 
     assert_eq!(output.status.code(), Some(0));
-    let said = text(&output.stdout);
+    let printed = text(&output.stdout);
     for part in [
         "memory, at the worst",
         "connections",
         "together",
         "536870912 bytes",
     ] {
-        assert!(said.contains(part), "{part} is not in:\n{said}");
+        assert!(printed.contains(part), "{part} is not in:\n{printed}");
     }
-    let said = text(&output.stderr);
-    assert!(said.contains("warning[memory-beyond-limit]"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(
+        printed.contains("warning[memory-beyond-limit]"),
+        "{printed}"
+    );
     let little = "worker-threads 2\nlimits { max-memory-bytes \"512MiB\"; max-total-connections 100; \
         max-in-flight-requests 100; max-queued-requests 10 }";
-    let file = desk.file("small.kdl", &format!("{GOOD}{little}\n"));
+    let file = folder.file("small.kdl", &format!("{GOOD}{little}\n"));
     let output = run_with(&["--test", "--config"], &file);
     assert!(!text(&output.stderr).contains("memory-beyond-limit"));
 }
@@ -373,8 +379,11 @@ fn a_file_that_is_not_there_ends_with_1() {
 
 #[test]
 fn the_environment_may_name_the_configuration() {
-    let desk = Desk::new();
-    let (good, faulty) = (desk.file("good.kdl", GOOD), desk.file("faulty.kdl", FAULTY));
+    let folder = ConfigFolder::new();
+    let (good, faulty) = (
+        folder.file("good.kdl", GOOD),
+        folder.file("faulty.kdl", FAULTY),
+    );
 
     let test = |file: &Path| {
         let mut command = command();
@@ -406,10 +415,10 @@ fn a_port_in_use_is_reported_with_its_place() {
 
     assert_eq!(proxyd.wait().code(), Some(1));
     let _ = proxyd.stderr().try_find(0, |_| false);
-    let said = proxyd.stderr().lines().join("\n");
-    assert!(said.contains("in use"), "{said}");
-    assert!(said.contains("proxyd.kdl:2:"), "{said}");
-    assert!(said.contains(&address.to_string()), "{said}");
+    let printed = proxyd.stderr().lines().join("\n");
+    assert!(printed.contains("in use"), "{printed}");
+    assert!(printed.contains("proxyd.kdl:2:"), "{printed}");
+    assert!(printed.contains(&address.to_string()), "{printed}");
 }
 
 /// The error of a process that cannot start with `blocks`.
@@ -441,10 +450,10 @@ fn an_address_that_cannot_be_opened_is_reported_with_its_place() {
             "error[unwritable-log]",
         ),
     ] {
-        let said = complaint(&blocks);
-        assert!(said.contains(code), "{code} is not in:\n{said}");
+        let printed = complaint(&blocks);
+        assert!(printed.contains(code), "{code} is not in:\n{printed}");
         let line = blocks.lines().last().unwrap();
-        assert!(said.contains(line), "{line} is not in:\n{said}");
+        assert!(printed.contains(line), "{line} is not in:\n{printed}");
     }
 }
 
@@ -464,8 +473,8 @@ fn another_proxyd_s_port_is_in_use_too() {
 fn a_test_binds_nothing() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let desk = Desk::new();
-    let file = desk.file("taken.kdl", &GOOD.replace("127.0.0.1:8080", &address));
+    let folder = ConfigFolder::new();
+    let file = folder.file("taken.kdl", &GOOD.replace("127.0.0.1:8080", &address));
 
     let output = run_with(&["--test", "--config"], &file);
 
@@ -474,13 +483,13 @@ fn a_test_binds_nothing() {
 
 #[test]
 fn a_configuration_is_migrated_with_its_comments() {
-    let desk = Desk::new();
+    let folder = ConfigFolder::new();
     let old = GOOD.replace(
         r#"target "127.0.0.1:3000""#,
         "// slow on Mondays\n        target \"127.0.0.1:3000\"\n        timeout-secs 7\n    ",
     );
-    let file = desk.file("old.kdl", &old);
-    let out = desk.0.path().join("new.kdl");
+    let file = folder.file("old.kdl", &old);
+    let out = folder.0.path().join("new.kdl");
 
     let warned = run_with(&["config", "check"], &file);
     assert!(
@@ -509,35 +518,36 @@ fn a_configuration_is_migrated_with_its_comments() {
 
 #[test]
 fn a_migration_names_the_requests_that_another_route_takes_now() {
-    let desk = Desk::new();
+    let folder = ConfigFolder::new();
     let routes = "routes {
         route \"all\" { matches { path-prefix \"/\" }; upstream \"app\" }
         route \"shop\" { matches { host \"shop.test\" }; upstream \"app\" }
     }";
-    desk.file("routes.kdl", routes);
+    folder.file("routes.kdl", routes);
     let upstreams = "upstreams { upstream \"app\" { target \"127.0.0.1:3000\" } }";
-    let file = desk.file("old.kdl", &format!("include \"routes.kdl\"\n{upstreams}\n"));
+    let file = folder.file("old.kdl", &format!("include \"routes.kdl\"\n{upstreams}\n"));
     let mut migrate = command();
     let output = migrate
         .args(["config", "migrate"])
         .arg(&file)
         .arg("-o")
-        .arg(desk.0.path().join("new.kdl"))
+        .arg(folder.0.path().join("new.kdl"))
         .output()
         .unwrap();
 
-    let said = text(&output.stdout);
+    let printed = text(&output.stdout);
     assert!(
-        said.contains("routes.kdl:3: requests for host \"shop.test\" and path-prefix \"/\" go to")
-            && said.contains("route \"shop\" now, to route \"all\" before"),
-        "{said}"
+        printed
+            .contains("routes.kdl:3: requests for host \"shop.test\" and path-prefix \"/\" go to")
+            && printed.contains("route \"shop\" now, to route \"all\" before"),
+        "{printed}"
     );
 }
 
 #[test]
 fn explain_says_which_route_a_request_takes() {
-    let desk = Desk::new();
-    let file = desk.file("good.kdl", GOOD);
+    let folder = ConfigFolder::new();
+    let file = folder.file("good.kdl", GOOD);
 
     let mut explain = command();
     let output = explain
@@ -548,8 +558,8 @@ fn explain_says_which_route_a_request_takes() {
         .unwrap();
 
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(said.to_string().contains("\"all\""), "{said}");
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(printed.to_string().contains("\"all\""), "{printed}");
 }
 
 #[test]
@@ -573,21 +583,21 @@ fn without_a_configuration_a_page_is_served_on_8080() {
 
 #[test]
 fn a_configuration_without_its_flag_gets_the_flag_as_advice() {
-    let told = run(&["my.kdl"]);
-    assert_eq!(told.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(said.contains("--config my.kdl"), "{said}");
+    let printed_text = run(&["my.kdl"]);
+    assert_eq!(printed_text.status.code(), Some(2));
+    let printed = String::from_utf8_lossy(&printed_text.stderr).into_owned();
+    assert!(printed.contains("--config my.kdl"), "{printed}");
 
     let other = run(&["frobnicate"]);
     assert_eq!(other.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert!(!said.contains("--config frobnicate"), "{said}");
+    let printed = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(!printed.contains("--config frobnicate"), "{printed}");
 }
 
 #[test]
 fn a_configuration_is_laid_out_in_its_place_with_its_comments() {
-    let desk = Desk::new();
-    let file = desk.file(
+    let folder = ConfigFolder::new();
+    let file = folder.file(
         "site.kdl",
         &GOOD.replace("routes {", "routes   { /* all */"),
     );
@@ -607,7 +617,7 @@ fn a_configuration_is_laid_out_in_its_place_with_its_comments() {
     let again = run_with(&["config", "fmt", "--check"], &file);
     assert_eq!(again.status.code(), Some(0), "{laid_out}");
 
-    let faulty = desk.file("open.kdl", "limits {");
+    let faulty = folder.file("open.kdl", "limits {");
     let refused = run_with(&["config", "fmt"], &faulty);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("open.kdl:1:"));
@@ -616,11 +626,11 @@ fn a_configuration_is_laid_out_in_its_place_with_its_comments() {
 
 #[test]
 fn a_report_is_in_sentences_where_graphics_are_unwanted() {
-    let desk = Desk::new();
-    let file = desk.file("faulty.kdl", FAULTY);
+    let folder = ConfigFolder::new();
+    let file = folder.file("faulty.kdl", FAULTY);
 
     let drawn = run_with(&["--test", "--config"], &file);
-    let told = command()
+    let printed_text = command()
         .env("NO_GRAPHICS", "1")
         .args(["--test", "--config"])
         .arg(&file)
@@ -632,10 +642,13 @@ fn a_report_is_in_sentences_where_graphics_are_unwanted() {
         "{}",
         text(&drawn.stderr)
     );
-    let told = text(&told.stderr);
-    assert!(!told.contains(",-[") && !told.contains('\u{1b}'), "{told}");
+    let printed_text = text(&printed_text.stderr);
     assert!(
-        told.contains("error[undefined-name]") && told.contains("line 3"),
-        "{told}"
+        !printed_text.contains(",-[") && !printed_text.contains('\u{1b}'),
+        "{printed_text}"
+    );
+    assert!(
+        printed_text.contains("error[undefined-name]") && printed_text.contains("line 3"),
+        "{printed_text}"
     );
 }

@@ -49,7 +49,7 @@ fn a_configuration_whose_test_fails_is_never_served() {
     ] {
         let output = run(words, FAILING);
         assert_eq!(output.status.code(), Some(1), "{words:?}");
-        let told = String::from_utf8_lossy(&output.stderr);
+        let printed = String::from_utf8_lossy(&output.stderr);
         for part in [
             "config-test-failed",
             "edge.kdl:6:",
@@ -58,7 +58,7 @@ fn a_configuration_whose_test_fails_is_never_served() {
             "proxyd explain --config '",
             "GET '/x'",
         ] {
-            assert!(told.contains(part), "{part} is not in:\n{told}");
+            assert!(printed.contains(part), "{part} is not in:\n{printed}");
         }
     }
 }
@@ -71,8 +71,8 @@ fn the_explanation_of_a_failed_test_is_one_command_away() {
         .args(["config", "test", "--json"])
         .arg(&path)
         .output();
-    let told: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    let explain = told[0]["failures"][0]["explain"].as_str().unwrap();
+    let printed: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let explain = printed[0]["failures"][0]["explain"].as_str().unwrap();
     assert_eq!(
         explain,
         format!("proxyd explain --config '{}' GET '/x'", path.display())
@@ -80,26 +80,29 @@ fn the_explanation_of_a_failed_test_is_one_command_away() {
 
     let explain = explain.replacen("proxyd", BINARY, 1);
     let output = Command::new("sh").args(["-c", &explain]).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(told.contains("answer    upstream u"), "{told}");
+    assert!(printed.contains("answer    upstream u"), "{printed}");
 }
 
 #[test]
 fn the_tests_of_a_configuration_are_listed() {
     let output = run(&["config", "test"], PASSING);
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("ok      all goes to the app\n"), "{told}");
-    assert!(told.contains("1 test passes"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(
+        printed.contains("ok      all goes to the app\n"),
+        "{printed}"
+    );
+    assert!(printed.contains("1 test passes"), "{printed}");
 
     let both = format!("{PASSING}{FAILING}");
     let output = run(&["config", "test", "--json"], &both);
     assert_eq!(output.status.code(), Some(1));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told[0]["passed"], true);
-    assert_eq!(told[1]["name"], "nobody gets in");
-    assert_eq!(told[1]["failures"].as_array().unwrap().len(), 1);
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed[0]["passed"], true);
+    assert_eq!(printed[1]["name"], "nobody gets in");
+    assert_eq!(printed[1]["failures"].as_array().unwrap().len(), 1);
 
     let output = run(&["config", "test"], "");
     assert_eq!(output.status.code(), Some(1), "a file without tests");
@@ -151,9 +154,9 @@ fn a_configuration_that_lets_a_request_round_a_guard_is_never_served() {
     let never = r#"never "the app" { path-prefix "/admin"; upstream "u" }"#;
     let output = run(&["config", "test"], never);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     for part in ["the app", "/admin reaches upstream", "proxyd explain"] {
-        assert!(told.contains(part), "{part} is not in:\n{told}");
+        assert!(printed.contains(part), "{part} is not in:\n{printed}");
     }
 }
 
@@ -200,35 +203,35 @@ fn a_test_expects_a_certificate_and_its_days() {
         let mut command = Command::new(BINARY);
         command.env_remove("PROXYD_CONFIG").args(words).arg(path);
         let output = command.output().unwrap();
-        let told = [output.stdout, output.stderr].concat();
+        let printed = [output.stdout, output.stderr].concat();
         (
             output.status.code().unwrap(),
-            String::from_utf8(told).unwrap(),
+            String::from_utf8(printed).unwrap(),
         )
     };
     let (test, served) = (&["config", "test"][..], &["config", "check"][..]);
     for words in [test, served] {
-        let (code, told) = check(words, "certificate \"Shop.test\"; certificate-days 30");
-        assert_eq!(code, 0, "{told}");
-        let (code, told) = check(words, "certificate \"other.test\"");
-        assert_eq!(code, 1, "{told}");
+        let (code, printed) = check(words, "certificate \"Shop.test\"; certificate-days 30");
+        assert_eq!(code, 0, "{printed}");
+        let (code, printed) = check(words, "certificate \"other.test\"");
+        assert_eq!(code, 1, "{printed}");
         assert!(
-            told.contains("is for shop.test, not `other.test`"),
-            "{told}"
+            printed.contains("is for shop.test, not `other.test`"),
+            "{printed}"
         );
     }
-    let (code, told) = check(test, "certificate-days 31");
-    assert_eq!(code, 1, "{told}");
-    assert!(told.contains("valid for 30 days, not 31"), "{told}");
-    let (code, told) = check(served, "certificate-days 31");
+    let (code, printed) = check(test, "certificate-days 31");
+    assert_eq!(code, 1, "{printed}");
+    assert!(printed.contains("valid for 30 days, not 31"), "{printed}");
+    let (code, printed) = check(served, "certificate-days 31");
     assert_eq!(
         code, 0,
-        "a restart does not fail by the passing of time: {told}"
+        "a restart does not fail by the passing of time: {printed}"
     );
-    assert!(told.contains("valid for 30 days, not 31"), "{told}");
+    assert!(printed.contains("valid for 30 days, not 31"), "{printed}");
     let plain = r#"test "t" { request "GET" "/x"; expect { certificate "a.test" } }"#;
     let output = run(&["config", "test"], plain);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("shows no certificate"), "{told}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("shows no certificate"), "{printed}");
 }

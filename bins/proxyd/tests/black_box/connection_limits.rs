@@ -27,8 +27,8 @@ fn client_at(proxyd: &Proxyd, address: &str) -> RawClient {
 #[track_caller]
 fn too_many(proxyd: &Proxyd, response: &Response, word: &str, setting: &str) {
     let message = refusal(response, 503, "LIMIT_EXCEEDED");
-    let told = "Limit exceeded: connection_count - Current value ";
-    assert!(message.starts_with(told), "{message}");
+    let error_message = "Limit exceeded: connection_count - Current value ";
+    assert!(message.starts_with(error_message), "{message}");
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(proxyd, response), word);
     let record = proxyd.limit_record(&response.correlation_id());

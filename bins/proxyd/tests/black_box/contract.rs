@@ -43,8 +43,9 @@ fn a_number_that_exceeds_a_limit_is_more_than_it() {
         let response = proxyd.connect().ask(get("/", &[]));
 
         let message = refusal(&response, 503, "LIMIT_EXCEEDED");
-        let told = format!("Limit exceeded: {limit_type} - Current value 2 exceeds limit 1");
-        assert_eq!(message, told);
+        let error_message =
+            format!("Limit exceeded: {limit_type} - Current value 2 exceeds limit 1");
+        assert_eq!(message, error_message);
         let record = proxyd.limit_record(&response.correlation_id());
         assert_eq!(
             (record.number("limit"), record.number("actual")),
@@ -94,7 +95,7 @@ fn a_304_has_the_fields_of_the_page_that_the_client_holds() {
     let upstream = Upstream::answering("HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n");
     let proxyd = Config::through(&upstream, "compression").start();
     let mut client = proxyd.connect();
-    for (held, told) in [
+    for (held, error_message) in [
         ("\"a\", W/\"x\"", "W/\"x\""),
         ("\"x\"", "\"x\""),
         ("\"W/\"", "\"x\""),
@@ -102,7 +103,7 @@ fn a_304_has_the_fields_of_the_page_that_the_client_holds() {
         let response = client.ask(get("/", &[GZIP, ("If-None-Match", held)]));
 
         assert_eq!(response.status, 304);
-        assert_eq!(response.fields.get("etag"), Some(told), "{held}");
+        assert_eq!(response.fields.get("etag"), Some(error_message), "{held}");
         assert_eq!(response.fields.get("vary"), Some("Accept-Encoding"));
         assert_eq!(response.fields.get("content-encoding"), None);
     }

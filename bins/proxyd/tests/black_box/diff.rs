@@ -158,7 +158,7 @@ fn recorded_requests_are_weighted_by_how_often_they_occurred() {
         "{page}"
     );
     assert!(page.contains("GET a.test/admin"), "{page}");
-    assert!(page.contains("1 lines are no requests"), "{page}");
+    assert!(page.contains("1 lines are not requests"), "{page}");
 
     let traffic = log.to_str().unwrap();
     let output = diff(folder.path(), &["--json", "--traffic", traffic]);

@@ -17,10 +17,10 @@ fn ip(number: u8) -> IpAddr {
 fn upstreams<const N: usize>() -> ([Upstream; N], u16) {
     let scripts = |listeners: [TcpListener; N]| {
         listeners.map(|listener| {
-            let said = listener.local_addr().unwrap().ip().to_string();
+            let reported = listener.local_addr().unwrap().ip().to_string();
             Upstream::start_on(listener, move |served| {
                 while served.request().is_some() {
-                    served.send(ok(&said));
+                    served.send(ok(&reported));
                 }
             })
         })
@@ -177,7 +177,7 @@ fn the_last_good_answer_is_kept_when_name_servers_fail() {
         Some(DnsReply::Addresses(1, Vec::new())),
         None,
     ] {
-        let told = format!("{reply:?}");
+        let error_message = format!("{reply:?}");
         match reply {
             Some(reply) => server.set("app.test", reply),
             None => server.remove("app.test"),
@@ -186,9 +186,9 @@ fn the_last_good_answer_is_kept_when_name_servers_fail() {
             server.wait_for_queries(1);
             before < failures(&proxyd)
         });
-        assert!(failed, "{told}");
+        assert!(failed, "{error_message}");
         before = failures(&proxyd);
-        assert_eq!(answering(&mut client).len(), 2, "{told}");
+        assert_eq!(answering(&mut client).len(), 2, "{error_message}");
     }
     assert!(targets(&proxyd).iter().all(|one| one["healthy"] == true));
 }

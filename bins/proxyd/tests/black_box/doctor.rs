@@ -72,8 +72,8 @@ fn an_invalid_configuration_is_the_only_finding_in_both_forms() {
     assert_eq!(findings.len(), 1, "{report}");
     assert_eq!(findings[0]["severity"], "fault", "{report}");
     let text = doctor("listeners {", &[]);
-    let said = String::from_utf8_lossy(&text.stdout);
-    assert!(said.starts_with("fault    configuration "), "{said}");
+    let printed = String::from_utf8_lossy(&text.stdout);
+    assert!(printed.starts_with("fault    configuration "), "{printed}");
     assert!(String::from_utf8_lossy(&text.stderr).contains("proxyd.kdl"));
 }
 
@@ -88,11 +88,11 @@ fn a_port_in_use_and_a_dead_target_are_warnings() {
     let output = doctor(&configuration(&address, &dead_address), &[]);
 
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains(&format!("warning  listener main: {address} is in use")));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains(&format!("warning  listener main: {address} is in use")));
     let dead = format!("warning  target {dead_address}: Connection refused");
-    assert!(said.contains(&dead), "{said}");
-    assert!(said.contains("faults: 0, "), "{said}");
+    assert!(printed.contains(&dead), "{printed}");
+    assert!(printed.contains("faults: 0, "), "{printed}");
 }
 
 #[test]

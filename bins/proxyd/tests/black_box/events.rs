@@ -110,8 +110,8 @@ fn repeated_messages_are_written_a_few_times_and_counted() {
     proxyd.wait();
 
     let lines = proxyd.stderr().to_the_end();
-    let said = lines.iter().filter(|line| line.contains(SAID)).count();
-    assert!(said <= 6, "{said} lines in 1.5 s");
+    let logged = lines.iter().filter(|line| line.contains(SAID)).count();
+    assert!(logged <= 6, "{logged} lines in 1.5 s");
     let records = proxyd.stderr().records();
     let sum = records.iter().find(|record| record.has("repeated"));
     let sum = sum.unwrap_or_else(|| panic!("no sum in {lines:?}"));
@@ -129,7 +129,7 @@ fn every_reload_is_answered_however_often_it_is_refused() {
 
     for _ in 0..20 {
         let Reload::Refused(why) = proxyd.reload("nonsense") else {
-            panic!("nonsense is no configuration");
+            panic!("nonsense is not a configuration");
         };
         assert!(why.contains("nonsense"), "{why}");
     }
@@ -149,14 +149,14 @@ fn the_results_of_reloads_stand_in_the_error_log_that_is_configured() {
 
     let text = fs::read_to_string(proxyd.folder().join("error.log")).unwrap();
     let records: Vec<_> = text.lines().filter_map(Record::parse).collect();
-    let told = |message: &str| {
+    let log_record = |message: &str| {
         let found = records.iter().find(|it| it.text("message") == message);
         found.unwrap_or_else(|| panic!("no \"{message}\" in:\n{text}"))
     };
-    let done = told("configuration reloaded");
+    let done = log_record("configuration reloaded");
     assert_eq!(done.text("level"), "INFO");
     assert_eq!(done.number("generation"), Some(2.0));
-    let refused = told("configuration not reloaded; nothing changed");
+    let refused = log_record("configuration not reloaded; nothing changed");
     assert_eq!(refused.text("level"), "ERROR");
     assert!(refused.text("faults").contains("nonsense"), "{refused:?}");
 }

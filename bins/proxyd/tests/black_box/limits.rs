@@ -58,7 +58,7 @@ fn too_large_heads_are_answered_429_and_logged_as_limits() {
     let upstream = Upstream::saying("");
     let proxyd = limited(&upstream, SMALL_HEADS).start();
 
-    for (fields, told, limit_type) in oversized() {
+    for (fields, reported, limit_type) in oversized() {
         let mut client = proxyd.connect();
         let response = client.ask(request("GET /", &fields, ""));
 
@@ -67,7 +67,7 @@ fn too_large_heads_are_answered_429_and_logged_as_limits() {
             message.starts_with(&format!("Limit exceeded: {limit_type} - ")),
             "{message}"
         );
-        assert_eq!(reason(&proxyd, &response), told);
+        assert_eq!(reason(&proxyd, &response), reported);
         let record = proxyd.limit_record(&response.correlation_id());
         assert_eq!(record.text("level"), "WARN");
         assert_eq!(record.text("limit_type"), limit_type);
@@ -83,7 +83,7 @@ fn too_large_heads_are_answered_429_and_logged_as_limits() {
 
 /// The problem of a value limited to 100 bytes: `first` bytes arrive with the head, `later` after the limit
 /// was exceeded.
-fn told_of_a_value(first: usize, later: &str) -> String {
+fn message_for_value(first: usize, later: &str) -> String {
     let upstream = Upstream::saying("");
     let proxyd = limited(&upstream, SMALL_HEADS).start();
     let mut client = proxyd.connect();
@@ -102,20 +102,20 @@ fn told_of_a_value(first: usize, later: &str) -> String {
 fn the_size_of_a_header_in_pieces_is_reported_whole() {
     let whole = "Limit exceeded: header_size - Current value 150 exceeds limit 100";
     assert_eq!(
-        told_of_a_value(110, &"v".repeat(40)[..]),
+        message_for_value(110, &"v".repeat(40)[..]),
         whole.replace("value 150", "value at least 150")
     );
     assert_eq!(
-        told_of_a_value(110, &format!("{}\r\n\r\n", "v".repeat(40))),
+        message_for_value(110, &format!("{}\r\n\r\n", "v".repeat(40))),
         whole
     );
 }
 
 #[test]
 fn no_more_than_four_times_the_limit_of_a_header_is_counted() {
-    let told = told_of_a_value(110, &"v".repeat(900));
+    let reported = message_for_value(110, &"v".repeat(900));
     assert_eq!(
-        told,
+        reported,
         "Limit exceeded: header_size - Current value at least 400 exceeds limit 100"
     );
 }
@@ -147,11 +147,11 @@ fn standard_statuses_answer_431() {
     )
     .start();
 
-    for (fields, told, _) in oversized() {
+    for (fields, reported, _) in oversized() {
         let response = proxyd.connect().ask(request("GET /", &fields, ""));
 
         refusal(&response, 431, "LIMIT_EXCEEDED");
-        assert_eq!(reason(&proxyd, &response), told);
+        assert_eq!(reason(&proxyd, &response), reported);
     }
 }
 
@@ -387,7 +387,7 @@ fn a_head_over_a_limit_is_recorded_with_its_request_its_field_and_the_setting() 
 fn a_malformed_head_is_recorded_with_its_request_and_its_field() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
-    for (text, told, field) in [
+    for (text, reported, field) in [
         (
             "GET /x HTTP/1.1\r\nHost: a.test\r\nX-Bad : 1\r\n\r\n",
             "space_before_colon",
@@ -414,7 +414,7 @@ fn a_malformed_head_is_recorded_with_its_request_and_its_field() {
         assert_eq!(response.status, 400);
 
         let record = proxyd.access_record(&response.correlation_id());
-        assert_eq!(record.text("reason"), told);
+        assert_eq!(record.text("reason"), reported);
         assert_eq!((record.text("method"), record.text("path")), ("GET", "/x"));
         let record = proxyd.error_record(&response.correlation_id());
         assert_eq!(record.has("field"), field.is_some(), "{record:?}");
@@ -508,8 +508,8 @@ fn every_limit_is_listed_with_its_use() {
         (setting("proxy_limit_maximum", "max-memory-percent"), 99.5),
         (setting("proxy_limit_use", "max-in-flight-requests"), 1.0),
     ] {
-        let told = metric(&mut client, &name);
-        assert!((told - value).abs() < f64::EPSILON, "{name} {told}");
+        let reported = metric(&mut client, &name);
+        assert!((reported - value).abs() < f64::EPSILON, "{name} {reported}");
     }
     gate.open();
     assert_eq!(held.response().status, 200);
@@ -539,6 +539,6 @@ fn every_refusal_is_counted_for_its_setting_which_its_record_names() {
     assert_eq!(limits["max-body-size-bytes"]["rejected"], 2);
     assert_eq!(limits["max-header-count"]["rejected"], 1);
     let name = "proxy_limit_rejections_total{setting=\"max-body-size-bytes\"}";
-    let told = metric(&mut proxyd.connect(), name);
-    assert!((told - 2.0).abs() < f64::EPSILON, "{told}");
+    let reported = metric(&mut proxyd.connect(), name);
+    assert!((reported - 2.0).abs() < f64::EPSILON, "{reported}");
 }

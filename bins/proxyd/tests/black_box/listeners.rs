@@ -56,8 +56,8 @@ fn ipv4_clients_of_a_socket_for_both_families_have_their_own_address() {
 }
 
 fn skip(why: &str) {
-    let said = format!("skipped: {why}\n");
-    io::stderr().lock().write_all(said.as_bytes()).unwrap();
+    let printed = format!("skipped: {why}\n");
+    io::stderr().lock().write_all(printed.as_bytes()).unwrap();
 }
 
 /// A link-local address of this host, with the index of its interface.
@@ -94,7 +94,7 @@ fn a_port_in_use_is_reported_with_its_place_and_advice() {
     let mut proxyd = Launch::new(BINARY, &at(&upstream, address).kdl()).spawn();
 
     assert_eq!(proxyd.wait().code(), Some(1));
-    let said = proxyd.stderr().to_the_end().join("\n");
+    let printed = proxyd.stderr().to_the_end().join("\n");
     let hint = format!("`ss -ltnp 'sport = :{}'` shows it", address.port());
     for words in [
         "address-in-use",
@@ -102,7 +102,7 @@ fn a_port_in_use_is_reported_with_its_place_and_advice() {
         &address.to_string(),
         &hint,
     ] {
-        assert!(said.contains(words), "{words} in:\n{said}");
+        assert!(printed.contains(words), "{words} in:\n{printed}");
     }
 }
 
@@ -161,10 +161,10 @@ fn a_backlog_that_the_system_does_not_grant_is_reported() {
     let upstream = Upstream::saying("hi");
     let proxyd = Config::to(&upstream).listener("backlog 65535").start();
 
-    let told = proxyd.stderr().find(0, |record| {
+    let printed_text = proxyd.stderr().find(0, |record| {
         record.text("message") == "the system lets fewer connections wait"
     });
-    assert_eq!(told.number("limit"), Some(limit.into()));
+    assert_eq!(printed_text.number("limit"), Some(limit.into()));
 }
 
 /// A free port below 1024, which no other call returns as long as the socket is open.
@@ -198,12 +198,12 @@ fn systemd_understands_the_units() {
     let Ok(verified) = verify.arg("verify").args(&paths).output() else {
         return skip("there is no systemd-analyze");
     };
-    let said = String::from_utf8_lossy(&verified.stderr);
-    let faults: Vec<_> = said
+    let printed = String::from_utf8_lossy(&verified.stderr);
+    let faults: Vec<_> = printed
         .lines()
         .filter(|line| line.contains("proxyd"))
         .collect();
-    assert!(faults.is_empty(), "{said}");
+    assert!(faults.is_empty(), "{printed}");
 }
 
 /// Starts proxyd as an unprivileged user, if this process may do so.
@@ -305,6 +305,6 @@ fn advice_on_a_privileged_port_is_reported() {
     let mut proxyd = nobody.launch("", &upstream).spawn();
 
     assert_eq!(proxyd.wait().code(), Some(1));
-    let said = proxyd.stderr().to_the_end().join("\n");
-    assert!(said.contains("CAP_NET_BIND_SERVICE"), "{said}");
+    let printed = proxyd.stderr().to_the_end().join("\n");
+    assert!(printed.contains("CAP_NET_BIND_SERVICE"), "{printed}");
 }

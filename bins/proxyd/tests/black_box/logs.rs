@@ -492,8 +492,8 @@ fn error_records_name_their_requests_though_no_access_log_does() {
         assert_eq!(record.text("host"), "a.test");
         assert_eq!(record.text("path"), format!("{path}?token=REDACTED"));
         let target = target.map(|target| target.to_string());
-        let told = record.has("target").then(|| record.text("target"));
-        assert_eq!(told, target.as_deref(), "{path}");
+        let logged = record.has("target").then(|| record.text("target"));
+        assert_eq!(logged, target.as_deref(), "{path}");
     }
     let response = proxyd
         .connect()

@@ -28,7 +28,7 @@ fn a_reload_that_tightens_a_listener_reaches_idle_connections() {
         assert_eq!(proxyd.reload(&tightened), Reload::Applied);
 
         for client in [&mut used, &mut reused] {
-            client.be_patient_for(Duration::from_secs(5));
+            client.set_response_timeout(Duration::from_secs(5));
             assert!(client.peek().is_err());
             assert_eq!(
                 client.end(),

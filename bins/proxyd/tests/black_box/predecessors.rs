@@ -13,13 +13,13 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
 /// A process that waits for sockets, killed on drop.
-struct Heir {
+struct NewProcess {
     line: UnixStream,
     child: Child,
     _folder: tempfile::TempDir,
 }
 
-impl Heir {
+impl NewProcess {
     fn start(kdl: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("proxyd.kdl");
@@ -58,16 +58,16 @@ impl Heir {
     }
 
     /// Its events after the predecessor has stopped sending.
-    fn last_words(mut self) -> (Option<i32>, String) {
+    fn exit(mut self) -> (Option<i32>, String) {
         self.line.shutdown(std::net::Shutdown::Write).unwrap();
-        let mut said = String::new();
+        let mut reported = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
-        stderr.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
+        stderr.read_to_string(&mut reported).unwrap();
+        (self.child.wait().unwrap().code(), reported)
     }
 }
 
-impl Drop for Heir {
+impl Drop for NewProcess {
     fn drop(&mut self) {
         // Fails only if it has already exited.
         drop(self.child.kill());
@@ -89,16 +89,16 @@ fn the_new_process_takes_no_client_before_the_old_one_has_answered() {
     let upstream = Upstream::saying("hi");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let mut heir = Heir::start(&Config::to(&upstream).at(address).kdl());
+    let mut new_process = NewProcess::start(&Config::to(&upstream).at(address).kdl());
     let mut client = RawClient::connect(address);
     client.send(get("/", &[]));
-    heir.send(&labelled(address), &[socket.as_fd()]);
+    new_process.send(&labelled(address), &[socket.as_fd()]);
 
     let mut word = [0];
-    heir.line.read_exact(&mut word).unwrap();
+    new_process.line.read_exact(&mut word).unwrap();
 
     crate::support::pause(&mut client, 200);
-    heir.line.write_all(&word).unwrap();
+    new_process.line.write_all(&word).unwrap();
     assert_eq!(client.response().text(), "hi");
 }
 
@@ -107,14 +107,14 @@ fn the_new_process_serves_when_the_old_one_is_gone() {
     let upstream = Upstream::saying("hi");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let mut heir = Heir::start(&Config::to(&upstream).at(address).kdl());
+    let mut new_process = NewProcess::start(&Config::to(&upstream).at(address).kdl());
     let mut client = RawClient::connect(address);
     client.send(get("/", &[]));
-    heir.send(&labelled(address), &[socket.as_fd()]);
+    new_process.send(&labelled(address), &[socket.as_fd()]);
 
     let mut word = [0];
-    heir.line.read_exact(&mut word).unwrap();
-    heir.line.shutdown(std::net::Shutdown::Both).unwrap();
+    new_process.line.read_exact(&mut word).unwrap();
+    new_process.line.shutdown(std::net::Shutdown::Both).unwrap();
 
     assert_eq!(client.response().text(), "hi");
 }
@@ -143,16 +143,16 @@ fn a_handover_from_another_program_is_refused() {
         (&label, &several, "lost on their way"),
     ];
     for (text, passed, words) in cases {
-        let heir = Heir::start(&kdl);
+        let new_process = NewProcess::start(&kdl);
         if !text.is_empty() {
-            heir.send(text, passed);
+            new_process.send(text, passed);
         }
 
-        let (code, said) = heir.last_words();
+        let (code, reported) = new_process.exit();
 
-        assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("cannot take over"), "{said}");
-        assert!(said.contains(words), "{words} in {said}");
+        assert_eq!(code, Some(1), "{reported}");
+        assert!(reported.contains("cannot take over"), "{reported}");
+        assert!(reported.contains(words), "{words} in {reported}");
     }
 }
 
@@ -161,12 +161,12 @@ fn descriptors_that_are_no_sockets_are_not_listened_on() {
     let upstream = Upstream::saying("hi");
     let address = SocketAddr::from(([127, 0, 0, 1], proxy_testkit::free_port()));
     let nothing = File::open("/dev/null").unwrap();
-    let mut heir = Heir::start(&Config::to(&upstream).at(address).kdl());
+    let mut new_process = NewProcess::start(&Config::to(&upstream).at(address).kdl());
 
-    heir.send(&labelled(address), &[nothing.as_fd()]);
+    new_process.send(&labelled(address), &[nothing.as_fd()]);
     let mut word = [0];
-    heir.line.read_exact(&mut word).unwrap();
-    heir.line.write_all(&word).unwrap();
+    new_process.line.read_exact(&mut word).unwrap();
+    new_process.line.write_all(&word).unwrap();
 
     // It has bound the address itself.
     assert_eq!(RawClient::connect(address).ask(get("/", &[])).text(), "hi");

@@ -17,8 +17,9 @@ fn listening_since(proxyd: &Proxyd, since: usize) -> Vec<std::net::SocketAddr> {
         .iter()
         .skip(since)
         .filter_map(|line| proxy_testkit::Record::parse(line));
-    let told = records.filter(|record| record.text("message") == "listening");
-    told.map(|record| record.text("address").parse().unwrap())
+    let logged = records.filter(|record| record.text("message") == "listening");
+    logged
+        .map(|record| record.text("address").parse().unwrap())
         .collect()
 }
 
@@ -264,9 +265,9 @@ fn a_file_that_cannot_be_read_changes_nothing() {
     fs::remove_file(proxyd.config()).unwrap();
     let since = proxyd.stderr().len();
     proxyd.signal(rustix::process::Signal::HUP);
-    let said = proxyd.stderr().find(since, |record| record.has("faults"));
+    let printed = proxyd.stderr().find(since, |record| record.has("faults"));
 
-    assert!(said.text("faults").contains("proxyd.kdl"), "{said:?}");
+    assert!(printed.text("faults").contains("proxyd.kdl"), "{printed:?}");
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "still here");
 }
 

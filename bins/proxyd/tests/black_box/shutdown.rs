@@ -320,8 +320,8 @@ fn a_silent_name_server_keeps_no_signal_waiting() {
     let installed = Installed::new();
     let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 53));
     if !nameless(&installed, &silent) {
-        let said = b"skipped: it takes port 53 and a file system of its own\n";
-        std::io::stderr().lock().write_all(said).unwrap();
+        let reported = b"skipped: it takes port 53 and a file system of its own\n";
+        std::io::stderr().lock().write_all(reported).unwrap();
         return;
     }
     let upstream = Upstream::saying("hi");

@@ -48,7 +48,7 @@ impl Busy {
     }
 }
 
-/// The reason of the failed request behind `response`, from the access log.
+/// The reason of a failed request, from its record in the access log.
 #[track_caller]
 pub(crate) fn reason(proxyd: &Proxyd, response: &Response) -> String {
     let record = proxyd.access_record(&response.correlation_id());
@@ -61,4 +61,18 @@ pub(crate) fn admin(proxyd: &Proxyd, target: &str) -> serde_json::Value {
     let mut client = RawClient::connect(proxyd.admin_address());
     let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     client.ask(request).json()
+}
+
+/// Most bytes that the kernel holds of an upload, in the four buffers of its two connections.
+pub(crate) fn kernel_buffers() -> usize {
+    let most = |name: &str| -> usize {
+        let sizes = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+        sizes
+            .split_whitespace()
+            .next_back()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    2 * (most("tcp_rmem") + most("tcp_wmem"))
 }

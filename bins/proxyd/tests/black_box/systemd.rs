@@ -203,12 +203,12 @@ fn a_socket_that_no_listener_names_is_reported() {
 
     let proxyd = Launch::new(BINARY, &kdl).socket(socket).start();
 
-    let told = proxyd.stderr().find(0, |record| {
+    let printed = proxyd.stderr().find(0, |record| {
         record
             .text("message")
             .starts_with("no listener has the address")
     });
-    assert_eq!(told.text("address"), address.to_string());
+    assert_eq!(printed.text("address"), address.to_string());
 }
 
 #[test]

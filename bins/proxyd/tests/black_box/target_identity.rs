@@ -15,12 +15,15 @@ fn named(name: &str, upstream: &Upstream) -> Config {
 fn checking(name: &'static str) -> Upstream {
     Upstream::start(move |served| {
         while let Some(request) = served.request() {
-            served.send(ok(said_to(name, request.fields.get("x-target"))));
+            served.send(ok(server_name_sent_to(
+                name,
+                request.fields.get("x-target"),
+            )));
         }
     })
 }
 
-fn said_to(name: &str, wanted: Option<&str>) -> String {
+fn server_name_sent_to(name: &str, wanted: Option<&str>) -> String {
     match wanted {
         Some(wanted) if wanted == name => name.to_owned(),
         wanted => format!("{name} got a request for {wanted:?}"),
@@ -94,7 +97,10 @@ fn a_response_older_than_three_reloads_does_not_give_its_connection_to_another_t
         wait.wait();
         served.send("later");
         while let Some(request) = served.request() {
-            served.send(ok(said_to("old", request.fields.get("x-target"))));
+            served.send(ok(server_name_sent_to(
+                "old",
+                request.fields.get("x-target"),
+            )));
         }
     });
     let others = ["a", "b", "c"].map(|name| (name, checking(name)));
@@ -130,7 +136,10 @@ fn a_retry_under_an_old_plan_does_not_use_the_connections_of_a_new_target() {
                 wait.wait();
                 return;
             }
-            served.send(ok(said_to("old", request.fields.get("x-target"))));
+            served.send(ok(server_name_sent_to(
+                "old",
+                request.fields.get("x-target"),
+            )));
         }
     });
     let others = ["a", "b", "c"].map(|name| (name, checking(name)));

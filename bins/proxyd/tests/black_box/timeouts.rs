@@ -4,14 +4,14 @@ use crate::support::{Config, METRICS, metric, post, reason, refusal, request, ta
 use proxy_testkit::{End, Gate, RawClient, Upstream, get, ok};
 use std::net::SocketAddr;
 
-fn impatient(upstream: &Upstream, timeouts: &str) -> Config {
+fn with_timeouts(upstream: &Upstream, timeouts: &str) -> Config {
     Config::to(upstream).listener(&format!("timeouts {{ {timeouts} }}"))
 }
 
 #[test]
 fn a_slow_head_is_answered_408() {
     let upstream = Upstream::saying("");
-    let proxyd = impatient(&upstream, "header-ms 300").start();
+    let proxyd = with_timeouts(&upstream, "header-ms 300").start();
     let mut client = proxyd.connect();
 
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\n");
@@ -30,12 +30,12 @@ fn a_slow_head_is_answered_408() {
 #[test]
 fn a_head_that_drips_is_timed_from_its_first_byte() {
     let upstream = Upstream::saying("");
-    let proxyd = impatient(&upstream, "header-ms 400").start();
+    let proxyd = with_timeouts(&upstream, "header-ms 400").start();
     let mut client = proxyd.connect();
     assert_eq!(client.ask(get("/", &[])).status, 200);
 
     client.send("GET / HTTP/1.1\r\n");
-    client.be_patient_for(std::time::Duration::from_millis(50));
+    client.set_response_timeout(std::time::Duration::from_millis(50));
     // Each byte arrives long before 400 ms without one.
     while client.peek().is_err() {
         client.send("X");
@@ -48,7 +48,7 @@ fn a_head_that_drips_is_timed_from_its_first_byte() {
 #[test]
 fn a_connection_that_never_says_anything_is_closed_without_a_word() {
     let upstream = Upstream::saying("");
-    let proxyd = impatient(&upstream, "header-ms 300").start();
+    let proxyd = with_timeouts(&upstream, "header-ms 300").start();
 
     assert_eq!(proxyd.connect().end(), End::Closed);
 }
@@ -59,7 +59,7 @@ fn a_body_that_stands_still_is_answered_408() {
         served.head();
         served.end();
     });
-    let config = impatient(&upstream, "body-idle-ms 300");
+    let config = with_timeouts(&upstream, "body-idle-ms 300");
     let proxyd = config
         .route("metrics", &format!("priority 100; {METRICS}"))
         .start();
@@ -95,9 +95,9 @@ fn metric_or_zero(client: &mut RawClient, name: &str) -> f64 {
 #[test]
 fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
     let upstream = Upstream::echo();
-    let proxyd = impatient(&upstream, "body-idle-ms 2500").start();
+    let proxyd = with_timeouts(&upstream, "body-idle-ms 2500").start();
     let mut client = proxyd.connect();
-    client.be_patient_for(std::time::Duration::from_millis(400));
+    client.set_response_timeout(std::time::Duration::from_millis(400));
 
     let piece = "x".repeat(512);
     client.send(request("POST /", "Content-Length: 4096\r\n", ""));
@@ -107,7 +107,7 @@ fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
         client.send(&piece);
     }
 
-    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
+    client.set_response_timeout(proxy_testkit::EVENT_TIMEOUT);
     assert_eq!(client.response().body.len(), 4096);
 }
 
@@ -117,10 +117,10 @@ fn a_body_that_drips_is_answered_408() {
         served.head();
         served.end();
     });
-    let proxyd = impatient(&upstream, "body-idle-ms 600").start();
+    let proxyd = with_timeouts(&upstream, "body-idle-ms 600").start();
     for framing in ["Content-Length: 100000", "Transfer-Encoding: chunked"] {
         let mut client = proxyd.connect();
-        client.be_patient_for(std::time::Duration::from_millis(50));
+        client.set_response_timeout(std::time::Duration::from_millis(50));
 
         client.send(request("POST /", &format!("{framing}\r\n"), ""));
         let piece = if framing.ends_with("chunked") {
@@ -133,7 +133,7 @@ fn a_body_that_drips_is_answered_408() {
             client.send(piece);
         }
 
-        client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
+        client.set_response_timeout(proxy_testkit::EVENT_TIMEOUT);
         let response = client.response();
         let message = refusal(&response, 408, "TIMEOUT");
         assert!(
@@ -147,7 +147,7 @@ fn a_body_that_drips_is_answered_408() {
 #[test]
 fn a_resting_connection_is_closed() {
     let upstream = Upstream::saying("");
-    let proxyd = impatient(&upstream, "keep-alive-ms 300").start();
+    let proxyd = with_timeouts(&upstream, "keep-alive-ms 300").start();
     let mut client = proxyd.connect();
 
     assert_eq!(client.ask(get("/", &[])).status, 200);
@@ -162,7 +162,7 @@ fn a_client_that_takes_nothing_is_cut_off() {
         while served.send([0; 65536]) {}
         served.end();
     });
-    let proxyd = impatient(&upstream, "write-idle-ms 300").start();
+    let proxyd = with_timeouts(&upstream, "write-idle-ms 300").start();
     let mut client = RawClient::connect_with_small_buffer(proxyd.address(), 4096);
 
     client.send(get("/", &[("X-Correlation-Id", "deaf")]));
@@ -184,7 +184,7 @@ fn a_client_that_sips_is_cut_off() {
         while served.send([0; 65536]) {}
         served.end();
     });
-    let proxyd = impatient(&upstream, "write-idle-ms 600").start();
+    let proxyd = with_timeouts(&upstream, "write-idle-ms 600").start();
     let mut client = RawClient::connect_with_small_buffer(proxyd.address(), 4096);
 
     client.send(get("/", &[("X-Correlation-Id", "sips")]));
@@ -233,7 +233,7 @@ fn the_time_for_the_response_begins_when_the_request_is_sent() {
     let proxyd = Config::to_with(&upstream, "timeouts { request-ms 2000 }").start();
     let mut client = proxyd.connect();
     // Four times this is longer than the time for the response.
-    client.be_patient_for(std::time::Duration::from_millis(600));
+    client.set_response_timeout(std::time::Duration::from_millis(600));
 
     client.send(request("POST /", "Content-Length: 4\r\n", ""));
     for _ in 0..4 {
@@ -241,7 +241,7 @@ fn the_time_for_the_response_begins_when_the_request_is_sent() {
         client.send("x");
     }
 
-    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
+    client.set_response_timeout(proxy_testkit::EVENT_TIMEOUT);
     assert_eq!(client.response().status, 200);
 }
 
@@ -329,12 +329,12 @@ fn an_upstream_that_takes_no_body_is_answered_504() {
     let mut client = proxyd.connect();
 
     client.send(request("POST /", "Content-Length: 500000000\r\n", ""));
-    client.be_patient_for(std::time::Duration::from_millis(100));
+    client.set_response_timeout(std::time::Duration::from_millis(100));
     // A proxy that stalls for a moment accepts more afterwards.
     while client.peek().is_err() {
         while client.send_some(&[0; 65536]).is_ok() {}
     }
-    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
+    client.set_response_timeout(proxy_testkit::EVENT_TIMEOUT);
     let response = client.response();
 
     let message = refusal(&response, 504, "TIMEOUT");
@@ -352,7 +352,7 @@ fn a_route_timeout_cuts_the_whole_exchange() {
         let request = served.request();
         if request.is_some_and(|request| request.target == "/begun") {
             served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-            served.be_patient_for(std::time::Duration::from_millis(50));
+            served.set_response_timeout(std::time::Duration::from_millis(50));
             while served.some().is_err() && served.send("1\r\nx\r\n") {}
         }
         served.end();
@@ -402,7 +402,7 @@ fn a_response_that_moves_is_not_cut_by_any_total() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n");
-        served.be_patient_for(std::time::Duration::from_millis(400));
+        served.set_response_timeout(std::time::Duration::from_millis(400));
         for _ in 0..8 {
             // 3.2 s in all.
             assert!(served.some().is_err());
@@ -438,7 +438,7 @@ fn after_a_timeout_the_target_is_asked_on_a_new_connection() {
 #[test]
 fn a_refused_upload_leaves_the_next_client_alone() {
     let upstream = Upstream::echo();
-    let proxyd = impatient(&upstream, "body-idle-ms 300").start();
+    let proxyd = with_timeouts(&upstream, "body-idle-ms 300").start();
     let mut slow = proxyd.connect();
     slow.send(request("POST /", "Content-Length: 10\r\n", "half"));
     assert_eq!(slow.response().status, 408);
@@ -471,7 +471,7 @@ fn a_client_that_reads_slowly_does_not_outlast_the_route_s_total() {
 
     client.send(get("/", &[]));
     // Each 50 ms more is taken than the least that a client must take.
-    client.be_patient_for(std::time::Duration::from_millis(50));
+    client.set_response_timeout(std::time::Duration::from_millis(50));
     let mut taken = 0;
     while client.discard(8_192).is_ok() && taken < 100 {
         pause_between_sips();

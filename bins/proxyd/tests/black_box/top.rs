@@ -31,7 +31,7 @@ fn row<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     row.unwrap_or_else(|| panic!("no row {name}:\n{page}"))
 }
 
-/// A process with 3 requests behind it, on the routes of a target.
+/// A process that has served 3 requests, on the routes of a target.
 fn busy(upstream: &Upstream, top: &str) -> Proxyd {
     let proxyd = Config::to(upstream).top(top).start();
     for _ in 0..3 {

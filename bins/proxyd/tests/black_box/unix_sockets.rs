@@ -149,17 +149,20 @@ fn neither_a_living_socket_nor_a_file_is_replaced() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let kdl = place.config(&upstream, "");
     let living = UnixListener::bind(place.path()).unwrap();
-    let said = startup_error(&mut Launch::new(BINARY, &kdl).spawn());
-    assert!(said.contains("another process listens there"), "{said}");
-    assert!(said.contains("proxyd.kdl:1:"), "{said}");
+    let printed = startup_error(&mut Launch::new(BINARY, &kdl).spawn());
+    assert!(
+        printed.contains("another process listens there"),
+        "{printed}"
+    );
+    assert!(printed.contains("proxyd.kdl:1:"), "{printed}");
 
     drop(living);
     fs::remove_file(place.path()).unwrap();
     fs::write(place.path(), "mine").unwrap();
-    let said = startup_error(&mut Launch::new(BINARY, &kdl).spawn());
+    let printed = startup_error(&mut Launch::new(BINARY, &kdl).spawn());
     assert!(
-        said.contains("a file stands there that is no socket"),
-        "{said}"
+        printed.contains("the path is a file, not a socket"),
+        "{printed}"
     );
     assert_eq!(fs::read(place.path()).unwrap(), b"mine");
 }
@@ -282,8 +285,11 @@ fn a_socket_of_another_user_is_reported() {
     let place = Place::new();
     let living = UnixListener::bind(place.path()).unwrap();
     if !rustix::process::geteuid().is_root() {
-        let said = "skipped: another user's socket takes root\n";
-        std::io::stderr().lock().write_all(said.as_bytes()).unwrap();
+        let printed = "skipped: another user's socket takes root\n";
+        std::io::stderr()
+            .lock()
+            .write_all(printed.as_bytes())
+            .unwrap();
         return;
     }
     let installed = crate::installed::Installed::new();
@@ -301,8 +307,8 @@ fn a_socket_of_another_user_is_reported() {
     let launch = Launch::new(installed.path(), &place.config(&Upstream::saying(""), ""));
     fs::set_permissions(launch.folder(), fs::Permissions::from_mode(0o755)).unwrap();
 
-    let said = startup_error(&mut launch.spawn());
+    let printed = startup_error(&mut launch.spawn());
 
-    assert!(said.contains("another user's"), "{said}");
+    assert!(printed.contains("another user's"), "{printed}");
     drop(living);
 }

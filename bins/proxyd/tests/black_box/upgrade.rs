@@ -284,24 +284,24 @@ fn a_signal_during_an_upgrade_is_not_lost() {
         rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
     )
     .unwrap();
-    let said = |what: &'static str| {
+    let printed = |what: &'static str| {
         proxyd
             .stderr()
             .find(0, move |record| record.text("message") == what)
     };
 
     proxyd.signal(Signal::USR2);
-    let _ = said("upgrade begins");
+    let _ = printed("upgrade begins");
     proxyd.signal(Signal::USR2);
-    let _ = said("an upgrade is under way already");
+    let _ = printed("an upgrade is under way already");
     proxyd.signal(Signal::HUP);
-    let _ = said("the reload waits for the upgrade");
+    let _ = printed("the reload waits for the upgrade");
     fs::write(go, "!").unwrap();
 
-    let _ = said("handed over");
-    let _ = said("configuration reloaded");
+    let _ = printed("handed over");
+    let _ = printed("configuration reloaded");
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
-    let successor = said("upgrade begins").number("id").unwrap();
+    let successor = printed("upgrade begins").number("id").unwrap();
     proxyd.wait();
     let successor = rustix::process::Pid::from_raw(format!("{successor}").parse().unwrap());
     rustix::process::kill_process(successor.unwrap(), Signal::QUIT).unwrap();

@@ -145,7 +145,7 @@ fn faults_of_the_new_process_are_in_the_log() {
 }
 
 /// Sends requests on new connections until `over`, and returns their number.
-fn ask_until(address: SocketAddr, over: &Gate) -> usize {
+fn request_until(address: SocketAddr, over: &Gate) -> usize {
     let ask = || RawClient::connect(address).ask(get("/", &[])).text();
     let mut answers = 0;
     while answers == 0 || !over.is_open() {
@@ -171,7 +171,7 @@ fn a_new_process_that_fails_late_has_disconnected_no_client() {
     let askers: Vec<_> = (0..4)
         .map(|_| {
             let over = over.clone();
-            std::thread::spawn(move || ask_until(address, &over))
+            std::thread::spawn(move || request_until(address, &over))
         })
         .collect();
 
@@ -204,20 +204,20 @@ fn a_reload_asked_for_during_an_upgrade_that_fails_is_done_afterwards() {
     let go = proxyd.folder().join("go");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, &go, mode).unwrap();
-    let said = |what: &'static str| {
+    let logged = |what: &'static str| {
         let is_it = move |record: &proxy_testkit::Record| record.text("message") == what;
         proxyd.stderr().find(0, is_it)
     };
 
     proxyd.signal(Signal::USR2);
-    let _ = said("upgrade begins");
+    let _ = logged("upgrade begins");
     proxyd.signal(Signal::HUP);
-    let _ = said("the reload waits for the upgrade");
+    let _ = logged("the reload waits for the upgrade");
     fs::write(go, "!").unwrap();
 
-    let failed = said("not handed over; this process serves on");
+    let failed = logged("not handed over; this process serves on");
     assert!(failed.text("reason").contains("exit status: 7"));
-    let _ = said("configuration reloaded");
+    let _ = logged("configuration reloaded");
     installed.restore();
     upgrade(&mut proxyd);
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
@@ -251,16 +251,16 @@ fn a_process_without_file_descriptors_serves_on_until_it_has_some() {
 #[test]
 fn a_process_that_drains_says_that_it_does_nothing_else() {
     let mut busy = Busy::with("");
-    let said = |what: &'static str| {
+    let logged = |what: &'static str| {
         let is_it = move |record: &proxy_testkit::Record| record.text("message").starts_with(what);
         busy.proxyd.stderr().find(0, is_it)
     };
 
     busy.proxyd.drain();
     busy.proxyd.signal(Signal::USR2);
-    let _ = said("draining: this process neither reloads nor hands over");
+    let _ = logged("draining: this process neither reloads nor hands over");
     busy.proxyd.terminate();
-    let _ = said("draining already");
+    let _ = logged("draining already");
     busy.gate.open();
 
     assert_eq!(busy.client.response().status, 200);

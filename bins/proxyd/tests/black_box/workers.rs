@@ -52,11 +52,11 @@ fn a_worker_that_hangs_is_reported_and_the_process_is_not_ready() {
     };
     timerfd_settime(&timer, TimerfdTimerFlags::empty(), &every(0)).unwrap();
 
-    let told = proxyd.stderr().find(0, |record| {
+    let printed = proxyd.stderr().find(0, |record| {
         record.text("message") == "a worker does not respond"
     });
     assert_eq!(
-        (told.text("level"), told.number("worker")),
+        (printed.text("level"), printed.number("worker")),
         ("ERROR", Some(0.0))
     );
     let answer = loop {
@@ -114,7 +114,7 @@ fn wait_for_workers(proxyd: &Proxyd, count: usize, client: &mut RawClient) {
 
 /// Sends requests on many connections at once, so that each socket of the port gets some.
 #[track_caller]
-fn ask_everywhere(address: SocketAddr) {
+fn request_every_worker(address: SocketAddr) {
     let mut clients: Vec<_> = (0..40).map(|_| RawClient::connect(address)).collect();
     for client in &mut clients {
         assert_eq!(client.ask(get("/", &[])).text(), "hi");
@@ -130,9 +130,9 @@ fn workers_come_and_go_with_a_reload() {
 
     for count in [4, 1, 3, 2, 1] {
         apply(&proxyd, &with(count, Config::to(&upstream)));
-        ask_everywhere(proxyd.address());
+        request_every_worker(proxyd.address());
         wait_for_workers(&proxyd, count, &mut resting);
-        ask_everywhere(proxyd.address());
+        request_every_worker(proxyd.address());
     }
 }
 
@@ -244,7 +244,7 @@ fn many_changes_of_the_workers_leave_nothing_behind() {
         "{} after {files}",
         proxyd.open_files()
     );
-    ask_everywhere(proxyd.address());
+    request_every_worker(proxyd.address());
     let active = metric(&mut proxyd.connect(), "proxy_connections_active");
     assert!(active < 60.0, "{active}");
 }

@@ -1,8 +1,8 @@
 //! HTTP/1.1 responses of upstreams, as received by HTTP/2 clients. [RFC 9113 §8.1]
 
-use crate::doors;
-use crate::frames::{DATA, END_HEADERS, Frames, HEADERS, Heard, RST_STREAM, WHOLE, frame};
-use crate::hpack::{asking, status};
+use crate::frames::{DATA, END_HEADERS, FrameEvent, Frames, HEADERS, RST_STREAM, WHOLE, frame};
+use crate::hpack::{request_head, status};
+use crate::proxy_listeners;
 use crate::responses;
 use proxy_testkit::Upstream;
 use std::net::SocketAddr;
@@ -18,16 +18,16 @@ struct Answer {
 }
 
 /// Requests `target` on a new connection.
-fn ask(door: SocketAddr, method: &str, target: &str) -> Answer {
-    let mut client = Frames::begin(door, &[]);
-    let head = asking(method, "http", "a.test", target);
+fn ask(proxy: SocketAddr, method: &str, target: &str) -> Answer {
+    let mut client = Frames::begin(proxy, &[]);
+    let head = request_head(method, "http", "a.test", target);
     client.send(&frame(HEADERS, WHOLE, 1, &head));
     let mut answer = Answer::default();
     while !answer.ended && !answer.reset {
         let frame = match client.next() {
-            Heard::Frame(frame) if frame.stream == 1 => frame,
-            Heard::Frame(_) => continue,
-            end @ (Heard::End | Heard::Silence) => panic!("{end:?} after {answer:?}"),
+            FrameEvent::Frame(frame) if frame.stream == 1 => frame,
+            FrameEvent::Frame(_) => continue,
+            end @ (FrameEvent::End | FrameEvent::Silence) => panic!("{end:?} after {answer:?}"),
         };
         match frame.kind {
             HEADERS => {
@@ -95,7 +95,7 @@ fn script() -> Upstream {
 #[test]
 fn each_kind_of_answer_is_translated() {
     let upstream = script();
-    let doors = doors::open(upstream.address(), "");
+    let listeners = proxy_listeners::open(upstream.address(), "");
     let rows: [(&str, &str, &[u16], &str); 14] = [
         ("GET", "/", &[200], "hello"),
         ("HEAD", "/", &[200], ""),
@@ -112,9 +112,9 @@ fn each_kind_of_answer_is_translated() {
         ("GET", "/close", &[200], "hello"),
         ("GET", "/odd", &[299], "hello"),
     ];
-    for door in [doors.plain, doors.tls_h2] {
+    for proxy in [listeners.plain, listeners.tls_h2] {
         for (method, target, heads, body) in rows {
-            let answer = ask(door, method, target);
+            let answer = ask(proxy, method, target);
             let wanted = Answer {
                 heads: heads.to_vec(),
                 body: body.as_bytes().to_vec(),
@@ -123,9 +123,9 @@ fn each_kind_of_answer_is_translated() {
             };
             assert_eq!(answer, wanted, "{method} {target}");
         }
-        assert_eq!(ask(door, "GET", "/switch").heads, [502]);
+        assert_eq!(ask(proxy, "GET", "/switch").heads, [502]);
         for target in ["/cut", "/cut-chunks"] {
-            let answer = ask(door, "GET", target);
+            let answer = ask(proxy, "GET", target);
             assert!(answer.reset && !answer.ended, "{target}: {answer:?}");
         }
     }
@@ -134,15 +134,15 @@ fn each_kind_of_answer_is_translated() {
 #[test]
 fn a_faulty_response_is_never_delivered_as_complete_by_http2() {
     let upstream = responses::faulty();
-    let doors = doors::open(upstream.address(), "");
-    for door in [doors.plain, doors.tls_h2] {
+    let listeners = proxy_listeners::open(upstream.address(), "");
+    for proxy in [listeners.plain, listeners.tls_h2] {
         for (number, row) in responses::rows().iter().enumerate() {
-            let answer = ask(door, "GET", &format!("/{number}"));
-            let told = answer.heads == [502] && answer.ended;
+            let answer = ask(proxy, "GET", &format!("/{number}"));
+            let is_502 = answer.heads == [502] && answer.ended;
             let row = String::from_utf8_lossy(row);
-            assert!(told || answer.reset, "{row:?}: {answer:?}");
+            assert!(is_502 || answer.reset, "{row:?}: {answer:?}");
         }
-        let good = ask(door, "GET", "/good");
+        let good = ask(proxy, "GET", "/good");
         assert_eq!((good.heads, good.ended), (vec![200], true));
     }
 }

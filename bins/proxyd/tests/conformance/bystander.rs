@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests measure")]
 
 use crate::attacks::GET;
-use crate::frames::{Frames, HEADERS, Heard, WHOLE, frame};
+use crate::frames::{FrameEvent, Frames, HEADERS, WHOLE, frame};
 use proxy_testkit::{RawClient, get};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,16 +33,16 @@ impl Waits {
 /// Sends HTTP/1.1 requests until it is `over`.
 pub(crate) fn by_http1(to: SocketAddr, over: &AtomicBool) -> Waits {
     let mut client = RawClient::connect(to);
-    ask_on(over, || assert_eq!(client.ask(get("/", &[])).status, 200))
+    request_until(over, || assert_eq!(client.ask(get("/", &[])).status, 200))
 }
 
 /// Sends HTTP/2 requests until it is `over`.
 pub(crate) fn by_http2(to: SocketAddr, over: &AtomicBool) -> Waits {
     let mut client = Http2::connect(to);
-    ask_on(over, || client.ask())
+    request_until(over, || client.ask())
 }
 
-fn ask_on(over: &AtomicBool, mut ask: impl FnMut()) -> Waits {
+fn request_until(over: &AtomicBool, mut ask: impl FnMut()) -> Waits {
     let mut waits = Vec::new();
     while !over.load(Ordering::Relaxed) {
         let asked = Instant::now();
@@ -72,7 +72,7 @@ impl Http2 {
         self.next += 2;
         self.frames.send(&frame(HEADERS, WHOLE, id, GET));
         loop {
-            let Heard::Frame(frame) = self.frames.next() else {
+            let FrameEvent::Frame(frame) = self.frames.next() else {
                 panic!("the proxy leaves the bystander alone");
             };
             if frame.kind == HEADERS {

@@ -1,7 +1,7 @@
 //! HTTP/1.1 responses of upstreams: the client gets them exactly, and no part of one is taken for
 //! the next. [RFC 9110 §6.4, §7.6.1, §15, RFC 9112 §6.3]
 
-use crate::doors;
+use crate::proxy_listeners;
 use proxy_testkit::{Broken, RawClient, Response, Upstream, ok};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ struct Row {
     /// The upstream's bytes, and whether it closes after them.
     answer: Vec<u8>,
     closes: bool,
-    want: Want,
+    expected: Expected,
 }
 
-enum Want {
+enum Expected {
     /// 502, or an incomplete response.
     Broken,
     /// This status and body, with these fields or without them.
@@ -26,13 +26,13 @@ enum Want {
     ),
 }
 
-fn row(name: &'static str, answer: &str, want: Want) -> Row {
+fn row(name: &'static str, answer: &str, expected: Expected) -> Row {
     Row {
         name,
         method: "GET",
         answer: answer.as_bytes().to_vec(),
         closes: false,
-        want,
+        expected,
     }
 }
 
@@ -51,16 +51,17 @@ fn rows() -> Vec<Row> {
     .collect()
 }
 
-const HELLO: Want = Want::Whole(200, "hello", &[]);
+const HELLO: Expected = Expected::Whole(200, "hello", &[]);
 
-/// Bytes behind a response are dropped.
+/// Bytes after a response are dropped.
 fn surplus() -> Vec<Row> {
     const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     const CHUNKS: &str =
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     const SECOND_RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison";
-    let with = |name, first: &str, behind: &str, want| row(name, &[first, behind].concat(), want);
+    let with =
+        |name, first: &str, after: &str, expected| row(name, &[first, after].concat(), expected);
     vec![
         row("a length", LENGTH, HELLO),
         row("chunks", CHUNKS, HELLO),
@@ -83,13 +84,13 @@ fn surplus() -> Vec<Row> {
             "a length of nothing and another response",
             EMPTY,
             SECOND_RESPONSE,
-            Want::Whole(200, "", &[]),
+            Expected::Whole(200, "", &[]),
         ),
         with(
             "a length of nothing and a body",
             EMPTY,
             "hello",
-            Want::Whole(200, "", &[]),
+            Expected::Whole(200, "", &[]),
         ),
     ]
 }
@@ -98,9 +99,9 @@ fn surplus() -> Vec<Row> {
 fn bodiless() -> Vec<Row> {
     let head = |name, answer: &str, status| Row {
         method: "HEAD",
-        ..row(name, answer, Want::Whole(status, "", &[]))
+        ..row(name, answer, Expected::Whole(status, "", &[]))
     };
-    let none = |status| Want::Whole(status, "", &[]);
+    let none = |status| Expected::Whole(status, "", &[]);
     vec![
         head("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 200),
         head(
@@ -142,7 +143,7 @@ fn bodiless() -> Vec<Row> {
         row(
             "304",
             "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n",
-            Want::Whole(304, "", &[("etag", Some("\"a\""))]),
+            Expected::Whole(304, "", &[("etag", Some("\"a\""))]),
         ),
         row(
             "304 with a length",
@@ -163,11 +164,11 @@ fn bodiless() -> Vec<Row> {
 }
 
 fn interim() -> Vec<Row> {
-    let before = |name, interim: &str, want| {
+    let before = |name, interim: &str, expected| {
         row(
             name,
             &[interim, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"].concat(),
-            want,
+            expected,
         )
     };
     vec![
@@ -192,67 +193,75 @@ fn interim() -> Vec<Row> {
         before(
             "103 a hundred times",
             &"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100),
-            Want::Broken,
+            Expected::Broken,
         ),
         before(
             "103 with a bare LF",
             "HTTP/1.1 103 Early Hints\nLink: </a>\r\n\r\n",
-            Want::Broken,
+            Expected::Broken,
         ),
         before(
             "103 with a coding",
             "HTTP/1.1 103 Early Hints\r\nTransfer-Encoding: gzip\r\n\r\n",
-            Want::Broken,
+            Expected::Broken,
         ),
         before(
             "101 unasked",
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
-            Want::Broken,
+            Expected::Broken,
         ),
         before(
             "101 that names nothing",
             "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-            Want::Broken,
+            Expected::Broken,
         ),
     ]
 }
 
 fn reasons() -> Vec<Row> {
-    let said = |name, line: &str, want| {
+    let status_line_row = |name, line: &str, expected| {
         row(
             name,
             &[line, "\r\nContent-Length: 5\r\n\r\nhello"].concat(),
-            want,
+            expected,
         )
     };
-    let told = |status| Want::Whole(status, "hello", &[]);
+    let whole = |status| Expected::Whole(status, "hello", &[]);
     vec![
-        said(
+        status_line_row(
             "a reason of one's own",
             "HTTP/1.1 200 Fine, thanks",
-            told(200),
+            whole(200),
         ),
-        said("no reason behind a space", "HTTP/1.1 200 ", told(200)),
-        said("a reason with tabs", "HTTP/1.1 404 a\tb", told(404)),
-        said("a reason beyond ASCII", "HTTP/1.1 404 caf\u{e9}", told(404)),
-        said("a status nobody knows", "HTTP/1.1 299 Whatever", told(299)),
-        said(
+        status_line_row("no reason behind a space", "HTTP/1.1 200 ", whole(200)),
+        status_line_row("a reason with tabs", "HTTP/1.1 404 a\tb", whole(404)),
+        status_line_row(
+            "a reason beyond ASCII",
+            "HTTP/1.1 404 caf\u{e9}",
+            whole(404),
+        ),
+        status_line_row("a status nobody knows", "HTTP/1.1 299 Whatever", whole(299)),
+        status_line_row(
             "the highest status of its class",
             "HTTP/1.1 599 Odd",
-            told(599),
+            whole(599),
         ),
-        said("HTTP/1.0", "HTTP/1.0 200 OK", told(200)),
-        said("a reason with a NUL", "HTTP/1.1 200 O\0K", Want::Broken),
-        said("a reason with a CR", "HTTP/1.1 200 O\rK", Want::Broken),
-        said(
+        status_line_row("HTTP/1.0", "HTTP/1.0 200 OK", whole(200)),
+        status_line_row("a reason with a NUL", "HTTP/1.1 200 O\0K", Expected::Broken),
+        status_line_row("a reason with a CR", "HTTP/1.1 200 O\rK", Expected::Broken),
+        status_line_row(
             "a reason with an escape",
             "HTTP/1.1 200 \x1b[31mOK",
-            Want::Broken,
+            Expected::Broken,
         ),
-        said("HTTP/1.2", "HTTP/1.2 200 OK", Want::Broken),
-        said("HTTP/3", "HTTP/3 200 OK", Want::Broken),
-        said("a signed status", "HTTP/1.1 +20 OK", Want::Broken),
-        said("a status with a point", "HTTP/1.1 200.1 OK", Want::Broken),
+        status_line_row("HTTP/1.2", "HTTP/1.2 200 OK", Expected::Broken),
+        status_line_row("HTTP/3", "HTTP/3 200 OK", Expected::Broken),
+        status_line_row("a signed status", "HTTP/1.1 +20 OK", Expected::Broken),
+        status_line_row(
+            "a status with a point",
+            "HTTP/1.1 200.1 OK",
+            Expected::Broken,
+        ),
     ]
 }
 
@@ -296,7 +305,7 @@ fn lengths() -> Vec<Row> {
         ("a length of nothing but space", "Content-Length: ", "hello"),
     ] {
         let answer = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}");
-        rows.push(row(name, &answer, Want::Broken));
+        rows.push(row(name, &answer, Expected::Broken));
     }
     for (name, chunks) in [
         ("a chunk ended by a bare LF", "5\r\nhello\n0\r\n\r\n"),
@@ -310,7 +319,7 @@ fn lengths() -> Vec<Row> {
         ),
     ] {
         let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
-        rows.push(row(name, &answer, Want::Broken));
+        rows.push(row(name, &answer, Expected::Broken));
     }
     for (name, rest) in [
         (
@@ -334,7 +343,7 @@ fn lengths() -> Vec<Row> {
 /// The end of the connection is the end of the response, or precedes it.
 fn ends() -> Vec<Row> {
     let mut rows = Vec::new();
-    for (name, answer, want) in [
+    for (name, answer, expected) in [
         ("until the end", "HTTP/1.1 200 OK\r\n\r\nhello", HELLO),
         (
             "until the end, by HTTP/1.0",
@@ -344,7 +353,7 @@ fn ends() -> Vec<Row> {
         (
             "nothing until the end",
             "HTTP/1.1 200 OK\r\n\r\n",
-            Want::Whole(200, "", &[]),
+            Expected::Whole(200, "", &[]),
         ),
         (
             "a length and the end",
@@ -354,35 +363,35 @@ fn ends() -> Vec<Row> {
         (
             "less than the length",
             "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello",
-            Want::Broken,
+            Expected::Broken,
         ),
         (
             "less than the last chunk",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
-            Want::Broken,
+            Expected::Broken,
         ),
         (
             "less than the empty line",
             "HTTP/1.1 200 OK\r\nX: y\r\n",
-            Want::Broken,
+            Expected::Broken,
         ),
         (
             "a coding in HTTP/1.0",
             "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-            Want::Broken,
+            Expected::Broken,
         ),
     ] {
         let closes = true;
         rows.push(Row {
             closes,
-            ..row(name, answer, want)
+            ..row(name, answer, expected)
         });
     }
     rows
 }
 
 fn fields() -> Vec<Row> {
-    let with = |name, fields: &str, want| {
+    let with = |name, fields: &str, expected| {
         row(
             name,
             &[
@@ -391,29 +400,29 @@ fn fields() -> Vec<Row> {
                 "Content-Length: 5\r\n\r\nhello",
             ]
             .concat(),
-            want,
+            expected,
         )
     };
     vec![
         with(
             "a field",
             "X-A: 1\r\n",
-            Want::Whole(200, "hello", &[("x-a", Some("1"))]),
+            Expected::Whole(200, "hello", &[("x-a", Some("1"))]),
         ),
         with(
             "a field that is nominated",
             "Connection: x-a\r\nX-A: 1\r\n",
-            Want::Whole(200, "hello", &[("x-a", None), ("connection", None)]),
+            Expected::Whole(200, "hello", &[("x-a", None), ("connection", None)]),
         ),
         with(
             "a length that is nominated",
             "Connection: content-length\r\n",
-            Want::Whole(200, "hello", &[("content-length", Some("5"))]),
+            Expected::Whole(200, "hello", &[("content-length", Some("5"))]),
         ),
         with(
             "fields of the connection",
             "Keep-Alive: timeout=5\r\nProxy-Connection: x\r\nUpgrade: h2\r\nTE: x\r\n",
-            Want::Whole(
+            Expected::Whole(
                 200,
                 "hello",
                 &[
@@ -432,22 +441,22 @@ fn fields() -> Vec<Row> {
         with(
             "an empty value",
             "X-A:\r\n",
-            Want::Whole(200, "hello", &[("x-a", Some(""))]),
+            Expected::Whole(200, "hello", &[("x-a", Some(""))]),
         ),
         with(
             "a value with space around it",
             "X-A: \t1 \r\n",
-            Want::Whole(200, "hello", &[("x-a", Some("1"))]),
+            Expected::Whole(200, "hello", &[("x-a", Some("1"))]),
         ),
-        with("a folded value", "X-A: 1\r\n 2\r\n", Want::Broken),
-        with("a space before the colon", "X-A : 1\r\n", Want::Broken),
-        with("a space before the name", " X-A: 1\r\n", Want::Broken),
-        with("no name", ": 1\r\n", Want::Broken),
-        with("no colon", "X-A\r\n", Want::Broken),
-        with("a quote in a name", "X\"A: 1\r\n", Want::Broken),
-        with("a bare LF", "X-A: 1\nX-B: 2\r\n", Want::Broken),
-        with("a bare CR", "X-A: 1\rX-B: 2\r\n", Want::Broken),
-        with("a NUL", "X-A: 1\0\r\n", Want::Broken),
+        with("a folded value", "X-A: 1\r\n 2\r\n", Expected::Broken),
+        with("a space before the colon", "X-A : 1\r\n", Expected::Broken),
+        with("a space before the name", " X-A: 1\r\n", Expected::Broken),
+        with("no name", ": 1\r\n", Expected::Broken),
+        with("no colon", "X-A\r\n", Expected::Broken),
+        with("a quote in a name", "X\"A: 1\r\n", Expected::Broken),
+        with("a bare LF", "X-A: 1\nX-B: 2\r\n", Expected::Broken),
+        with("a bare CR", "X-A: 1\rX-B: 2\r\n", Expected::Broken),
+        with("a NUL", "X-A: 1\0\r\n", Expected::Broken),
     ]
 }
 
@@ -470,24 +479,24 @@ fn each_response_is_delivered_as_itself_and_never_as_the_next() {
             }
         })
     };
-    let doors = doors::open(upstream.address(), "");
+    let listeners = proxy_listeners::open(upstream.address(), "");
     assert!(60 <= rows.len(), "only {} rows", rows.len());
 
     let mut wrong = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         turn.store(number, Ordering::SeqCst);
-        for door in [doors.plain, doors.tls] {
-            let mut client = RawClient::connect(door);
+        for proxy in [listeners.plain, listeners.tls] {
+            let mut client = RawClient::connect(proxy);
             client.send(format!("{} / HTTP/1.1\r\nHost: a.test\r\n\r\n", row.method));
-            let answer = hear(&mut client, row.method);
+            let answer = read_response(&mut client, row.method);
             let kept = answer
                 .as_ref()
                 .is_ok_and(|answer| !answer.fields.has("connection"));
-            if let Err(fault) = row.want.compare(answer) {
+            if let Err(fault) = row.expected.compare(answer) {
                 wrong.push(format!("{}: {fault}", row.name));
             }
             if !kept {
-                client = RawClient::connect(door);
+                client = RawClient::connect(proxy);
             }
             let next = client.ask("GET /next HTTP/1.1\r\nHost: a.test\r\n\r\n");
             if (next.status, next.text().as_str()) != (200, "next") {
@@ -504,8 +513,8 @@ fn each_response_is_delivered_as_itself_and_never_as_the_next() {
     assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
 }
 
-/// The response behind any interim ones.
-fn hear(client: &mut RawClient, method: &str) -> Result<Response, Broken> {
+/// The response after any interim ones.
+fn read_response(client: &mut RawClient, method: &str) -> Result<Response, Broken> {
     loop {
         let answer = match method {
             "HEAD" => Ok(client.response_to_head()),
@@ -518,7 +527,7 @@ fn hear(client: &mut RawClient, method: &str) -> Result<Response, Broken> {
     }
 }
 
-impl Want {
+impl Expected {
     fn compare(&self, answer: Result<Response, Broken>) -> Result<(), String> {
         let answer = match (answer, self) {
             (Err(Broken::Silent), _) => return Err("silence".to_owned()),

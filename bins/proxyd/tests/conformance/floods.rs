@@ -42,7 +42,7 @@ struct Ends {
 
 /// One attempt with its result.
 #[derive(Debug)]
-struct Siege {
+struct FloodRun {
     ends: Ends,
     http1: Waits,
     http2: Waits,
@@ -168,7 +168,7 @@ fn upstream(held: &Gate) -> Upstream {
     })
 }
 
-fn besiege(attack: &Attack) -> Siege {
+fn besiege(attack: &Attack) -> FloodRun {
     let held = Gate::new();
     let upstream = upstream(&held);
     let proxyd = start(&upstream);
@@ -185,7 +185,7 @@ fn besiege(attack: &Attack) -> Siege {
         let (ends, grown) = assault(attack, &proxyd);
         over.store(true, Ordering::Relaxed);
         held.open();
-        Siege {
+        FloodRun {
             ends,
             http1: http1.join().unwrap(),
             http2: http2.join().unwrap(),
@@ -248,7 +248,7 @@ fn assault(attack: &Attack, proxyd: &Proxyd) -> (Ends, u64) {
     (ends, most - before)
 }
 
-fn judge(attack: &Attack, siege: &Siege) -> Result<(), String> {
+fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
     for (name, waits) in [("HTTP/1.1", &siege.http1), ("HTTP/2", &siege.http2)] {
         let p99 = waits.percentile(99);
         let most = LONGEST_WAIT + 2 * siege.baseline.percentile(99);

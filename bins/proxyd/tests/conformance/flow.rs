@@ -1,11 +1,11 @@
 //! The client's flow-control windows. [RFC 9113 §5.2, §6.9]
 
-use crate::doors::{self, Doors};
 use crate::frames::{
-    ACK, DATA, END_HEADERS, END_STREAM, Frames, HEADERS, Heard, PING, RST_STREAM, SETTINGS, WHOLE,
-    WINDOW_UPDATE, parameters,
+    ACK, DATA, END_HEADERS, END_STREAM, FrameEvent, Frames, HEADERS, PING, RST_STREAM, SETTINGS,
+    WHOLE, WINDOW_UPDATE, parameters,
 };
 use crate::hpack::{GET, LOCAL_POST};
+use crate::proxy_listeners::{self, ProxyListeners};
 use proxy_testkit::Upstream;
 
 const WINDOW: u16 = 4;
@@ -14,11 +14,11 @@ const MAX_FRAME: u16 = 5;
 /// The same holds with and without TLS.
 fn each_way(body: &str, test: impl Fn(&mut dyn FnMut(&[(u16, u32)]) -> Frames)) {
     let upstream = Upstream::saying(body);
-    let doors = doors::open(upstream.address(), "");
-    let Doors { plain, tls_h2, .. } = doors;
-    for door in [plain, tls_h2] {
+    let listeners = proxy_listeners::open(upstream.address(), "");
+    let ProxyListeners { plain, tls_h2, .. } = listeners;
+    for proxy in [plain, tls_h2] {
         test(&mut |settings| {
-            let mut client = Frames::begin(door, settings);
+            let mut client = Frames::begin(proxy, settings);
             client.send_frame(HEADERS, WHOLE, 1, GET);
             client.next_of(HEADERS);
             client
@@ -45,15 +45,17 @@ fn data(client: &mut Frames, expected: usize) -> (Vec<u8>, bool) {
             asked = true;
         }
         match client.next() {
-            Heard::Frame(frame) if frame.kind == DATA => {
+            FrameEvent::Frame(frame) if frame.kind == DATA => {
                 ended |= frame.ends_stream();
                 body.extend(frame.payload);
             }
-            Heard::Frame(frame) if frame.kind == PING && frame.flags & ACK != 0 => {
+            FrameEvent::Frame(frame) if frame.kind == PING && frame.flags & ACK != 0 => {
                 return (body, ended);
             }
-            Heard::Frame(frame) => assert_ne!(frame.kind, RST_STREAM, "{frame:?}"),
-            end @ (Heard::End | Heard::Silence) => panic!("{end:?} after {} bytes", body.len()),
+            FrameEvent::Frame(frame) => assert_ne!(frame.kind, RST_STREAM, "{frame:?}"),
+            end @ (FrameEvent::End | FrameEvent::Silence) => {
+                panic!("{end:?} after {} bytes", body.len())
+            }
         }
     }
 }
@@ -153,44 +155,44 @@ fn settings_are_acknowledged_and_pings_are_echoed() {
 #[test]
 fn unread_data_gives_its_window_back() {
     let upstream = Upstream::saying("hello");
-    let doors = doors::open(upstream.address(), "");
-    for door in [doors.plain, doors.tls_h2] {
-        let mut client = Frames::begin(door, &[]);
+    let listeners = proxy_listeners::open(upstream.address(), "");
+    for proxy in [listeners.plain, listeners.tls_h2] {
+        let mut client = Frames::begin(proxy, &[]);
         let (mut room, mut answered) = (65_535_u32, 0);
         for opened in 0..20 {
-            while opened - answered >= doors::MOST_STREAMS {
-                room += heard_room(&mut client, &mut answered);
+            while opened - answered >= proxy_listeners::MOST_STREAMS {
+                room += received_window(&mut client, &mut answered);
             }
             let stream = 2 * opened + 1;
             client.send_frame(HEADERS, END_HEADERS, stream, LOCAL_POST);
             for flags in [0, 0, 0, 0, 0, 0, 0, END_STREAM] {
                 while room < 16_384 {
-                    room += heard_room(&mut client, &mut answered);
+                    room += received_window(&mut client, &mut answered);
                 }
                 room -= 16_384;
                 client.send_frame(DATA, flags, stream, &[b'x'; 16_384]);
             }
         }
         while answered < 20 {
-            heard_room(&mut client, &mut answered);
+            received_window(&mut client, &mut answered);
         }
     }
     assert!(upstream.requests().is_empty());
 }
 
 /// Reads one frame: adds up the growth of the connection's window, and ended responses.
-fn heard_room(client: &mut Frames, answered: &mut u32) -> u32 {
+fn received_window(client: &mut Frames, answered: &mut u32) -> u32 {
     match client.next() {
-        Heard::Frame(frame) if frame.kind == WINDOW_UPDATE && frame.stream == 0 => {
+        FrameEvent::Frame(frame) if frame.kind == WINDOW_UPDATE && frame.stream == 0 => {
             u32::from_be_bytes(frame.payload.try_into().unwrap())
         }
-        Heard::Frame(frame) => {
+        FrameEvent::Frame(frame) => {
             let unwell = frame.kind == RST_STREAM && frame.payload != [0; 4];
             assert!(!unwell, "{frame:?} after {answered} answers");
             let ends = matches!(frame.kind, HEADERS | DATA) && frame.flags & END_STREAM != 0;
             *answered += u32::from(ends);
             0
         }
-        end @ (Heard::End | Heard::Silence) => panic!("{end:?} after {answered} answers"),
+        end @ (FrameEvent::End | FrameEvent::Silence) => panic!("{end:?} after {answered} answers"),
     }
 }

@@ -1,7 +1,7 @@
 //! A row of frames with the expected result.
 
 use crate::frames::{HEADERS, WHOLE, frame};
-use crate::got::Got;
+use crate::received_request::ReceivedRequest;
 
 /// The frames of one connection.
 pub(crate) struct Row {
@@ -11,12 +11,12 @@ pub(crate) struct Row {
     pub(crate) bytes: Vec<u8>,
     /// The stream under test.
     pub(crate) stream: u32,
-    pub(crate) want: Want,
+    pub(crate) expected: Expected,
 }
 
 /// Requests for `/wait` are not counted: they keep streams open.
 #[derive(Debug)]
-pub(crate) enum Want {
+pub(crate) enum Expected {
     /// The connection ends with one of these codes; nothing is forwarded.
     Ended(&'static [u32]),
     /// The connection is closed, with or without GOAWAY; nothing is forwarded.
@@ -29,7 +29,7 @@ pub(crate) enum Want {
     /// The stream is refused with a 4xx or 501, or reset as malformed; nothing is forwarded.
     Refused,
     /// The stream is answered with this status; nothing is forwarded.
-    Told(u16),
+    Answered(u16),
     /// The connection continues as if nothing had been sent; nothing is forwarded.
     Ignored,
     /// The stream is answered by the upstream, which got this request.
@@ -48,19 +48,23 @@ pub(crate) struct Seen {
 }
 
 impl Row {
-    pub(crate) fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, want: Want) -> Self {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        bytes: impl Into<Vec<u8>>,
+        expected: Expected,
+    ) -> Self {
         Self {
             name: name.into(),
             begun: true,
             bytes: bytes.into(),
             stream: 1,
-            want,
+            expected,
         }
     }
 
     /// One whole request on stream 1.
-    pub(crate) fn head(name: impl Into<String>, section: &[u8], want: Want) -> Self {
-        Self::new(name, frame(HEADERS, WHOLE, 1, section), want)
+    pub(crate) fn head(name: impl Into<String>, section: &[u8], expected: Expected) -> Self {
+        Self::new(name, frame(HEADERS, WHOLE, 1, section), expected)
     }
 
     /// Puts another stream under test.
@@ -70,10 +74,14 @@ impl Row {
     }
 
     /// Sends only `bytes`, without the preface.
-    pub(crate) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>, want: Want) -> Self {
+    pub(crate) fn raw(
+        name: impl Into<String>,
+        bytes: impl Into<Vec<u8>>,
+        expected: Expected,
+    ) -> Self {
         Self {
             begun: false,
-            ..Self::new(name, bytes, want)
+            ..Self::new(name, bytes, expected)
         }
     }
 }
@@ -102,7 +110,7 @@ impl Seen {
     }
 
     /// The client gets this status, not 200.
-    pub(crate) fn told(mut self, status: u16) -> Self {
+    pub(crate) fn answered_with(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
@@ -117,25 +125,35 @@ impl Seen {
         self
     }
 
-    /// Checks that `got` is the expected request. Parts that HTTP/2 cannot represent are not
+    /// Checks that `received_request` is the expected request. Parts that HTTP/2 cannot represent are not
     /// compared.
-    pub(crate) fn check(&self, got: &Got) -> Result<(), String> {
-        let line = (got.method.as_str(), got.target.as_str());
-        let has_place = |name: &str| !got.http2 || !ONLY_HTTP1.contains(&name);
+    pub(crate) fn check(&self, received_request: &ReceivedRequest) -> Result<(), String> {
+        let line = (
+            received_request.method.as_str(),
+            received_request.target.as_str(),
+        );
+        let has_place = |name: &str| !received_request.http2 || !ONLY_HTTP1.contains(&name);
         let mut fields = self.fields.iter().filter(|(name, _)| has_place(name));
         let all_fields = fields.all(|(name, value)| match value {
-            Some(value) => got.all(name) == [*value],
-            None => got.all(name).is_empty(),
+            Some(value) => received_request.all(name) == [*value],
+            None => received_request.all(name).is_empty(),
         });
-        let trailers: Vec<_> = got.trailers.iter().map(|(n, v)| (&**n, &**v)).collect();
+        let trailers: Vec<_> = received_request
+            .trailers
+            .iter()
+            .map(|(n, v)| (&**n, &**v))
+            .collect();
         let same = line == (self.method, self.target.as_str())
-            && got.body == self.body
+            && received_request.body == self.body
             && all_fields
             && trailers == self.trailers;
         if same {
             return Ok(());
         }
-        Err(format!("the upstream saw {:?}, not {self:?}", got.text))
+        Err(format!(
+            "the upstream saw {:?}, not {self:?}",
+            received_request.text
+        ))
     }
 }
 

@@ -1,13 +1,14 @@
 //! The result of each row: the client's frames, and the upstream's requests.
 
-use crate::doors::{self, Doors};
-use crate::frame_row::{Row, Seen, Want};
+use crate::frame_row::{Expected, Row, Seen};
 use crate::frame_rows;
 use crate::frames::{
-    ACK, DATA, Frames, GOAWAY, HEADERS, Heard, PING, PROTOCOL_ERROR, RST_STREAM, SETTINGS, opening,
+    ACK, DATA, FrameEvent, Frames, GOAWAY, HEADERS, PING, PROTOCOL_ERROR, RST_STREAM, SETTINGS,
+    opening,
 };
-use crate::got::Got;
 use crate::hpack::status;
+use crate::proxy_listeners::{self, ProxyListeners};
+use crate::received_request::ReceivedRequest;
 use proxy_testkit::{Request, Upstream};
 use std::net::SocketAddr;
 
@@ -16,30 +17,30 @@ const LAST_WORD: &[u8] = b"all said";
 
 #[test]
 fn each_row_of_frames_is_answered_as_the_standard_says_without_tls() {
-    judge_all(|doors| doors.plain, usize::MAX);
+    judge_all(|listeners| listeners.plain, usize::MAX);
 }
 
 #[test]
 fn each_row_of_frames_that_come_in_small_pieces_is_answered_the_same() {
-    judge_all(|doors| doors.plain, 5);
+    judge_all(|listeners| listeners.plain, 5);
 }
 
 #[test]
 fn each_row_of_frames_is_answered_as_the_standard_says_over_tls() {
-    judge_all(|doors| doors.tls_h2, usize::MAX);
+    judge_all(|listeners| listeners.tls_h2, usize::MAX);
 }
 
 /// Sends each row in pieces of this many bytes.
-fn judge_all(door: fn(&Doors) -> SocketAddr, piece: usize) {
+fn judge_all(proxy: fn(&ProxyListeners) -> SocketAddr, piece: usize) {
     let upstream = Upstream::saying("ok");
-    let doors = doors::open(upstream.address(), "");
+    let listeners = proxy_listeners::open(upstream.address(), "");
     let rows = frame_rows::all();
     assert!(120 <= rows.len(), "only {} rows", rows.len());
 
     let wrong: Vec<String> = rows
         .iter()
         .filter_map(|row| {
-            let fault = judge(door(&doors), &upstream, (row, piece)).err()?;
+            let fault = judge(proxy(&listeners), &upstream, row, piece).err()?;
             Some(format!("{}: {fault}", row.name))
         })
         .collect();
@@ -49,7 +50,7 @@ fn judge_all(door: fn(&Doors) -> SocketAddr, piece: usize) {
     // A late request would be here.
     let passed = rows
         .iter()
-        .filter(|row| matches!(row.want, Want::Passed(_)));
+        .filter(|row| matches!(row.expected, Expected::Passed(_)));
     assert_eq!(upstream.requests().len(), passed.count());
 }
 
@@ -80,28 +81,28 @@ impl Report {
     }
 }
 
-fn judge(door: SocketAddr, upstream: &Upstream, (row, piece): (&Row, usize)) -> Result<(), String> {
+fn judge(proxy: SocketAddr, upstream: &Upstream, row: &Row, piece: usize) -> Result<(), String> {
     let (before, faults) = (upstream.requests().len(), upstream.faults().len());
-    let mut client = Frames::connect(door);
+    let mut client = Frames::connect(proxy);
     if row.begun {
         client.send(&opening(&[]));
     }
     for piece in row.bytes.chunks(piece.max(row.bytes.len() / MOST_PIECES)) {
         client.send(piece);
     }
-    let report = match row.want {
-        Want::Ignored => {
+    let report = match row.expected {
+        Expected::Ignored => {
             client.send_frame(PING, 0, 0, LAST_WORD);
             listen(&mut client, row.stream, |report| report.last_word)
         }
-        Want::Ended(_) => listen(&mut client, row.stream, |_| false),
-        Want::Closed => {
+        Expected::Ended(_) => listen(&mut client, row.stream, |_| false),
+        Expected::Closed => {
             client.finish();
             listen(&mut client, row.stream, |_| false)
         }
-        // A stream may have been answered before it is reset for the frames behind.
-        Want::Reset(_) => listen(&mut client, row.stream, |report| report.reset.is_some()),
-        Want::Malformed | Want::Refused | Want::Told(_) | Want::Passed(_) => {
+        // A stream may have been answered before it is reset for the frames after.
+        Expected::Reset(_) => listen(&mut client, row.stream, |report| report.reset.is_some()),
+        Expected::Malformed | Expected::Refused | Expected::Answered(_) | Expected::Passed(_) => {
             listen(&mut client, row.stream, |report| {
                 report.reset.is_some() || report.answered
             })
@@ -109,9 +110,11 @@ fn judge(door: SocketAddr, upstream: &Upstream, (row, piece): (&Row, usize)) -> 
     };
     let requests = upstream.requests();
     let seen = requests.get(before..).unwrap_or_default();
-    compare(&report, seen, &row.want)?;
+    compare(&report, seen, &row.expected)?;
     if let Some(fault) = upstream.faults().get(faults) {
-        return Err(format!("the upstream was sent what is no request: {fault}"));
+        return Err(format!(
+            "the upstream was sent what is not a request: {fault}"
+        ));
     }
     // The end of one stream is no reason to end other streams.
     if report.reset.is_some() && report.end.is_none() {
@@ -129,12 +132,12 @@ fn listen(client: &mut Frames, stream: u32, enough: impl Fn(&Report) -> bool) ->
     let mut report = Report::default();
     while !enough(&report) {
         let frame = match client.next() {
-            Heard::Frame(frame) => frame,
-            Heard::End => {
+            FrameEvent::Frame(frame) => frame,
+            FrameEvent::End => {
                 report.end = Some(End::Closed);
                 break;
             }
-            Heard::Silence => {
+            FrameEvent::Silence => {
                 report.end = Some(End::Silent);
                 break;
             }
@@ -155,23 +158,23 @@ fn listen(client: &mut Frames, stream: u32, enough: impl Fn(&Report) -> bool) ->
     report
 }
 
-fn compare(report: &Report, seen: &[Request], want: &Want) -> Result<(), String> {
+fn compare(report: &Report, seen: &[Request], expected: &Expected) -> Result<(), String> {
     let ended = |codes: &[u32]| report.goaway.is_some_and(|code| codes.contains(&code));
     let reset = |codes: &[u32]| report.reset.is_some_and(|code| codes.contains(&code));
     let malformed = reset(&[PROTOCOL_ERROR]) || ended(&[PROTOCOL_ERROR]);
     let status = report.status.filter(|_| report.answered);
-    let fulfilled = match want {
-        Want::Passed(wanted) => return found(report, seen, wanted),
-        Want::Ended(codes) => ended(codes) && report.is_closed() && report.status.is_none(),
-        Want::Closed => report.is_closed() && report.status.is_none(),
-        Want::Reset(codes) => reset(codes) || ended(codes) && report.is_closed(),
-        Want::Malformed => malformed || status == Some(400),
-        Want::Refused => malformed || matches!(status, Some(400..=499 | 501)),
-        Want::Told(wanted) => status == Some(*wanted),
-        Want::Ignored => report.last_word && report.reset.is_none() && report.goaway.is_none(),
+    let fulfilled = match expected {
+        Expected::Passed(wanted) => return found(report, seen, wanted),
+        Expected::Ended(codes) => ended(codes) && report.is_closed() && report.status.is_none(),
+        Expected::Closed => report.is_closed() && report.status.is_none(),
+        Expected::Reset(codes) => reset(codes) || ended(codes) && report.is_closed(),
+        Expected::Malformed => malformed || status == Some(400),
+        Expected::Refused => malformed || matches!(status, Some(400..=499 | 501)),
+        Expected::Answered(wanted) => status == Some(*wanted),
+        Expected::Ignored => report.last_word && report.reset.is_none() && report.goaway.is_none(),
     };
     if !fulfilled || report.end == Some(End::Silent) {
-        return Err(format!("{report:?}, not {want:?}"));
+        return Err(format!("{report:?}, not {expected:?}"));
     }
     match seen {
         [] => Ok(()),
@@ -189,7 +192,7 @@ fn found(report: &Report, seen: &[Request], wanted: &Seen) -> Result<(), String>
     let [one] = seen else {
         return Err(format!("the upstream saw {} requests", seen.len()));
     };
-    let one = Got::from(one);
+    let one = ReceivedRequest::from(one);
     one.is_wholesome()?;
     wanted.check(&one)
 }

@@ -1,11 +1,11 @@
 //! A target that sends HTTP/2 responses frame by frame. [RFC 9113 §8]
 
-use crate::doors;
 use crate::frames::{
-    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, Heard, PADDED, PING,
-    PUSH_PROMISE, RST_STREAM, SETTINGS, WHOLE, WINDOW_UPDATE, frame,
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, FrameEvent, Frames, GOAWAY, HEADERS, PADDED,
+    PING, PUSH_PROMISE, RST_STREAM, SETTINGS, WHOLE, WINDOW_UPDATE, frame,
 };
-use crate::hpack::{asking, field, fields, status};
+use crate::hpack::{field, fields, request_head, status};
+use crate::proxy_listeners;
 use proxy_testkit::{Broken, RawClient, Served, Upstream, get};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ const OK: &[u8] = b"\x88";
 struct Row {
     name: String,
     answer: Box<dyn Fn(u32) -> Vec<u8> + Send + Sync>,
-    want: Want,
+    expected: Expected,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Want {
+enum Expected {
     /// 502, or an incomplete response.
     Broken,
     /// This response, complete.
@@ -31,20 +31,20 @@ enum Want {
 
 fn row(
     name: impl Into<String>,
-    want: Want,
+    expected: Expected,
     answer: impl Fn(u32) -> Vec<u8> + Send + Sync + 'static,
 ) -> Row {
     Row {
         name: name.into(),
         answer: Box::new(answer),
-        want,
+        expected,
     }
 }
 
 /// A whole answer of these fields, with a body of five bytes.
-fn hello(name: impl Into<String>, section: impl Into<Vec<u8>>, want: Want) -> Row {
+fn hello(name: impl Into<String>, section: impl Into<Vec<u8>>, expected: Expected) -> Row {
     let section = section.into();
-    row(name, want, move |stream| {
+    row(name, expected, move |stream| {
         let head = frame(HEADERS, END_HEADERS, stream, &section);
         [head, frame(DATA, END_STREAM, stream, b"hello")].concat()
     })
@@ -69,7 +69,7 @@ fn rows() -> Vec<Row> {
 fn heads() -> Vec<Row> {
     // h2 ignores the path of a pushed request, and drops it.
     let path = fields(&[(":status", "200"), (":path", "/")]);
-    let mut rows = vec![hello("a path", path, Want::Whole(200, "hello"))];
+    let mut rows = vec![hello("a path", path, Expected::Whole(200, "hello"))];
     for (name, section) in [
         ("no status", field("x", "y")),
         ("no fields", Vec::new()),
@@ -94,13 +94,13 @@ fn heads() -> Vec<Row> {
             field(":status", "101"),
         ),
     ] {
-        rows.push(hello(name, section, Want::Broken));
+        rows.push(hello(name, section, Expected::Broken));
     }
     for status in [
         "", "2", "20", "2000", "abc", "099", "000", "-20", "2 0", "200 OK", "600", "999",
     ] {
         let name = format!("status {status:?}");
-        rows.push(hello(name, field(":status", status), Want::Broken));
+        rows.push(hello(name, field(":status", status), Expected::Broken));
     }
     rows
 }
@@ -130,7 +130,7 @@ fn bad_fields() -> Vec<Row> {
         rows.push(hello(
             format!("field {name:?} of {value:?}"),
             section,
-            Want::Broken,
+            Expected::Broken,
         ));
     }
     rows
@@ -153,7 +153,7 @@ fn lengths() -> Vec<Row> {
         rows.push(hello(
             format!("a length of {length:?}"),
             section,
-            Want::Broken,
+            Expected::Broken,
         ));
     }
     for (first, second) in [("5", "5"), ("5", "6"), ("6", "5"), ("", "5"), ("5", "")] {
@@ -163,17 +163,19 @@ fn lengths() -> Vec<Row> {
         ]
         .concat();
         let name = format!("lengths of {first:?} and {second:?}");
-        rows.push(hello(name, [OK, &lengths].concat(), Want::Broken));
+        rows.push(hello(name, [OK, &lengths].concat(), Expected::Broken));
     }
     let section = [OK, &field("content-length", "5")].concat();
     rows.push(hello(
         "a length",
         section.clone(),
-        Want::Whole(200, "hello"),
+        Expected::Whole(200, "hello"),
     ));
-    rows.push(row("a length and no body", Want::Broken, move |stream| {
-        frame(HEADERS, WHOLE, stream, &section)
-    }));
+    rows.push(row(
+        "a length and no body",
+        Expected::Broken,
+        move |stream| frame(HEADERS, WHOLE, stream, &section),
+    ));
     rows
 }
 
@@ -191,21 +193,21 @@ fn data(stream: u32) -> Vec<u8> {
 
 fn streams() -> Vec<Row> {
     vec![
-        row("data before a head", Want::Broken, |stream| {
+        row("data before a head", Expected::Broken, |stream| {
             frame(DATA, END_STREAM, stream, b"hello")
         }),
-        row("an end at once", Want::Broken, |stream| {
+        row("an end at once", Expected::Broken, |stream| {
             frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])
         }),
-        row("a refusal, twice", Want::Broken, |stream| {
+        row("a refusal, twice", Expected::Broken, |stream| {
             frame(RST_STREAM, 0, stream, &[0, 0, 0, 7])
         }),
-        row("an end behind the head", Want::Broken, move |stream| {
+        row("an end behind the head", Expected::Broken, move |stream| {
             after(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]), stream)
         }),
         row(
             "an end without an error behind data",
-            Want::Broken,
+            Expected::Broken,
             move |stream| {
                 let data = frame(DATA, 0, stream, b"hel");
                 after(
@@ -214,16 +216,20 @@ fn streams() -> Vec<Row> {
                 )
             },
         ),
-        row("data on stream 0", Want::Broken, move |stream| {
+        row("data on stream 0", Expected::Broken, move |stream| {
             after(frame(DATA, END_STREAM, 0, b"hello"), stream)
         }),
-        row("data with too much padding", Want::Broken, move |stream| {
-            after(
-                frame(DATA, END_STREAM | PADDED, stream, b"\x09hello"),
-                stream,
-            )
-        }),
-        row("a frame too large", Want::Broken, move |stream| {
+        row(
+            "data with too much padding",
+            Expected::Broken,
+            move |stream| {
+                after(
+                    frame(DATA, END_STREAM | PADDED, stream, b"\x09hello"),
+                    stream,
+                )
+            },
+        ),
+        row("a frame too large", Expected::Broken, move |stream| {
             after(
                 frame(DATA, END_STREAM, stream, &vec![b'x'; 1 << 20]),
                 stream,
@@ -234,19 +240,19 @@ fn streams() -> Vec<Row> {
 
 fn connections() -> Vec<Row> {
     vec![
-        row("a promise", Want::Broken, move |stream| {
+        row("a promise", Expected::Broken, move |stream| {
             after(
                 frame(PUSH_PROMISE, END_HEADERS, stream, b"\0\0\0\x02\x82\x84\x86"),
                 stream,
             )
         }),
-        row("a request", Want::Broken, move |stream| {
+        row("a request", Expected::Broken, move |stream| {
             after(frame(HEADERS, WHOLE, 2, b"\x82\x84\x86"), stream)
         }),
-        row("a piece of no head", Want::Broken, move |stream| {
+        row("a piece of no head", Expected::Broken, move |stream| {
             after(frame(CONTINUATION, END_HEADERS, stream, OK), stream)
         }),
-        row("a head that is interrupted", Want::Broken, |stream| {
+        row("a head that is interrupted", Expected::Broken, |stream| {
             [
                 frame(HEADERS, 0, stream, OK),
                 frame(DATA, END_STREAM, stream, b"hello"),
@@ -255,13 +261,13 @@ fn connections() -> Vec<Row> {
         }),
         row(
             "a window that grows by nothing",
-            Want::Broken,
+            Expected::Broken,
             move |stream| after(frame(WINDOW_UPDATE, 0, 0, &[0; 4]), stream),
         ),
-        row("settings of five bytes", Want::Broken, move |stream| {
+        row("settings of five bytes", Expected::Broken, move |stream| {
             after(frame(SETTINGS, 0, 0, &[0; 5]), stream)
         }),
-        row("bytes that are no frame", Want::Broken, |_| {
+        row("bytes that are no frame", Expected::Broken, |_| {
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more".to_vec()
         }),
     ]
@@ -279,51 +285,57 @@ fn ends() -> Vec<Row> {
         move |stream| half(frame(HEADERS, WHOLE, stream, &section), stream)
     };
     vec![
-        row("the end of the connection", Want::Broken, move |stream| {
-            half(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 2]), stream)
-        }),
-        row("trailers that do not end", Want::Broken, move |stream| {
-            half(
-                frame(HEADERS, END_HEADERS, stream, &field("x", "y")),
-                stream,
-            )
-        }),
-        row("trailers in capitals", Want::Broken, trailers("X", "y")),
+        row(
+            "the end of the connection",
+            Expected::Broken,
+            move |stream| half(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 2]), stream),
+        ),
+        row(
+            "trailers that do not end",
+            Expected::Broken,
+            move |stream| {
+                half(
+                    frame(HEADERS, END_HEADERS, stream, &field("x", "y")),
+                    stream,
+                )
+            },
+        ),
+        row("trailers in capitals", Expected::Broken, trailers("X", "y")),
         row(
             "trailers with a line end",
-            Want::Broken,
+            Expected::Broken,
             trailers("x", "a\r\nb: c"),
         ),
         row(
             "trailers with a field of the connection",
-            Want::Broken,
+            Expected::Broken,
             trailers("connection", "close"),
         ),
-        row("seventeen interim answers", Want::Broken, |stream| {
+        row("seventeen interim answers", Expected::Broken, |stream| {
             frame(HEADERS, END_HEADERS, stream, &field(":status", "103")).repeat(17)
         }),
-        row("an interim answer that ends", Want::Broken, |stream| {
+        row("an interim answer that ends", Expected::Broken, |stream| {
             frame(HEADERS, WHOLE, stream, &field(":status", "103"))
         }),
     ]
 }
 
 fn whole() -> Vec<Row> {
-    const HELLO: Want = Want::Whole(200, "hello");
+    const HELLO: Expected = Expected::Whole(200, "hello");
     vec![
         hello("a body", OK, HELLO),
         hello(
             "an odd status",
             field(":status", "299"),
-            Want::Whole(299, "hello"),
+            Expected::Whole(299, "hello"),
         ),
-        row("no body", Want::Whole(200, ""), |stream| {
+        row("no body", Expected::Whole(200, ""), |stream| {
             frame(HEADERS, WHOLE, stream, OK)
         }),
-        row("no content", Want::Whole(204, ""), |stream| {
+        row("no content", Expected::Whole(204, ""), |stream| {
             frame(HEADERS, WHOLE, stream, b"\x89")
         }),
-        row("nothing new", Want::Whole(304, ""), |stream| {
+        row("nothing new", Expected::Whole(304, ""), |stream| {
             frame(
                 HEADERS,
                 WHOLE,
@@ -335,7 +347,7 @@ fn whole() -> Vec<Row> {
 }
 
 fn whole_with_more() -> Vec<Row> {
-    const HELLO: Want = Want::Whole(200, "hello");
+    const HELLO: Expected = Expected::Whole(200, "hello");
     vec![
         row("padding", HELLO, move |stream| {
             [
@@ -428,8 +440,8 @@ fn serve(served: &mut Served, rows: &[Row], turn: &AtomicUsize) -> Result<(), Br
 }
 
 /// The response to an HTTP/1.1 client: complete, or `None`.
-fn by_http1(door: SocketAddr) -> Option<(u16, String)> {
-    let mut client = RawClient::connect(door);
+fn by_http1(proxy: SocketAddr) -> Option<(u16, String)> {
+    let mut client = RawClient::connect(proxy);
     client.send(get("/", &[]));
     answer_by_http1(&mut client)
 }
@@ -444,27 +456,27 @@ fn answer_by_http1(client: &mut RawClient) -> Option<(u16, String)> {
 }
 
 /// The same over HTTP/2.
-fn by_http2(door: SocketAddr) -> Option<(u16, String)> {
-    let mut client = Frames::begin(door, &[]);
-    let head = asking("GET", "http", "a.test", "/");
+fn by_http2(proxy: SocketAddr) -> Option<(u16, String)> {
+    let mut client = Frames::begin(proxy, &[]);
+    let head = request_head("GET", "http", "a.test", "/");
     client.send(&frame(HEADERS, WHOLE, 1, &head));
-    let (mut told, mut body) = (0, Vec::new());
+    let (mut final_status, mut body) = (0, Vec::new());
     loop {
         let frame = match client.next() {
-            Heard::Frame(frame) if frame.stream == 1 => frame,
-            Heard::Frame(_) => continue,
-            Heard::End => return None,
-            Heard::Silence => panic!("silence"),
+            FrameEvent::Frame(frame) if frame.stream == 1 => frame,
+            FrameEvent::Frame(_) => continue,
+            FrameEvent::End => return None,
+            FrameEvent::Silence => panic!("silence"),
         };
         match frame.kind {
             // Interim responses are skipped; after the first one they are indexed.
-            HEADERS if told < 200 => told = status(&frame.payload),
+            HEADERS if final_status < 200 => final_status = status(&frame.payload),
             DATA => body.extend_from_slice(&frame.payload),
             RST_STREAM => return None,
             _ => {}
         }
         if frame.ends_stream() {
-            return Some((told, String::from_utf8_lossy(&body).into_owned()));
+            return Some((final_status, String::from_utf8_lossy(&body).into_owned()));
         }
     }
 }
@@ -479,24 +491,27 @@ fn each_answer_by_http2_is_delivered_whole_or_not_as_complete() {
             serve(served, &rows, &turn).ok();
         })
     };
-    let doors = doors::open(upstream.address(), "protocol \"h2\"");
+    let listeners = proxy_listeners::open(upstream.address(), "protocol \"h2\"");
     assert!(70 <= rows.len(), "only {} rows", rows.len());
 
     let mut wrong = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         turn.store(number, Ordering::SeqCst);
-        for (how, got) in [("1", by_http1(doors.plain)), ("2", by_http2(doors.plain))] {
-            let fulfilled = match (&got, row.want) {
-                (None | Some((502, _)), Want::Broken) => true,
-                (Some((status, body)), Want::Whole(wanted, text)) => {
+        for (how, received_request) in [
+            ("1", by_http1(listeners.plain)),
+            ("2", by_http2(listeners.plain)),
+        ] {
+            let fulfilled = match (&received_request, row.expected) {
+                (None | Some((502, _)), Expected::Broken) => true,
+                (Some((status, body)), Expected::Whole(wanted, text)) => {
                     (*status, body.as_str()) == (wanted, text)
                 }
                 (None | Some(_), _) => false,
             };
             if !fulfilled {
                 wrong.push(format!(
-                    "{} by HTTP/{how}: {got:?}, not {:?}",
-                    row.name, row.want
+                    "{} by HTTP/{how}: {received_request:?}, not {:?}",
+                    row.name, row.expected
                 ));
             }
         }

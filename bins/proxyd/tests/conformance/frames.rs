@@ -52,7 +52,7 @@ pub(crate) struct Frame {
 
 /// The next event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum FrameEvent {
     Frame(Frame),
     End,
     Silence,
@@ -91,18 +91,18 @@ impl Frames {
         self.stream.shutdown(Shutdown::Write).ok();
     }
 
-    pub(crate) fn next(&mut self) -> Heard {
+    pub(crate) fn next(&mut self) -> FrameEvent {
         loop {
             if let Some(frame) = Frame::take(&mut self.unread) {
-                return Heard::Frame(frame);
+                return FrameEvent::Frame(frame);
             }
             let mut piece = [0; 16 * 1024];
             match self.stream.read(&mut piece) {
-                Ok(0) => return Heard::End,
+                Ok(0) => return FrameEvent::End,
                 Ok(count) => self.unread.extend_from_slice(&piece[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Heard::End,
-                Err(_) => return Heard::Silence,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return FrameEvent::End,
+                Err(_) => return FrameEvent::Silence,
             }
         }
     }
@@ -116,11 +116,11 @@ impl Frames {
     pub(crate) fn next_of_flags(&mut self, kind: u8, flags: u8) -> Frame {
         loop {
             match self.next() {
-                Heard::Frame(frame) if frame.kind == kind && frame.flags & flags == flags => {
+                FrameEvent::Frame(frame) if frame.kind == kind && frame.flags & flags == flags => {
                     return frame;
                 }
-                Heard::Frame(_) => {}
-                end @ (Heard::End | Heard::Silence) => {
+                FrameEvent::Frame(_) => {}
+                end @ (FrameEvent::End | FrameEvent::Silence) => {
                     panic!("no frame of kind {kind} came: {end:?}")
                 }
             }
@@ -131,10 +131,10 @@ impl Frames {
 impl Frame {
     /// Takes the first complete frame of the input.
     pub(crate) fn take(unread: &mut Vec<u8>) -> Option<Self> {
-        let (header, behind) = unread.split_first_chunk::<9>()?;
+        let (header, after) = unread.split_first_chunk::<9>()?;
         let [a, b, c, kind, flags, stream @ ..] = *header;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
-        let payload = behind.get(..length)?.to_vec();
+        let payload = after.get(..length)?.to_vec();
         unread.drain(..9 + length);
         Some(Self {
             kind,

@@ -46,7 +46,7 @@ pub(crate) fn post_with(name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Vec<
 }
 
 /// A whole head of pseudo-header fields: method, scheme, authority, path.
-pub(crate) fn asking(method: &str, scheme: &str, authority: &str, path: &str) -> Vec<u8> {
+pub(crate) fn request_head(method: &str, scheme: &str, authority: &str, path: &str) -> Vec<u8> {
     fields(&[
         (":method", method),
         (":scheme", scheme),

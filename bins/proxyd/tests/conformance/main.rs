@@ -15,7 +15,6 @@ mod bystander;
 #[expect(dead_code, reason = "another suite needs more of it")]
 mod certificates;
 mod deliveries;
-mod doors;
 mod floods;
 mod flow;
 mod frame_row;
@@ -23,12 +22,13 @@ mod frame_rows;
 mod frame_table;
 mod frame_upstream;
 mod frames;
-mod got;
 mod hpack;
 #[path = "../edge/support/http2_upstream.rs"]
 #[expect(dead_code, reason = "another suite needs more of it")]
 mod http2_upstream;
 mod paths;
+mod proxy_listeners;
+mod received_request;
 mod recorder;
 mod responses;
 mod rows;

@@ -1,7 +1,7 @@
 //! Ambiguous paths, by either protocol, under either policy.
 
 use crate::frames::{Frames, HEADERS, WHOLE, frame};
-use crate::hpack::{asking, status};
+use crate::hpack::{request_head, status};
 use proxy_testkit::{Proxyd, RawClient, Upstream, get};
 use std::net::SocketAddr;
 
@@ -62,8 +62,8 @@ fn a_policy_for_paths_holds_by_either_protocol() {
     for (target, taken) in TARGETS {
         for (listener, taken) in [(*strict, taken), (*forward, true)] {
             let wanted = if taken { 200 } else { 400 };
-            let told = [by_http1(listener, target), by_http2(listener, target)];
-            assert_eq!(told, [wanted; 2], "{target} on {listener}");
+            let statuses = [by_http1(listener, target), by_http2(listener, target)];
+            assert_eq!(statuses, [wanted; 2], "{target} on {listener}");
             expected.extend(taken.then_some([target; 2]).into_iter().flatten());
         }
     }
@@ -82,7 +82,7 @@ fn by_http2(listener: SocketAddr, target: &str) -> u16 {
         HEADERS,
         WHOLE,
         1,
-        &asking("GET", "http", "a.test", target),
+        &request_head("GET", "http", "a.test", target),
     ));
     status(&client.next_of(HEADERS).payload)
 }

@@ -1,13 +1,13 @@
 //! An upstream that answers `ok` and records its requests, by either protocol.
 
-use crate::got::Got;
 use crate::http2_upstream::Http2Upstream;
+use crate::received_request::ReceivedRequest;
 use proxy_testkit::{Journal, Upstream};
 use std::net::SocketAddr;
 
 pub(crate) enum Recorder {
     Http1(Upstream),
-    Http2(Http2Upstream, Journal<Got>),
+    Http2(Http2Upstream, Journal<ReceivedRequest>),
 }
 
 impl Recorder {
@@ -17,13 +17,17 @@ impl Recorder {
 
     pub(crate) fn http2() -> Self {
         let journal = Journal::default();
-        let got = journal.clone();
+        let received_request = journal.clone();
         let upstream = Http2Upstream::start(move |mut request| {
-            let got = got.clone();
+            let received_request = received_request.clone();
             async move {
                 // Only complete requests are recorded.
                 if let Some((body, trailers)) = request.read().await {
-                    got.push(Got::by_http2(&request.head, body, &trailers));
+                    received_request.push(ReceivedRequest::by_http2(
+                        &request.head,
+                        body,
+                        &trailers,
+                    ));
                     request.say("ok");
                 }
             }
@@ -50,19 +54,19 @@ impl Recorder {
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::Http1(upstream) => upstream.requests().len(),
-            Self::Http2(_, got) => got.len(),
+            Self::Http2(_, received_request) => received_request.len(),
         }
     }
 
     /// Requests from index `since` on.
-    pub(crate) fn since(&self, since: usize) -> Vec<Got> {
+    pub(crate) fn since(&self, since: usize) -> Vec<ReceivedRequest> {
         match self {
             Self::Http1(upstream) => {
                 let requests = upstream.requests();
                 let fresh = requests.get(since..).unwrap_or_default();
-                fresh.iter().map(Got::from).collect()
+                fresh.iter().map(ReceivedRequest::from).collect()
             }
-            Self::Http2(_, got) => got.entries().split_off(since),
+            Self::Http2(_, received_request) => received_request.entries().split_off(since),
         }
     }
 }

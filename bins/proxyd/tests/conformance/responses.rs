@@ -1,6 +1,6 @@
 //! Invalid responses of an upstream: never delivered as complete. [RFC 9112 §4, §6, §7]
 
-use crate::doors;
+use crate::proxy_listeners;
 use proxy_testkit::{Broken, RawClient, Upstream, get, ok};
 use std::time::Duration;
 
@@ -93,22 +93,22 @@ fn a_faulty_response_is_never_delivered_as_complete() {
     println!("{} rows of responses", rows.len());
     assert!(60 <= rows.len(), "only {} rows", rows.len());
     let upstream = faulty();
-    let doors = doors::open(upstream.address(), "");
+    let listeners = proxy_listeners::open(upstream.address(), "");
     let mut wrong = Vec::new();
     for (number, row) in rows.iter().enumerate() {
-        let mut client = RawClient::connect(doors.plain);
-        client.be_patient_for(ROW_PATIENCE);
+        let mut client = RawClient::connect(listeners.plain);
+        client.set_response_timeout(ROW_PATIENCE);
         client.send(get(&format!("/{number}"), &[]));
-        let told = match client.try_response() {
+        let outcome = match client.try_response() {
             Ok(answer) if answer.status == 502 => continue,
             Ok(answer) => format!("answered {}", answer.status),
             Err(Broken::Silent) => "silence".to_owned(),
             Err(_) => continue,
         };
-        wrong.push(format!("{:?}: {told}", String::from_utf8_lossy(row)));
+        wrong.push(format!("{:?}: {outcome}", String::from_utf8_lossy(row)));
     }
     // Otherwise the test would prove nothing.
-    let good = RawClient::connect(doors.plain).ask(get("/good", &[]));
+    let good = RawClient::connect(listeners.plain).ask(get("/good", &[]));
     assert_eq!(good.status, 200);
     assert!(
         wrong.is_empty(),

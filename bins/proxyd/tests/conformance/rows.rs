@@ -11,15 +11,15 @@ use crate::frame_row::Seen;
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) want: Want,
+    pub(crate) expected: Expected,
 }
 
 #[derive(PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum Expected {
     /// This status, the connection closed, nothing forwarded.
     Refused(u16),
     /// This status; nothing forwarded.
-    Told(u16),
+    Answered(u16),
     /// The body is malformed: never delivered as complete, never answered with success.
     CutOff,
     /// Status 200, and the upstream gets exactly this.
@@ -28,7 +28,7 @@ pub(crate) enum Want {
         body: &'static str,
     },
     /// Status 200, and the upstream gets this.
-    Got(Seen),
+    Received(Seen),
     /// These statuses in order, and the upstream gets exactly these targets and bodies.
     Several {
         statuses: &'static [u16],
@@ -57,18 +57,22 @@ pub(crate) fn all() -> Vec<Row> {
 }
 
 impl Row {
-    fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, want: Want) -> Self {
+    fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, expected: Expected) -> Self {
         Self {
             name: name.into(),
             bytes: bytes.into(),
-            want,
+            expected,
         }
     }
 }
 
 fn refused(rows: &mut Vec<Row>, name: String, bytes: Vec<u8>) {
-    let want = Want::Refused(400);
-    rows.push(Row { name, bytes, want });
+    let expected = Expected::Refused(400);
+    rows.push(Row {
+        name,
+        bytes,
+        expected,
+    });
 }
 
 fn with_field(field: &[u8]) -> Vec<u8> {
@@ -128,7 +132,7 @@ fn values(rows: &mut Vec<Row>) {
         rows.push(Row {
             name: format!("value {value:?}"),
             bytes: with_field(format!("X: {value}").as_bytes()),
-            want: Want::Passed {
+            expected: Expected::Passed {
                 target: "/",
                 body: "",
             },
@@ -152,7 +156,7 @@ fn targets(rows: &mut Vec<Row>) {
         rows.push(Row {
             name: format!("target {target}"),
             bytes: format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n").into_bytes(),
-            want: Want::Passed { target, body: "" },
+            expected: Expected::Passed { target, body: "" },
         });
     }
 }
@@ -229,7 +233,7 @@ fn hosts(rows: &mut Vec<Row>) {
         rows.push(Row {
             name: format!("Host {host}"),
             bytes: format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
-            want: Want::Passed {
+            expected: Expected::Passed {
                 target: "/",
                 body: "",
             },
@@ -279,7 +283,7 @@ fn lengths(rows: &mut Vec<Row>) {
         rows.push(Row {
             name: format!("Content-Length {value:?}"),
             bytes: post(&format!("Content-Length: {value}"), "hello"),
-            want: Want::Passed {
+            expected: Expected::Passed {
                 target: "/",
                 body: "hello",
             },
@@ -288,7 +292,7 @@ fn lengths(rows: &mut Vec<Row>) {
     rows.push(Row {
         name: "Content-Length longer than the body".to_owned(),
         bytes: post("Content-Length: 6", "hello"),
-        want: Want::CutOff,
+        expected: Expected::CutOff,
     });
 }
 
@@ -354,7 +358,7 @@ fn chunks(rows: &mut Vec<Row>) {
         rows.push(Row {
             name: format!("chunks {body:?}"),
             bytes: post("Transfer-Encoding: Chunked", body),
-            want: Want::Passed {
+            expected: Expected::Passed {
                 target: "/",
                 body: "hello",
             },
@@ -396,7 +400,7 @@ fn broken_chunks(rows: &mut Vec<Row>) {
         rows.push(Row {
             name: format!("broken chunks {body:?}"),
             bytes: post("Transfer-Encoding: chunked", body),
-            want: Want::CutOff,
+            expected: Expected::CutOff,
         });
     }
 }

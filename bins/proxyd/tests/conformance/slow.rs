@@ -86,8 +86,8 @@ fn slow_clients_block_no_client_and_are_closed_in_time() {
     let before = proxyd.rss_bytes();
     let over = AtomicBool::new(false);
     let (waits, baseline) = thread::scope(|scope| {
-        let bystander = scope.spawn(|| ask_on(&proxyd, &over));
-        let baseline = scope.spawn(|| ask_on(&undisturbed, &over));
+        let bystander = scope.spawn(|| request_until(&proxyd, &over));
+        let baseline = scope.spawn(|| request_until(&undisturbed, &over));
         let left = besiege(&proxyd);
         over.store(true, Ordering::Relaxed);
         assert_eq!(left, 0, "of {SLOW} slow clients");
@@ -125,7 +125,7 @@ fn besiege(proxyd: &Proxyd) -> usize {
 }
 
 /// Sends requests until `over`; returns the response times.
-fn ask_on(proxyd: &Proxyd, over: &AtomicBool) -> Vec<Duration> {
+fn request_until(proxyd: &Proxyd, over: &AtomicBool) -> Vec<Duration> {
     let mut client = RawClient::connect(proxyd.address());
     let mut waits = Vec::new();
     while !over.load(Ordering::Relaxed) {

@@ -3,10 +3,10 @@
 //! The upstream may have got the announced part, and have answered, before the rest arrives. No
 //! byte of the rest is forwarded.
 
-use crate::doors;
-use crate::frames::{DATA, END_HEADERS, END_STREAM, Frames, HEADERS, Heard, PING};
-use crate::got::Got;
+use crate::frames::{DATA, END_HEADERS, END_STREAM, FrameEvent, Frames, HEADERS, PING};
 use crate::hpack::post_with;
+use crate::proxy_listeners;
+use crate::received_request::ReceivedRequest;
 use proxy_testkit::{RawClient, Upstream, get};
 
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
@@ -14,8 +14,8 @@ const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
 #[test]
 fn bytes_behind_the_length_of_a_body_are_not_forwarded() {
     let upstream = Upstream::saying("ok");
-    let doors = doors::open(upstream.address(), "");
-    for door in [doors.plain, doors.tls_h2] {
+    let listeners = proxy_listeners::open(upstream.address(), "");
+    for proxy in [listeners.plain, listeners.tls_h2] {
         for (length, bodies) in [
             ("0", &[SMUGGLED][..]),
             ("0", &[b"", SMUGGLED]),
@@ -23,22 +23,26 @@ fn bytes_behind_the_length_of_a_body_are_not_forwarded() {
             ("2", &[b"hi", b"", b"!"]),
         ] {
             for waits in [false, true] {
-                let mut client = Frames::begin(door, &[]);
+                let mut client = Frames::begin(proxy, &[]);
                 let head = post_with("content-length", length);
                 client.send_frame(HEADERS, END_HEADERS, 1, &head);
                 send(&mut client, bodies, waits);
-                hear_out(&mut client);
+                read_to_end(&mut client);
             }
         }
     }
     // The request forwarded meanwhile was valid; the next one does not follow a rest.
-    let mut client = RawClient::connect(doors.plain);
+    let mut client = RawClient::connect(listeners.plain);
     assert_eq!(client.ask(get("/", &[])).status, 200);
     for request in upstream.requests() {
-        let got = Got::from(&request);
-        got.is_wholesome().unwrap();
-        assert_eq!(got.target, "/", "{}", got.text);
-        assert!(got.body.is_empty() || got.body == b"hi", "{}", got.text);
+        let received_request = ReceivedRequest::from(&request);
+        received_request.is_wholesome().unwrap();
+        assert_eq!(received_request.target, "/", "{}", received_request.text);
+        assert!(
+            received_request.body.is_empty() || received_request.body == b"hi",
+            "{}",
+            received_request.text
+        );
     }
 }
 
@@ -59,13 +63,13 @@ fn send(client: &mut Frames, bodies: &[&[u8]], waits: bool) {
 }
 
 /// Reads until everything was processed, or the end.
-fn hear_out(client: &mut Frames) {
+fn read_to_end(client: &mut Frames) {
     loop {
         match client.next() {
-            Heard::Frame(frame) if frame.kind == PING && frame.payload == [1; 8] => return,
-            Heard::Frame(_) => {}
-            Heard::End => return,
-            Heard::Silence => panic!("silence"),
+            FrameEvent::Frame(frame) if frame.kind == PING && frame.payload == [1; 8] => return,
+            FrameEvent::Frame(_) => {}
+            FrameEvent::End => return,
+            FrameEvent::Silence => panic!("silence"),
         }
     }
 }

@@ -136,8 +136,8 @@ fn another_key_of_the_machine_opens_no_private_key() {
     let own = world.own("node", &world.url).replacen("url", &setting, 1);
     service.proxyd = Launch::new(PROXYD, &own).start();
     let waits = "the last good bundle waits for its private keys";
-    let told = service.proxyd.stderr();
-    drop(told.find(0, |record| record.text("message") == waits));
+    let printed = service.proxyd.stderr();
+    drop(printed.find(0, |record| record.text("message") == waits));
     assert!(!service.shows(&made));
 }
 

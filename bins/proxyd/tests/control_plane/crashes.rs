@@ -56,7 +56,7 @@ impl CrashTest {
     }
 
     /// Kills the control plane at a point where it blocks until it can write this.
-    fn crash_before(&mut self, write: &str, rollout: &str, (state, batches): (&str, &[&str])) {
+    fn crash_before(&mut self, write: &str, rollout: &str, state: &str, batches: &[&str]) {
         self.refused.set(write);
         self.crash_in(rollout, state, batches);
     }
@@ -110,11 +110,11 @@ fn a_control_plane_that_is_killed_in_each_state_on_the_way_goes_on_and_orders_no
     test.approve(&id);
     test.crash_in(&id, "running", &[]);
     let switched = "INSERT ON rollout_batches WHEN NEW.state = 'switched'";
-    test.crash_before(switched, &id, ("running", &["open"]));
+    test.crash_before(switched, &id, "running", &["open"]);
     let passed = "INSERT ON rollout_batches WHEN NEW.state = 'passed'";
-    test.crash_before(passed, &id, ("running", &["switched"]));
+    test.crash_before(passed, &id, "running", &["switched"]);
     let next = "INSERT ON rollout_batches WHEN NEW.number = 2";
-    test.crash_before(next, &id, ("running", &["passed"]));
+    test.crash_before(next, &id, "running", &["passed"]);
 
     test.refused
         .set("INSERT ON rollout_batches WHEN NEW.number = 2 AND NEW.state = 'passed'");
@@ -125,7 +125,7 @@ fn a_control_plane_that_is_killed_in_each_state_on_the_way_goes_on_and_orders_no
     test.crash_in(&id, "paused", &["passed", "switched"]);
     test.command(&id, "resume");
     let completed = "UPDATE ON rollouts WHEN NEW.state = 'completed'";
-    test.crash_before(completed, &id, ("running", &["passed", "passed"]));
+    test.crash_before(completed, &id, "running", &["passed", "passed"]);
     test.refused.clear();
     test.crash_in(&id, "completed", &["passed", "passed"]);
 

@@ -1,7 +1,7 @@
 //! Five nodes that follow one control plane and serve steady traffic.
 
 use crate::traffic::{Outcome, Traffic, ask};
-use crate::world::{LOOK_INTERVAL, PROXYD, World, until_told};
+use crate::world::{LOOK_INTERVAL, PROXYD, World, poll_until};
 use proxy_load::clock::{Stopwatch, pause};
 use proxy_testkit::{Launch, Proxyd, Upstream};
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ impl Fleet {
                 return found;
             }
             let waited = since.elapsed();
-            assert!(waited < PATIENCE, "{found}\n{}", self.told());
+            assert!(waited < PATIENCE, "{found}\n{}", self.logs());
             pause(LOOK_INTERVAL);
         }
     }
@@ -139,7 +139,7 @@ impl Fleet {
                 return;
             }
             let waited = since.elapsed();
-            assert!(waited < PATIENCE, "{view}\n{}", self.told());
+            assert!(waited < PATIENCE, "{view}\n{}", self.logs());
             pause(LOOK_INTERVAL);
         }
     }
@@ -167,18 +167,18 @@ impl Fleet {
                 return;
             }
             let waited = since.elapsed();
-            assert!(waited < PATIENCE, "{served:?}\n{}", self.told());
+            assert!(waited < PATIENCE, "{served:?}\n{}", self.logs());
             pause(LOOK_INTERVAL);
         }
     }
 
-    fn told(&self) -> String {
-        let mut told = String::new();
+    fn logs(&self) -> String {
+        let mut logs = String::new();
         for node in &self.nodes {
             let lines = node.proxyd.stderr().lines().join("\n");
-            writeln!(told, "{}:\n{lines}", node.name).unwrap();
+            writeln!(logs, "{}:\n{lines}", node.name).unwrap();
         }
-        told
+        logs
     }
 }
 
@@ -191,7 +191,7 @@ impl FleetNode {
     /// The node of this process, after its enrolment.
     pub(crate) fn once_enrolled(world: &World, name: &str, proxyd: Proxyd) -> Self {
         let mut id = None;
-        until_told("the node has enrolled", || {
+        poll_until("the node has enrolled", || {
             let nodes = world.get("nodes");
             let mut nodes = nodes["items"].as_array().into_iter().flatten();
             let found = nodes.find(|node| node["name"] == name);
@@ -208,8 +208,8 @@ impl FleetNode {
     /// Listening address: each node has a port of its own, which the kernel chose.
     pub(crate) fn address(&self) -> SocketAddr {
         let log = self.proxyd.stderr();
-        let said = log.find(0, |record| record.text("message") == "listening");
-        said.text("address").parse().unwrap()
+        let logged = log.find(0, |record| record.text("message") == "listening");
+        logged.text("address").parse().unwrap()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Two processes with one identity, and control planes without detection.
 
 use crate::relay::{Mode, Relay};
-use crate::world::{PROXYD, World, until_told};
+use crate::world::{PROXYD, World, poll_until};
 use proxy_testkit::{Launch, Proxyd, RawClient};
 use serde_json::Value;
 use std::process::Command;
@@ -36,12 +36,12 @@ fn a_copied_data_folder_is_noticed_and_both_of_its_nodes_go_on() {
     assert!(copied.unwrap().success());
 
     let original = world.node("node");
-    until_told("the original is back", || {
+    poll_until("the original is back", || {
         world.view(&node)["state"] == "online"
     });
     assert_eq!(world.view(&node)["duplicated_since"], Value::Null);
     let copy = world.node("copy");
-    until_told("the copy is noticed", || {
+    poll_until("the copy is noticed", || {
         world.view(&node)["duplicated_since"].is_string()
     });
     let nodes = world.get("nodes")["items"].as_array().map(Vec::len);
@@ -57,7 +57,7 @@ fn a_copied_data_folder_is_noticed_and_both_of_its_nodes_go_on() {
         metrics.contains("control_node_duplicates_total 1"),
         "{metrics}"
     );
-    until_told("both are heard", || {
+    poll_until("both are heard", || {
         is_connected(&original) && is_connected(&copy)
     });
 }
@@ -69,7 +69,7 @@ fn a_control_plane_that_knows_no_instances_hears_the_node_all_the_same() {
     relay.set(Mode::NoInstances);
     let node = Launch::new(PROXYD, &world.own("node", &relay.url())).start();
     let id = world.node_id();
-    until_told("the node is online", || {
+    poll_until("the node is online", || {
         world.view(&id)["state"] == "online"
     });
     assert!(is_connected(&node));

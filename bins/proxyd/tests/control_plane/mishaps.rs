@@ -1,7 +1,7 @@
 //! Rollouts while nodes, the control plane, or its database go away, and while clocks are wrong.
 
 use crate::fleet::{ARGUMENTS, Fleet, FleetNode, NODES, wrong};
-use crate::world::{PROXYD, World, operator, until_told, wrapper};
+use crate::world::{PROXYD, World, operator, poll_until, wrapper};
 use control_testkit::{Database, Postgres};
 use proxy_load::clock::pause;
 use proxy_testkit::{Launch, Proxyd, closed_port, free_port};
@@ -109,7 +109,7 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
         assert!(expected.contains(&found), "{}: {found} minutes", node.name);
     }
     assert_served(&fleet, &[0, 1], &["old", "new"]);
-    // A node that is killed leaves the objects of its clock behind.
+    // A killed node leaves the objects of its clock in memory.
     for node in &mut fleet.nodes {
         node.proxyd.terminate();
         node.proxyd.wait();
@@ -119,7 +119,7 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
 /// An event of the node, which reports it after the heartbeat with the bundle.
 fn first_event(fleet: &Fleet, node: &FleetNode) -> Value {
     let mut found = Value::Null;
-    until_told("the node has told an event", || {
+    poll_until("the node has told an event", || {
         let events = fleet
             .world
             .get(&format!("nodes/{}/events?sort=id", node.id));

@@ -2,7 +2,7 @@
 
 use crate::fleet::ARGUMENTS;
 use crate::relay::Relay;
-use crate::world::{PROXYD, Page, Running, World, said, until_says};
+use crate::world::{PROXYD, Page, Running, World, page_text, wait_for_page};
 use control_testkit::until;
 use proxy_load::clock::Stopwatch;
 use proxy_testkit::{Launch, Record, Reload, Upgrade};
@@ -24,7 +24,7 @@ fn a_node_enrols_and_runs_the_bundle_of_its_order() {
     let page = Page::new("one");
     let one = world.bundle(&page.files);
     world.assign(&one, &node);
-    until_says(page.address, "one");
+    wait_for_page(page.address, "one");
     let status = world.verdict(&node, &one);
     assert_eq!(status["verdict"], "accepted", "{status}");
     for field in ["desired", "active", "last_good"] {
@@ -32,13 +32,13 @@ fn a_node_enrols_and_runs_the_bundle_of_its_order() {
     }
     assert_eq!(status["staged"], Value::Null);
     for _ in 0..5 {
-        assert_eq!(said(page.address), "one");
+        assert_eq!(page_text(page.address), "one");
     }
     // An order again makes the node report at once, and does not make it serve less.
     let other = Page::on(page.address, "two");
     let two = world.bundle(&other.files);
     world.assign(&two, &node);
-    until_says(page.address, "two");
+    wait_for_page(page.address, "two");
     let status = world.verdict(&node, &two);
     assert_eq!(status["active"], json!(two), "{status}");
     drop(proxyd);
@@ -57,14 +57,14 @@ fn a_node_without_an_order_waits_for_one_and_does_not_ask_without_a_pause() {
     let node = world.node_id();
     let page = Page::new("one");
     world.assign(&world.bundle(&page.files), &node);
-    until_says(page.address, "one");
+    wait_for_page(page.address, "one");
 }
 
 #[test]
 fn a_bundle_that_fails_on_the_node_changes_nothing_and_is_reported_with_traffic() {
     let running = Running::start();
     for _ in 0..9 {
-        running.said();
+        running.page_text();
     }
     let Running {
         world, node, one, ..
@@ -80,7 +80,7 @@ fn a_bundle_that_fails_on_the_node_changes_nothing_and_is_reported_with_traffic(
     assert_eq!(status["last_good"], json!(one));
     let reason = status["diagnostics"][0].as_str().unwrap();
     assert!(reason.contains("cannot listen"), "{status}");
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
     let traffic = &world.view(node)["traffic"]["routes"]["page"];
     assert!(
         traffic["requests"].as_u64() >= Some(9),
@@ -111,7 +111,7 @@ fn a_revoked_bundle_gives_way_to_the_one_before() {
         world, node, one, ..
     } = &running;
     world.post(&format!("bundles/{two}/revoke"), &Value::Null);
-    until_says(running.page.address, "one");
+    wait_for_page(running.page.address, "one");
     assert_eq!(world.verdict(node, one)["active"], json!(one));
 }
 
@@ -132,7 +132,7 @@ fn an_order_by_a_rotated_key_is_believed() {
     let page = Page::new("rotated");
     let bundle = world.bundle(&page.files);
     world.assign(&bundle, &node);
-    until_says(page.address, "rotated");
+    wait_for_page(page.address, "rotated");
     assert_eq!(world.verdict(&node, &bundle)["verdict"], "accepted");
 }
 
@@ -175,7 +175,7 @@ fn a_reload_keeps_the_bundle_and_takes_the_nodes_own_settings() {
         .own("node", &world.url)
         .replace("worker-threads 1", "worker-threads 2");
     assert_eq!(proxyd.reload(&own), Reload::Applied);
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
     until("both workers serve", || {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", proxyd.id())).unwrap();
         let names =
@@ -200,7 +200,7 @@ fn an_edited_bundle_on_the_disk_is_not_served() {
         Reload::Applied => panic!("an edited bundle is in force"),
     };
     refused(proxyd.reload(&own));
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
     std::fs::write(&entry, &signed).unwrap();
     std::fs::write(folder.join("more.kdl"), "").unwrap();
     refused(proxyd.reload(&own));
@@ -212,9 +212,9 @@ fn an_edited_bundle_on_the_disk_is_not_served() {
 fn an_upgraded_process_follows_with_the_bundle_of_before() {
     let mut running = Running::start();
     assert_eq!(running.proxyd.upgrade(), Upgrade::Done);
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
     running.proxyd.wait_for_former();
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
     running.run("two");
     let nodes = running.world.get("nodes");
     assert_eq!(nodes["items"].as_array().map(Vec::len), Some(1), "{nodes}");

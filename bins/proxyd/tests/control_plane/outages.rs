@@ -1,6 +1,8 @@
 //! A node without its control plane, without its disk, and with damaged files.
 
-use crate::world::{PROXYD, Page, Running, World, on_a_full_disk, said, until_says, until_told};
+use crate::world::{
+    PROXYD, Page, Running, World, on_a_full_disk, page_text, poll_until, wait_for_page,
+};
 use control_testkit::until;
 use proxy_testkit::{Launch, RawClient};
 use serde_json::json;
@@ -12,7 +14,7 @@ fn a_node_starts_from_its_last_good_bundle_without_the_control_plane() {
     let mut running = Running::start();
     running.world.kill();
     running.restart();
-    until_says(running.page.address, "one");
+    wait_for_page(running.page.address, "one");
     let connected = || running.metric("proxy_control_plane_connected");
     until("the node has asked in vain", || connected() == Some(0));
     let generation = "proxy_control_plane_bundle_generation";
@@ -21,10 +23,10 @@ fn a_node_starts_from_its_last_good_bundle_without_the_control_plane() {
     let Running {
         world, node, one, ..
     } = &running;
-    until_told("the node reports again", || {
+    poll_until("the node reports again", || {
         world.view(node)["status"]["active"] == json!(one)
     });
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
 }
 
 #[test]
@@ -35,7 +37,7 @@ fn a_control_plane_that_goes_away_takes_nothing_with_it() {
     assert!(before > Some(1_700_000_000), "{before:?}");
     running.world.kill();
     for _ in 0..50 {
-        assert_eq!(running.said(), "one");
+        assert_eq!(running.page_text(), "one");
     }
     let connected = || running.metric("proxy_control_plane_connected");
     until("the node has noticed", || connected() == Some(0));
@@ -56,7 +58,7 @@ fn damaged_files_in_the_data_folder_cost_no_more_than_a_fetch() {
     }
     fs::create_dir_all(data.join("active/garbage")).unwrap();
     running.proxyd = running.world.node("node");
-    until_says(running.page.address, "one");
+    wait_for_page(running.page.address, "one");
     let status = running.world.verdict(&running.node, &running.one);
     assert_eq!(status["active"], json!(running.one));
     running.stop();
@@ -65,7 +67,7 @@ fn damaged_files_in_the_data_folder_cost_no_more_than_a_fetch() {
         fs::write(archive, &whole[..whole.len() / 2]).unwrap();
     }
     running.proxyd = running.world.node("node");
-    until_says(running.page.address, "one");
+    wait_for_page(running.page.address, "one");
 }
 
 #[test]
@@ -78,7 +80,7 @@ fn a_node_whose_identity_is_damaged_enrols_again() {
     let own = world.own("node", &world.url);
     let renamed = own.replace("node-name \"node\"", "node-name \"again\"");
     let proxyd = Launch::new(PROXYD, &renamed).start();
-    until_told("another node has enrolled", || {
+    poll_until("another node has enrolled", || {
         let nodes = world.get("nodes");
         let mut nodes = nodes["items"].as_array().into_iter().flatten();
         nodes.any(|other| other["name"] == "again" && other["id"] != json!(node))
@@ -119,7 +121,7 @@ fn a_full_disk_keeps_the_bundle_in_force() {
     assert_eq!(status["active"], json!(one), "{status}");
     let reason = status["diagnostics"][0].as_str().unwrap();
     assert!(reason.contains("cannot keep the bundle"), "{status}");
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
 }
 
 #[test]
@@ -134,7 +136,9 @@ fn a_data_folder_that_cannot_be_used_keeps_nothing_from_being_served() {
         page.address
     );
     let proxyd = Launch::new(PROXYD, &local).start();
-    until("the node serves", || said(page.address).contains("healthy"));
+    until("the node serves", || {
+        page_text(page.address).contains("healthy")
+    });
     drop(proxyd.stderr().find(0, |record| {
         record.text("message").contains("not followed yet")
     }));

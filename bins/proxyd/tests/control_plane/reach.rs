@@ -1,6 +1,6 @@
 //! Bundles that reach for the machine.
 
-use crate::world::{Running, World, until_says};
+use crate::world::{Running, World, wait_for_page};
 use proxy_testkit::Launch;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn a_bundle_that_serves_the_nodes_key_is_refused_before_it_is_applied() {
             reasons.contains("bundle-reach") && reasons.contains("allow"),
             "{reasons}"
         );
-        assert_eq!(running.said(), "one");
+        assert_eq!(running.page_text(), "one");
     }
 }
 
@@ -60,5 +60,5 @@ fn a_static_root_of_the_machine_is_served_by_its_name() {
     let running = Running::launch(world, Launch::new(crate::world::PROXYD, &own));
     let bundle = running.world.bundle(&serving(&running, "site"));
     running.world.assign(&bundle, &running.node);
-    until_says(running.page.address, "of the machine");
+    wait_for_page(running.page.address, "of the machine");
 }

@@ -42,8 +42,8 @@ impl BadRollout<'_> {
         let bad = fleet.bundle("bad", upstream, listener);
         let rollout = fleet.start_rollout(&bad, settings);
         let back = fleet.until_state(&rollout, "rolled_back");
-        let told = back["reason"].as_str().unwrap();
-        assert!(told.contains(reason), "{reason}: {told}");
+        let message = back["reason"].as_str().unwrap();
+        assert!(message.contains(reason), "{reason}: {message}");
         assert_eq!(back["batch"], 1, "{reason}: {back}");
         fleet.until_all_run(&fleet.old);
         assert_eq!(fleet.served(), ["old"; NODES], "{reason}");

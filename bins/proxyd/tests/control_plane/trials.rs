@@ -1,7 +1,7 @@
 //! Orders on trial: live tests before a switch counts, and a way back without the control plane.
 #![expect(clippy::disallowed_types, reason = "an upstream waits for its test")]
 
-use crate::world::{Page, Running, said, until_says, until_told};
+use crate::world::{Page, Running, page_text, poll_until, wait_for_page};
 use control_testkit::until;
 use proxy_testkit::{Upstream, closed_port, free_port};
 use rcgen::{CertifiedKey, KeyPair};
@@ -33,7 +33,7 @@ fn roll_out(running: &Running, bundle: &str, soak_secs: u64) -> String {
 /// Waits until the rollout has this state, and returns it.
 fn until_state(running: &Running, id: &str, state: &str) -> Value {
     let mut found = Value::Null;
-    until_told(&format!("the rollout is {state}"), || {
+    poll_until(&format!("the rollout is {state}"), || {
         found = running.world.get(&format!("rollouts/{id}"));
         found["state"] == state
     });
@@ -72,7 +72,7 @@ fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
     assert!(reason.contains(expected), "{reason}");
     let page = include_str!("../../../../docs/operate/known-before.md");
     assert!(page.contains(expected));
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
     let good = Upstream::saying("two");
     let bundle = running
         .world
@@ -81,7 +81,7 @@ fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
     until_state(&running, &rollout, "completed");
     let seen = &good.wait_for_requests(1)[0];
     assert_eq!(seen.fields.get("user-agent"), Some("proxyd-live-test"));
-    assert_eq!(running.said(), "two");
+    assert_eq!(running.page_text(), "two");
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn a_bundle_whose_live_test_fails_meets_no_client() {
     let bad = running.world.bundle(&files);
     let rollout = roll_out(&running, &bad, 0);
     let mut others = 0;
-    until_told("the rollout is rolled back", || {
-        others += usize::from(running.said() != "one");
+    poll_until("the rollout is rolled back", || {
+        others += usize::from(running.page_text() != "one");
         running.world.get(&format!("rollouts/{rollout}"))["state"] == "rolled_back"
     });
     assert_eq!(others, 0, "answers of the new bundle");
@@ -166,13 +166,13 @@ fn a_long_rehearsal_opens_no_socket_and_its_node_stays_online() {
     assert_eq!(meanwhile, before, "sockets of the node");
     // A node is offline after three intervals of a second.
     let mut heartbeats = BTreeSet::new();
-    until_told("heartbeats go on", || {
+    poll_until("heartbeats go on", || {
         let view = running.world.view(&running.node);
         assert_eq!(view["state"], "online", "{view}");
         heartbeats.insert(view["seen_at"].to_string());
         5 < heartbeats.len()
     });
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
     drop(release);
     until_state(&running, &rollout, "completed");
 }
@@ -214,7 +214,7 @@ fn a_live_test_that_fails_after_the_switch_alone_takes_the_node_back() {
     let back = until_state(&running, &rollout, "rolled_back");
     let reason = back["reason"].as_str().unwrap();
     assert!(reason.contains("the status is 500, not 200"), "{reason}");
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
 }
 
 /// A bundle with TLS and live tests that expect the certificate of the control plane.
@@ -256,7 +256,7 @@ fn live_tests_speak_tls_and_http2_and_upload() {
     let good = running.world.bundle(&secure(&running, &made, &tests));
     let rollout = roll_out(&running, &good, 0);
     until_state(&running, &rollout, "completed");
-    assert_eq!(running.said(), "secure");
+    assert_eq!(running.page_text(), "secure");
     let other = rcgen::generate_simple_self_signed(vec!["other.example.com".to_owned()]).unwrap();
     let bad = secure(&running, &other, &tests);
     let bad = running.world.bundle(&bad);
@@ -278,22 +278,22 @@ fn a_node_whose_control_plane_dies_after_the_order_goes_back_by_itself_and_says_
         .world
         .bundle(&Page::on(running.page.address, "two").files);
     let rollout = roll_out(&running, &two, SOAK_SECS);
-    until_says(running.page.address, "two");
+    wait_for_page(running.page.address, "two");
     running.world.kill();
     // Soak, deadline, and three heartbeats.
     until("the node has gone back by itself", || {
-        running.said() == "one"
+        running.page_text() == "one"
     });
     running.world.restart();
     until_state(&running, &rollout, "rolled_back");
     // The control plane may have found the batch late before the node reported.
-    until_told("the node says why", || {
+    poll_until("the node says why", || {
         let events = running.world.get(&format!("nodes/{}/events", running.node));
         events
             .to_string()
             .contains("went back by itself: no confirmation")
     });
-    assert_eq!(running.said(), "one");
+    assert_eq!(running.page_text(), "one");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_control_plane_that_comes_back_in_time_confirms_the_order() {
         .world
         .bundle(&Page::on(running.page.address, "two").files);
     let rollout = roll_out(&running, &two, SOAK_SECS);
-    until_says(running.page.address, "two");
+    wait_for_page(running.page.address, "two");
     running.world.kill();
     running.world.restart();
     until_state(&running, &rollout, "completed");
@@ -315,7 +315,7 @@ fn a_control_plane_that_comes_back_in_time_confirms_the_order() {
     });
     running.world.kill();
     running.restart();
-    until_says(running.page.address, "two");
+    wait_for_page(running.page.address, "two");
 }
 
 #[test]
@@ -325,13 +325,13 @@ fn a_node_that_dies_in_a_trial_starts_with_the_bundle_before() {
         .world
         .bundle(&Page::on(running.page.address, "two").files);
     let rollout = roll_out(&running, &two, SOAK_SECS);
-    until_says(running.page.address, "two");
+    wait_for_page(running.page.address, "two");
     running.world.kill();
     running.restart();
-    until_says(running.page.address, "one");
+    wait_for_page(running.page.address, "one");
     running.world.restart();
     until_state(&running, &rollout, "completed");
-    assert_eq!(said(running.page.address), "two");
+    assert_eq!(page_text(running.page.address), "two");
 }
 
 /// Bundles without a live test: connections are tried in any case.
@@ -347,8 +347,8 @@ fn a_bundle_that_takes_an_upstream_down_meets_no_client() {
     let rollout = roll_out(&running, &forwarding_to(down), 0);
     let mut others = 0;
     let mut found = Value::Null;
-    until_told("the rollout is rolled back", || {
-        others += usize::from(running.said() != "two");
+    poll_until("the rollout is rolled back", || {
+        others += usize::from(running.page_text() != "two");
         found = running.world.get(&format!("rollouts/{rollout}"));
         found["state"] == "rolled_back"
     });

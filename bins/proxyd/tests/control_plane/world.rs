@@ -43,7 +43,7 @@ pub(crate) fn operator(url: &str, key: &str) -> Client {
 }
 
 /// Polls the control plane until the condition is true, as often as a key's rate permits.
-pub(crate) fn until_told(what: &str, is_so: impl FnMut() -> bool) {
+pub(crate) fn poll_until(what: &str, is_so: impl FnMut() -> bool) {
     until_every(LOOK_INTERVAL, what, is_so);
 }
 
@@ -154,7 +154,7 @@ impl World {
     /// The only node of the project, after its enrolment.
     pub(crate) fn node_id(&self) -> String {
         let mut id = String::new();
-        until_told("a node has enrolled", || {
+        poll_until("a node has enrolled", || {
             let nodes = self.get("nodes");
             let found = nodes["items"][0]["id"].as_str();
             found.unwrap_or_default().clone_into(&mut id);
@@ -186,14 +186,14 @@ impl World {
     /// Waits until the node has answered its newest order, for `bundle`.
     pub(crate) fn verdict(&self, node: &str, bundle: &str) -> Value {
         let mut view = Value::Null;
-        until_told("the node has answered", || {
+        poll_until("the node has answered", || {
             view = self.view(node);
             let (desired, status) = (&view["desired"], &view["status"]);
             desired["bundle"] == bundle
                 && status["verdict"] != Value::Null
                 && status["order"] == desired["order"]
         });
-        said_of(&view)
+        report_of(&view)
     }
 }
 
@@ -226,7 +226,7 @@ impl Running {
         let page = Page::new("one");
         let one = world.bundle(&page.files);
         world.assign(&one, &node);
-        until_says(page.address, "one");
+        wait_for_page(page.address, "one");
         let status = world.verdict(&node, &one);
         assert_eq!(status["verdict"], "accepted", "{status}");
         Self {
@@ -249,15 +249,15 @@ impl Running {
     /// Orders a bundle with the page `word`, and waits until it is active.
     pub(crate) fn run(&self, word: &str) -> String {
         let bundle = self.order(word);
-        until_says(self.page.address, word);
+        wait_for_page(self.page.address, word);
         let status = self.world.verdict(&self.node, &bundle);
         assert_eq!(status["active"], json!(bundle), "{status}");
         bundle
     }
 
     /// The text of the page.
-    pub(crate) fn said(&self) -> String {
-        said(self.page.address)
+    pub(crate) fn page_text(&self) -> String {
+        page_text(self.page.address)
     }
 
     /// Ends the node, and starts it again with its folder.
@@ -283,7 +283,7 @@ impl Running {
 }
 
 /// The report of a node, with its diagnostics.
-pub(crate) fn said_of(view: &Value) -> Value {
+pub(crate) fn report_of(view: &Value) -> Value {
     let mut status = view["status"].clone();
     status["diagnostics"] = view["diagnostics"].clone();
     status
@@ -314,7 +314,7 @@ impl Page {
 }
 
 /// The text of the page at `address`; empty while there is none.
-pub(crate) fn said(address: SocketAddr) -> String {
+pub(crate) fn page_text(address: SocketAddr) -> String {
     let Ok(mut client) = RawClient::try_connect(address) else {
         return String::new();
     };
@@ -325,8 +325,10 @@ pub(crate) fn said(address: SocketAddr) -> String {
         .unwrap_or_default()
 }
 
-pub(crate) fn until_says(address: SocketAddr, word: &str) {
-    until(&format!("{address} says {word}"), || said(address) == word);
+pub(crate) fn wait_for_page(address: SocketAddr, word: &str) {
+    until(&format!("{address} says {word}"), || {
+        page_text(address) == word
+    });
 }
 
 /// A program that runs proxyd with files of at most `kibibytes`, as on a disk that is full.

@@ -31,7 +31,7 @@ fn call(fields: &[(&'static str, &'static str)]) -> Request<()> {
 }
 
 /// The status and the message of a response without a body.
-fn told(answer: &Answer) -> (&str, &str) {
+fn status_and_message(answer: &Answer) -> (&str, &str) {
     assert_eq!(answer.status, 200);
     assert!(answer.body.is_empty());
     let text = |name| answer.header(name).unwrap();
@@ -47,7 +47,7 @@ fn micros(value: &str) -> u64 {
         "u" => number,
         "m" => number * 1_000,
         "S" => number * 1_000_000,
-        other => panic!("{other} is no unit of a short time"),
+        other => panic!("{other} is not a unit of a short time"),
     }
 }
 
@@ -101,7 +101,7 @@ fn a_callers_deadline_ends_its_call() {
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
         let answer = http.ask(call(&[("grpc-timeout", "2000m")])).await;
-        assert_eq!(told(&answer).0, "4");
+        assert_eq!(status_and_message(&answer).0, "4");
         let id = answer.header("x-correlation-id").unwrap();
         assert_eq!(proxyd.error_record(id).text("reason"), "request_timeout");
     });
@@ -121,7 +121,7 @@ fn a_routes_deadline_goes_before_a_callers_that_is_later() {
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
         let answer = http.ask(call(&[("grpc-timeout", "1H")])).await;
-        assert_eq!(told(&answer).0, "4");
+        assert_eq!(status_and_message(&answer).0, "4");
     });
     let seen = upstream.requests.entries().pop().unwrap();
     assert!(micros(seen.headers["grpc-timeout"].to_str().unwrap()) < 2_000_000);
@@ -155,7 +155,7 @@ fn a_target_that_cannot_be_reached_is_unavailable() {
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
         let answer = http.ask(call(&[])).await;
-        let (status, message) = told(&answer);
+        let (status, message) = status_and_message(&answer);
         assert_eq!(status, "14");
         assert!(!message.is_empty());
         assert_eq!(answer.header("content-type"), Some("application/grpc"));

@@ -191,10 +191,10 @@ fn metadata_passes_both_ways() {
             .await
             .unary(request, method("Unary"), Plain);
         let answer = answer.await.unwrap();
-        let told = answer.metadata();
-        assert_eq!(told.get("x-out").unwrap(), "there and back");
-        assert_eq!(told.get_bin("trace-bin").unwrap(), &bytes);
-        assert!(told.contains_key("x-correlation-id"));
+        let reported = answer.metadata();
+        assert_eq!(reported.get("x-out").unwrap(), "there and back");
+        assert_eq!(reported.get_bin("trace-bin").unwrap(), &bytes);
+        assert!(reported.contains_key("x-correlation-id"));
         let seen = line.service.calls.entries().pop().unwrap();
         assert_eq!(seen.get("te").unwrap(), "trailers");
         assert_eq!(seen.get("content-type").unwrap(), "application/grpc");

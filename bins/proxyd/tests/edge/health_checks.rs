@@ -54,15 +54,15 @@ fn has_passed(entry: &Value) -> bool {
 #[test]
 fn a_grpc_check_asks_about_its_service() {
     let status = Arc::new(AtomicU8::new(1));
-    let said = Arc::clone(&status);
+    let reported = Arc::clone(&status);
     let upstream = Http2Upstream::start(move |mut request| {
-        let said = Arc::clone(&said);
+        let reported = Arc::clone(&reported);
         async move {
             let (message, _) = request.read().await.unwrap();
             let is_ours = request.head.uri.path() == "/grpc.health.v1.Health/Check"
                 && message == b"\0\0\0\0\x0b\x0a\x09shop.Cart";
             let status = if is_ours {
-                said.load(Ordering::Relaxed)
+                reported.load(Ordering::Relaxed)
             } else {
                 3
             };

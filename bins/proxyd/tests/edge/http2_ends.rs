@@ -50,10 +50,10 @@ fn a_drained_connection_ends_when_its_streams_have() {
         let response = http.send(get("/")).await;
         upstream.wait_for_requests(1);
         proxyd.terminate();
-        let said = proxyd
+        let printed = proxyd
             .stderr()
             .find(0, |record| record.text("message") == "draining");
-        assert_eq!(said.text("level"), "INFO");
+        assert_eq!(printed.text("level"), "INFO");
         gate.open();
         let answer = Answer::whole(response.await.unwrap()).await.unwrap();
         assert_eq!(answer.text(), "late");
@@ -156,8 +156,8 @@ fn a_head_that_stands_still_ends_its_connection() {
         assert_ne!(frames.next_of(GOAWAY).await.code(), 0);
         while frames.next().await.is_some() {}
     });
-    let said = proxyd.stdout().find(0, |record| record.has("http_status"));
-    assert_eq!(said.text("reason"), "request_header_timeout");
+    let printed = proxyd.stdout().find(0, |record| record.has("http_status"));
+    assert_eq!(printed.text("reason"), "request_header_timeout");
 }
 
 #[test]
@@ -172,6 +172,6 @@ fn a_breach_of_the_protocol_ends_its_connection_and_is_reported() {
         assert_eq!(frames.next_of(GOAWAY).await.code(), 1);
         while frames.next().await.is_some() {}
     });
-    let said = proxyd.stdout().find(0, |record| record.has("http_status"));
-    assert_eq!(said.text("reason"), "http2_protocol_error");
+    let printed = proxyd.stdout().find(0, |record| record.has("http_status"));
+    assert_eq!(printed.text("reason"), "http2_protocol_error");
 }

@@ -23,10 +23,10 @@ async fn flood(client: &mut Frames, mut frames: impl FnMut(u32) -> Vec<u8>) -> u
     client.next_of(GOAWAY).await.code()
 }
 
-fn is_told(proxyd: &Proxyd) {
-    let said = proxyd.stdout().find(0, |record| record.has("http_status"));
-    assert_eq!(said.text("reason"), "http2_flood");
-    assert_eq!(said.text("error_type"), "LimitExceeded");
+fn wait_for_goaway(proxyd: &Proxyd) {
+    let printed = proxyd.stdout().find(0, |record| record.has("http_status"));
+    assert_eq!(printed.text("reason"), "http2_flood");
+    assert_eq!(printed.text("error_type"), "LimitExceeded");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn each_kind_of_flood_ends_its_connection() {
             let mut other = Http2::knowing(proxyd.address()).await;
             assert_eq!(other.get("/").await.status, 200);
         });
-        is_told(&proxyd);
+        wait_for_goaway(&proxyd);
     }
 }
 
@@ -69,7 +69,7 @@ fn a_flood_is_counted_by_its_reason_and_not_as_a_rate_limit() {
         let code = flood(&mut client, |_| ping.clone()).await;
         assert_eq!(code, ENHANCE_YOUR_CALM);
     });
-    is_told(&proxyd);
+    wait_for_goaway(&proxyd);
 
     let page = proxyd.connect().ask(get("/metrics", &[])).text();
     let counted = |name: &str| page.lines().any(|line| line == name);
@@ -96,7 +96,7 @@ fn requests_given_up_as_fast_as_they_come_end_their_connection() {
         });
         assert_eq!(code.await, ENHANCE_YOUR_CALM);
     });
-    is_told(&proxyd);
+    wait_for_goaway(&proxyd);
 }
 
 /// Number of concurrent streams in a batch.
@@ -196,14 +196,14 @@ fn a_listener_says_how_many_streams_may_be_given_up() {
             for piece in pairs.chunks(20) {
                 client.send_raw(&piece.concat()).await.ok();
             }
-            let told = loop {
+            let reported = loop {
                 match client.next().await {
                     Some(frame) if [PING, GOAWAY].contains(&frame.kind) => break frame,
                     Some(_) => {}
                     None => panic!("not a word"),
                 }
             };
-            assert_eq!(told.kind == GOAWAY, flood, "{allowed} {told:?}");
+            assert_eq!(reported.kind == GOAWAY, flood, "{allowed} {reported:?}");
         });
     }
 }
@@ -217,7 +217,7 @@ fn data_frames_without_data_end_their_connection() {
         let code = flood(&mut client, |_| frame(DATA, 0, 1, &[])).await;
         assert_eq!(code, ENHANCE_YOUR_CALM);
     });
-    is_told(&proxyd);
+    wait_for_goaway(&proxyd);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_head_of_endless_continuations_ends_its_connection() {
         let code = flood(&mut client, |_| frame(CONTINUATION, 0, 1, &[])).await;
         assert_eq!(code, ENHANCE_YOUR_CALM);
     });
-    is_told(&proxyd);
+    wait_for_goaway(&proxyd);
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn raw_characters_of_curl_pass() {
     let value = "/a`<b>?c=\"d\"";
     let url = format!("http://{}{value}", proxyd.address());
     let arguments = ["--globoff", "--path-as-is", "--http2-prior-knowledge"];
-    let said = curl(&[&arguments[..], &[&url]].concat());
-    assert_eq!(said, "hello 2");
+    let printed = curl(&[&arguments[..], &[&url]].concat());
+    assert_eq!(printed, "hello 2");
     assert_eq!(targets(&upstream), [value]);
 }

@@ -146,9 +146,9 @@ fn a_malformed_path_ends_its_stream_alone() {
     });
     wait_for_failures(&proxyd, "http2_protocol_error", paths.len() as u64);
     for stream in (1..).step_by(4).take(paths.len()) {
-        let told = format!("stream {stream} was reset");
+        let error_message = format!("stream {stream} was reset");
         let record = proxyd.stdout().find(0, |record| {
-            record.has("http_status") && record.text("message").contains(&told)
+            record.has("http_status") && record.text("message").contains(&error_message)
         });
         assert_eq!(record.text("reason"), "http2_protocol_error");
     }
@@ -199,9 +199,9 @@ fn a_client_that_gives_a_stream_up_leaves_no_such_record() {
     assert_eq!(record.text("reason"), "client_aborted");
     proxyd.terminate();
     proxyd.wait();
-    let told = proxyd.stdout().records();
+    let error_message = proxyd.stdout().records();
     assert!(
-        !told.iter().any(|record| record.has("http_status")),
-        "{told:?}"
+        !error_message.iter().any(|record| record.has("http_status")),
+        "{error_message:?}"
     );
 }

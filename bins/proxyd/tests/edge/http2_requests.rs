@@ -95,8 +95,8 @@ fn a_widespread_client_is_understood() {
         let url = format!("{scheme}://a.test:{}/", address.port());
         let root = root.to_str().unwrap();
         let trust = ["--cacert", root, "--resolve", &resolve];
-        let said = curl(&[&["--data", "hello", how][..], &trust, &[&url]].concat());
-        assert_eq!(said, "hello 2");
+        let printed = curl(&[&["--data", "hello", how][..], &trust, &[&url]].concat());
+        assert_eq!(printed, "hello 2");
     }
 }
 
@@ -138,11 +138,11 @@ fn no_more_streams_are_open_than_allowed() {
         use crate::support::{END_HEADERS, END_STREAM, GET, HEADERS, REFUSED_STREAM, RST_STREAM};
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         let settings = frames.next_of(SETTINGS).await;
-        let told = settings
+        let is_announced = settings
             .payload
             .chunks(6)
             .any(|one| one == [0, 3, 0, 0, 0, 2]);
-        assert!(told, "{settings:?}");
+        assert!(is_announced, "{settings:?}");
         frames.send(SETTINGS, 1, 0, &[]).await;
         for stream in [1, 3, 5] {
             frames

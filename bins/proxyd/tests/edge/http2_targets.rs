@@ -37,11 +37,11 @@ fn checking(name: &'static str, permits: &Arc<Semaphore>) -> Http2Upstream {
             }
             let wanted = request.head.headers.get("x-target");
             let wanted = wanted.map(|name| name.to_str().unwrap().to_owned());
-            let said = match wanted {
+            let message = match wanted {
                 Some(wanted) if wanted == name => name.to_owned(),
                 wanted => format!("{name} got a request for {wanted:?}"),
             };
-            request.say(said);
+            request.say(message);
         }
     })
 }
@@ -52,7 +52,7 @@ fn apply(proxyd: &Proxyd, kdl: &str) {
 }
 
 #[track_caller]
-fn asked(client: &mut RawClient) -> String {
+fn get_body(client: &mut RawClient) -> String {
     client.ask(get("/", &[])).text()
 }
 
@@ -62,7 +62,7 @@ fn refused_reloads_do_not_lead_requests_to_another_target_s_http2_connection() {
     let [old, new, other] = ["old", "new", "other"].map(|name| checking(name, &permits));
     let proxyd = start(&named("old", &old, ""), &[]);
     let mut client = proxyd.connect();
-    assert_eq!(asked(&mut client), "old");
+    assert_eq!(get_body(&mut client), "old");
 
     let taken = format!(
         r#"listeners {{ listener "taken" {{ address "{}" }} }}"#,
@@ -71,11 +71,11 @@ fn refused_reloads_do_not_lead_requests_to_another_target_s_http2_connection() {
     for _ in 0..2 {
         let refused = proxyd.reload(&named("other", &other, &taken));
         assert!(matches!(refused, Reload::Refused(_)), "{refused:?}");
-        assert_eq!(asked(&mut client), "old");
+        assert_eq!(get_body(&mut client), "old");
     }
     apply(&proxyd, &named("new", &new, ""));
 
-    assert_eq!(asked(&mut client), "new");
+    assert_eq!(get_body(&mut client), "new");
 }
 
 #[test]
@@ -91,14 +91,14 @@ fn a_call_of_an_old_plan_does_not_keep_its_connection_for_another_target() {
     let mut client = proxyd.connect();
     for (name, upstream) in names.iter().zip(&upstreams).skip(1) {
         apply(&proxyd, &named(name, upstream, ""));
-        assert_eq!(asked(&mut client), *name);
+        assert_eq!(get_body(&mut client), *name);
     }
     permits.add_permits(1);
 
     assert_eq!(early.response().text(), "old");
     for (name, upstream) in names.iter().zip(&upstreams) {
         apply(&proxyd, &named(name, upstream, ""));
-        assert_eq!(asked(&mut client), *name);
+        assert_eq!(get_body(&mut client), *name);
     }
 }
 
@@ -116,7 +116,7 @@ fn a_call_that_is_repeated_under_an_old_plan_reaches_its_own_target() {
     let mut client = proxyd.connect();
     for (name, upstream) in names.iter().zip(&upstreams) {
         apply(&proxyd, &named(name, upstream, ""));
-        assert_eq!(asked(&mut client), *name);
+        assert_eq!(get_body(&mut client), *name);
     }
     permits.add_permits(1);
 

@@ -464,7 +464,7 @@ fn the_root_may_be_turned_to_another_release() {
 
 #[test]
 fn a_missing_root_is_reported_at_its_place() {
-    for (file, fault) in [("missing", "does not exist"), ("file", "is no folder")] {
+    for (file, fault) in [("missing", "does not exist"), ("file", "is not a folder")] {
         let folder = tempdir().unwrap();
         let config = folder.path().join("proxyd.kdl");
         let kdl = format!(
@@ -481,9 +481,9 @@ fn a_missing_root_is_reported_at_its_place() {
             .output()
             .unwrap();
         assert!(!output.status.success());
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains(fault), "{told}");
-        assert!(told.contains("root \""), "{told}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(printed.contains(fault), "{printed}");
+        assert!(printed.contains("root \""), "{printed}");
     }
 }
 
@@ -562,6 +562,6 @@ fn explain_says_that_files_answer() {
         .args(["GET", "http://a/page.html"])
         .output()
         .unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("files below "), "{told}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("files below "), "{printed}");
 }

@@ -3,14 +3,14 @@
 use crate::support::{
     Authority, BINARY, Identity, TlsClient, TlsUpstream, greeting, live, over_tls,
 };
-use agent_protocol::{ProxyMessage, TlsClient as Told, Wants};
+use agent_protocol::{ProxyMessage, TlsClient as TlsFacts, Wants};
 use aws_lc_rs::digest::{SHA256, digest};
 use proxy_testkit::{AgentReply, FakeAgent, Launch, Upstream, get};
 use std::fmt::Write;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
 /// TLS facts about the client's connection in the agent's event.
-fn told(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> Told<'static> {
+fn tls_facts(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> TlsFacts<'static> {
     let (members, servers) = (Authority::new("members"), Authority::new("servers"));
     let upstream = Upstream::saying("hello");
     let agent = FakeAgent::start(Wants::default(), |_| AgentReply::allow());
@@ -52,18 +52,18 @@ fn told(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> Told<'stati
 #[test]
 fn an_agent_gets_the_version_and_the_name_of_tls() {
     for (version, name) in [(&TLS12, "1.2"), (&TLS13, "1.3")] {
-        let told = told(|servers, _| TlsClient::speaking(servers, &[version]));
+        let tls_facts = tls_facts(|servers, _| TlsClient::speaking(servers, &[version]));
 
-        assert_eq!(told.version.as_deref(), Some(name));
-        assert_eq!(told.server_name.as_deref(), Some("a.test"));
-        assert_eq!(told.certificate_sha256, None);
+        assert_eq!(tls_facts.version.as_deref(), Some(name));
+        assert_eq!(tls_facts.server_name.as_deref(), Some("a.test"));
+        assert_eq!(tls_facts.certificate_sha256, None);
     }
 }
 
 #[test]
 fn an_agent_gets_the_certificate_of_the_client() {
     let mut shown: Option<Identity> = None;
-    let told = told(|servers, members| {
+    let tls_facts = tls_facts(|servers, members| {
         let member = members.issue_to_client("member");
         let client = TlsClient::showing(servers, &member);
         shown = Some(member);
@@ -75,7 +75,10 @@ fn an_agent_gets_the_certificate_of_the_client() {
     for byte in digest(&SHA256, &der).as_ref() {
         write!(expected, "{byte:02x}").unwrap();
     }
-    assert_eq!(told.certificate_sha256.as_deref(), Some(expected.as_str()));
+    assert_eq!(
+        tls_facts.certificate_sha256.as_deref(),
+        Some(expected.as_str())
+    );
 }
 
 #[test]

@@ -224,10 +224,10 @@ fn a_bad_renewal_changes_nothing_and_is_reported() {
     let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
 
     fs::write(proxyd.folder().join("site.crt"), "-----BEGIN nothing").unwrap();
-    let said = proxyd.stderr().find(0, |record| {
+    let printed = proxyd.stderr().find(0, |record| {
         record.text("message") == "a new certificate cannot be used; the old one stays"
     });
-    assert!(said.text("faults").contains("site.crt"), "{said:?}");
+    assert!(printed.text("faults").contains("site.crt"), "{printed:?}");
     live(async {
         let client = TlsClient::trusting(&authority);
         let connection = client.connect(proxyd.address(), "a.test").await;

@@ -4,14 +4,14 @@ use crate::support::{Authority, Identity, TlsClient, live, over_tls, to};
 use proxy_testkit::{Proxyd, Upstream};
 use std::time::Duration;
 
-struct Club {
+struct Fixture {
     members: Authority,
     servers: Authority,
     upstream: Upstream,
     proxyd: Proxyd,
 }
 
-impl Club {
+impl Fixture {
     fn new(mode: &str) -> Self {
         let (members, servers) = (Authority::new("members"), Authority::new("servers"));
         let upstream = Upstream::saying("hello");
@@ -46,41 +46,44 @@ impl Club {
 
 #[test]
 fn a_client_without_its_certificate_is_answered_495() {
-    let club = Club::new("required");
+    let fixture = Fixture::new("required");
 
-    let (status, body) = club.answer(None);
+    let (status, body) = fixture.answer(None);
     assert_eq!(status, 495);
     assert!(body.contains("client certificate required"), "{body}");
-    assert_eq!(club.upstream.requests().len(), 0);
-    let member = club.members.issue_to_client("member");
-    assert_eq!(club.answer(Some(&member)).0, 200);
+    assert_eq!(fixture.upstream.requests().len(), 0);
+    let member = fixture.members.issue_to_client("member");
+    assert_eq!(fixture.answer(Some(&member)).0, 200);
 }
 
 #[test]
 fn a_client_with_a_strangers_certificate_is_answered_495() {
     let stranger = Authority::new("others").issue_to_client("stranger");
     for mode in ["required", "optional"] {
-        let club = Club::new(mode);
-        let (status, body) = club.answer(Some(&stranger));
+        let fixture = Fixture::new(mode);
+        let (status, body) = fixture.answer(Some(&stranger));
         assert_eq!(status, 495);
         assert!(body.contains("client certificate not accepted"), "{body}");
-        let said = club.proxyd.stdout().find(0, |record| {
+        let printed = fixture.proxyd.stdout().find(0, |record| {
             record.text("reason") == "client_certificate_invalid" && record.has("http_status")
         });
-        assert!(said.text("message").contains("unknown issuer"), "{said:?}");
+        assert!(
+            printed.text("message").contains("unknown issuer"),
+            "{printed:?}"
+        );
     }
 }
 
 #[test]
 fn a_certificate_that_expires_on_an_open_connection_is_refused() {
-    let club = Club::new("required");
-    let member = club
+    let fixture = Fixture::new("required");
+    let member = fixture
         .members
         .issue_to_client_for("member", Duration::from_secs(4));
-    let client = TlsClient::showing(&club.servers, &member);
+    let client = TlsClient::showing(&fixture.servers, &member);
 
     live(async {
-        let mut client = client.connect(club.proxyd.address(), "a.test").await;
+        let mut client = client.connect(fixture.proxyd.address(), "a.test").await;
         assert_eq!(client.get("a.test", "/").await.0, 200);
         let (status, body) = loop {
             let answer = client.get("a.test", "/").await;
@@ -95,9 +98,9 @@ fn a_certificate_that_expires_on_an_open_connection_is_refused() {
 
 #[test]
 fn a_client_may_leave_out_an_optional_certificate() {
-    let club = Club::new("optional");
+    let fixture = Fixture::new("optional");
 
-    assert_eq!(club.answer(None).0, 200);
-    let member = club.members.issue_to_client("member");
-    assert_eq!(club.answer(Some(&member)).0, 200);
+    assert_eq!(fixture.answer(None).0, 200);
+    let member = fixture.members.issue_to_client("member");
+    assert_eq!(fixture.answer(Some(&member)).0, 200);
 }

@@ -26,8 +26,8 @@ fn judged(folder: &Path, kdl: &str) -> (bool, String) {
         .arg(&config)
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    (output.status.success(), said)
+    let printed = String::from_utf8(output.stderr).unwrap();
+    (output.status.success(), printed)
 }
 
 #[test]
@@ -37,10 +37,10 @@ fn a_key_of_another_certificate_is_a_fault_at_its_place() {
     site.key = authority.issue(&["a.test"]).key;
     let upstream = Upstream::saying("hello");
 
-    let (content, said) = tested(&to(&upstream, &over_tls("")), &[("site", &site)]);
+    let (content, printed) = tested(&to(&upstream, &over_tls("")), &[("site", &site)]);
     assert!(!content);
-    assert!(said.contains("bad-certificate"), "{said}");
-    assert!(said.contains("key-file \"site.key\""), "{said}");
+    assert!(printed.contains("bad-certificate"), "{printed}");
+    assert!(printed.contains("key-file \"site.key\""), "{printed}");
 }
 
 #[test]
@@ -49,9 +49,9 @@ fn a_certificate_about_to_expire_is_a_warning() {
     let site = authority.issue_until(&["a.test"], 2001);
     let upstream = Upstream::saying("hello");
 
-    let (content, said) = tested(&to(&upstream, &over_tls("")), &[("site", &site)]);
-    assert!(content, "{said}");
-    assert!(said.contains("certificate-expires"), "{said}");
+    let (content, printed) = tested(&to(&upstream, &over_tls("")), &[("site", &site)]);
+    assert!(content, "{printed}");
+    assert!(printed.contains("certificate-expires"), "{printed}");
 }
 
 #[test]
@@ -65,9 +65,13 @@ fn an_ocsp_response_about_another_certificate_is_a_fault_at_its_place() {
 
     for (serial, is_good) in [(42, true), (43, false)] {
         fs::write(&file, ocsp_response(serial, 2090)).unwrap();
-        let (content, said) = judged(folder.path(), &kdl);
-        assert_eq!(content, is_good, "{said}");
-        assert_eq!(said.contains("ocsp-file \"site.ocsp\""), !is_good, "{said}");
+        let (content, printed) = judged(folder.path(), &kdl);
+        assert_eq!(content, is_good, "{printed}");
+        assert_eq!(
+            printed.contains("ocsp-file \"site.ocsp\""),
+            !is_good,
+            "{printed}"
+        );
     }
 }
 
@@ -80,9 +84,9 @@ fn a_stale_ocsp_response_is_a_warning() {
     let upstream = Upstream::saying("hello");
 
     let kdl = to(&upstream, &over_tls(r#"ocsp-file "site.ocsp""#));
-    let (content, said) = judged(folder.path(), &kdl);
-    assert!(content, "{said}");
-    assert!(said.contains("doubtful-certificate"), "{said}");
+    let (content, printed) = judged(folder.path(), &kdl);
+    assert!(content, "{printed}");
+    assert!(printed.contains("doubtful-certificate"), "{printed}");
 }
 
 #[test]

@@ -105,8 +105,8 @@ fn an_idle_connection_still_serves_after_its_buffers_were_freed() {
         client.get("a.test", "/").await;
         // Longer than an idle connection keeps its buffers; neither side sends meanwhile.
         let rest = Duration::from_millis(2_500);
-        let said = tokio::time::timeout(rest, client.stream.read_u8()).await;
-        assert!(said.is_err());
+        let printed = tokio::time::timeout(rest, client.stream.read_u8()).await;
+        assert!(printed.is_err());
         // In two records, the first with half a head.
         client
             .stream
@@ -205,10 +205,10 @@ fn a_handshake_that_stands_still_is_cut_off() {
     // The beginning of a record that never ends.
     client.send([0x16, 3, 1, 2, 0, 1]);
     assert!(client.rest().unwrap().0.is_empty());
-    let said = proxyd
+    let printed = proxyd
         .stdout()
         .find(0, |record| record.text("reason") == "client_tls_failed");
-    assert_eq!(said.text("level"), "WARN");
+    assert_eq!(printed.text("level"), "WARN");
 }
 
 #[test]
@@ -245,8 +245,8 @@ fn a_failed_handshake_leaves_one_record_and_a_port_check_none() {
         client.get("a.test", "/").await;
     });
     let failed = |record: &proxy_testkit::Record| record.text("reason") == "client_tls_failed";
-    let told = proxyd.stdout().find(0, failed);
-    assert_eq!(told.number("http_status"), Some(495.0));
+    let printed_text = proxyd.stdout().find(0, failed);
+    assert_eq!(printed_text.number("http_status"), Some(495.0));
     let records = proxyd.stdout().records();
     assert_eq!(records.iter().filter(|record| failed(record)).count(), 1);
 }
@@ -267,8 +267,8 @@ fn a_tls_connection_too_many_is_closed_without_a_handshake() {
         assert!(second.is_err());
         assert_eq!(first.get("a.test", "/").await.0, 200);
     });
-    let said = proxyd
+    let printed = proxyd
         .stdout()
         .find(0, |record| record.text("reason") == "connection_limit");
-    assert_eq!(said.number("http_status"), Some(503.0));
+    assert_eq!(printed.number("http_status"), Some(503.0));
 }

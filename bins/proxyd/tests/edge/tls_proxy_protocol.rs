@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const VERSION_1: &[u8] = b"PROXY TCP4 192.0.2.7 192.0.2.9 40000 443\r\n";
 
-/// The same, with an extension behind the addresses.
+/// The same, with an extension after the addresses.
 const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x12\
     \xc0\0\x02\x07\xc0\0\x02\x09\x9c\x40\x01\xbb\x04\0\x03\x01\x02\x03";
 

@@ -12,7 +12,9 @@ const FURTHER: &str = r#"certificate { cert-file "b.crt"; key-file "b.key"; ocsp
 /// The OCSP response that a new client gets for `name`.
 async fn stapled(proxyd: SocketAddr, name: &str) -> Vec<u8> {
     let staples = Arc::new(Staples::default());
-    TlsClient::noting(&staples).connect(proxyd, name).await;
+    TlsClient::recording_staples(&staples)
+        .connect(proxyd, name)
+        .await;
     staples.first()
 }
 

@@ -24,7 +24,7 @@ fn running(address: SocketAddr, tls: &str, root: &Authority) -> Proxyd {
     launch.start()
 }
 
-fn asked(proxyd: &Proxyd) -> Response {
+fn get_root(proxyd: &Proxyd) -> Response {
     proxyd.connect().ask(get("/", &[]))
 }
 
@@ -36,7 +36,7 @@ fn the_name_written_is_asked_for_and_verified() {
     let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &["http/1.1"]));
     let proxyd = running(target.address, NAMED, &root);
 
-    assert_eq!(asked(&proxyd).text(), "hello");
+    assert_eq!(get_root(&proxyd).text(), "hello");
     let seen = target.greeting();
     assert_eq!(seen.server_name.as_deref(), Some("up.test"));
     assert_eq!(seen.protocol.as_deref(), Some(&b"http/1.1"[..]));
@@ -55,8 +55,8 @@ fn a_target_gets_close_notify() {
     root.write(launch.folder(), "root.pem");
     let proxyd = launch.start();
 
-    assert_eq!(asked(&proxyd).text(), "hello");
-    assert!(target.end_was_told());
+    assert_eq!(get_root(&proxyd).text(), "hello");
+    assert!(target.was_closed_by_notify());
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn a_target_is_verified_by_its_own_host_when_no_name_is_written() {
     for (names, status) in [(&["127.0.0.1"], 200), (&["127.0.0.2"], 502)] {
         let target = TlsUpstream::start(greeting(&root.issue(names), None, &[]));
         let proxyd = running(target.address, r#"ca-file "root.pem""#, &root);
-        assert_eq!(asked(&proxyd).status, status, "{names:?}");
+        assert_eq!(get_root(&proxyd).status, status, "{names:?}");
     }
 }
 
 /// The log has the reason, and the client gets only a bad gateway.
 fn is_not_trusted(proxyd: &Proxyd, why: &str) {
-    let response = asked(proxyd);
+    let response = get_root(proxyd);
     assert_eq!(response.status, 502);
     assert_eq!(response.error_code(), "UPSTREAM_ERROR");
     assert!(
@@ -122,7 +122,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_listed() {
         let target = TlsUpstream::start(greeting(&identity, None, &[]));
         let proxyd = running(target.address, NAMED, &listed);
         match refused_for {
-            None => assert_eq!(asked(&proxyd).text(), "hello"),
+            None => assert_eq!(get_root(&proxyd).text(), "hello"),
             Some(why) => is_not_trusted(&proxyd, why),
         }
     }
@@ -152,7 +152,7 @@ fn an_upstream_with_tls_is_never_spoken_to_in_plaintext() {
     });
     let proxyd = running(plain.address(), NAMED, &root);
 
-    let response = asked(&proxyd);
+    let response = get_root(&proxyd);
     assert_eq!(response.status, 502);
     let record = proxyd.error_record(&response.correlation_id());
     assert_eq!(record.text("reason"), "tls_handshake_failed");
@@ -175,11 +175,11 @@ fn a_target_that_asks_for_a_certificate_is_shown_ours() {
     ours.write(launch.folder(), "ours");
     let proxyd = launch.start();
 
-    assert_eq!(asked(&proxyd).status, 200);
+    assert_eq!(get_root(&proxyd).status, 200);
     assert!(target.greeting().has_certificate);
     // Without one the target refuses, with any error.
     let stranger = running(target.address, NAMED, &root);
-    assert_eq!(asked(&stranger).status, 502);
+    assert_eq!(get_root(&stranger).status, 502);
 }
 
 #[test]
@@ -210,17 +210,17 @@ fn new_roots_are_taken_without_a_reload() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let target = TlsUpstream::start(greeting(&new.issue(&["up.test"]), None, &[]));
     let proxyd = running(target.address, NAMED, &old);
-    assert_eq!(asked(&proxyd).status, 502);
+    assert_eq!(get_root(&proxyd).status, 502);
 
     new.write(proxyd.folder(), "root.pem");
-    let said = proxyd.stderr().find(0, |record| {
+    let printed = proxyd.stderr().find(0, |record| {
         record.text("message") == "a new certificate is in use"
     });
-    assert!(said.text("file").ends_with("root.pem"), "{said:?}");
+    assert!(printed.text("file").ends_with("root.pem"), "{printed:?}");
     // The proxy connects by itself, as a request would.
     let back = "a target accepts connections again";
     drop({ proxyd.stderr() }.find(0, |record| record.text("message") == back));
-    assert_eq!(asked(&proxyd).status, 200);
+    assert_eq!(get_root(&proxyd).status, 200);
 }
 
 #[test]
@@ -244,9 +244,9 @@ fn a_target_that_fails_in_tls_stays_unhealthy_and_says_why() {
     let launch = Launch::new(BINARY, &settings);
     root.write(launch.folder(), "root.pem");
     let proxyd = launch.start();
-    assert_eq!(asked(&proxyd).status, 502);
+    assert_eq!(get_root(&proxyd).status, 502);
 
-    // The request's, and two of the proxy itself, one behind the other.
+    // The request's, and two of the proxy itself, one after the other.
     plain.wait_for_connections(4);
     let mut client = RawClient::connect(proxyd.admin_address());
     let shown = client.ask("GET /admin/upstreams HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -288,12 +288,12 @@ fn a_target_is_pinned_by_the_key_that_openssl_shows() {
     let pinned = |pins: &str| format!("{NAMED}; pin-sha256 {pins}");
     let both = pinned(&format!("\"{next_pin}\" \"{own_pin}\""));
     let proxyd = running(target.address, &both, &root);
-    assert_eq!(asked(&proxyd).text(), "hello");
+    assert_eq!(get_root(&proxyd).text(), "hello");
 
     // A connection under the pins of before serves no further request.
     let other = pinned(&format!("\"{next_pin}\""));
     assert_eq!(proxyd.reload(&kdl(target.address, &other)), Reload::Applied);
-    let response = asked(&proxyd);
+    let response = get_root(&proxyd);
     assert_eq!(response.status, 502);
     assert!(
         response.text().contains("Bad gateway"),
@@ -318,16 +318,16 @@ fn a_pin_alone_lets_a_certificate_through_that_is_not_verified() {
     let own = pin(folder.path(), &identity);
     let unverified = format!("verify #false; pin-sha256 \"{own}\"");
     let proxyd = running(target.address, &unverified, &Authority::new("root"));
-    assert_eq!(asked(&proxyd).text(), "hello");
+    assert_eq!(get_root(&proxyd).text(), "hello");
 
     let checked = Command::new(BINARY)
         .args(["config", "check"])
         .arg(proxyd.config())
         .output()
         .unwrap();
-    let said =
+    let printed =
         String::from_utf8(checked.stderr).unwrap() + &String::from_utf8(checked.stdout).unwrap();
-    assert!(said.contains("unverified-targets"), "{said}");
+    assert!(printed.contains("unverified-targets"), "{printed}");
     let explained = Command::new(BINARY)
         .args(["explain", "--config"])
         .arg(proxyd.config())

@@ -45,7 +45,7 @@ fn every_response_is_right_while_all_that_the_proxy_depends_on_fails() {
     let (duration, seed) = size();
     let mut world = World::start();
     let proxyd = Proxyd::start(env!("CARGO_BIN_EXE_proxyd"), &configuration::kdl(&world));
-    let files = come_to_rest(&proxyd, &mut world);
+    let files = wait_until_quiescent(&proxyd, &mut world);
     let before = Figures::measure(&proxyd);
 
     let exchanges = load(&proxyd, &mut world, duration, seed);
@@ -55,11 +55,11 @@ fn every_response_is_right_while_all_that_the_proxy_depends_on_fails() {
     rest::wait_until_served(&proxyd);
     let recovery = restored.elapsed();
     rest::take_all_permits(&proxyd, &world);
-    come_to_rest(&proxyd, &mut world);
+    wait_until_quiescent(&proxyd, &mut world);
     rest::wait_for_files(&proxyd, &files);
     let after = Figures::measure(&proxyd);
     let verdict = judge(proxyd, &exchanges, &world);
-    print(&world, &verdict, (duration, seed), [before, after]);
+    print(&world, &verdict, duration, seed, [before, after]);
     write_line(&format!(
         "  every route was served {recovery:.1?} after the last fault"
     ));
@@ -78,7 +78,7 @@ fn every_response_is_right_while_all_that_the_proxy_depends_on_fails() {
 }
 
 /// The proxy's open files after each worker was used, without requests in flight.
-fn come_to_rest(proxyd: &Proxyd, world: &mut World) -> rest::Files {
+fn wait_until_quiescent(proxyd: &Proxyd, world: &mut World) -> rest::Files {
     // A worker that was busy may have several connections to an agent.
     world.restart_agents();
     rest::wait_until_served(proxyd);
@@ -105,10 +105,10 @@ fn load(proxyd: &Proxyd, world: &mut World, duration: Duration, seed: u64) -> Ve
             let random = Random::new(seed, number as u64 + 1);
             thread::spawn(move || {
                 if number < HTTP1_CLIENTS {
-                    client_http1::run(address, (number, random), &over, &exchanges);
+                    client_http1::run(address, number, random, &over, &exchanges);
                 } else {
                     // Each of its streams has a number of its own.
-                    client_http2::run(address, (number, random), &over, &exchanges);
+                    client_http2::run(address, number, &random, &over, &exchanges);
                 }
             })
         })
@@ -145,7 +145,8 @@ fn judge(mut proxyd: Proxyd, exchanges: &[Exchange], world: &World) -> Verdict {
 fn print(
     world: &World,
     verdict: &Verdict,
-    (duration, seed): (Duration, u64),
+    duration: Duration,
+    seed: u64,
     [before, after]: [Figures; 2],
 ) {
     let seconds = duration.as_secs();

@@ -12,27 +12,27 @@
 mod backend;
 mod callers;
 mod chaos;
-mod crowd;
+mod clients;
 mod http2;
 mod renames;
 mod stage;
 
-use crowd::Crowd;
+use clients::Clients;
 use stage::{Lifetime, Size, Stage};
 
 /// Tolerance for connections that open and close concurrently: the load's, and each worker's pooled
 /// ones.
-const COMING_AND_GOING: usize = 48;
+const MAX_TRANSIENT_FILES: usize = 48;
 
 /// Memory that an allocator may keep after a load.
 const KEPT_BYTES: u64 = 12 << 20;
 
 #[test]
 fn reloads_and_upgrades_under_load_cost_no_client_anything() {
-    let size = Size::asked_for();
+    let size = Size::from_environment();
     let mut stage = Stage::set();
-    let before = stage.at_rest(None);
-    let crowd = Crowd::gather(stage.address(), stage.over());
+    let before = stage.figures_at_rest(None);
+    let clients = Clients::start(stage.address(), stage.over());
     let mut seen = Vec::new();
     for generation in 0..=size.upgrades {
         if generation > 0 {
@@ -48,9 +48,9 @@ fn reloads_and_upgrades_under_load_cost_no_client_anything() {
         seen.push(Lifetime::new(&figures));
     }
     stage.over().open();
-    let served = crowd.leave();
+    let served = clients.leave();
     stage.wait_for_former();
-    let after = stage.at_rest(Some(&before));
+    let after = stage.figures_at_rest(Some(&before));
     stage::tell(size, &served, &seen, [&before, &after]);
     assert!(served.iter().all(|(_, count)| *count > 0), "{served:?}");
     assert_flat(&seen);
@@ -66,7 +66,7 @@ fn assert_flat(seen: &[Lifetime]) {
     for (generation, Lifetime { begun, last }) in seen.iter().enumerate() {
         for early in [first, *begun] {
             assert!(
-                last.files <= early.files + COMING_AND_GOING,
+                last.files <= early.files + MAX_TRANSIENT_FILES,
                 "process {generation} holds {last:?}, after {early:?}"
             );
             assert!(

@@ -40,7 +40,7 @@ fn each_request_reaches_its_own_target_while_reloads_rename_them() {
     for number in 1..=TARGETS {
         apply(&proxyd, &config(&upstreams, number));
     }
-    let before = at_rest(&proxyd, &upstreams, None);
+    let before = figures_at_rest(&proxyd, &upstreams, None);
     let (over, address) = (Gate::new(), proxyd.address());
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
@@ -67,7 +67,7 @@ fn each_request_reaches_its_own_target_while_reloads_rename_them() {
         sum.answered += served.answered;
         sum.unrouted += served.unrouted;
     }
-    let after = at_rest(&proxyd, &upstreams, Some(before));
+    let after = figures_at_rest(&proxyd, &upstreams, Some(before));
     tell(reloads, refused, sum, [before, after]);
     assert!(sum.answered > 0 && sum.unrouted > 0, "{sum:?}");
     assert!(
@@ -196,7 +196,7 @@ fn ask(address: SocketAddr, client: usize, over: &Gate) -> Tally {
 }
 
 /// Resources of the process without clients. Waits until it has at most `expected` files.
-fn at_rest(proxyd: &Proxyd, upstreams: &[Upstream], expected: Option<Figures>) -> Figures {
+fn figures_at_rest(proxyd: &Proxyd, upstreams: &[Upstream], expected: Option<Figures>) -> Figures {
     apply(proxyd, &config(upstreams, 0));
     let never = Gate::new();
     let mut figures = Figures::measure(proxyd);

@@ -76,7 +76,7 @@ pub(crate) struct Rest {
 
 impl Size {
     /// From the environment; small numbers by default.
-    pub(crate) fn asked_for() -> Self {
+    pub(crate) fn from_environment() -> Self {
         let text = std::env::var("PROXYD_SOAK").unwrap_or_else(|_| "6 2 150".to_owned());
         let numbers: Vec<usize> = text.split(' ').map(|word| word.parse().unwrap()).collect();
         let [reloads, upgrades, millis] = numbers[..] else {
@@ -140,7 +140,7 @@ impl Stage {
     /// configuration needs has been opened. Waits until its files are `expected`, or returns the
     /// actual ones.
     #[track_caller]
-    pub(crate) fn at_rest(&mut self, expected: Option<&Rest>) -> Rest {
+    pub(crate) fn figures_at_rest(&mut self, expected: Option<&Rest>) -> Rest {
         const LOOKS: usize = 400;
         for number in [0, 1, 2, 0] {
             self.reload(number);

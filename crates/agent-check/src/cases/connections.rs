@@ -1,7 +1,7 @@
 //! Connections: chunking of bytes, faults that break them, and faults that must not.
 
 use crate::case::{Case, Outcome};
-use crate::client::{Awaited, Client};
+use crate::client::{Client, ExpectedDecision};
 use crate::sample::{plain, request};
 use crate::settings::Settings;
 use agent_protocol::{Encoding, EventKind, FrameType, ProxyMessage};
@@ -69,7 +69,7 @@ fn split(settings: &Settings) -> Outcome {
         client.pause()?;
     }
     client.send_raw(last)?;
-    client.decision(Awaited {
+    client.decision(ExpectedDecision {
         id,
         seq: 0,
         event: EventKind::RequestHeaders,

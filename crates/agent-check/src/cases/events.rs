@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Outcome};
 use crate::cases::handshake::with_field;
-use crate::client::{Awaited, Client, hello};
+use crate::client::{Client, ExpectedDecision, hello};
 use crate::sample::{
     Exchange, ask, cancel, complete, plain, request, unusual_headers, unusual_target,
 };
@@ -102,8 +102,8 @@ fn unknown_fields(settings: &Settings) -> Outcome {
     Ok(None)
 }
 
-fn first_event(id: RequestId) -> Awaited {
-    Awaited {
+fn first_event(id: RequestId) -> ExpectedDecision {
+    ExpectedDecision {
         id,
         seq: 0,
         event: EventKind::RequestHeaders,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub struct DecisionMessage {
     /// The request.
     pub id: RequestId,
-    /// Number of the event that is answered.
+    /// Sequence number of the answered event.
     pub seq: u32,
     /// The answer.
     pub decision: Decision,
@@ -157,7 +157,7 @@ impl DecisionFields {
         let values = self.location.iter().chain(&self.challenges);
         let is_unfit = |value: &Text<'_>| value.0.is_empty() || !is_header_value(value);
         if values.into_iter().any(is_unfit) {
-            return Some("a location or challenge that is no header value");
+            return Some("a location or challenge that is not a header value");
         }
         if self.skip.contains(&EventKind::RequestHeaders) {
             return Some("an event to skip that is past");

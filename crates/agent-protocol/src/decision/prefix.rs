@@ -1,4 +1,4 @@
-//! The beginning of a decision that is wrong, too long or not whole.
+//! The readable fields at the start of a malformed, oversized or truncated decision.
 
 use crate::encoding::Encoding;
 use crate::id::RequestId;
@@ -6,12 +6,12 @@ use serde::Deserializer;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
-/// The fields of a decision that can be read although the rest is wrong, too long or missing.
+/// The fields of a decision that are readable although the rest is malformed, oversized or missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecisionPrefix {
     /// The request.
     pub id: Option<RequestId>,
-    /// Number of the event that is answered.
+    /// Sequence number of the answered event.
     pub seq: Option<u32>,
     /// The verb is `block`, `redirect` or `challenge`.
     pub denies: bool,
@@ -22,7 +22,7 @@ impl DecisionPrefix {
     pub fn read(payload: &[u8], encoding: Encoding) -> Self {
         let mut prefix = Self::default();
         let visitor = PrefixVisitor(&mut prefix);
-        // The fault behind the fields that were read is expected.
+        // An error after the fields that were read is expected.
         let _: Option<()> = match encoding {
             Encoding::Json => {
                 let mut deserializer = serde_json::Deserializer::from_slice(payload);

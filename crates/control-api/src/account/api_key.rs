@@ -9,7 +9,7 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{ApiKeyPlace, App, PageOrder, SortColumn, Versioned};
+use control_app::{ApiKeyTenant, App, PageOrder, SortColumn, Versioned};
 use control_auth::Secret;
 use control_domain::{ApiKey, ApiKeyState, NewApiKey, Role, Scope, Tenant};
 use control_wire::{ApiKeyId, OrgId, ProjectId, UserId, rfc3339};
@@ -84,7 +84,7 @@ const SORTED: SortFields<ApiKeyView> = &[
     ),
 ];
 
-/// Which keys, and which page.
+/// Filters and page of keys.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -98,7 +98,7 @@ pub(crate) struct ApiKeyQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `expires_at`.
     #[param(pattern = "^-?(created_at|name|expires_at)$", example = "-expires_at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -163,7 +163,7 @@ pub(crate) async fn list(
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
     let filter = page.filter(name);
-    let place = ApiKeyPlace {
+    let place = ApiKeyTenant {
         org: org.map(OrgId),
         project: project.map(ProjectId),
     };
@@ -197,7 +197,7 @@ pub(crate) async fn create(
         scopes: scopes.into_iter().collect(),
         expires_at,
     };
-    let place = ApiKeyPlace { org, project };
+    let place = ApiKeyTenant { org, project };
     let (key, secret) = app.create_api_key(&call, place, new).await?;
     let view = CreatedApiKey::new(&key, &secret, call.now);
     let path = format!("/api-keys/{}", key.value.id);

@@ -49,7 +49,7 @@ const SORTED: SortFields<InvitationView> = &[
     ),
 ];
 
-/// Which invitations, and which page.
+/// Filters and page of invitations.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -59,7 +59,7 @@ pub(crate) struct InvitationQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`, `email`, `expires_at`.
     #[param(pattern = "^-?(created_at|email|expires_at)$", example = "-expires_at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.

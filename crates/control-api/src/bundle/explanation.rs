@@ -84,8 +84,8 @@ impl From<QuestionBody> for RequestQuestion {
 pub(crate) async fn explain(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, BundleId)>,
+    Path(ids): Path<(ProjectId, BundleId)>,
     Body(body): Body<QuestionBody>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(app.explain_request(&call, place, body.into()).await?))
+    Ok(Json(app.explain_request(&call, ids, body.into()).await?))
 }

@@ -19,7 +19,7 @@ pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 pub(crate) struct ReplayRequest {
     /// The older bundle, of the same project.
     before: BundleId,
-    /// One request a line, as JSON: lines of `GET /admin/recording` of a node, or of its access log; at most 50 000.
+    /// One request per line, as JSON: lines of `GET /admin/recording` of a node, or of its access log; at most 50 000.
     recording: String,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct KindView {
     before: String,
     /// The decision of this bundle.
     after: String,
-    /// Their number.
+    /// Number of requests.
     requests: u64,
     /// Method, host and path of the first of them, without its query.
     example: String,
@@ -115,10 +115,10 @@ impl From<KindMoved> for KindView {
 pub(crate) async fn replay(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, BundleId)>,
+    Path(ids): Path<(ProjectId, BundleId)>,
     Body(request): Body<ReplayRequest>,
 ) -> Result<Json<ReplayView>, Problem> {
     let ReplayRequest { before, recording } = request;
-    let replayed = app.replay_requests(&call, place, before, recording).await?;
+    let replayed = app.replay_requests(&call, ids, before, recording).await?;
     Ok(Json(replayed.into()))
 }

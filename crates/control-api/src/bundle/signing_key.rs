@@ -44,7 +44,7 @@ pub(crate) struct SigningKeyQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`.
     #[param(pattern = "^-?(created_at)$", example = "-created_at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.

@@ -70,7 +70,7 @@ const SORTED: SortFields<CertificateView> = &[
     ),
 ];
 
-/// Which certificates, and which page.
+/// Filters and page of certificates.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -81,13 +81,13 @@ pub(crate) struct CertificateQuery {
     #[param(value_type = Option<String>, format = DateTime)]
     #[serde(default, deserialize_with = "rfc3339::optional")]
     expires_before: Option<Timestamp>,
-    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `not_after`. Not beside `order`.
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `not_after`. Excludes `order`.
     #[param(pattern = "^-?(created_at|name|not_after)$", example = "-not_after")]
     sort: Option<String>,
-    /// Which end the list begins with; without it, the oldest.
+    /// Order by creation; the oldest first if absent.
     #[param(inline)]
     order: Option<OrderName>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -213,9 +213,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, CertificateId)>,
+    Path(ids): Path<(ProjectId, CertificateId)>,
 ) -> Result<Resource<CertificateView>, Problem> {
-    let found = app.certificate(&call, place).await?;
+    let found = app.certificate(&call, ids).await?;
     let view = CertificateView::new(&found.value, call.now);
     Ok(Resource::found(found.version, view))
 }
@@ -229,10 +229,10 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, CertificateId)>,
+    Path(ids): Path<(ProjectId, CertificateId)>,
     Body(request): Body<CertificateRequest>,
 ) -> Result<Resource<CertificateView>, Problem> {
-    let changed = app.update_certificate(&call, place, request.into()).await?;
+    let changed = app.update_certificate(&call, ids, request.into()).await?;
     let view = CertificateView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
 }
@@ -245,8 +245,8 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, CertificateId)>,
+    Path(ids): Path<(ProjectId, CertificateId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_certificate(&call, place).await?;
+    app.delete_certificate(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }

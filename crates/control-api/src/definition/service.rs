@@ -79,20 +79,20 @@ const SORTED: SortFields<ServiceView> = &[
     ),
 ];
 
-/// Which services, and which page.
+/// Filters and page of services.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ServiceQuery {
     /// Only items of this name, or of names that begin so if it ends in `*`.
     name: Option<String>,
-    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `priority`. Not beside `order`.
+    /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `priority`. Excludes `order`.
     #[param(pattern = "^-?(created_at|name|priority)$", example = "-priority")]
     sort: Option<String>,
-    /// Which end the list begins with; without it, the oldest.
+    /// Order by creation; the oldest first if absent.
     #[param(inline)]
     order: Option<OrderName>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -209,9 +209,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, ServiceId)>,
+    Path(ids): Path<(ProjectId, ServiceId)>,
 ) -> Result<Resource<ServiceView>, Problem> {
-    let found = app.service(&call, place).await?;
+    let found = app.service(&call, ids).await?;
     let view = ServiceView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
@@ -225,10 +225,10 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, ServiceId)>,
+    Path(ids): Path<(ProjectId, ServiceId)>,
     Body(request): Body<ServiceRequest>,
 ) -> Result<Resource<ServiceView>, Problem> {
-    let changed = app.update_service(&call, place, request.into()).await?;
+    let changed = app.update_service(&call, ids, request.into()).await?;
     let view = ServiceView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -241,8 +241,8 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, ServiceId)>,
+    Path(ids): Path<(ProjectId, ServiceId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_service(&call, place).await?;
+    app.delete_service(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
-/// The targets behind a name.
+/// Named targets.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UpstreamView {
     id: UpstreamId,
@@ -95,7 +95,7 @@ const SORTED: SortFields<UpstreamView> = &[
     ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
 ];
 
-/// Which upstreams, and which page.
+/// Filters and page of upstreams.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -105,7 +105,7 @@ pub(crate) struct UpstreamQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`.
     #[param(pattern = "^-?(created_at|name)$", example = "-name")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -213,9 +213,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, UpstreamId)>,
+    Path(ids): Path<(ProjectId, UpstreamId)>,
 ) -> Result<Resource<UpstreamView>, Problem> {
-    let found = app.upstream(&call, place).await?;
+    let found = app.upstream(&call, ids).await?;
     let view = UpstreamView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
@@ -229,10 +229,10 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, UpstreamId)>,
+    Path(ids): Path<(ProjectId, UpstreamId)>,
     Body(request): Body<UpstreamRequest>,
 ) -> Result<Resource<UpstreamView>, Problem> {
-    let changed = app.update_upstream(&call, place, request.into()).await?;
+    let changed = app.update_upstream(&call, ids, request.into()).await?;
     let view = UpstreamView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -245,8 +245,8 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, UpstreamId)>,
+    Path(ids): Path<(ProjectId, UpstreamId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_upstream(&call, place).await?;
+    app.delete_upstream(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }

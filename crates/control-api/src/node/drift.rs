@@ -36,7 +36,7 @@ pub(crate) struct DriftView {
 /// Fields that the list can be sorted by.
 const SORTED: SortFields<DriftView> = &[("opened_at", SortBy::Id)];
 
-/// Which drifts, and which page.
+/// Filters and page of drifts.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -45,13 +45,13 @@ pub(crate) struct DriftQuery {
     state: Option<DriftState>,
     /// Only drifts of this node.
     node: Option<NodeId>,
-    /// Field to sort by, with `-` before it from the greatest: `opened_at`. Not beside `order`.
+    /// Field to sort by, with `-` before it from the greatest: `opened_at`. Excludes `order`.
     #[param(pattern = "^-?(opened_at)$", example = "-opened_at")]
     sort: Option<String>,
-    /// Which end the list begins with; without it, the newest.
+    /// Order by creation; the newest first if absent.
     #[param(inline)]
     order: Option<OrderName>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -142,9 +142,9 @@ pub(crate) async fn list(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, DriftId)>,
+    Path(ids): Path<(ProjectId, DriftId)>,
 ) -> Result<Resource<DriftView>, Problem> {
-    let found = app.drift(&call, place).await?;
+    let found = app.drift(&call, ids).await?;
     let view = DriftView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
@@ -158,14 +158,14 @@ pub(crate) async fn view(
 pub(crate) async fn resolve(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, DriftId)>,
+    Path(ids): Path<(ProjectId, DriftId)>,
     Body(ResolveDriftRequest { remedy }): Body<ResolveDriftRequest>,
 ) -> Result<Resource<DriftView>, Problem> {
     let remedy = match remedy {
         None | Some(Remedy::Reorder) => DriftRemedy::Reorder,
         Some(Remedy::Accept) => DriftRemedy::Accept,
     };
-    let changed = app.resolve_drift(&call, place, remedy).await?;
+    let changed = app.resolve_drift(&call, ids, remedy).await?;
     let view = DriftView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

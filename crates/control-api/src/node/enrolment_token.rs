@@ -82,7 +82,7 @@ const SORTED: SortFields<EnrolmentTokenView> = &[
     ),
 ];
 
-/// Which enrolment tokens, and which page.
+/// Filters and page of enrolment tokens.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -92,7 +92,7 @@ pub(crate) struct EnrolmentTokenQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`, `expires_at`.
     #[param(pattern = "^-?(created_at|name|expires_at)$", example = "-expires_at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -231,10 +231,10 @@ pub(crate) async fn delete(
 pub(crate) async fn rename(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, EnrolmentTokenId)>,
+    Path(ids): Path<(ProjectId, EnrolmentTokenId)>,
     Body(RenameRequest { name }): Body<RenameRequest>,
 ) -> Result<Resource<EnrolmentTokenView>, Problem> {
-    let changed = app.rename_enrolment_token(&call, place, &name).await?;
+    let changed = app.rename_enrolment_token(&call, ids, &name).await?;
     let view = EnrolmentTokenView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
 }

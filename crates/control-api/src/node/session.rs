@@ -102,9 +102,9 @@ pub(crate) async fn heartbeat(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path(node): Path<NodeId>,
-    Body(said): Body<HeartbeatRequest>,
+    Body(heartbeat_request): Body<HeartbeatRequest>,
 ) -> Result<Json<HeartbeatResponse>, Problem> {
-    Ok(Json(app.heartbeat(&call, node, said).await?))
+    Ok(Json(app.heartbeat(&call, node, heartbeat_request).await?))
 }
 
 /// The order of the node. A long poll: waits for a change.
@@ -140,9 +140,9 @@ pub(crate) async fn desired(
 pub(crate) async fn certificate(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(NodeId, CertificateId)>,
+    Path(ids): Path<(NodeId, CertificateId)>,
 ) -> Result<Resource<NodeCertificate>, Problem> {
-    Ok(Resource::issued(app.node_certificate(&call, place).await?))
+    Ok(Resource::issued(app.node_certificate(&call, ids).await?))
 }
 
 /// Stores events of the node. Counts as bytes of reports, like heartbeats.

@@ -194,7 +194,7 @@ impl From<ProjectTraffic> for TrafficView {
     }
 }
 
-/// Requests, 5xx and latency of a project over an hour, a day or a week, beside a week before.
+/// Requests, 5xx and latency of a project over an hour, a day or a week, compared with the week before.
 ///
 /// By route, node and label, as nodes report them by heartbeat.
 #[utoipa::path(

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 /// The limits of an organization, which the installation sets for all.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OrgLimitsView {
-    /// The most that it may have.
+    /// The maximum.
     quotas: QuotasView,
     /// The current use.
     used: QuotasView,

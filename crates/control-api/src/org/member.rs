@@ -43,7 +43,7 @@ const SORTED: SortFields<MemberView> = &[
     ),
 ];
 
-/// Which members, and which page.
+/// Filters and page of members.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -54,7 +54,7 @@ pub(crate) struct MemberQuery {
     /// `created_at`.
     #[param(pattern = "^-?(user|email|name|created_at)$", example = "-created_at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -144,10 +144,10 @@ pub(crate) async fn view(
 pub(crate) async fn change_role(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(OrgId, UserId)>,
+    Path(ids): Path<(OrgId, UserId)>,
     Body(MemberRequest { role }): Body<MemberRequest>,
 ) -> Result<Resource<MemberView>, Problem> {
-    let changed = app.change_role(&call, place, role).await?;
+    let changed = app.change_role(&call, ids, role).await?;
     let view = MemberView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -162,8 +162,8 @@ pub(crate) async fn change_role(
 pub(crate) async fn remove(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(OrgId, UserId)>,
+    Path(ids): Path<(OrgId, UserId)>,
 ) -> Result<StatusCode, Problem> {
-    app.remove_member(&call, place).await?;
+    app.remove_member(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }

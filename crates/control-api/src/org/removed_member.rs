@@ -38,7 +38,7 @@ const SORTED: SortFields<RemovedMemberView> = &[
     ),
 ];
 
-/// Which removed members, and which page.
+/// Filters and page of removed members.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -49,7 +49,7 @@ pub(crate) struct RemovedMemberQuery {
     /// `removed_at`.
     #[param(pattern = "^-?(user|email|name|removed_at)$", example = "-removed_at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -108,8 +108,8 @@ pub(crate) async fn list(
 pub(crate) async fn readmit(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(OrgId, UserId)>,
+    Path(ids): Path<(OrgId, UserId)>,
 ) -> Result<StatusCode, Problem> {
-    app.readmit_member(&call, place).await?;
+    app.readmit_member(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -38,7 +38,7 @@ const SORTED: SortFields<ProjectRoleView> = &[
     ),
 ];
 
-/// Which page of the roles.
+/// Page of the roles.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -46,7 +46,7 @@ pub(crate) struct ProjectRoleQuery {
     /// Field to sort by, with `-` before it from the greatest: `user` (by the creation of the user), `created_at`.
     #[param(pattern = "^-?(user|created_at)$", example = "-created_at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -110,9 +110,9 @@ pub(crate) async fn list(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, UserId)>,
+    Path(ids): Path<(ProjectId, UserId)>,
 ) -> Result<Resource<ProjectRoleView>, Problem> {
-    let found = app.project_role(&call, place).await?;
+    let found = app.project_role(&call, ids).await?;
     Ok(Resource::found(found.version, found.value.into()))
 }
 
@@ -125,10 +125,10 @@ pub(crate) async fn view(
 pub(crate) async fn give(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, UserId)>,
+    Path(ids): Path<(ProjectId, UserId)>,
     Body(ProjectRoleRequest { role }): Body<ProjectRoleRequest>,
 ) -> Result<Resource<ProjectRoleView>, Problem> {
-    let given = app.give_project_role(&call, place, role).await?;
+    let given = app.give_project_role(&call, ids, role).await?;
     Ok(Resource::found(given.version, given.value.into()))
 }
 
@@ -141,8 +141,8 @@ pub(crate) async fn give(
 pub(crate) async fn take(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, UserId)>,
+    Path(ids): Path<(ProjectId, UserId)>,
 ) -> Result<StatusCode, Problem> {
-    app.take_project_role(&call, place).await?;
+    app.take_project_role(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }

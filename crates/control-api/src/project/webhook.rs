@@ -41,7 +41,7 @@ const SORTED: SortFields<WebhookView> = &[
     ("name", SortBy::Text(SortColumn::Name, |view| &view.name)),
 ];
 
-/// Which webhooks, and which page.
+/// Filters and page of webhooks.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -51,7 +51,7 @@ pub(crate) struct WebhookQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`, `name`.
     #[param(pattern = "^-?(created_at|name)$", example = "-name")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -61,7 +61,7 @@ pub(crate) struct WebhookQuery {
 /// Fields that the list of deliveries can be sorted by.
 const DELIVERIES_SORTED: SortFields<WebhookDeliveryView> = &[("created_at", SortBy::Id)];
 
-/// Which page of the deliveries.
+/// Page of the deliveries.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -69,7 +69,7 @@ pub(crate) struct WebhookDeliveryQuery {
     /// Field to sort by, with `-` before it from the greatest: `created_at`.
     #[param(pattern = "^-?(created_at)$", example = "-created_at")]
     sort: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -258,9 +258,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<Resource<WebhookView>, Problem> {
-    let found = app.webhook(&call, place).await?;
+    let found = app.webhook(&call, ids).await?;
     Ok(Resource::found(found.version, found.value.into()))
 }
 
@@ -273,10 +273,10 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
     Body(request): Body<WebhookRequest>,
 ) -> Result<Resource<WebhookView>, Problem> {
-    let changed = app.update_webhook(&call, place, request.into()).await?;
+    let changed = app.update_webhook(&call, ids, request.into()).await?;
     Ok(Resource::found(changed.version, changed.value.into()))
 }
 
@@ -288,9 +288,9 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_webhook(&call, place).await?;
+    app.delete_webhook(&call, ids).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -303,9 +303,9 @@ pub(crate) async fn delete(
 pub(crate) async fn rotate_secret(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<Resource<WebhookWithSecret>, Problem> {
-    let (webhook, secret) = app.rotate_webhook_secret(&call, place).await?;
+    let (webhook, secret) = app.rotate_webhook_secret(&call, ids).await?;
     let view = WebhookWithSecret {
         webhook: webhook.value.into(),
         secret: secret.to_string(),
@@ -321,9 +321,9 @@ pub(crate) async fn rotate_secret(
 pub(crate) async fn test(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<(StatusCode, Json<WebhookDeliveryView>), Problem> {
-    let delivery = app.test_webhook(&call, place).await?;
+    let delivery = app.test_webhook(&call, ids).await?;
     Ok((StatusCode::ACCEPTED, Json(delivery.into())))
 }
 
@@ -336,7 +336,7 @@ pub(crate) async fn test(
 pub(crate) async fn deliveries(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
     Query(query): Query<WebhookDeliveryQuery>,
 ) -> Result<Json<List<WebhookDeliveryView>>, Problem> {
     let WebhookDeliveryQuery {
@@ -345,7 +345,7 @@ pub(crate) async fn deliveries(
         cursor,
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(DELIVERIES_SORTED, PageOrder::Newest)?;
-    let found = app.webhook_deliveries(&call, place, page.page).await?;
+    let found = app.webhook_deliveries(&call, ids, page.page).await?;
     let views = found.into_iter().map(WebhookDeliveryView::from).collect();
     Ok(page.list(views, |view| view.id.0))
 }

@@ -12,7 +12,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use control_app::{
-    Allowance, App, BodyPlace, Call, Error, MAX_REPORT_BYTES, Presented, UploadPlace, metric,
+    Allowance, App, BodyPermit, Call, Error, MAX_REPORT_BYTES, Presented, UploadPermit, metric,
 };
 use control_domain::{Access, Actor};
 use control_http::{
@@ -34,7 +34,7 @@ pub(crate) async fn admit(
     let (mut parts, body) = request.into_parts();
     let node = node_of_path(route, &mut parts).await;
     let is_conditional = extract::if_match(&parts.headers).is_some();
-    let identified = identify(&app, (route, node), &parts, now).await;
+    let identified = identify(&app, route, node, &parts, now).await;
     parts.extensions.insert(BodyLimit(route.max_body_bytes));
     let request = Request::from_parts(parts, body);
     let (allowance, actor) = match identified {
@@ -92,7 +92,8 @@ pub(crate) async fn meter(app: &App, address: &AddressBuckets, response: Respons
 /// path.
 async fn identify(
     app: &App,
-    (route, node): (&Route, Option<NodeId>),
+    route: &Route,
+    node: Option<NodeId>,
     request: &Parts,
     now: Timestamp,
 ) -> Result<(Allowance, Option<Actor>), Error> {
@@ -139,13 +140,13 @@ async fn enter(
     }
     let (mut parts, body) = request.into_parts();
     let max_bytes = body.size_hint().upper();
-    match body_place(app, (route, named.project), &call, max_bytes).await {
-        Ok(place) => {
-            if let HeldPlace::Upload(place) = &place {
-                parts.extensions.insert(place.pressure());
+    match body_permit(app, route, named.project, &call, max_bytes).await {
+        Ok(permit) => {
+            if let HeldPermit::Upload(permit) = &permit {
+                parts.extensions.insert(permit.pressure());
             }
             let request = Request::from_parts(parts, body);
-            idempotency::run(app, (route, named), call, request, next).await
+            idempotency::run(app, route, named, call, request, next).await
         }
         Err(error) => {
             let limit = BodyLimit(route.max_body_bytes);
@@ -155,21 +156,22 @@ async fn enter(
     }
 }
 
-/// A place for a body, held until it is answered.
-enum HeldPlace {
-    Upload(UploadPlace),
-    Large { _place: BodyPlace },
+/// A permit for a body, held until it is answered.
+enum HeldPermit {
+    Upload(UploadPermit),
+    Large { _permit: BodyPermit },
     Small,
 }
 
 /// Reserves resources for a body of up to `max_bytes` before it is read: bytes of a node's budget,
-/// and a place if it is large.
-async fn body_place(
+/// and a permit if it is large.
+async fn body_permit(
     app: &App,
-    (route, project): (&Route, Option<ProjectId>),
+    route: &Route,
+    project: Option<ProjectId>,
     call: &Call,
     max_bytes: Option<u64>,
-) -> Result<HeldPlace, Error> {
+) -> Result<HeldPermit, Error> {
     if route.access == Access::OwnNode {
         // A body without a length counts as the largest.
         let bytes = max_bytes.unwrap_or(MAX_REPORT_BYTES as u64);
@@ -180,14 +182,16 @@ async fn body_place(
     }
     match project.filter(|_| route.is_upload()) {
         Some(project) => {
-            let place = app.upload_place(&call.actor, route.access, project).await?;
-            Ok(HeldPlace::Upload(place))
+            let permit = app
+                .upload_permit(&call.actor, route.access, project)
+                .await?;
+            Ok(HeldPermit::Upload(permit))
         }
         // A malformed identifier is refused before the body is read.
-        None if is_large(max_bytes) => Ok(HeldPlace::Large {
-            _place: app.body_place(&call.actor).await?,
+        None if is_large(max_bytes) => Ok(HeldPermit::Large {
+            _permit: app.body_permit(&call.actor).await?,
         }),
-        None => Ok(HeldPlace::Small),
+        None => Ok(HeldPermit::Small),
     }
 }
 

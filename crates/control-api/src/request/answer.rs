@@ -29,7 +29,7 @@ pub(crate) async fn answer(
     let started = app.precise_now();
     let CorrelationId(id) = CorrelationId::from_headers(request.headers());
     request.extensions_mut().insert(CorrelationId(id.clone()));
-    let seen = Seen::from_request(&request);
+    let seen = LoggedRequest::from_request(&request);
     let is_of_interface = request.uri().path().starts_with(INTERFACE);
     let form = if !is_of_interface && prefers_html(request.headers()) {
         FailureForm::Page
@@ -100,14 +100,14 @@ impl Drop for InFlight {
 
 /// Properties of a request for log and metrics.
 #[derive(Debug)]
-struct Seen {
+struct LoggedRequest {
     method: Method,
     route: String,
     client: String,
     known_tags: Option<HeaderValue>,
 }
 
-impl Seen {
+impl LoggedRequest {
     fn from_request(request: &Request) -> Self {
         let extensions = request.extensions();
         let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);

@@ -124,12 +124,12 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         let found = found.map_err(|_| Problem::bad_path("an identifier is not UTF-8"))?;
         let wrong = found.iter().find(|(_, text)| !is_hyphenated(text));
         if let Some((name, _)) = wrong {
-            let reason = format!("the {} is no UUID", noun(name));
+            let reason = format!("the {} is not a UUID", noun(name));
             return Err(Problem::bad_path(&reason));
         }
         let read = extract::Path::from_request_parts(parts, state).await;
         let extract::Path(value) =
-            read.map_err(|_| Problem::bad_path("an identifier is no UUID"))?;
+            read.map_err(|_| Problem::bad_path("an identifier is not a UUID"))?;
         Ok(Self(value))
     }
 }
@@ -139,7 +139,7 @@ fn is_hyphenated(text: &str) -> bool {
     text.len() == Hyphenated::LENGTH && Uuid::try_parse(text).is_ok()
 }
 
-/// The parameters behind `?`.
+/// The query parameters.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -174,7 +174,7 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i64>> {
     Some(tags.filter_map(version).collect())
 }
 
-/// The version of a tag; the suffix behind a hyphen is not compared.
+/// The version of a tag; the suffix after a hyphen is not compared.
 fn version(tag: &str) -> Option<i64> {
     let quoted = tag.trim().strip_prefix('"')?.strip_suffix('"')?;
     let version = quoted

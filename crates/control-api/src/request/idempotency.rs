@@ -23,7 +23,8 @@ const MAX_KEY_BYTES: usize = 255;
 /// Runs the handler, or repeats the answer that it gave.
 pub(crate) async fn run(
     app: &App,
-    (route, named): (&Route, NamedTenant),
+    route: &Route,
+    named: NamedTenant,
     mut call: Call,
     mut request: Request,
     next: Next,

@@ -33,7 +33,7 @@ struct Key<'k, S> {
 #[derive(Clone, Copy)]
 enum Kind {
     Object,
-    /// The least and the greatest value.
+    /// Minimum and maximum.
     Integer(i64, u64),
     Other,
 }

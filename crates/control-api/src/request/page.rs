@@ -13,7 +13,7 @@ use uuid::Uuid;
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
 
-/// Which end a list begins with, by the creation of its items.
+/// Order of a list by the creation of its items.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OrderName {
@@ -25,7 +25,7 @@ pub(crate) enum OrderName {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct List<T> {
     items: Vec<T>,
-    /// Where the next page begins; absent on the last one.
+    /// Cursor of the next page; absent on the last page.
     next_cursor: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl PageQuery {
             return by_id(cursor.as_deref(), limit, order);
         };
         if order.is_some() {
-            return Err(Problem::invalid("sort", "stands beside `order`"));
+            return Err(Problem::invalid("sort", "cannot be combined with `order`"));
         }
         let (name, descending) = match parameter.strip_prefix('-') {
             Some(name) => (name, true),
@@ -200,7 +200,7 @@ fn unknown_field<T: 'static>(fields: SortFields<T>) -> String {
     format!("is none of {}", names.join(", "))
 }
 
-/// The identifier and the value of the last item of a page, from the cursor behind it.
+/// The identifier and the value of the last item of a page, from the cursor after it.
 fn read_cursor(text: &str, sort: &str, column: SortColumn) -> Result<(Uuid, SortValue), Problem> {
     let read = || {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;

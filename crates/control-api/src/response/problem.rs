@@ -96,7 +96,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::Parse, message)
     }
 
-    /// 400: a parameter behind `?` is wrong.
+    /// 400: a parameter after `?` is wrong.
     pub(crate) fn bad_query(reason: &str) -> Self {
         let message = format!("Request validation failed: query: {reason}");
         let status = StatusCode::BAD_REQUEST;

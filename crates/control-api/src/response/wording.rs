@@ -12,7 +12,7 @@ pub(crate) fn reworded(reason: &str) -> String {
         }
         "number too large to fit in target type" => "is too large a number",
         "number too small to fit in target type" => "is too small a number",
-        _ if fault.starts_with("UUID parsing failed") => "is no UUID",
+        _ if fault.starts_with("UUID parsing failed") => "is not a UUID",
         _ => return without_types(reason),
     };
     match field {
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn no_reason_names_a_type_of_the_program() {
-        for (reason, told) in [
+        for (reason, reported) in [
             (
                 "limit: invalid digit found in string",
                 "limit: is not a whole number",
@@ -56,7 +56,7 @@ mod tests {
             ),
             (
                 "cursor: UUID parsing failed: invalid character: found `z` at 0",
-                "cursor: is no UUID",
+                "cursor: is not a UUID",
             ),
             (
                 "invalid type: string \"x\", expected f64",
@@ -72,7 +72,7 @@ mod tests {
                 "invalid type: null, expected a string",
             ),
         ] {
-            assert_eq!(reworded(reason), told);
+            assert_eq!(reworded(reason), reported);
         }
     }
 }

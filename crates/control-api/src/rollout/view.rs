@@ -63,14 +63,14 @@ pub(crate) struct RolloutView {
     needs_approval: bool,
     /// Reaction to a batch that does not pass.
     on_failure: OnFailure,
-    /// No batch is opened before.
+    /// No batch is opened before this time.
     #[schema(value_type = Option<String>, format = DateTime)]
     not_before: Option<Timestamp>,
     /// The user or the API key that made it.
     created_by: Uuid,
     /// The user or the API key that requested approval.
     submitted_by: Option<Uuid>,
-    /// The user behind it: another one approves.
+    /// The user that started it: another one approves.
     submitted_person: Option<UserId>,
     /// The batches that were opened.
     batches: Vec<BatchView>,
@@ -97,13 +97,13 @@ pub(crate) struct GateSettings {
     /// Growth of that percentile that always passes, in milliseconds.
     #[schema(default = 10, minimum = 0)]
     p99_slack_ms: i64,
-    /// By how much the mean CPU of a node may grow; 100 is one core.
+    /// Tolerated growth of a node's mean CPU, in percent of one core.
     #[schema(default = 50, minimum = 0)]
     max_cpu_increase_percent: i64,
     /// Tolerated growth of a route's mean latency, in percent.
     #[schema(default = 20, minimum = 0)]
     max_latency_increase_percent: i64,
-    /// Failures of one reason that pass in any case, however few the nodes compared with have.
+    /// Number of failures of one reason that always passes, whatever the compared nodes report.
     #[schema(default = 0, minimum = 0)]
     max_new_failures: i64,
     /// Tolerated change of a route's part of all requests, in thousandths of all requests; 1000
@@ -114,7 +114,7 @@ pub(crate) struct GateSettings {
 
 /// A condition on figures of a Prometheus server, or of another one with its HTTP API. It is
 /// queried every 10 seconds from the switch of a batch on; a batch passes if the newest answer
-/// does. No answer and no sample do not pass.
+/// does. A missing answer or sample does not pass.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PrometheusCondition {
@@ -129,9 +129,9 @@ pub(crate) struct PrometheusCondition {
         example = "sum(rate(orders_failed_total[1m]))"
     )]
     query: String,
-    /// The least value that passes.
+    /// Minimum value that passes.
     min: Option<f64>,
-    /// The greatest value that passes; this or `min` is needed.
+    /// Maximum value that passes; `min`, `max` or both are required.
     max: Option<f64>,
 }
 

@@ -137,7 +137,7 @@ impl Browser {
         } else if matches!(error, Error::SsoNotAuthenticated) {
             (
                 "No proof of identity",
-                "Your identity provider did not ask you to sign in again, so its answer is no proof. Sign out there, \
+                "Your identity provider did not ask you to sign in again, so its answer does not prove your identity. Sign out there, \
                  and try again. If that does not help, an administrator of your organization sees the reason under \
                  this reference, or makes you a link to set a password.",
                 ("/profile", "Go back to your profile"),

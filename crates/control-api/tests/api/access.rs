@@ -306,8 +306,10 @@ async fn lacking(world: &World, access: Access) -> Vec<Case> {
                 cases.push(("a lower role", user, forbidden));
             }
             if Role::Reader < role {
-                let user = world.project_user(world.beside().await, Role::Admin).await;
-                cases.push(("an administrator of the project beside", user, forbidden));
+                let user = world
+                    .project_user(world.other_project().await, Role::Admin)
+                    .await;
+                cases.push(("an administrator of another project", user, forbidden));
             }
             for other in Scope::ALL.iter().copied() {
                 if scope != ScopeRule::Any && scope != ScopeRule::Has(other) {
@@ -343,13 +345,13 @@ async fn nodes(world: &World, access: Access) -> Vec<Case> {
     } else {
         StatusCode::FORBIDDEN
     };
-    let (beside, key) = world.new_node(world.tenant()).await;
-    let token = world.token(beside, world.tenant()).await;
+    let (other_node, key) = world.new_node(world.tenant()).await;
+    let token = world.token(other_node, world.tenant()).await;
     let (stranger, strangers_key) = world.new_node(world.other).await;
     let strangers_token = world.token(stranger, world.other).await;
     let mut cases = vec![
-        ("the key of a node beside", key, status),
-        ("the token of a node beside", token, status),
+        ("the key of another node", key, status),
+        ("the token of another node", token, status),
         ("a stranger's node key", strangers_key, status),
         ("a stranger's node token", strangers_token, status),
     ];
@@ -426,13 +428,13 @@ async fn strangers(world: &World, route: &Route) -> Vec<Case> {
         ),
     ];
     if !route.path.starts_with("/orgs/") {
-        let beside = Tenant::project(world.org, world.beside().await);
-        let key = world.store_key(&world.key(beside, &[])).await;
-        cases.push(("a key of the project beside", key, missing));
+        let other_project = Tenant::project(world.org, world.other_project().await);
+        let key = world.store_key(&world.key(other_project, &[])).await;
+        cases.push(("a key of another project", key, missing));
         if route.access == Access::Enrolment {
-            let token = world.enrolment_token(beside);
+            let token = world.enrolment_token(other_project);
             let token = world.store_enrolment_token(&token).await;
-            cases.push(("an enrolment token of the project beside", token, missing));
+            cases.push(("an enrolment token of another project", token, missing));
         }
     }
     cases
@@ -478,7 +480,8 @@ async fn own_target(
     world: &World,
     route: &Route,
     by: &Credential,
-    (path, body): (String, Value),
+    path: String,
+    body: Value,
 ) -> (String, Value) {
     let user = async || {
         let id = world.get("/users/me", by).await.text("id");
@@ -548,7 +551,7 @@ async fn the_right_actor_passes_every_route() {
                 let world_path = target(&world, route).await;
                 let path = fresh_project(&world, route, world_path).await;
                 let body = fresh_body(&world, route.path).await;
-                let (path, body) = own_target(&world, route, &credential, (path, body)).await;
+                let (path, body) = own_target(&world, route, &credential, path, body).await;
                 let answer = world
                     .send(&route.method, &path, &credential, &body, &[])
                     .await;

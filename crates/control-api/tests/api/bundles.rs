@@ -274,11 +274,15 @@ async fn a_node_gets_the_archives_of_its_orders_alone() {
             assert_eq!(fetch(own, &bundles[0]).await, status);
         }
         // A node's report does not start a drift.
-        let said = json!({"health": {"cpu_percent": 1.0}, "status": {
+        let heartbeat_request = json!({"health": {"cpu_percent": 1.0}, "status": {
             "active": bundles[3].text("id"), "last_good": bundles[3].text("id"),
         }});
         let heard = world
-            .post("/nodes/{node}/heartbeat", &world.node_key, said)
+            .post(
+                "/nodes/{node}/heartbeat",
+                &world.node_key,
+                heartbeat_request,
+            )
             .await;
         assert_eq!(heard.status, StatusCode::OK, "{}", heard.body);
         assert_eq!(fetch(own, &bundles[3]).await, StatusCode::NOT_FOUND);
@@ -452,10 +456,10 @@ async fn a_request_is_explained_under_a_bundle_by_the_code_of_the_proxy() {
                 "live",
             ),
         ] {
-            let told = asked(question).await;
-            assert_eq!(told.status, StatusCode::OK, "{}", told.body);
-            assert_eq!(told.body["route"]["name"], route, "{}", told.body);
-            assert_eq!(told.body["outcome"]["upstream"]["name"], upstream);
+            let reported = asked(question).await;
+            assert_eq!(reported.status, StatusCode::OK, "{}", reported.body);
+            assert_eq!(reported.body["route"]["name"], route, "{}", reported.body);
+            assert_eq!(reported.body["outcome"]["upstream"]["name"], upstream);
         }
         for (question, field) in [
             (json!({"url": "shop"}), "url"),

@@ -1,4 +1,4 @@
-//! Every row of the rollout's table, and a crash within, before and behind its write.
+//! Every row of the rollout's table, and a crash within, before and after its write.
 //!
 //! The state before a row is stored as a file. On copies of it the step is executed once
 //! completely, and once for each written table, with a database that refuses that write: then no
@@ -278,7 +278,7 @@ impl Copy {
         for node in nodes {
             let order = tx.order(*node).await.unwrap().unwrap().order;
             let runs = (verdict == Verdict::Accepted).then_some(order.bundle);
-            let said = HeartbeatRequest {
+            let heartbeat = HeartbeatRequest {
                 health: Health { cpu_percent: 1.0 },
                 version: None,
                 status: Some(NodeStatus {
@@ -291,7 +291,7 @@ impl Copy {
                 traffic: None,
                 instance: None,
             };
-            let written = tx.write_heartbeat(*node, &said, self.now).await;
+            let written = tx.write_heartbeat(*node, &heartbeat, self.now).await;
             assert!(written.unwrap().is_some());
         }
         tx.commit().await.unwrap();

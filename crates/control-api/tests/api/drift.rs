@@ -50,7 +50,7 @@ async fn resolve(fleet: &Fleet<'_>, drift: &Value, body: Value) -> Answer {
 async fn a_node_that_follows_again_resolves_its_drift() {
     for world in worlds().await {
         let (mut fleet, _, drift) = drifting(&world).await;
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         fleet.tick(LATE).await;
         assert_eq!(drifts(&world, "open").await, [] as [Value; 0]);
         let resolved = &drifts(&world, "resolved").await[0];
@@ -140,7 +140,7 @@ async fn a_rollout_resolves_the_drift_of_its_nodes() {
         let held = resolve(&fleet, &drift, json!({})).await;
         assert_eq!(held.status, StatusCode::CONFLICT, "{}", held.body);
         fleet.tick(LATE + 11).await;
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         fleet.tick(0).await;
         fleet.tick(11).await;
         assert_eq!(drifts(&world, "open").await, [] as [Value; 0]);

@@ -97,7 +97,7 @@ impl<'a> Fleet<'a> {
         let assigned = self.post(&path, json!({ "nodes": nodes })).await;
         assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);
         for index in 0..self.nodes.len() {
-            self.obey(index).await;
+            self.follow_order(index).await;
         }
     }
 
@@ -173,7 +173,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The node activates its newest order, counts from zero, and reports it.
-    pub(crate) async fn obey(&mut self, index: usize) {
+    pub(crate) async fn follow_order(&mut self, index: usize) {
         let Some(order) = self.order(index).await else {
             return;
         };

@@ -95,13 +95,13 @@ impl Forger {
     }
 
     /// Nodes, places and times.
-    pub(crate) fn with_other_claims(&self, world: &World, beside: NodeId) -> Forged {
+    pub(crate) fn with_other_claims(&self, world: &World, other: NodeId) -> Forged {
         let now = world.app.now().as_second();
         let unknown = NodeId::new(world.app.now(), [9; 10]);
         let (org, project) = (world.other.org, world.other.project.unwrap());
         let until = |exp| self.claims(|claims| claims.exp = exp);
         vec![
-            ("another node", self.claims(|claims| claims.sub = beside)),
+            ("another node", self.claims(|claims| claims.sub = other)),
             (
                 "an unknown node",
                 self.claims(|claims| claims.sub = unknown),

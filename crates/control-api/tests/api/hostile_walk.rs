@@ -147,16 +147,16 @@ async fn identifiers_of_another_tenant_look_like_unknown_ones() {
                 format!("{unknown}?{query}")
             };
             let body = body(&world, route.path).await;
-            let told = send(&world, route, &foreign, &by, &body).await;
+            let reported = send(&world, route, &foreign, &by, &body).await;
             let expected = send(&world, route, &unknown, &by, &body).await;
-            let case = format!("{} {}: {}", route.method, route.path, told.body);
+            let case = format!("{} {}: {}", route.method, route.path, reported.body);
             assert!(
-                !told.status.is_success() && !told.status.is_server_error(),
+                !reported.status.is_success() && !reported.status.is_server_error(),
                 "{case}"
             );
-            assert_eq!(refusal(&told), refusal(&expected), "{case}");
+            assert_eq!(refusal(&reported), refusal(&expected), "{case}");
             for victim in &victims {
-                assert!(!told.text.contains(victim), "{case}");
+                assert!(!reported.text.contains(victim), "{case}");
             }
         }
     }
@@ -208,7 +208,7 @@ async fn bodies_that_name_what_another_tenant_has_are_refused() {
 #[tokio::test]
 async fn nothing_of_a_deleted_project_answers() {
     for world in worlds().await {
-        let gone = world.beside().await;
+        let gone = world.other_project().await;
         let tenant = Tenant::project(world.org, gone);
         let of_project = world.store_key(&world.key(tenant, &[])).await;
         let token = world

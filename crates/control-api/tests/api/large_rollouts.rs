@@ -20,9 +20,9 @@ async fn orders(fleet: &Fleet<'_>) -> Vec<(u64, String)> {
 }
 
 /// Every node reports the bundle of its order with this counter.
-async fn obey(fleet: &Fleet<'_>, order: u64, bundle: &str) {
+async fn follow_order(fleet: &Fleet<'_>, order: u64, bundle: &str) {
     let bundle = BundleId(bundle.parse().unwrap());
-    let said = HeartbeatRequest {
+    let heartbeat = HeartbeatRequest {
         health: Health { cpu_percent: 1.0 },
         version: None,
         status: Some(NodeStatus {
@@ -37,7 +37,7 @@ async fn obey(fleet: &Fleet<'_>, order: u64, bundle: &str) {
     };
     let mut tx = fleet.world.store.begin().await.unwrap();
     for node in &fleet.nodes {
-        let written = tx.write_heartbeat(node.id, &said, fleet.now()).await;
+        let written = tx.write_heartbeat(node.id, &heartbeat, fleet.now()).await;
         assert!(written.unwrap().is_some());
     }
     tx.commit().await.unwrap();
@@ -54,18 +54,18 @@ async fn a_batch_beyond_one_transaction_is_ordered_wholly_and_brought_back_wholl
         assert_eq!(fleet.tick(0).await, 3, "200, 200 and 1 orders");
         assert_eq!(orders(&fleet).await, vec![(1, old.clone()); NODES]);
         assert_eq!(fleet.tick(0).await, 0, "no node is ordered twice");
-        obey(&fleet, 1, &old).await;
+        follow_order(&fleet, 1, &old).await;
         fleet.tick(0).await;
         assert_eq!(fleet.state(&first).await, "completed");
 
         let second = fleet.start(&new, settings(30)).await;
         fleet.tick(0).await;
         assert_eq!(orders(&fleet).await, vec![(2, new.clone()); NODES]);
-        obey(&fleet, 2, &new).await;
+        follow_order(&fleet, 2, &new).await;
         assert_eq!(fleet.command(&second, "rollback").await.status, 200);
         assert_eq!(fleet.tick(0).await, 3, "200, 200 and 1 orders back");
         assert_eq!(orders(&fleet).await, vec![(3, old.clone()); NODES]);
-        obey(&fleet, 3, &old).await;
+        follow_order(&fleet, 3, &old).await;
         fleet.tick(0).await;
         assert_eq!(fleet.state(&second).await, "rolled_back");
     }

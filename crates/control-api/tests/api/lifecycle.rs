@@ -1,4 +1,4 @@
-//! Whole stories: a set-up, a key's life, a project's life.
+//! Lifecycles: a set-up, a key's life, a project's life.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};

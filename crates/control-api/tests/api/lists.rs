@@ -129,10 +129,10 @@ async fn fill_people_and_nodes(world: &World, by: &Credential, is_seen: bool) {
         assert_eq!(beat.status, StatusCode::OK, "{}", beat.text);
     }
     let events = sample("/nodes/{node}/events");
-    let told = world
+    let reported = world
         .post("/nodes/{node}/events", &world.node_key, events)
         .await;
-    assert_eq!(told.status, StatusCode::NO_CONTENT, "{}", told.text);
+    assert_eq!(reported.status, StatusCode::NO_CONTENT, "{}", reported.text);
 }
 
 /// Puts items into lists under a rollout and a webhook; gives the places of both in paths.

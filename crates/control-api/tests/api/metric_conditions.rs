@@ -35,7 +35,7 @@ fn prometheus(is_bad: Arc<AtomicBool>) -> Receiver {
 /// stopped. `step`: seconds between two polls, by the clock of the scheduler.
 async fn until_moved(fleet: &mut Fleet<'_>, id: &str, step: i64) -> Value {
     for index in 0..2 {
-        fleet.obey(index).await;
+        fleet.follow_order(index).await;
     }
     let moved = async {
         for round in 0.. {

@@ -58,12 +58,15 @@ impl Project {
     }
 
     /// Reports a bundle as the node's active one.
-    async fn say(&self, bundle: usize) {
-        let said = json!({"health": {"cpu_percent": 1.0}, "status": {
+    async fn report(&self, bundle: usize) {
+        let heartbeat_request = json!({"health": {"cpu_percent": 1.0}, "status": {
             "active": self.bundles[bundle], "last_good": self.bundles[bundle],
         }});
         let path = "/nodes/{node}/heartbeat";
-        let heard = self.world.post(path, &self.world.node_key, said).await;
+        let heard = self
+            .world
+            .post(path, &self.world.node_key, heartbeat_request)
+            .await;
         assert_eq!(heard.status, OK, "{}", heard.body);
     }
 
@@ -114,7 +117,7 @@ async fn a_node_gets_the_certificates_of_its_orders_alone() {
         project.order(2).await;
         assert_eq!(project.fetch_all().await, [NOT_FOUND, OK, OK]);
         // A node's report opens no bundle that was not ordered.
-        project.say(0).await;
+        project.report(0).await;
         assert_eq!(project.fetch_all().await, [NOT_FOUND, OK, OK]);
         let world = &project.world;
         let (other, other_key) = world.new_node(world.tenant()).await;
@@ -135,7 +138,7 @@ async fn a_node_gets_the_certificates_of_its_orders_alone() {
 async fn a_node_that_rejects_newer_bundles_keeps_the_certificates_of_the_one_it_serves() {
     for project in Project::on_each_database().await {
         project.order(0).await;
-        project.say(0).await;
+        project.report(0).await;
         project.order(1).await;
         project.order(2).await;
         assert_eq!(
@@ -143,7 +146,7 @@ async fn a_node_that_rejects_newer_bundles_keeps_the_certificates_of_the_one_it_
             [OK; 3],
             "it serves the first one still"
         );
-        project.say(2).await;
+        project.report(2).await;
         assert_eq!(project.fetch_all().await, [NOT_FOUND, OK, OK]);
     }
 }
@@ -152,7 +155,7 @@ async fn a_node_that_rejects_newer_bundles_keeps_the_certificates_of_the_one_it_
 async fn a_revoked_bundle_leaves_its_certificates_to_the_node_that_serves_it() {
     for project in Project::on_each_database().await {
         project.order(0).await;
-        project.say(0).await;
+        project.report(0).await;
         let path = format!("{BUNDLES}/{}/revoke", project.bundles[0]);
         let revoked = project.world.post(&path, &project.full, Value::Null).await;
         assert_eq!(revoked.status, OK, "{}", revoked.body);

@@ -161,7 +161,7 @@ async fn a_node_that_misses_three_heartbeats_is_offline() {
         let path = format!("{NODES}/{}", world.node);
         for (age, state) in [(89, "online"), (91, "offline")] {
             let mut tx = world.store.begin().await.unwrap();
-            let said = HeartbeatRequest {
+            let heartbeat_request = HeartbeatRequest {
                 health: Health { cpu_percent: 1.0 },
                 version: None,
                 status: None,
@@ -169,7 +169,9 @@ async fn a_node_that_misses_three_heartbeats_is_offline() {
                 instance: None,
             };
             let then = world.app.now() - SignedDuration::from_secs(age);
-            tx.write_heartbeat(world.node, &said, then).await.unwrap();
+            tx.write_heartbeat(world.node, &heartbeat_request, then)
+                .await
+                .unwrap();
             tx.commit().await.unwrap();
             let full = world.full_key().await;
             assert_eq!(world.get(&path, &full).await.text("state"), state);

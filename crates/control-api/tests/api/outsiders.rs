@@ -54,10 +54,10 @@ async fn paths_outside_the_interface_have_an_id_and_their_own_body() {
         StatusCode::SERVICE_UNAVAILABLE,
         Json(json!({"status": "x"})),
     );
-    let beside = Router::new()
+    let further = Router::new()
         .route("/health", get(async || "well"))
         .route("/ready", get(async move || away.clone()));
-    let router = control_api::router(&world.app, beside, SessionCookie::Tls);
+    let router = control_api::router(&world.app, further, SessionCookie::Tls);
     let send = async |method: &str, path: &str| {
         let request = Request::builder().method(method).uri(path);
         let request = request.body(Body::empty()).unwrap();

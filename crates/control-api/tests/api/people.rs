@@ -125,7 +125,7 @@ impl World {
     }
 
     /// A new project of the organization.
-    pub(crate) async fn beside(&self) -> ProjectId {
+    pub(crate) async fn other_project(&self) -> ProjectId {
         let path = "/orgs/{org}/projects";
         let made = self.post(path, &self.full_key().await, sample(path)).await;
         made.text("id").parse().unwrap()

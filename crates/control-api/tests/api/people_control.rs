@@ -185,12 +185,12 @@ async fn a_second_factor_that_was_reset_ends_sessions_and_is_said() {
         let twice = delete(&world, &path, &admin).await;
         assert_eq!(twice.status, StatusCode::NOT_FOUND);
         let session = world.sign_in(&person).await.session;
-        let said = world.get("/users/me/totp", &session).await;
-        assert_eq!(said.body["enabled"], false);
-        assert!(said.body["reset_at"].is_string(), "{}", said.body);
+        let reported = world.get("/users/me/totp", &session).await;
+        assert_eq!(reported.body["enabled"], false);
+        assert!(reported.body["reset_at"].is_string(), "{}", reported.body);
         let (_, _, session) = world.enable_totp(&session).await;
-        let said = world.get("/users/me/totp", &session).await;
-        assert!(said.body["reset_at"].is_null(), "{}", said.body);
+        let reported = world.get("/users/me/totp", &session).await;
+        assert!(reported.body["reset_at"].is_null(), "{}", reported.body);
         let reset = world.audited("totp.reset").await;
         assert_eq!(reset[0]["subject"], person.id.to_string());
         // Earlier recovery codes are void.
@@ -364,6 +364,6 @@ async fn everything_that_was_open_ends_on_the_machine() {
         let later = SignedDuration::from_hours(8 * 24 + 1);
         let far = world.app.now() + later;
         let purged = world.app.clean_up(uuid::Uuid::nil(), far).await.unwrap();
-        assert!(0 < purged, "an old session is no row any more");
+        assert!(0 < purged, "an old session is not a row any more");
     }
 }

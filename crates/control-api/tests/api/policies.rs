@@ -46,8 +46,8 @@ async fn nothing_is_rolled_out_during_a_freeze() {
         let frozen = set(&world, &admin, json!({ "freeze": WHOLE_WEEK_FREEZES })).await;
         assert_eq!(frozen.body["policy"]["freeze"], json!(WHOLE_WEEK_FREEZES));
         // The current batch ends, and no other one is opened.
-        fleet.obey(0).await;
-        fleet.obey(1).await;
+        fleet.follow_order(0).await;
+        fleet.follow_order(1).await;
         fleet.tick(0).await;
         assert_eq!(fleet.tick(0).await, 0);
         let view = fleet.view(&id).await;

@@ -1,4 +1,4 @@
-//! Labels are given and not claimed, and private keys of certificates need a right of their own.
+//! Labels are assigned by tokens, not claimed by nodes; private keys require a separate permission.
 
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};

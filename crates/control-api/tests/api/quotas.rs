@@ -62,16 +62,16 @@ async fn an_organization_has_no_more_than_its_quotas() {
                 answer.body
             );
             assert_eq!(answer.code(), "QUOTA_EXCEEDED");
-            let told = answer.body["error"]["message"].as_str().unwrap();
-            assert_eq!(told, format!("Quota exceeded: {message}"));
+            let error_message = answer.body["error"]["message"].as_str().unwrap();
+            assert_eq!(error_message, format!("Quota exceeded: {message}"));
         }
         assert_eq!(rows(&world, &key).await, before, "nothing is created");
         world.set_quotas(Quotas { bundles: 1, ..NONE });
         let path = "/projects/{project}/bundles";
         let answer = world.post(path, &key, sample(path)).await;
-        let told = answer.body["error"]["message"].as_str().unwrap();
+        let error_message = answer.body["error"]["message"].as_str().unwrap();
         assert_eq!(
-            told,
+            error_message,
             "Quota exceeded: bytes of archives - an organization may have 0"
         );
         // Deletion makes room, and quotas of organizations are separate.

@@ -28,7 +28,7 @@ async fn ran<const N: usize>(world: &World, accepts: [bool; N]) -> (Fleet<'_>, [
         *bundle = fleet.bundle(port).await;
         command(&fleet, bundle, "assign").await;
         if accepts {
-            fleet.obey(0).await;
+            fleet.follow_order(0).await;
         } else {
             fleet.refuse(0).await;
         }
@@ -140,7 +140,8 @@ async fn settle(
     world: &World,
     fleet: &mut Fleet<'_>,
     model: &mut Model,
-    (random, mut is_way_back): (&mut Random, bool),
+    random: &mut Random,
+    mut is_way_back: bool,
 ) {
     loop {
         recall(world).await;
@@ -158,7 +159,7 @@ async fn settle(
         }
         let accepts = random.below(4) > 0;
         if accepts {
-            fleet.obey(0).await;
+            fleet.follow_order(0).await;
         } else {
             fleet.refuse(0).await;
         }
@@ -201,7 +202,7 @@ async fn run_sequence(world: &World, random: &mut Random, first_port: u16) {
             bundles.retain(|bundle| *bundle != chosen);
             model.revoked.insert(chosen);
         }
-        settle(world, &mut fleet, &mut model, (random, !is_assigned)).await;
+        settle(world, &mut fleet, &mut model, random, !is_assigned).await;
     }
 }
 

@@ -32,14 +32,14 @@ fn bad_batches() -> Vec<(&'static str, Value, &'static str)> {
 
 /// The nodes of the first batch report `traffic` for the new bundle; returns the former bundle and
 /// the rollout.
-async fn first_batch_says(fleet: &mut Fleet<'_>, traffic: &Value) -> (String, String) {
+async fn first_batch_result(fleet: &mut Fleet<'_>, traffic: &Value) -> (String, String) {
     let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
     fleet.run(&old).await;
     let id = fleet.start(&new, json!({})).await;
     fleet.tick(0).await;
     for index in 0..2 {
         fleet.nodes[index].traffic = traffic.clone();
-        fleet.obey(index).await;
+        fleet.follow_order(index).await;
     }
     fleet.serve(2..4).await;
     fleet.tick(0).await;
@@ -55,12 +55,12 @@ async fn a_bad_batch_is_stopped_and_comes_back() {
     for world in worlds().await {
         for (name, traffic, reason) in bad_batches() {
             let mut fleet = Fleet::new(&world, 4).await;
-            let (old, id) = first_batch_says(&mut fleet, &traffic).await;
+            let (old, id) = first_batch_result(&mut fleet, &traffic).await;
             let view = fleet.view(&id).await;
             assert_eq!(view["state"], "rolling_back", "{name}: {view}");
             assert_eq!(view["batches"][0]["state"], "failed", "{name}");
-            let told = view["reason"].as_str().unwrap();
-            assert!(told.contains(reason), "{name}: {told}");
+            let message = view["reason"].as_str().unwrap();
+            assert!(message.contains(reason), "{name}: {message}");
             let verdict = view["batches"][0]["figures"]["verdict"].as_str().unwrap();
             assert!(verdict.contains(reason), "{name}: {verdict}");
             assert_eq!(view["batch"], 1, "{name}: no second batch");
@@ -72,7 +72,7 @@ async fn a_bad_batch_is_stopped_and_comes_back() {
             assert_eq!(fleet.tick(0).await, 0, "{name}: the nodes' word is awaited");
             for index in 0..2 {
                 fleet.nodes[index].traffic = well();
-                fleet.obey(index).await;
+                fleet.follow_order(index).await;
             }
             fleet.tick(0).await;
             assert_eq!(fleet.state(&id).await, "rolled_back", "{name}");
@@ -87,10 +87,10 @@ async fn a_second_batch_that_fails_takes_the_first_one_back_too() {
         let id = fleet.start(&new, json!({"skip_gate": true})).await;
         fleet.tick(0).await;
         for index in 0..2 {
-            fleet.obey(index).await;
+            fleet.follow_order(index).await;
         }
         fleet.tick(0).await;
-        fleet.obey(2).await;
+        fleet.follow_order(2).await;
         fleet.refuse(3).await;
         fleet.tick(0).await;
         let view = fleet.view(&id).await;
@@ -104,7 +104,7 @@ async fn a_second_batch_that_fails_takes_the_first_one_back_too() {
             assert_eq!(order.counter, orders, "{index}");
         }
         for index in [1, 2, 3] {
-            fleet.obey(index).await;
+            fleet.follow_order(index).await;
         }
         assert_eq!(
             fleet.tick(0).await,
@@ -115,8 +115,8 @@ async fn a_second_batch_that_fails_takes_the_first_one_back_too() {
         let view = fleet.view(&id).await;
         assert_eq!(view["state"], "rolled_back", "{view}");
         let reason = view["reason"].as_str().unwrap();
-        let told = "; 1 nodes did not go back in time";
-        assert!(reason.ends_with(told), "{reason}");
+        let message = "; 1 nodes did not go back in time";
+        assert!(reason.ends_with(message), "{reason}");
     }
 }
 
@@ -128,7 +128,7 @@ async fn a_hot_batch_is_stopped() {
         fleet.tick(0).await;
         for index in 0..2 {
             fleet.nodes[index].cpu_percent = 80.0;
-            fleet.obey(index).await;
+            fleet.follow_order(index).await;
         }
         fleet.serve(2..3).await;
         fleet.tick(0).await;
@@ -148,7 +148,7 @@ async fn one_node_that_rejects_the_bundle_stops_the_batch() {
             let settings = json!({"on_failure": on_failure, "max_unavailable": 1});
             let id = fleet.start(&new, settings).await;
             fleet.tick(0).await;
-            fleet.obey(0).await;
+            fleet.follow_order(0).await;
             fleet.refuse(1).await;
             fleet.tick(0).await;
             let view = fleet.view(&id).await;
@@ -170,7 +170,7 @@ async fn an_old_refusal_says_nothing_of_a_newer_order() {
         let settings = json!({"on_failure": "pause", "skip_gate": true});
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         fleet.refuse(1).await;
         fleet.tick(0).await;
         assert_eq!(fleet.state(&id).await, "paused");
@@ -188,7 +188,7 @@ async fn an_old_refusal_says_nothing_of_a_newer_order() {
             "it runs the bundle"
         );
         assert_eq!(fleet.order(1).await.unwrap().counter, 3);
-        fleet.obey(1).await;
+        fleet.follow_order(1).await;
         fleet.tick(0).await;
         assert_eq!(fleet.state(&id).await, "completed");
     }
@@ -201,7 +201,7 @@ async fn a_node_that_invents_failures_does_not_let_a_bad_batch_pass() {
             let (mut fleet, _, new) = Fleet::running(&world, 2).await;
             let id = fleet.start(&new, json!({"batch_count": 2})).await;
             fleet.tick(0).await;
-            fleet.obey(0).await;
+            fleet.follow_order(0).await;
             fleet.tick(0).await;
             let bad = &mut fleet.nodes[0].traffic["routes"]["api"]["errors"];
             *bad = json!(bad.as_u64().unwrap() + 500);
@@ -225,7 +225,7 @@ async fn a_last_batch_that_was_paused_is_compared_with_itself_before_it_switched
             let id = fleet.start(&new, json!({})).await;
             fleet.tick(0).await;
             for index in 0..2 {
-                fleet.obey(index).await;
+                fleet.follow_order(index).await;
             }
             fleet.tick(0).await;
             for _ in 0..2 {
@@ -255,7 +255,7 @@ async fn a_node_that_is_ordered_twice_goes_back_to_what_it_ran_before_both() {
         let settings = json!({"on_failure": "pause", "skip_gate": true});
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
-        fleet.obey(1).await;
+        fleet.follow_order(1).await;
         // It runs the new bundle, and reports that its order failed later.
         fleet.refuse(1).await;
         fleet.tick(0).await;
@@ -282,20 +282,20 @@ async fn a_node_that_is_offline_is_skipped_and_joins_later() {
         let settings = json!({"skip_gate": true, "max_unavailable": 1});
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         fleet.tick(0).await;
         let view = fleet.view(&id).await;
         assert_eq!(view["state"], "completed", "{view}");
         assert_eq!(view["batches"][0]["ready"], 1, "{view}");
         assert_eq!(view["batches"][0]["nodes"], 2, "{view}");
-        fleet.obey(1).await;
+        fleet.follow_order(1).await;
         assert_eq!(fleet.nodes[1].active.as_ref(), Some(&new));
 
         let strict = fleet
             .start(&old, json!({"skip_gate": true, "on_failure": "pause"}))
             .await;
         fleet.tick(0).await;
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         fleet.tick(61).await;
         let view = fleet.view(&strict).await;
         assert_eq!(view["state"], "paused", "{view}");
@@ -320,7 +320,7 @@ async fn a_batch_whose_nodes_were_deleted_is_passed_over() {
         assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.body);
         for index in [0, 2] {
             fleet.tick(0).await;
-            fleet.obey(index).await;
+            fleet.follow_order(index).await;
             fleet.tick(0).await;
             fleet.serve(0..1).await;
             fleet.serve(2..3).await;
@@ -341,7 +341,7 @@ async fn a_revoked_bundle_is_taken_back_from_the_nodes_of_its_rollout() {
             let id = fleet.start(&new, settings).await;
             fleet.tick(0).await;
             for index in 0..2 {
-                fleet.obey(index).await;
+                fleet.follow_order(index).await;
             }
             if !command.is_empty() {
                 fleet.command(&id, command).await;
@@ -359,7 +359,7 @@ async fn a_revoked_bundle_is_taken_back_from_the_nodes_of_its_rollout() {
             for index in 0..2 {
                 let order = fleet.order(index).await.unwrap();
                 assert_eq!((order.bundle.to_string(), order.counter), (old.clone(), 3));
-                fleet.obey(index).await;
+                fleet.follow_order(index).await;
             }
             fleet.tick(0).await;
             assert_eq!(fleet.state(&id).await, "rolled_back");
@@ -396,7 +396,7 @@ async fn counts_of_another_bundle_are_no_proof() {
         let id = fleet.start(&new, json!({})).await;
         fleet.tick(0).await;
         fleet.nodes[0].traffic = Value::Null;
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         assert!(
             counted().await["traffic"].is_null(),
             "it was of the old bundle"

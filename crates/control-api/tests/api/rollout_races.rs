@@ -34,7 +34,7 @@ async fn a_revoked_bundle_is_taken_back_though_its_rollout_was_cancelled() {
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
         for index in 0..2 {
-            fleet.obey(index).await;
+            fleet.follow_order(index).await;
         }
         revoke(&fleet, &new).await;
         // The operator is faster than the scheduler, which would have reverted the nodes.
@@ -56,12 +56,12 @@ async fn a_bundle_that_a_rollout_took_back_is_no_way_back_from_a_revoked_one() {
                 .start(&new, json!({"skip_gate": true, "soak_secs": 60}))
                 .await;
             fleet.tick(0).await;
-            fleet.obey(0).await;
+            fleet.follow_order(0).await;
             fleet.command(&id, "rollback").await;
             fleet.tick(0).await;
             assert_eq!(ordered(&fleet, 0).await, old);
             if obeys_first {
-                fleet.obey(0).await;
+                fleet.follow_order(0).await;
                 fleet.tick(0).await;
             }
             revoke(&fleet, &old).await;
@@ -71,7 +71,7 @@ async fn a_bundle_that_a_rollout_took_back_is_no_way_back_from_a_revoked_one() {
                 old,
                 "{obeys_first}: not the bad one"
             );
-            fleet.obey(0).await;
+            fleet.follow_order(0).await;
             fleet.tick(0).await;
             assert_eq!(fleet.state(&id).await, "rolled_back", "{obeys_first}");
         }
@@ -94,7 +94,7 @@ async fn a_node_that_was_offline_goes_back_to_its_order_if_its_bundle_was_revoke
             .start(&new, json!({"skip_gate": true, "soak_secs": 60}))
             .await;
         fleet.tick(0).await;
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         fleet.command(&id, "rollback").await;
         fleet.tick(0).await;
         assert_eq!(ordered(&fleet, 0).await, oldest);
@@ -193,7 +193,7 @@ async fn a_rollout_goes_on_beside_a_thousand_that_wait() {
     connection.close().await.unwrap();
     let id = fleet.start(&new, json!({"skip_gate": true})).await;
     fleet.tick(0).await;
-    fleet.obey(0).await;
+    fleet.follow_order(0).await;
     fleet.tick(0).await;
     assert_eq!(fleet.state(&id).await, "completed");
 }

@@ -28,9 +28,9 @@ async fn good_batches_follow_each_other_to_the_end() {
         let first = [is.clone(), is.clone(), was.clone(), was];
         assert_eq!(orders(&fleet).await, first);
         assert_eq!(fleet.tick(0).await, 0, "the nodes have not answered");
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         assert_eq!(fleet.tick(0).await, 0, "one node is awaited");
-        fleet.obey(1).await;
+        fleet.follow_order(1).await;
         let open = fleet.view(&id).await;
         assert_eq!(open["progress"]["ready"], 2, "{open}");
         fleet.tick(0).await;
@@ -60,7 +60,7 @@ async fn good_batches_follow_each_other_to_the_end() {
         assert_eq!(figures["rest"]["requests"], 4_000, "{view}");
         assert_eq!(view["batch"], 2);
         for index in 2..4 {
-            fleet.obey(index).await;
+            fleet.follow_order(index).await;
         }
         fleet.tick(0).await;
         fleet.serve(2..4).await;
@@ -92,7 +92,7 @@ async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_way_back_stands_a
         // Deadline, soak, and three heartbeats.
         let trial = json!({"confirm_secs": 60 + 30 + 3 * 30});
         assert_eq!(fleet.trial(0).await, trial);
-        fleet.obey(0).await;
+        fleet.follow_order(0).await;
         assert_eq!(fleet.confirmation(0).await, "pending");
         fleet.command(&id, "pause").await;
         assert_eq!(fleet.confirmation(0).await, "held");
@@ -107,7 +107,7 @@ async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_way_back_stands_a
         );
         assert_eq!(fleet.trial(0).await, Value::Null);
         assert_eq!(fleet.trial(1).await, trial);
-        fleet.obey(1).await;
+        fleet.follow_order(1).await;
         assert_eq!(fleet.confirmation(1).await, "pending");
         fleet.command(&id, "rollback").await;
         fleet.tick(40).await;
@@ -134,7 +134,7 @@ async fn a_rollout_is_unchanged_as_long_as_its_nodes_say_the_same() {
             match change {
                 "started" => drop(fleet.command(&id, "start").await),
                 "opened" => drop(fleet.tick(0).await),
-                "switched" => fleet.obey(0).await,
+                "switched" => fleet.follow_order(0).await,
                 _ => {}
             }
             let found = ask(&fleet, "").await;
@@ -146,7 +146,7 @@ async fn a_rollout_is_unchanged_as_long_as_its_nodes_say_the_same() {
             assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{change} {tag}");
         }
         let tag = ask(&fleet, "").await.header("etag").to_owned();
-        fleet.obey(1).await;
+        fleet.follow_order(1).await;
         assert_eq!(ask(&fleet, &tag).await.status, StatusCode::OK);
     }
 }
@@ -161,8 +161,8 @@ async fn a_batch_soaks_before_it_passes_and_begins_at_its_time() {
         let id = fleet.start(&new, settings).await;
         assert_eq!(fleet.tick(0).await, 0, "it is too early");
         assert_eq!(fleet.tick(6).await, 1);
-        fleet.obey(0).await;
-        fleet.obey(1).await;
+        fleet.follow_order(0).await;
+        fleet.follow_order(1).await;
         assert_eq!(fleet.tick(6).await, 1, "the nodes have switched");
         assert_eq!(fleet.tick(30).await, 0, "they soak");
         assert_eq!(fleet.tick(40).await, 2);
@@ -181,7 +181,7 @@ async fn a_node_is_ready_by_its_word_on_the_new_order_and_while_it_is_online() {
         assert_eq!(fleet.tick(0).await, 1, "the nodes are ordered again");
         assert_eq!(fleet.tick(0).await, 0, "they run it by an older order");
         for index in 0..2 {
-            fleet.obey(index).await;
+            fleet.follow_order(index).await;
         }
         assert_eq!(fleet.tick(91).await, 0, "they have gone offline");
         fleet.tick(0).await;
@@ -327,7 +327,7 @@ async fn rollout_in(world: &World, state: RolloutState) -> String {
         match way {
             Way::Command(command) => drop(fleet.command(&id, command).await),
             Way::Tick => drop(fleet.tick(0).await),
-            Way::Obey => fleet.obey(0).await,
+            Way::Obey => fleet.follow_order(0).await,
             Way::Write(state) => write_state(world, &id, *state).await,
         }
     }
@@ -409,7 +409,7 @@ async fn replicas_take_each_step_once() {
             assert!(left.unwrap() + right.unwrap() >= 1, "{round}");
             for index in round * 2..round * 2 + 2 {
                 assert_eq!(fleet.order(index).await.unwrap().counter, 1, "{index}");
-                fleet.obey(index).await;
+                fleet.follow_order(index).await;
             }
         }
         fleet.tick(0).await;

@@ -62,7 +62,7 @@ async fn a_wrong_sign_in_says_nothing_of_the_account() {
         let mut tx = world.store.begin().await.unwrap();
         tx.insert_user(&user).await.unwrap();
         tx.commit().await.unwrap();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (email, password) in [
             (person.email.as_str(), "wrong horse battery"),
             (person.email.as_str(), ""),
@@ -75,10 +75,10 @@ async fn a_wrong_sign_in_says_nothing_of_the_account() {
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{email}");
             assert!(answer.headers.get("set-cookie").is_none());
             answer.body["error"]["correlation_id"] = Value::Null;
-            told.push(answer.body);
+            reported.push(answer.body);
         }
-        told.dedup();
-        assert_eq!(told.len(), 1, "{told:?}");
+        reported.dedup();
+        assert_eq!(reported.len(), 1, "{reported:?}");
         let noted = world.until_audited("session.refused").await;
         assert_eq!(noted[0]["subject"], person.id.to_string());
         assert_eq!(noted[0]["after"]["reason"], "password");
@@ -198,7 +198,7 @@ async fn a_changed_password_ends_all_other_sessions_and_what_waits() {
             ("1234567890123", "is one of the most common passwords"),
             (
                 person.email.as_str(),
-                "is made of the address, the name or the organization",
+                "is derived from the address, the name or the organization",
             ),
         ] {
             let refused = change_password(&world, &own.session, weak).await;

@@ -65,13 +65,13 @@ async fn forged_and_confused_tokens_are_refused_alike() {
         let forger = Forger::new(&world).await;
         let good = Credential::Bearer(forger.claims(|_| {}));
         assert_eq!(heartbeat(&world, &good).await.status, StatusCode::OK);
-        let (beside, _) = world.new_node(world.tenant()).await;
+        let (other_node, _) = world.new_node(world.tenant()).await;
         let unknown = Credential::Bearer("x".repeat(43));
         let mut expected = heartbeat(&world, &unknown).await;
         assert_eq!(expected.status, StatusCode::UNAUTHORIZED);
         expected.body["error"]["correlation_id"] = Value::Null;
         let mut forged = forger.by_other_signers(&world);
-        forged.extend(forger.with_other_claims(&world, beside));
+        forged.extend(forger.with_other_claims(&world, other_node));
         forged.extend(forger.of_other_forms());
         for (name, token) in forged {
             world.change_address();

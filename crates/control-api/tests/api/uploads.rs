@@ -27,14 +27,15 @@ async fn slow_upload(
     begun: mpsc::UnboundedSender<()>,
     gate: watch::Receiver<bool>,
 ) -> Answer {
-    slow_upload_to(world, world.project, by, (begun, gate)).await
+    slow_upload_to(world, world.project, by, begun, gate).await
 }
 
 async fn slow_upload_to(
     world: &World,
     project: ProjectId,
     by: &Credential,
-    (begun, mut gate): (mpsc::UnboundedSender<()>, watch::Receiver<bool>),
+    begun: mpsc::UnboundedSender<()>,
+    mut gate: watch::Receiver<bool>,
 ) -> Answer {
     let text = sample(BUNDLES).to_string();
     let (first, rest) = text.split_at(10);
@@ -69,7 +70,7 @@ async fn slow_uploads_of_one_actor_leave_places_to_others() {
     let (begun, mut beginnings) = mpsc::unbounded_channel();
     let upload = || slow_upload(&world, &slow, begun.clone(), closed.clone());
     let uploads = join_all((0..PLACES / 2).map(|_| upload()));
-    let beside = async {
+    let concurrent = async {
         for _ in 0..PLACES / 2 {
             beginnings.recv().await.unwrap();
         }
@@ -81,7 +82,7 @@ async fn slow_uploads_of_one_actor_leave_places_to_others() {
         gate.send(true).unwrap();
         (further, of_other, listed)
     };
-    let (uploaded, (further, of_other, listed)) = tokio::join!(uploads, beside);
+    let (uploaded, (further, of_other, listed)) = tokio::join!(uploads, concurrent);
 
     assert_eq!(further.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(further.header("retry-after"), "30");
@@ -114,7 +115,7 @@ async fn the_keys_of_one_administrator_leave_places_to_others() {
     let (begun, mut beginnings) = mpsc::unbounded_channel();
     let upload = |by| slow_upload(&world, by, begun.clone(), closed.clone());
     let uploads = join_all([&own, &made_by_key].map(upload));
-    let beside = async {
+    let concurrent = async {
         for _ in 0..PLACES / 2 {
             beginnings.recv().await.unwrap();
         }
@@ -125,7 +126,7 @@ async fn the_keys_of_one_administrator_leave_places_to_others() {
         gate.send(true).unwrap();
         (by_session, of_other)
     };
-    let (uploaded, (by_session, of_other)) = tokio::join!(uploads, beside);
+    let (uploaded, (by_session, of_other)) = tokio::join!(uploads, concurrent);
     assert_eq!(by_session.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(of_other.status, StatusCode::CREATED, "{}", of_other.body);
     for answer in uploaded {
@@ -146,9 +147,8 @@ async fn an_organization_without_a_place_gets_one_of_four_hostile_ones() {
     let (gate, closed) = watch::channel(false);
     let (begun, mut beginnings) = mpsc::unbounded_channel();
     let hostile = tenants.iter().flat_map(|tenant| [tenant, tenant]);
-    let hostile = hostile.map(|(project, key)| {
-        slow_upload_to(&world, *project, key, (begun.clone(), closed.clone()))
-    });
+    let hostile = hostile
+        .map(|(project, key)| slow_upload_to(&world, *project, key, begun.clone(), closed.clone()));
     let own = async {
         for _ in 0..ALL_PLACES {
             beginnings.recv().await.unwrap();

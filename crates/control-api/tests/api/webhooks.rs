@@ -87,7 +87,7 @@ async fn events_of_a_rollout_arrive_signed_and_once() {
         fleet.command(&id, "resume").await;
         fleet.tick(0).await;
         for index in 0..2 {
-            fleet.obey(index).await;
+            fleet.follow_order(index).await;
         }
         fleet.tick(0).await;
         fleet.tick(40).await;

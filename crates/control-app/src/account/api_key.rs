@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 /// Scope of API keys in a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ApiKeyPlace {
+pub struct ApiKeyTenant {
     /// The organization; if absent, the project's, or the only one visible to the actor.
     pub org: Option<OrgId>,
     /// The project; if absent, the only one visible to the actor, or the whole organization.
@@ -24,7 +24,7 @@ impl App {
     pub async fn create_api_key(
         &self,
         call: &Call,
-        place: ApiKeyPlace,
+        place: ApiKeyTenant,
         new: NewApiKey,
     ) -> Result<(Versioned<ApiKey>, Secret), Error> {
         let mut tx = self.store.begin().await?;
@@ -48,7 +48,7 @@ impl App {
     pub async fn api_keys(
         &self,
         call: &Call,
-        place: ApiKeyPlace,
+        place: ApiKeyTenant,
         filter: &ListFilter,
         page: Page,
     ) -> Result<Vec<Versioned<ApiKey>>, Error> {
@@ -134,8 +134,8 @@ async fn check_name(tx: &mut Transaction, key: &ApiKey, now: Timestamp) -> Resul
 }
 
 /// A project that exists elsewhere looks like one that does not exist.
-async fn resolve(tx: &mut Transaction, call: &Call, place: ApiKeyPlace) -> Result<Tenant, Error> {
-    let ApiKeyPlace { org, project } = place;
+async fn resolve(tx: &mut Transaction, call: &Call, place: ApiKeyTenant) -> Result<Tenant, Error> {
+    let ApiKeyTenant { org, project } = place;
     let project = project.or(call.actor.only_project());
     if let Some(project) = project {
         let found = tenant(tx, project).await?;

@@ -45,7 +45,7 @@ impl App {
         (email, role): (&str, Role),
     ) -> Result<(Invitation, Secret), Error> {
         let id = InvitationId::new(call.now, self.random_id());
-        let invitation = Invitation::create(&call.actor, org, id, (email, role), call.now)?;
+        let invitation = Invitation::create(&call.actor, org, id, email, role, call.now)?;
         let mut tx = self.store.begin().await?;
         if let Some(user) = refuse_member(&mut tx, org, &invitation.email).await? {
             self.readmit_invited(&mut tx, call, (org, user)).await?;

@@ -24,10 +24,10 @@ impl App {
     pub async fn member_sessions(
         &self,
         call: &Call,
-        place: (OrgId, UserId),
+        ids: (OrgId, UserId),
     ) -> Result<Vec<SessionInfo>, Error> {
         let mut tx = self.store.read().await?;
-        let (_, user) = controlled(&mut tx, call, place).await?;
+        let (_, user) = controlled(&mut tx, call, ids).await?;
         let found = tx.sessions_of_user(user.value.id, call.now).await?;
         let open = found.into_iter().filter(|found| found.is_open(call.now));
         let info = open.map(|session| SessionInfo {
@@ -45,10 +45,10 @@ impl App {
     pub async fn end_member_sessions(
         &self,
         call: &Call,
-        place: (OrgId, UserId),
+        ids: (OrgId, UserId),
     ) -> Result<u64, Error> {
         let mut tx = self.store.begin().await?;
-        let (_, user) = controlled(&mut tx, call, place).await?;
+        let (_, user) = controlled(&mut tx, call, ids).await?;
         let id = user.value.id;
         let ended = tx.revoke_sessions(id, None, call.now).await?;
         let after = json!({"sessions": ended});
@@ -65,10 +65,10 @@ impl App {
     pub async fn reset_member_second_factor(
         &self,
         call: &Call,
-        place: (OrgId, UserId),
+        ids: (OrgId, UserId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let (_, user) = controlled(&mut tx, call, place).await?;
+        let (_, user) = controlled(&mut tx, call, ids).await?;
         self.reset_second_factor(tx, call, user.value.id).await
     }
 
@@ -80,10 +80,10 @@ impl App {
     pub async fn create_password_reset(
         &self,
         call: &Call,
-        place: (OrgId, UserId),
+        ids: (OrgId, UserId),
     ) -> Result<(PasswordReset, Secret), Error> {
         let mut tx = self.store.begin().await?;
-        let (membership, user) = controlled(&mut tx, call, place).await?;
+        let (membership, user) = controlled(&mut tx, call, ids).await?;
         let id = Uuid::from_bytes(self.environment.random());
         let reset = PasswordReset::new(&call.actor, id, &membership, call.now);
         let secret = self.new_secret();

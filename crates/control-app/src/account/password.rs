@@ -4,7 +4,7 @@ use crate::account::session::own_session;
 use crate::account::user::own_user;
 use crate::account::user_event::UserEvent;
 use crate::app::App;
-use crate::app::password_places::PasswordOwner;
+use crate::app::password_permits::PasswordOwner;
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::{Password, PasswordHash, Secret};
@@ -49,8 +49,8 @@ impl App {
     /// Hashes the password away from the threads that serve requests.
     pub(crate) async fn hash_password(&self, password: &Password) -> Result<PasswordHash, Error> {
         let (password, salt) = (password.clone(), self.environment.random());
-        let mut place = self.passwords.take(PasswordOwner::Known).await?;
-        let hashed = tokio::task::spawn_blocking(move || password.hash_in(place.memory(), salt));
+        let mut permit = self.passwords.take(PasswordOwner::Known).await?;
+        let hashed = tokio::task::spawn_blocking(move || password.hash_in(permit.memory(), salt));
         let hashed = hashed.await;
         Ok(hashed.map_err(|_| Error::Stopped)??)
     }

@@ -24,7 +24,7 @@ const ACTION: &str = "session.refused";
 pub(super) const TOO_MANY_TRIES: &str = "too many tries";
 
 impl App {
-    /// Notes a refused sign-in beside the answer, which must take as long for an unknown account. The first one of an
+    /// Records a refused sign-in in a separate task: the answer must take as long as for an unknown account. The first one of an
     /// account, a reason and a client in a minute has an entry; [`Self::write_folded_refusals`] writes the number of
     /// the others. An unknown account's entry is in the log of the installation.
     pub(crate) fn note_refusal(
@@ -96,7 +96,7 @@ impl App {
                 let event = UserEvent::new(ACTION, user).with(after);
                 self.commit_visit(tx, visit, by, event).await
             }
-            None => self.commit_unknown(tx, visit, by, (ACTION, after)).await,
+            None => self.commit_unknown(tx, visit, by, ACTION, after).await,
         }
     }
 }

@@ -62,7 +62,7 @@ impl App {
         })
     }
 
-    /// The user behind a session's secret, with the roles of this moment.
+    /// The user of a session's secret, with the current roles.
     pub(crate) async fn session_actor(&self, hash: &str, now: Timestamp) -> Result<Actor, Error> {
         let (session, actor) = self.accept_session(hash, now).await?;
         if session.is_seen_late(now) {

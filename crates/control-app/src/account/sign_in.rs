@@ -8,7 +8,7 @@ use crate::account::refused_sign_in::TOO_MANY_TRIES;
 use crate::account::session::{NewSession, audited, own_session};
 use crate::account::user_event::UserEvent;
 use crate::app::App;
-use crate::app::password_places::PasswordOwner;
+use crate::app::password_permits::PasswordOwner;
 use crate::call::Call;
 use crate::call::visit::Visit;
 use crate::error::Error;
@@ -61,7 +61,7 @@ enum Factor<'a> {
 
 /// The bucket that a try was counted in.
 #[derive(Debug)]
-struct Tries {
+struct CountedAttempt {
     bucket: String,
     owner: PasswordOwner,
 }
@@ -212,9 +212,9 @@ impl App {
         password: Password,
         hash: PasswordHash,
     ) -> Result<bool, Error> {
-        let mut place = self.passwords.take(owner).await?;
+        let mut permit = self.passwords.take(owner).await?;
         let compared =
-            tokio::task::spawn_blocking(move || hash.verify_in(place.memory(), &password).is_ok());
+            tokio::task::spawn_blocking(move || hash.verify_in(permit.memory(), &password).is_ok());
         compared.await.map_err(|_| Error::Stopped)
     }
 
@@ -327,7 +327,7 @@ impl App {
         visit: &Visit,
         email: &str,
         user: Option<&User>,
-    ) -> Result<Tries, Error> {
+    ) -> Result<CountedAttempt, Error> {
         let browser = visit.known_browser.as_ref().map(Secret::hash);
         let known = match &browser {
             Some(hash) => self.store.read().await?.known_browser(hash).await?,
@@ -335,11 +335,11 @@ impl App {
         };
         let is_own = |user: &User| known.is_some_and(|known| known.is_of(user.id, visit.now));
         let tries = match browser.filter(|_| user.is_some_and(is_own)) {
-            Some(hash) => Tries {
+            Some(hash) => CountedAttempt {
                 bucket: format!("sign-in browser {hash}"),
                 owner: PasswordOwner::Known,
             },
-            None => Tries {
+            None => CountedAttempt {
                 bucket: format!(
                     "sign-in account {}",
                     sha256(email.to_lowercase().as_bytes())

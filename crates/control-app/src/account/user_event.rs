@@ -34,7 +34,8 @@ impl<'a> Visitor<'a> {
     fn entry(
         self,
         visit: &'a Visit,
-        (action, subject): (&'a str, Uuid),
+        action: &'a str,
+        subject: Uuid,
         tenant: Option<Tenant>,
     ) -> AuditEntry<'a> {
         AuditEntry {
@@ -130,7 +131,7 @@ impl App {
         let places = places(&mut tx, event.user).await?;
         for tenant in &places {
             tx.note_change(event.change());
-            let entry = by.entry(visit, (event.action, event.subject), *tenant);
+            let entry = by.entry(visit, event.action, event.subject, *tenant);
             head = tx.append_audit(&entry, &key).await?;
         }
         self.finish_entries(tx, head, orgs(&places)).await
@@ -142,14 +143,15 @@ impl App {
         mut tx: Transaction,
         visit: &Visit,
         by: Visitor<'_>,
-        (action, after): (&str, &Value),
+        action: &str,
+        after: &Value,
     ) -> Result<(), Error> {
         let key = self.audit_key(&mut tx).await?;
         tx.note_change(AuditChange {
             before: None,
             after: Some(after.to_string()),
         });
-        let entry = by.entry(visit, (action, Uuid::nil()), None);
+        let entry = by.entry(visit, action, Uuid::nil(), None);
         let head = tx.append_audit(&entry, &key).await?;
         self.finish_entries(tx, head, Vec::new()).await
     }

@@ -21,24 +21,24 @@ const UNKNOWN: i64 = -1;
 #[derive(Debug)]
 pub(crate) struct OrderSignals {
     signals: Vec<watch::Sender<()>>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     closed: AtomicBool,
     seen: AtomicI64,
 }
 
-/// One long poll; releases its place when dropped.
+/// One long poll; releases its permit when dropped.
 #[derive(Debug)]
 pub(crate) struct OrderWaiter<'a> {
     signals: &'a OrderSignals,
     signal: watch::Receiver<()>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Default for OrderSignals {
     fn default() -> Self {
         Self {
             signals: (0..SIGNALS).map(|_| watch::Sender::new(())).collect(),
-            places: Arc::new(Semaphore::new(MAX_WAITERS)),
+            permits: Arc::new(Semaphore::new(MAX_WAITERS)),
             closed: AtomicBool::new(false),
             seen: AtomicI64::new(UNKNOWN),
         }
@@ -48,19 +48,19 @@ impl Default for OrderSignals {
 impl OrderSignals {
     /// Receives every order to `node` from now on.
     pub(crate) fn subscribe(&self, node: NodeId) -> Result<OrderWaiter<'_>, Error> {
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_| Error::TooManyWaiters)?;
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        let permit = permit.map_err(|_| Error::TooManyWaiters)?;
         let signal = self.signal(node).ok_or(Error::TooManyWaiters)?;
         Ok(OrderWaiter {
             signals: self,
             signal: signal.subscribe(),
-            _place: place,
+            _permit: permit,
         })
     }
 
     /// Long polls that wait now.
     pub(crate) fn waiting(&self) -> usize {
-        MAX_WAITERS.saturating_sub(self.places.available_permits())
+        MAX_WAITERS.saturating_sub(self.permits.available_permits())
     }
 
     /// Wakes the tasks that wait for orders to `nodes`.
@@ -114,16 +114,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_waiters_than_there_are_places_are_refused() {
+    fn more_waiters_than_there_are_permits_are_refused() {
         let (signals, node) = (OrderSignals::default(), NodeId(uuid::Uuid::nil()));
         let others = u32::try_from(MAX_WAITERS - 1).unwrap();
-        let others = Arc::clone(&signals.places).try_acquire_many_owned(others);
+        let others = Arc::clone(&signals.permits).try_acquire_many_owned(others);
         let last = signals.subscribe(node).unwrap();
         assert_eq!(signals.waiting(), MAX_WAITERS);
         let refused = signals.subscribe(node);
         assert!(matches!(refused, Err(Error::TooManyWaiters)));
         drop(last);
-        assert!(signals.subscribe(node).is_ok(), "a place is given back");
+        assert!(signals.subscribe(node).is_ok(), "a permit is given back");
         drop(others);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) enum OutboundError {
     )]
     Tls,
     /// The answer is incomplete, is not HTTP, or its head is too large.
-    #[error("no whole answer: it breaks off, is not HTTP, or has too large a head")]
+    #[error("incomplete answer: it breaks off, is not HTTP, or has too large a head")]
     Exchange,
     /// This machine cannot send requests, or the address is no URL.
     #[error("no request can be sent to the address")]

@@ -10,11 +10,11 @@ use control_wire::OrgId;
 /// The limits of an organization, which the installation sets for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrgLimits {
-    /// The most that it may have.
+    /// The maximum.
     pub quotas: Quotas,
     /// The current use.
     pub used: Quotas,
-    /// For how long values that have ended are kept.
+    /// Retention of values that have ended.
     pub retention: Retention,
 }
 

@@ -40,11 +40,11 @@ pub struct Allowance {
 
 /// Tokens of the shared buckets that this replica holds.
 #[derive(Debug)]
-pub(crate) struct RateLimiter(Cache<String, Arc<Held>>);
+pub(crate) struct RateLimiter(Cache<String, Arc<TokenCount>>);
 
 /// Tokens of one bucket. Times are in microseconds since 1970.
 #[derive(Debug, Default)]
-struct Held {
+struct TokenCount {
     tokens: AtomicI64,
     good_until: AtomicI64,
     /// The shared bucket's, as of the last group.
@@ -101,14 +101,14 @@ impl RateLimiter {
         self.held(name).allowance(false, rate, now)
     }
 
-    fn held(&self, name: &str) -> Arc<Held> {
+    fn held(&self, name: &str) -> Arc<TokenCount> {
         let new = || Ok::<_, Infallible>(Arc::default());
         let Ok(held) = self.0.get_or_insert_with(name, new);
         held
     }
 }
 
-impl Held {
+impl TokenCount {
     /// The answer that needs no database, if there is one. Tokens in memory count although the shared
     /// bucket is empty.
     fn known(&self, rate: Rate, now: Timestamp) -> Option<Allowance> {

@@ -16,19 +16,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// The largest report: 500 routes with their counters, and 100 diagnostics.
 pub const MAX_REPORT_BYTES: usize = 512 * 1024;
 const LARGEST_REPORT_BYTES: u64 = MAX_REPORT_BYTES as u64;
-/// A report that empties a bucket is owed: events have up to 1 MiB.
+/// Maximum debt of a bucket: a batch of events has up to 1 MiB.
 const MAX_DEBT_BYTES: u64 = 1024 * 1024;
 /// A report of 100 routes.
 const USUAL_REPORT_BYTES: u64 = 10 * 1024;
-/// The least that a report counts: a small one costs its statements.
+/// Minimum charge of a report: a small one still costs its SQL statements.
 const MIN_REPORT_BYTES: u64 = 4 * 1024;
-/// The largest reports of a node in one heartbeat interval.
+/// Largest reports per node in one heartbeat interval.
 const NODE_REPORTS: u64 = 2;
 /// Burst size: a restart and an order are reported at once.
 const NODE_BURST: u64 = 4;
-/// Number of nodes with the largest reports that every organization's budget covers.
+/// Number of nodes whose largest reports every organization's budget covers.
 const LARGE_NODES: u64 = 64;
-/// Buckets in memory. Beyond that the least used ones go, and are full when they are back.
+/// Maximum number of buckets in memory. The least recently used ones are evicted; an evicted bucket counts as full.
 const MAX_NODES: usize = 100_000;
 const MAX_ORGS: usize = 10_000;
 
@@ -49,7 +49,7 @@ struct ByteRate {
     burst: u64,
 }
 
-/// A report passes while the bucket has any bytes; the rest of a large one is owed.
+/// A bucket. A report is admitted while any bytes are left, and may leave a debt.
 #[derive(Debug, Default)]
 struct Bucket {
     /// Time when the bucket is full again, in microseconds since 1970.
@@ -188,14 +188,14 @@ mod tests {
         let budget = ReportBudget::default();
         let interval = i64::from(HeartbeatInterval::default().secs());
         for number in 0..1_000 {
-            let told = refused(
+            let reported = refused(
                 &budget,
                 node(1),
                 LARGEST_REPORT_BYTES,
                 1,
                 after(number * interval),
             );
-            assert_eq!(told, None, "{number}");
+            assert_eq!(reported, None, "{number}");
         }
     }
 
@@ -206,14 +206,14 @@ mod tests {
         for interval in 0..3 {
             for number in 0..max_nodes {
                 let at = after(30 * interval);
-                let told = refused(
+                let reported = refused(
                     &budget,
                     node(number.into()),
                     USUAL_REPORT_BYTES,
                     max_nodes,
                     at,
                 );
-                assert_eq!(told, None, "{number} in interval {interval}");
+                assert_eq!(reported, None, "{number} in interval {interval}");
             }
         }
     }
@@ -235,10 +235,11 @@ mod tests {
     fn an_organization_has_a_bucket_for_all_its_nodes() {
         let budget = ReportBudget::default();
         let nodes = 0..2 * u128::from(LARGE_NODES);
-        let told = nodes.map(|number| refused(&budget, node(number), LARGEST_REPORT_BYTES, 1, NOW));
-        let told: Vec<_> = told.flatten().collect();
-        assert_eq!(told.len(), usize::try_from(LARGE_NODES).unwrap());
-        assert!(told.iter().all(|(owner, _)| *owner == "organization"));
+        let reported =
+            nodes.map(|number| refused(&budget, node(number), LARGEST_REPORT_BYTES, 1, NOW));
+        let reported: Vec<_> = reported.flatten().collect();
+        assert_eq!(reported.len(), usize::try_from(LARGE_NODES).unwrap());
+        assert!(reported.iter().all(|(owner, _)| *owner == "organization"));
         let other = (NodeId(Uuid::from_u128(1_000)), OrgId(Uuid::from_u128(2)));
         assert_eq!(refused(&budget, other, LARGEST_REPORT_BYTES, 1, NOW), None);
     }
@@ -250,7 +251,7 @@ mod tests {
         for _ in 0..=NODE_BURST {
             refused(&budget, node(1), LARGEST_REPORT_BYTES, 1, ahead);
         }
-        let told = refused(&budget, node(1), LARGEST_REPORT_BYTES, 1, NOW);
-        assert!(told.is_some_and(|(_, secs)| secs <= 31), "{told:?}");
+        let reported = refused(&budget, node(1), LARGEST_REPORT_BYTES, 1, NOW);
+        assert!(reported.is_some_and(|(_, secs)| secs <= 31), "{reported:?}");
     }
 }

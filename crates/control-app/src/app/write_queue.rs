@@ -11,18 +11,18 @@
 //! interval and written in the order of the nodes, so that neighbours share a page of the database.
 
 pub(crate) mod gathered_traffic;
-mod signs_of_life;
+mod quiet_heartbeats;
 mod turns;
 
 use crate::app::write_queue::gathered_traffic::GatheredTraffic;
 use crate::error::Error;
 use control_domain::HeartbeatInterval;
 use control_store::{
-    Group, PackedHeartbeat, Rate, SignOfLife, Store, StoreError, Transaction, WrittenHeartbeat,
+    Group, PackedHeartbeat, QuietHeartbeat, Rate, Store, StoreError, Transaction, WrittenHeartbeat,
 };
 use control_wire::{NodeEvent, NodeEventId, NodeId, OrgId};
 use jiff::Timestamp;
-use signs_of_life::SignsOfLife;
+use quiet_heartbeats::QuietHeartbeats;
 use std::sync::OnceLock;
 use tokio::sync::{mpsc, oneshot};
 use turns::Turns;
@@ -48,7 +48,7 @@ enum Write {
     Heartbeat {
         node: NodeId,
         org: OrgId,
-        said: Box<PackedHeartbeat>,
+        heartbeat_request: Box<PackedHeartbeat>,
         /// Names the event that a second process with the node's identity leaves.
         event: NodeEventId,
         interval: HeartbeatInterval,
@@ -88,13 +88,13 @@ impl WriteQueue {
     pub(crate) async fn heartbeat(
         &self,
         (node, org, event): (NodeId, OrgId, NodeEventId),
-        said: PackedHeartbeat,
+        heartbeat_request: PackedHeartbeat,
         (now, interval): (Timestamp, HeartbeatInterval),
     ) -> Result<Option<WrittenHeartbeat>, Error> {
         let write = Write::Heartbeat {
             node,
             org,
-            said: Box::new(said),
+            heartbeat_request: Box::new(heartbeat_request),
             event,
             interval,
         };
@@ -158,12 +158,12 @@ impl Write {
             Self::Heartbeat {
                 node,
                 org: _,
-                said,
+                heartbeat_request,
                 event,
                 interval,
             } => {
                 let fresh_since = interval.online_since(now);
-                let received = tx.receive_heartbeat(*node, said, (now, fresh_since));
+                let received = tx.receive_heartbeat(*node, heartbeat_request, (now, fresh_since));
                 let written = received.await?;
                 if (written.as_ref()).is_some_and(|written| written.has_found_duplicate) {
                     let event_body = duplicate_event(now);
@@ -191,7 +191,7 @@ fn duplicate_event(now: Timestamp) -> NodeEvent {
 
 async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
     let (mut received, mut turns) = (Vec::new(), Turns::default());
-    let mut signs = SignsOfLife::default();
+    let mut signs = QuietHeartbeats::default();
     loop {
         // In random order: a queue that is never empty does not keep the signs from being written.
         tokio::select! {
@@ -231,11 +231,11 @@ async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting
 fn sign_of_life(
     one: &Waiting,
     written: &Written,
-) -> Option<(NodeId, SignOfLife, HeartbeatInterval)> {
+) -> Option<(NodeId, QuietHeartbeat, HeartbeatInterval)> {
     let (
         Write::Heartbeat {
             node,
-            said,
+            heartbeat_request,
             interval,
             ..
         },
@@ -244,9 +244,9 @@ fn sign_of_life(
     else {
         return None;
     };
-    let sign = SignOfLife {
+    let sign = QuietHeartbeat {
         seen_at: one.now,
-        cpu_percent: said.cpu_percent(),
+        cpu_percent: heartbeat_request.cpu_percent(),
     };
     (written.is_sign_of_life).then_some((*node, sign, *interval))
 }
@@ -262,7 +262,11 @@ async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, S
 }
 
 /// One that cannot be written must not fail the rest.
-async fn write_each(store: &Store, group: impl Iterator<Item = Waiting>, signs: &mut SignsOfLife) {
+async fn write_each(
+    store: &Store,
+    group: impl Iterator<Item = Waiting>,
+    signs: &mut QuietHeartbeats,
+) {
     for one in group {
         let written = async {
             let mut tx = store.begin_unsynced().await?;

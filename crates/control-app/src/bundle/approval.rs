@@ -113,11 +113,11 @@ impl Approval {
 /// [`Refusal::Frozen`], [`Refusal::Warnings`] or [`Refusal::UnknownWarnings`].
 pub(crate) async fn check_policy(
     tx: &mut Transaction,
-    place: (ProjectId, BundleId),
+    ids: (ProjectId, BundleId),
     now: Timestamp,
 ) -> Result<(), Error> {
-    let project = tx.project(place.0).await?.ok_or(Refusal::NotFound)?;
-    let bundle = find(tx, place).await?.value;
+    let project = tx.project(ids.0).await?.ok_or(Refusal::NotFound)?;
+    let bundle = find(tx, ids).await?.value;
     let rules = project.value.policy.rules;
     Ok(rules.check(bundle.warnings, now)?)
 }

@@ -65,9 +65,9 @@ impl App {
     pub async fn download_bundle(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
     ) -> Result<Archive, Error> {
-        let found = self.bundle(call, place).await?;
+        let found = self.bundle(call, ids).await?;
         self.open_archive(&found.value).await
     }
 
@@ -98,9 +98,9 @@ impl App {
     pub async fn bundle_sbom(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
     ) -> Result<Value, Error> {
-        let found = self.bundle(call, place).await?;
+        let found = self.bundle(call, ids).await?;
         Ok(self.contents(&found.value).await?.sbom)
     }
 
@@ -108,9 +108,9 @@ impl App {
     pub async fn verify_bundle(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
     ) -> Result<Verification, Error> {
-        let bundle = self.bundle(call, place).await?.value;
+        let bundle = self.bundle(call, ids).await?.value;
         let (Some(archive), Some(signature)) = (bundle.archive.clone(), bundle.signature.clone())
         else {
             return Err(bundle.without_archive("be verified").into());
@@ -160,9 +160,9 @@ impl App {
     pub(crate) async fn older_bundle(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
     ) -> Result<Bundle, Error> {
-        match self.bundle(call, place).await {
+        match self.bundle(call, ids).await {
             Err(Error::Refused(Refusal::NotFound)) => {
                 Err(Refusal::invalid("before", "does not exist in the project").into())
             }
@@ -171,21 +171,21 @@ impl App {
     }
 
     /// Compares the contents of two bundles; `None` if the checks of this version refuse one of
-    /// them. Both are read and unpacked within one place for heavy work: waiting comparisons hold
+    /// them. Both are read and unpacked within one permit for heavy work: waiting comparisons hold
     /// no resources.
     pub(crate) async fn compare_contents<T: Send + 'static>(
         &self,
         (before, after): (&Bundle, &Bundle),
         compare: impl FnOnce((&Model, &Files), (&Model, &Files)) -> T + Send + 'static,
     ) -> Result<Option<T>, Error> {
-        let place = self.heavy_places.take(after.tenant.org.0).await;
+        let permit = self.heavy_permits.take(after.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
         let (new, new_digest) = self.archive_and_digest(after).await?;
         let compared = spawn_blocking(move || {
             let old = unpack_verified(&old, &old_digest)?.files;
             let new = unpack_verified(&new, &new_digest)?.files;
             let compared = checked_and_compared(&old, &new, compare);
-            drop(place);
+            drop(permit);
             Ok(compared)
         });
         let compared = compared.await.map_err(|_| Error::Stopped)?;
@@ -198,13 +198,13 @@ impl App {
         before: &Bundle,
         after: &Arc<Files>,
     ) -> Result<Option<Comparison>, Error> {
-        let place = self.heavy_places.take(before.tenant.org.0).await;
+        let permit = self.heavy_permits.take(before.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
         let new = Arc::clone(after);
         let compared = spawn_blocking(move || {
             let old = unpack_verified(&old, &old_digest)?.files;
             let compared = checked_and_compared(&old, &new, compare);
-            drop(place);
+            drop(permit);
             Ok(compared)
         });
         let compared = compared.await.map_err(|_| Error::Stopped)?;
@@ -255,11 +255,11 @@ impl App {
 
     /// The files of a bundle, compared with its digest and its manifest.
     pub(crate) async fn contents(&self, bundle: &Bundle) -> Result<Contents, Error> {
-        let place = self.heavy_places.take(bundle.tenant.org.0).await;
+        let permit = self.heavy_permits.take(bundle.tenant.org.0).await;
         let (bytes, wanted) = self.archive_and_digest(bundle).await?;
         let opened = spawn_blocking(move || {
             let opened = unpack_verified(&bytes, &wanted);
-            drop(place);
+            drop(permit);
             opened
         });
         let opened = opened.await.map_err(|_| Error::Stopped)?;

@@ -185,7 +185,7 @@ fn route(service: &Service, upstreams: &BTreeMap<UpstreamId, &str>) -> Result<Kd
 /// Settings that were checked when they were written.
 fn further_nodes(settings: &str, fields: &[&str]) -> Result<Vec<KdlNode>, Refusal> {
     let nodes = block_settings::nodes(settings, fields);
-    nodes.map_err(|_| Refusal::invalid("services", "have settings that are none any more"))
+    nodes.map_err(|_| Refusal::invalid("services", "have settings that no longer exist"))
 }
 
 fn upstream(upstream: &Upstream) -> Result<KdlNode, Refusal> {

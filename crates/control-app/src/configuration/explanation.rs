@@ -40,7 +40,7 @@ impl App {
     pub async fn explain_request(
         &self,
         call: &Call,
-        place: (ProjectId, BundleId),
+        ids: (ProjectId, BundleId),
         question: RequestQuestion,
     ) -> Result<Value, Error> {
         if MAX_METHOD_CHARS < question.method.chars().count() {
@@ -49,7 +49,7 @@ impl App {
         if MAX_HEADERS < question.headers.len() {
             return Err(Refusal::invalid("headers", "has more than 100 fields").into());
         }
-        let bundle = self.bundle(call, place).await?.value;
+        let bundle = self.bundle(call, ids).await?.value;
         let files = self.contents(&bundle).await?.files;
         let explained = self.heavy(bundle.tenant.org, move || explain(&files, question));
         explained.await?
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn the_route_that_takes_a_request_is_named_with_its_line() {
-        let told = ask(TEXT, "http://shop.example.com/api/cart", &[]).unwrap();
-        assert_eq!(told["route"]["name"], "api");
-        assert_eq!(told["route"]["source"], "proxy.kdl:4");
-        assert_eq!(told["outcome"]["upstream"]["name"], "cart");
-        assert_eq!(told["rejected"][0]["name"], "rest");
+        let reported = ask(TEXT, "http://shop.example.com/api/cart", &[]).unwrap();
+        assert_eq!(reported["route"]["name"], "api");
+        assert_eq!(reported["route"]["source"], "proxy.kdl:4");
+        assert_eq!(reported["outcome"]["upstream"]["name"], "cart");
+        assert_eq!(reported["rejected"][0]["name"], "rest");
     }
 
     #[test]

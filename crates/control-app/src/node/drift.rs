@@ -48,9 +48,9 @@ impl App {
     pub async fn drift(
         &self,
         call: &Call,
-        place: (ProjectId, DriftId),
+        ids: (ProjectId, DriftId),
     ) -> Result<Versioned<Drift>, Error> {
-        let found = find(&mut self.store.read().await?, place).await?;
+        let found = find(&mut self.store.read().await?, ids).await?;
         call.actor.require(Access::READ_NODES, found.value.tenant)?;
         Ok(found)
     }
@@ -59,13 +59,13 @@ impl App {
     pub async fn resolve_drift(
         &self,
         call: &Call,
-        place: (ProjectId, DriftId),
+        ids: (ProjectId, DriftId),
         remedy: DriftRemedy,
     ) -> Result<Versioned<Drift>, Error> {
-        let approval = self.judge_remedy(call, place, remedy).await?;
+        let approval = self.judge_remedy(call, ids, remedy).await?;
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         let before = found.value.audited();
         let value = found.value.resolve(&call.actor, call.now)?;
         call.expect_version(found.version)?;

@@ -51,16 +51,16 @@ impl App {
         &self,
         call: &Call,
         id: NodeId,
-        said: HeartbeatRequest,
+        heartbeat_request: HeartbeatRequest,
     ) -> Result<HeartbeatResponse, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNode, id)?;
         let event = NodeEventId::new(call.now, self.random_id());
-        let rejected = said.status.as_ref().and_then(|status| {
+        let rejected = heartbeat_request.status.as_ref().and_then(|status| {
             let is_rejected = status.verdict == Some(Verdict::Rejected);
             status.active.filter(|_| is_rejected)
         });
-        let reported = said.traffic.as_ref().map(RouteCounts::from);
-        let packed = self.pack(tenant.org, said).await?;
+        let reported = heartbeat_request.traffic.as_ref().map(RouteCounts::from);
+        let packed = self.pack(tenant.org, heartbeat_request).await?;
         let (from, at) = ((id, tenant.org, event), (call.now, self.heartbeat_interval));
         let written = self.writes.heartbeat(from, packed, at).await?;
         let WrittenHeartbeat {
@@ -75,7 +75,7 @@ impl App {
             counter!(metric::NODE_DUPLICATES).increment(1);
         }
         let counters = replaced.zip(reported);
-        self.count_requests((tenant, id), counters, call.now).await;
+        self.count_requests(tenant, id, counters, call.now).await;
         if let Some(active) = rejected {
             self.recall_again(id, active).await?;
         }
@@ -87,12 +87,16 @@ impl App {
     }
 
     /// Checks and packs a heartbeat, a large one outside the serving threads.
-    async fn pack(&self, org: OrgId, said: HeartbeatRequest) -> Result<PackedHeartbeat, Error> {
-        let is_large =
-            { said.traffic.as_ref() }.is_some_and(|it| MAX_SMALL_ROUTES < it.routes.len());
+    async fn pack(
+        &self,
+        org: OrgId,
+        heartbeat_request: HeartbeatRequest,
+    ) -> Result<PackedHeartbeat, Error> {
+        let is_large = { heartbeat_request.traffic.as_ref() }
+            .is_some_and(|it| MAX_SMALL_ROUTES < it.routes.len());
         let pack = move || {
-            check_heartbeat(&said)?;
-            Ok::<_, Error>(PackedHeartbeat::new(said)?)
+            check_heartbeat(&heartbeat_request)?;
+            Ok::<_, Error>(PackedHeartbeat::new(heartbeat_request)?)
         };
         if is_large {
             self.parse(org.0, pack).await?

@@ -1,4 +1,4 @@
-//! Requests, 5xx and latency of a project's nodes over an hour, a day or a week, beside a week before.
+//! Requests, 5xx and latency of a project's nodes over an hour, a day or a week, compared with the week before.
 
 pub(crate) mod summary;
 
@@ -65,7 +65,8 @@ impl App {
     /// an error must not make the node repeat it.
     pub(crate) async fn count_requests(
         &self,
-        (tenant, node): (Tenant, NodeId),
+        tenant: Tenant,
+        node: NodeId,
         counters: Option<(ReplacedCounters, RouteCounts)>,
         now: Timestamp,
     ) {

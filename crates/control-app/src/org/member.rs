@@ -91,10 +91,10 @@ impl App {
         &self,
         tx: &mut Transaction,
         call: &Call,
-        place: (OrgId, UserId),
+        ids: (OrgId, UserId),
         role: Option<Role>,
     ) -> Result<(), Error> {
-        let ended = tx.end_credentials(place, role, call.now).await?;
+        let ended = tx.end_credentials(ids, role, call.now).await?;
         self.record_ended(tx, call, ended).await
     }
 

@@ -145,7 +145,7 @@ impl App {
         }
         self.add_page(&mut details, project.id);
         let id = WebhookDeliveryId::new(self.now(), self.random_id());
-        let body = payload((id, event), &project, at, details);
+        let body = payload(id, event, &project, at, details);
         let delivery = WebhookDelivery::new(id, webhook.id, (event, body), self.now());
         Ok(tx.insert_delivery(&delivery).await?)
     }
@@ -301,7 +301,8 @@ impl App {
 
 /// The body of a delivery.
 pub(crate) fn payload(
-    (id, event): (WebhookDeliveryId, &str),
+    id: WebhookDeliveryId,
+    event: &str,
     project: &Project,
     at: Timestamp,
     details: Value,

@@ -18,8 +18,8 @@ impl App {
         page: Page,
     ) -> Result<Vec<Versioned<ProjectRole>>, Error> {
         let mut tx = self.store.read().await?;
-        let place = tenant(&mut tx, project).await?;
-        call.actor.require(Access::ADMINISTER, place)?;
+        let owner = tenant(&mut tx, project).await?;
+        call.actor.require(Access::ADMINISTER, owner)?;
         Ok(tx.project_roles(project, sort, page).await?)
     }
 
@@ -27,12 +27,12 @@ impl App {
     pub async fn project_role(
         &self,
         call: &Call,
-        place: (ProjectId, UserId),
+        ids: (ProjectId, UserId),
     ) -> Result<Versioned<ProjectRole>, Error> {
         let mut tx = self.store.read().await?;
-        let found = tenant(&mut tx, place.0).await?;
-        call.actor.require(Access::ADMINISTER, found)?;
-        find(&mut tx, place).await
+        let owner = tenant(&mut tx, ids.0).await?;
+        call.actor.require(Access::ADMINISTER, owner)?;
+        find(&mut tx, ids).await
     }
 
     /// Gives a member of the organization a role in the project, effective at once for open
@@ -48,11 +48,11 @@ impl App {
         role: Role,
     ) -> Result<Versioned<ProjectRole>, Error> {
         let mut tx = self.store.begin().await?;
-        let place = tenant(&mut tx, project).await?;
-        let given = ProjectRole::give(&call.actor, place, (user, role), call.now)?;
-        // A member that is removed at the same time leaves no role behind.
-        tx.lock_org(place.org).await?;
-        tx.member(place.org, user).await?.ok_or(Refusal::NotFound)?;
+        let owner = tenant(&mut tx, project).await?;
+        let given = ProjectRole::give(&call.actor, owner, user, role, call.now)?;
+        // The lock excludes a concurrent removal of the member, which would leave the role.
+        tx.lock_org(owner.org).await?;
+        tx.member(owner.org, user).await?.ok_or(Refusal::NotFound)?;
         let before = tx.project_role(project, user).await?;
         match &before {
             Some(before) => call.expect_version(before.version)?,
@@ -66,7 +66,7 @@ impl App {
             None => created(&given),
         };
         tx.note_change(change);
-        self.commit(tx, call, "project_role.given", place, user.0)
+        self.commit(tx, call, "project_role.given", owner, user.0)
             .await?;
         let value = given;
         Ok(Versioned { value, version })
@@ -76,19 +76,19 @@ impl App {
     pub async fn take_project_role(
         &self,
         call: &Call,
-        place: (ProjectId, UserId),
+        ids: (ProjectId, UserId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let own = tenant(&mut tx, place.0).await?;
-        call.actor.require(Access::CONTROL, own)?;
-        let found = find(&mut tx, place).await?;
+        let owner = tenant(&mut tx, ids.0).await?;
+        call.actor.require(Access::CONTROL, owner)?;
+        let found = find(&mut tx, ids).await?;
         found.value.check_take(&call.actor)?;
         call.expect_version(found.version)?;
-        tx.delete_project_role(place, found.version).await?;
+        tx.delete_project_role(ids, found.version).await?;
         self.end_project_credentials(&mut tx, call, &found.value, None)
             .await?;
         tx.note_change(deleted(&found.value));
-        self.commit(tx, call, "project_role.taken", own, place.1.0)
+        self.commit(tx, call, "project_role.taken", owner, ids.1.0)
             .await
     }
 
@@ -104,8 +104,8 @@ impl App {
         if Some(Role::Operator) <= org_role.max(role) {
             return Ok(());
         }
-        let place = (given.project, given.user);
-        let ended = tx.end_project_tokens(place, given.org, call.now).await?;
+        let ids = (given.project, given.user);
+        let ended = tx.end_project_tokens(ids, given.org, call.now).await?;
         self.record_ended(tx, call, ended).await
     }
 }

@@ -32,7 +32,7 @@ impl App {
         let addresses = self.sso_site.private_addresses;
         let webhook = Webhook::create(&call.actor, tenant, ids, settings, addresses, call.now)?;
         self.check_address("url", &webhook.url)?;
-        // Writers take turns from here on: no two of them have the last place.
+        // Writers take turns from here on: the limit is exact.
         tx.lock_audit().await?;
         if MAX_WEBHOOKS <= tx.count_webhooks(project).await? {
             let limit = MAX_WEBHOOKS.unsigned_abs();
@@ -72,9 +72,9 @@ impl App {
     pub async fn webhook(
         &self,
         call: &Call,
-        place: (ProjectId, WebhookId),
+        ids: (ProjectId, WebhookId),
     ) -> Result<Versioned<Webhook>, Error> {
-        let found = find(&mut self.store.read().await?, place).await?;
+        let found = find(&mut self.store.read().await?, ids).await?;
         call.actor.require(Access::ADMINISTER, found.value.tenant)?;
         Ok(found)
     }
@@ -83,12 +83,12 @@ impl App {
     pub async fn update_webhook(
         &self,
         call: &Call,
-        place: (ProjectId, WebhookId),
+        ids: (ProjectId, WebhookId),
         settings: WebhookSettings,
     ) -> Result<Versioned<Webhook>, Error> {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         let (before, was_enabled) = (found.value.audited(), found.value.enabled);
         let addresses = self.sso_site.private_addresses;
         let value = found.value.update(&call.actor, settings, addresses)?;
@@ -112,10 +112,10 @@ impl App {
     pub async fn rotate_webhook_secret(
         &self,
         call: &Call,
-        place: (ProjectId, WebhookId),
+        ids: (ProjectId, WebhookId),
     ) -> Result<(Versioned<Webhook>, Zeroizing<String>), Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         let old = found.value.secret;
         let secret = SecretId::new(call.now, self.random_id());
         let value = found.value.with_secret(&call.actor, secret)?;
@@ -135,10 +135,10 @@ impl App {
     pub async fn delete_webhook(
         &self,
         call: &Call,
-        place: (ProjectId, WebhookId),
+        ids: (ProjectId, WebhookId),
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         found.value.check_control(&call.actor)?;
         call.expect_version(found.version)?;
         let (tenant, id) = (found.value.tenant, found.value.id);
@@ -152,11 +152,11 @@ impl App {
     pub async fn webhook_deliveries(
         &self,
         call: &Call,
-        place: (ProjectId, WebhookId),
+        ids: (ProjectId, WebhookId),
         page: Page,
     ) -> Result<Vec<WebhookDelivery>, Error> {
         let mut tx = self.store.read().await?;
-        let found = find(&mut tx, place).await?.value;
+        let found = find(&mut tx, ids).await?.value;
         call.actor.require(Access::ADMINISTER, found.tenant)?;
         Ok(tx.deliveries(found.id, page).await?)
     }
@@ -165,10 +165,10 @@ impl App {
     pub async fn test_webhook(
         &self,
         call: &Call,
-        place: (ProjectId, WebhookId),
+        ids: (ProjectId, WebhookId),
     ) -> Result<WebhookDelivery, Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, place).await?;
+        let found = find(&mut tx, ids).await?;
         found.value.check_control(&call.actor)?;
         call.expect_version(found.version)?;
         let webhook = found.value;
@@ -180,9 +180,9 @@ impl App {
             let (kind, owner) = ("waiting events", "a webhook");
             return Err(Refusal::Quota { kind, owner, limit }.into());
         }
-        let project = tx.project(place.0).await?.ok_or(Refusal::NotFound)?.value;
+        let project = tx.project(ids.0).await?.ok_or(Refusal::NotFound)?.value;
         let id = WebhookDeliveryId::new(call.now, self.random_id());
-        let body = payload((id, TEST_EVENT), &project, call.now, json!({}));
+        let body = payload(id, TEST_EVENT, &project, call.now, json!({}));
         let delivery = WebhookDelivery::new(id, webhook.id, (TEST_EVENT, body), call.now);
         tx.insert_delivery(&delivery).await?;
         tx.note_change(done(&json!({"delivery": id})));

@@ -90,7 +90,7 @@ async fn ask(outbound: &Outbound, condition: &MetricCondition) -> MetricAnswer {
     let url = WebUrl::parse(&condition.url);
     let url = url.and_then(|url| url.below("api/v1/query", &[("query", &condition.query)]));
     let Some(url) = url else {
-        return MetricAnswer::Failed("the address is no URL".to_owned());
+        return MetricAnswer::Failed("the address is not a URL".to_owned());
     };
     match outbound.get(&url, None).await {
         Ok(answer) => read(&answer.body),

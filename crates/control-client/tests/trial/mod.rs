@@ -72,8 +72,8 @@ impl Node {
         assert_eq!(status.active, Some(self.good.bundle));
         assert_eq!(status.verdict, Some(Verdict::Rejected));
         assert_eq!(status.order, Some(self.bad.counter));
-        let told = status.diagnostics.join("; ");
-        assert!(told.contains(why), "{told}");
+        let reported = status.diagnostics.join("; ");
+        assert!(reported.contains(why), "{reported}");
         let state = self.machine.state();
         assert_eq!(state.last_good.as_ref(), Some(&self.good));
         assert_eq!(state.trial, None);

@@ -141,7 +141,7 @@ impl Actor {
         }
     }
 
-    /// The user behind the values that this actor creates for `tenant`; `None` if no user is known.
+    /// The user that owns the values that this actor creates for `tenant`; `None` if no user is known.
     pub fn maker(&self, tenant: Tenant) -> Option<Maker> {
         match self {
             Self::User { id, .. } => Some(Maker {

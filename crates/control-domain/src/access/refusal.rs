@@ -35,16 +35,16 @@ pub enum Refusal {
     #[error("the account has no password")]
     NoPassword,
     /// The role of the user that made the API key is lower by now.
-    #[error("the user that made the API key lacks the role {0}")]
+    #[error("the user that created the API key lacks the role {0}")]
     MakerRole(Role),
     /// The kind of credential is never accepted here.
     #[error("this kind of credential is not accepted here")]
     WrongCredential,
     /// An API key would create one with more rights than its own.
-    #[error("an API key makes no key with more {0} than it has")]
+    #[error("an API key cannot create a key with more {0} than its own")]
     MoreThanOwn(&'static str),
     /// The credential has ended or was revoked.
-    #[error("the credential is not valid any more")]
+    #[error("the credential is no longer valid")]
     Ended,
     /// The state machine has no row for this.
     #[error("{noun} that is {state} cannot {event}")]
@@ -59,12 +59,12 @@ pub enum Refusal {
     /// The person that requested approval cannot give it, with any credential.
     #[error("another person must approve")]
     OwnApproval,
-    /// Two persons are needed, and the person behind the API key was not noted when it was made.
-    #[error("the user that made this API key is not known: make a new one")]
+    /// Two persons are needed, and the creator of the API key was not recorded.
+    #[error("the user that created this API key is not known: create a new key")]
     UnknownPerson,
     /// The project's policy requires approval by a second person, and only rollouts can be
     /// approved.
-    #[error("the project's policy wants another person's approval: make a rollout")]
+    #[error("the project's policy requires another person's approval: create a rollout")]
     NeedsApproval,
     /// One of the two persons changed how the other one signs in, and could be both.
     #[error(
@@ -74,7 +74,7 @@ pub enum Refusal {
     /// The project's policy requires approval by a second person, and the certificate is no renewal of the one before, or has
     /// other labels of its nodes.
     #[error(
-        "the project's policy wants another person's approval of a certificate that is no renewal, for the same \
+        "the project's policy requires another person's approval of a certificate that is not a renewal, for the same \
          names, with the same node labels and as long: make a new certificate, and name it in a bundle"
     )]
     CertificateExchange,
@@ -112,7 +112,7 @@ pub enum Refusal {
         kind: &'static str,
         /// The kind of owner, such as `an organization`.
         owner: &'static str,
-        /// The most that it may have.
+        /// The maximum.
         limit: u64,
     },
     /// The organization has no active signing key.

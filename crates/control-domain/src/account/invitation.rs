@@ -42,7 +42,8 @@ impl Invitation {
         actor: &Actor,
         org: OrgId,
         id: InvitationId,
-        (email, role): (&str, Role),
+        email: &str,
+        role: Role,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
         actor.require(Access::CONTROL, Tenant::org(org))?;
@@ -116,7 +117,7 @@ mod tests {
             expires_at: None,
             made_by: None,
         };
-        let made = Invitation::create(&admin, org, id, ("A@b", Role::Reader), now);
+        let made = Invitation::create(&admin, org, id, "A@b", Role::Reader, now);
         let made = made.unwrap();
         assert_eq!(made.email.as_str(), "a@b");
         let day = |days: i64| now + SignedDuration::from_hours(days * 24);

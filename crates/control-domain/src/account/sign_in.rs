@@ -6,9 +6,9 @@ use control_wire::UserId;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-/// A sign-in waits this long for its second factor.
+/// Maximum wait for the second factor.
 const PENDING: SignedDuration = SignedDuration::from_mins(5);
-/// A browser is known this long after its last sign-in.
+/// Time after the last sign-in for which a browser is known.
 const KNOWN: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// A sign-in with a right password that waits for the second factor; its secret is no session.
@@ -24,7 +24,7 @@ pub struct PendingSignIn {
     pub ends_at: Timestamp,
 }
 
-/// A browser in which a user signed in before: wrong passwords from elsewhere do not hold it up.
+/// A browser in which a user signed in before: the lockout by wrong passwords from other browsers does not apply to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownBrowser {
     /// The user.
@@ -34,7 +34,7 @@ pub struct KnownBrowser {
 }
 
 impl PendingSignIn {
-    /// A sign-in that waits for its second factor from now on.
+    /// Starts the wait for the second factor.
     pub fn start(id: Uuid, user: UserId, origin: SessionOrigin, now: Timestamp) -> Self {
         Self {
             id,

@@ -83,7 +83,7 @@ impl Service {
         faults.check(
             host.as_deref().is_none_or(is_host),
             "host",
-            "is no host name",
+            "is not a host name",
         );
         faults.check(
             path_prefix.as_deref().is_none_or(is_path),

@@ -1,4 +1,4 @@
-//! An upstream: the targets behind a name, as bundles are compiled from it.
+//! An upstream: named targets, from which bundles are compiled.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -30,7 +30,7 @@ named! {
     }
 }
 
-/// The targets behind a name.
+/// Named targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// Its identifier.
@@ -150,9 +150,9 @@ impl UpstreamSettings {
         let mut addresses = targets.iter().map(|target| &target.address);
         let wrong = addresses.find_map(|address| {
             if !is_address(address) {
-                return Some("is no host:port");
+                return Some("is not a host:port");
             }
-            (!seen.insert(address.to_lowercase())).then_some("stands there twice")
+            (!seen.insert(address.to_lowercase())).then_some("is listed twice")
         });
         faults.check(
             wrong.is_none(),
@@ -168,7 +168,7 @@ impl UpstreamSettings {
         faults.check(
             server_name.is_none_or(is_name),
             "tls.server_name",
-            "is no host name",
+            "is not a host name",
         );
     }
 }

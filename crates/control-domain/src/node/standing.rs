@@ -117,7 +117,7 @@ mod tests {
             seen_at: interval.online_since(NOW),
             ..report(1, 7, accepted)
         };
-        for (order, said, has_drift, expected) in [
+        for (order, reported, has_drift, expected) in [
             (None, None, false, NodeStanding::Enrolled),
             (Some(7), Some(late), false, NodeStanding::Silent),
             (
@@ -165,7 +165,7 @@ mod tests {
                 NodeStanding::Drifted,
             ),
         ] {
-            let node = node(order, said);
+            let node = node(order, reported);
             assert_eq!(
                 node.standing(has_drift, interval, NOW),
                 expected,

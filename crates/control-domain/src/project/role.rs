@@ -30,7 +30,8 @@ impl ProjectRole {
     pub fn give(
         actor: &Actor,
         tenant: Tenant,
-        (user, role): (UserId, Role),
+        user: UserId,
+        role: Role,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
         actor.require(Access::CONTROL, tenant)?;
@@ -116,7 +117,7 @@ mod tests {
         let (admin, user) = (member(Role::Reader, Role::Admin), UserId(Uuid::nil()));
         let give = |project, role| {
             let tenant = Tenant::project(ORG, project);
-            ProjectRole::give(&admin, tenant, (user, role), Timestamp::UNIX_EPOCH)
+            ProjectRole::give(&admin, tenant, user, role, Timestamp::UNIX_EPOCH)
         };
         assert!(give(OWN, Role::Operator).is_ok());
         assert!(matches!(

@@ -200,7 +200,7 @@ impl Rollout {
             && self.next_batch() <= self.batches()
     }
 
-    /// The number of the batch behind the last one that was opened.
+    /// The number of the batch after the last one that was opened.
     fn next_batch(&self) -> i64 {
         self.batch.as_ref().map_or(1, |batch| batch.number + 1)
     }

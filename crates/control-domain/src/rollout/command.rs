@@ -40,7 +40,7 @@ pub struct Rollout {
     pub batch: Option<Batch>,
     /// Reason for its stop, or a note on its end.
     pub reason: Option<String>,
-    /// No batch is opened before.
+    /// No batch is opened before this time.
     pub not_before: Option<Timestamp>,
     /// The actor that made it.
     pub created_by: Uuid,
@@ -99,7 +99,7 @@ pub struct NewRollout {
     pub condition: Option<MetricCondition>,
     /// The labels of its nodes.
     pub labels: BTreeMap<String, String>,
-    /// No batch is opened before.
+    /// No batch is opened before this time.
     pub not_before: Option<Timestamp>,
 }
 
@@ -124,7 +124,7 @@ named! {
 /// A step of a rollout, stored in one transaction with the consequences of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutChange {
-    /// The rollout behind the step.
+    /// The rollout after the command.
     pub rollout: Rollout,
     /// The event.
     pub event: RolloutEvent,

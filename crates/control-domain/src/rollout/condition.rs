@@ -13,9 +13,9 @@ pub struct MetricCondition {
     pub url: String,
     /// The query: a number, or a vector of which each sample has to pass.
     pub query: String,
-    /// The least value that passes.
+    /// Minimum value that passes.
     pub min: Option<f64>,
-    /// The greatest value that passes.
+    /// Maximum value that passes.
     pub max: Option<f64>,
 }
 
@@ -71,7 +71,10 @@ impl MetricCondition {
             Some(MetricAnswer::Values(values)) => values,
         };
         if values.is_empty() || values.iter().any(|value| value.is_nan()) {
-            let why = format!("`{}` has no sample, or one that is no number", self.query);
+            let why = format!(
+                "`{}` has no sample, or one that is not a number",
+                self.query
+            );
             return GateVerdict::NoData(why);
         }
         let passes = |value: &&f64| {

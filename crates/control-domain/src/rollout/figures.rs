@@ -1,7 +1,7 @@
 //! Reports of nodes, added up for the gate.
 
 use crate::rollout::served::{Served, percentile_ms};
-use crate::rollout::weighing::{NodeCounts, Trim, Weighed, mean, weight_cap};
+use crate::rollout::weighing::{NodeCounts, Trim, WeighedFigures, mean, weight_cap};
 use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct Figures {
     pub silent: i64,
     /// The nodes of a batch one by one; empty for the nodes that it is compared with.
     pub each: Vec<NodeFigures>,
-    /// The most requests that a node can have served; no bound without it.
+    /// Maximum number of requests that a node can have served; `None`: no bound.
     max_requests: Option<u64>,
     /// In percent of one core.
     cpus: Vec<f64>,
@@ -153,7 +153,7 @@ impl Figures {
     }
 
     /// All requests together.
-    pub fn weigh(&self, trim: Trim) -> Weighed {
+    pub fn weigh(&self, trim: Trim) -> WeighedFigures {
         self.all.weigh(trim)
     }
 

@@ -15,7 +15,7 @@ use crate::rollout::figures::Comparison;
 use crate::rollout::served::count;
 use crate::rollout::weighing::Trim;
 pub use settings::Gate;
-use sides::Sides;
+use sides::ComparedReports;
 use std::fmt::Write as _;
 pub use verdict::{GateFailure, GateVerdict};
 
@@ -35,7 +35,7 @@ impl Gate {
                 own.requests, others.requests
             ));
         }
-        let sides = Sides::new(compared, self.min_requests);
+        let sides = ComparedReports::new(compared, self.min_requests);
         match self.failure(compared, &sides) {
             Some(failure) => GateVerdict::Failed(failure),
             None if batch.silent > 0 => GateVerdict::NoData(format!(
@@ -49,11 +49,11 @@ impl Gate {
     /// A difference that is large, and has half of the evidence of a verdict: more requests decide on it. Means
     /// something for a batch that has passed alone.
     pub fn suspicion(&self, compared: &Comparison) -> Option<GateFailure> {
-        let sides = Sides::new(compared, self.min_requests).suspecting();
+        let sides = ComparedReports::new(compared, self.min_requests).suspecting();
         self.failure(compared, &sides)
     }
 
-    fn failure(&self, compared: &Comparison, sides: &Sides<'_>) -> Option<GateFailure> {
+    fn failure(&self, compared: &Comparison, sides: &ComparedReports<'_>) -> Option<GateFailure> {
         answers::errors(self, sides)
             .or_else(|| answers::reasons(self, sides))
             .or_else(|| answers::statuses(self, sides))
@@ -79,7 +79,7 @@ impl Gate {
             GateVerdict::Failed(failure) => failure.to_string(),
             GateVerdict::NoData(why) => return format!("too little data: {why}"),
         };
-        let unjudged = Sides::new(compared, self.min_requests).unjudged();
+        let unjudged = ComparedReports::new(compared, self.min_requests).unjudged();
         for (name, requests) in unjudged.iter().take(MAX_NAMED_ROUTES) {
             write!(
                 text,

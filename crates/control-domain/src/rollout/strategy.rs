@@ -95,7 +95,7 @@ impl Strategy {
         if MAX_BATCHES < nodes.saturating_add(size - 1) / size {
             return Err(Refusal::invalid(
                 "batch_count",
-                "makes more than 500 batches",
+                "gives more than 500 batches",
             ));
         }
         Ok(size)

@@ -17,7 +17,7 @@ pub enum Trim {
 
 /// Figures of several nodes for one route, or for all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weighed {
+pub struct WeighedFigures {
     /// Nodes that served requests.
     pub nodes: usize,
     /// Requests; a node above the median counts as much as the median.
@@ -57,7 +57,7 @@ impl NodeCounts {
         self.nodes.len()
     }
 
-    pub(crate) fn weigh(&self, trim: Trim) -> Weighed {
+    pub(crate) fn weigh(&self, trim: Trim) -> WeighedFigures {
         let cap = weight_cap(self.nodes.iter().map(|node| node.requests));
         let weight = |node: &NodeCount| node.requests.min(cap);
         let weights = self.nodes.iter().map(weight);
@@ -67,7 +67,7 @@ impl NodeCounts {
             let p99_ms = u64::try_from(node.p99_ms?).ok()?;
             Some((p99_ms, weight(node)))
         });
-        Weighed {
+        WeighedFigures {
             nodes: self.nodes.len(),
             requests: weights.fold(0, u64::saturating_add),
             error_permille: weighted_mean(errors, trim).map_or(0, |ppm| count(ppm / 1_000)),

@@ -294,7 +294,7 @@ pub(crate) fn check_url(
 ) -> Result<(), Refusal> {
     let url = WebUrl::parse(text);
     let is_good = url.is_some_and(|url| url.is_https() || addresses == PrivateAddresses::Allowed);
-    let reason = "is no https URL without credentials and fragment";
+    let reason = "is not an https URL without credentials and fragment";
     is_good.then_some(()).ok_or(Refusal::invalid(field, reason))
 }
 

@@ -21,7 +21,7 @@ pub enum SsoRefusal {
     GroupsLink,
     /// No mapped group, and no `default`.
     #[error(
-        "no group of the user is in the mapping, which has no `default`: such a user is no member"
+        "no group of the user is in the mapping, which has no `default`: such a user is not a member"
     )]
     NoRole,
     /// A new user without an address.
@@ -57,7 +57,7 @@ pub enum SsoRefusal {
     OtherUser,
     /// The user did not prove its identity to the provider for this request.
     #[error(
-        "the provider did not authenticate the user anew, so its answer proves nothing: it has to obey `prompt=login` \
+        "the provider did not authenticate the user again, so its answer proves nothing: it must support `prompt=login` \
          and `max_age=0` and to send `auth_time` (OpenID Connect), or to obey `ForceAuthn` and to send `AuthnInstant` \
          (SAML); else an administrator makes the user a link to set a password here"
     )]

@@ -46,7 +46,7 @@ pub struct AuthorizationRequest<'a> {
     pub scopes: &'a [String],
     /// The attempt.
     pub attempt: &'a Attempt,
-    /// True if the provider has to authenticate the user anew, whatever session it has (OpenID Connect Core, section
+    /// True if the provider has to authenticate the user again, whatever session it has (OpenID Connect Core, section
     /// 3.1.2.1).
     pub forces_login: bool,
 }

@@ -26,7 +26,7 @@ pub struct AuthnRequest<'a> {
     pub sso_url: &'a WebUrl,
     /// Time of issue.
     pub now: Timestamp,
-    /// True if the provider has to authenticate the user anew, whatever session it has (core, section 3.4.1).
+    /// True if the provider has to authenticate the user again, whatever session it has (core, section 3.4.1).
     pub force_authn: bool,
 }
 

@@ -85,7 +85,7 @@ fn mutate(text: &str, foreign: &str, random: &mut Random) -> String {
     match random.below(12) {
         0 => out.replace_range(one, ""),
         1 => out.insert_str(one.start, &part),
-        // Moves or copies an element before, into or behind another.
+        // Moves or copies an element before, into or after another.
         2 => out.insert_str(other.start, &part),
         3 => out.insert_str(other.end, &part),
         4 => {

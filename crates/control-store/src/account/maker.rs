@@ -46,17 +46,17 @@ impl Transaction {
         let mut ended = Vec::new();
         if role.is_none() {
             let keys = sql(keys).bind(org).bind(user).bind(now);
-            ended.extend(self.ended(keys, ("api_key.revoked", org)).await?);
+            ended.extend(self.ended(keys, "api_key.revoked", org).await?);
         }
         if role < Some(Role::Operator) {
             let tokens = sql(tokens).bind(org).bind(user).bind(now);
             let action = "enrolment_token.revoked";
-            ended.extend(self.ended(tokens, (action, org)).await?);
+            ended.extend(self.ended(tokens, action, org).await?);
         }
         if role < Some(Role::Admin) {
             let invitations = sql(invitations).bind(org).bind(user);
             let action = "invitation.deleted";
-            ended.extend(self.ended(invitations, (action, org)).await?);
+            ended.extend(self.ended(invitations, action, org).await?);
             sql(resets).bind(org).bind(user).run(self).await?;
         }
         Ok(ended)
@@ -74,7 +74,7 @@ impl Transaction {
                         AND expires_at > $3 AND uses < max_uses
                       RETURNING id, project_id";
         let tokens = sql(tokens).bind(project).bind(user).bind(now);
-        self.ended(tokens, ("enrolment_token.revoked", org)).await
+        self.ended(tokens, "enrolment_token.revoked", org).await
     }
 
     /// Ends every API key, enrolment token, invitation, link for another password, and sign-in under way, of all
@@ -121,7 +121,8 @@ impl Transaction {
     async fn ended(
         &mut self,
         statement: Statement,
-        (action, org): (&'static str, OrgId),
+        action: &'static str,
+        org: OrgId,
     ) -> Result<Vec<EndedCredential>, StoreError> {
         let rows = statement.rows(self).await?;
         let ended = rows.iter().map(|row| {

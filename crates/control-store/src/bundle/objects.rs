@@ -1,4 +1,4 @@
-//! The object store: bytes by name, in a folder or behind an S3-compatible interface.
+//! The object store: bytes by name, in a folder or in an S3-compatible store.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -66,7 +66,7 @@ impl Objects {
         })
     }
 
-    /// Objects behind `s3://BUCKET/PREFIX`; `endpoint` and `region` may follow as parameters.
+    /// Objects at `s3://BUCKET/PREFIX`; `endpoint` and `region` may follow as parameters.
     ///
     /// `variables` is the environment: the only source of credentials, under the names used by the
     /// tools of AWS.

@@ -108,7 +108,7 @@ impl Transaction {
         Ok(Reservation::Replied { reply, tenant })
     }
 
-    /// Returns true if the resource at a path was deleted, or the one that a verb or a list behind
+    /// Returns true if the resource at a path was deleted, or the one that a verb or a list after
     /// it is of; no if the path has no known noun.
     pub async fn is_gone(&mut self, path: &str) -> Result<bool, StoreError> {
         let parts: Vec<&str> = path.rsplit('/').collect();

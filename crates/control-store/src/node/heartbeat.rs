@@ -55,7 +55,7 @@ macro_rules! select_report {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackedHeartbeat {
     /// The heartbeat. The routes of its traffic are in `traffic` alone.
-    said: HeartbeatRequest,
+    heartbeat: HeartbeatRequest,
     traffic: Option<String>,
 }
 
@@ -65,15 +65,15 @@ impl PackedHeartbeat {
     /// # Errors
     ///
     /// [`StoreError::Corrupt`] if it cannot be compressed.
-    pub fn new(mut said: HeartbeatRequest) -> Result<Self, StoreError> {
-        let traffic = said.traffic.as_mut().map(std::mem::take);
+    pub fn new(mut heartbeat: HeartbeatRequest) -> Result<Self, StoreError> {
+        let traffic = heartbeat.traffic.as_mut().map(std::mem::take);
         let traffic = traffic.as_ref().map(packed).transpose()?;
-        Ok(Self { said, traffic })
+        Ok(Self { heartbeat, traffic })
     }
 
     /// Processor load, 100 for one core.
     pub fn cpu_percent(&self) -> f64 {
-        self.said.health.cpu_percent
+        self.heartbeat.health.cpu_percent
     }
 }
 
@@ -121,7 +121,7 @@ impl ReplacedCounters {
 
 /// A heartbeat without news.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SignOfLife {
+pub struct QuietHeartbeat {
     /// Time of receipt.
     pub seen_at: Timestamp,
     /// 100 for one core.
@@ -133,10 +133,10 @@ impl Transaction {
     pub async fn write_heartbeat(
         &mut self,
         node: NodeId,
-        said: &HeartbeatRequest,
+        heartbeat: &HeartbeatRequest,
         now: Timestamp,
     ) -> Result<Option<WrittenHeartbeat>, StoreError> {
-        let packed = PackedHeartbeat::new(said.clone())?;
+        let packed = PackedHeartbeat::new(heartbeat.clone())?;
         self.receive_heartbeat(node, &packed, (now, Timestamp::MAX))
             .await
     }
@@ -147,7 +147,7 @@ impl Transaction {
         &mut self,
         node: NodeId,
         PackedHeartbeat {
-            said,
+            heartbeat,
             traffic: new_traffic,
         }: &PackedHeartbeat,
         (now, fresh_since): (Timestamp, Timestamp),
@@ -158,7 +158,7 @@ impl Transaction {
         } else {
             select_report!(" FOR UPDATE OF h")
         };
-        let active = said.status.as_ref().and_then(|status| status.active);
+        let active = heartbeat.status.as_ref().and_then(|status| status.active);
         let select = sql(select).bind(node).bind(active);
         let Some(row) = select.row(self).await? else {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Transaction {
         let confirmation = read_confirmation(&row)?;
         let is_fresh = fresh_since < stored.seen_at;
         let source = CounterSource::from(&stored);
-        let received = stored.receive(order, said, now);
+        let received = stored.receive(order, heartbeat, now);
         let kept = optional_text(&row, "traffic")?;
         let traffic = match received.traffic {
             TrafficChange::Kept => kept.clone(),
@@ -196,7 +196,7 @@ impl Transaction {
             has_found_duplicate,
             ..
         } = received;
-        self.write_report(node, &report, said.health.cpu_percent, traffic)
+        self.write_report(node, &report, heartbeat.health.cpu_percent, traffic)
             .await?;
         if let Some(answer) = confirmed {
             self.note_confirmed(node, answer).await?;
@@ -215,14 +215,14 @@ impl Transaction {
 
     /// Writes signs of life, in the order of their nodes: two replicas must not wait for each other. A node with a
     /// newer heartbeat keeps it.
-    pub async fn write_signs_of_life(
+    pub async fn write_quiet_heartbeats(
         &mut self,
-        signs: impl IntoIterator<Item = (NodeId, SignOfLife)>,
+        signs: impl IntoIterator<Item = (NodeId, QuietHeartbeat)>,
     ) -> Result<(), StoreError> {
         let update = "UPDATE node_heartbeats SET seen_at = $2, cpu_percent = $3
                       WHERE node_id = $1 AND seen_at < $2";
         for (node, sign) in signs {
-            let SignOfLife {
+            let QuietHeartbeat {
                 seen_at,
                 cpu_percent,
             } = sign;
@@ -376,7 +376,7 @@ fn ordered_bundles(row: &AnyRow) -> Result<Option<OrderedBundles>, StoreError> {
     }))
 }
 
-/// The column of earlier processes: each identifier with a space behind it.
+/// The column of earlier processes: each identifier with a space after it.
 fn packed_instances(instances: &[InstanceId]) -> Option<String> {
     let packed = instances.iter().map(|instance| format!("{instance} "));
     (!instances.is_empty()).then(|| packed.collect())

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
 
-/// A step as it is stored, to be unpacked beside the database.
+/// A stored step, to be unpacked after the transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedStep {
     /// Begin of the step.

@@ -39,7 +39,7 @@ macro_rules! is_back {
 }
 
 /// An online node that has not accepted its order to go back, if there is any. Nodes of batches that were not
-/// opened, behind `$2`, are not read.
+/// opened, later than `$2`, are not read.
 const ANY_WAITING: &str = concat!(
     "SELECT r.node_id AS node_id
      FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id

@@ -15,7 +15,7 @@ use sqlx::any::AnyRow;
 const MAX_OTHERS: i64 = 50;
 /// Nodes that must serve before they alone are the standard: of fewer, one could set it.
 const MIN_OTHERS: usize = 3;
-/// Age of the newest report of an online node at most, and of the one behind a sample.
+/// Age of the newest report of an online node at most, and of the one after a sample.
 const MAX_REPORT_AGE: SignedDuration = SignedDuration::from_mins(15);
 /// Nodes with counters in memory at once.
 const CHUNK: i64 = 100;

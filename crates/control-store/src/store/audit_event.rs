@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use std::net::IpAddr;
 use uuid::Uuid;
 
-/// Something that was done.
+/// An entry of the audit log.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditEntry<'a> {
     /// When.

@@ -4,8 +4,8 @@ use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing
 use control_auth::Sealed;
 use control_domain::{DuplicateNode, LabelSelector, Labels, Node, NodeState};
 use control_store::{
-    ListFilter, NodeFilter, PackedHeartbeat, Page, PageOrder, SignOfLife, StoreError, StoredSecret,
-    Transaction, Versioned,
+    ListFilter, NodeFilter, PackedHeartbeat, Page, PageOrder, QuietHeartbeat, StoreError,
+    StoredSecret, Transaction, Versioned,
 };
 use control_wire::{
     BundleId, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeEventId, NodeId, NodeStatus,
@@ -77,11 +77,13 @@ async fn report_from(store: &TestStore, processes: &[(u128, bool)]) -> Option<Du
     let (mut tx, nodes) = fleet(store, &["n"]).await;
     let id = nodes[0].id;
     for ((process, noticed), secs) in processes.iter().zip(1..) {
-        let said = HeartbeatRequest {
+        let heartbeat_request = HeartbeatRequest {
             instance: Some(InstanceId(Uuid::from_u128(*process))),
             ..bare()
         };
-        let written = tx.write_heartbeat(id, &said, after(secs)).await;
+        let written = tx
+            .write_heartbeat(id, &heartbeat_request, after(secs))
+            .await;
         let found = written.unwrap().unwrap().has_found_duplicate;
         assert_eq!(found, *noticed, "{process} after {secs} s");
     }
@@ -135,7 +137,7 @@ async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
         );
         tx.write_heartbeat(id, &bare(), after(2)).await.unwrap();
         let found = tx.node(id).await.unwrap().unwrap();
-        assert_eq!(found.version, 1, "a heartbeat is no change of the node");
+        assert_eq!(found.version, 1, "a heartbeat is not a change of the node");
         let report = found.value.report.unwrap();
         assert_eq!(report.seen_at, after(2));
         assert_eq!(report.version, full().version);
@@ -164,12 +166,16 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
             (changed.clone(), 6, true, "another bundle"),
             (changed, 200, true, "it was offline"),
         ];
-        for (said, secs, is_news, what) in cases {
+        for (heartbeat_request, secs, is_news, what) in cases {
             let fresh_since = after(secs - 90);
             let at = (after(secs), fresh_since);
-            let said = PackedHeartbeat::new(said).unwrap();
-            let told = tx.receive_heartbeat(id, &said, at).await.unwrap().unwrap();
-            assert_eq!(told.is_sign_of_life, !is_news, "{what}");
+            let heartbeat_request = PackedHeartbeat::new(heartbeat_request).unwrap();
+            let reported = tx
+                .receive_heartbeat(id, &heartbeat_request, at)
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(reported.is_sign_of_life, !is_news, "{what}");
         }
         let seen_at = async |tx: &mut Transaction| {
             let found = tx.node(id).await.unwrap().unwrap();
@@ -177,11 +183,11 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
         };
         assert_eq!(seen_at(&mut tx).await, after(200));
         for (secs, seen) in [(201, 201), (199, 201)] {
-            let sign = SignOfLife {
+            let sign = QuietHeartbeat {
                 seen_at: after(secs),
                 cpu_percent: 3.0,
             };
-            tx.write_signs_of_life([(id, sign)]).await.unwrap();
+            tx.write_quiet_heartbeats([(id, sign)]).await.unwrap();
             assert_eq!(seen_at(&mut tx).await, after(seen), "never earlier");
         }
     }
@@ -449,9 +455,11 @@ async fn a_restored_database_goes_on_behind_the_orders_that_a_node_has_answered(
         let mut tx = store.begin().await.unwrap();
         tx.write_order(&order, 5, None, NOW).await.unwrap();
         for (answered, counter) in [(Some(7), 7), (None, 1), (Some(2_000_000), 1), (Some(1), 1)] {
-            let mut said = full();
-            said.status.as_mut().unwrap().order = answered;
-            tx.write_heartbeat(order.node, &said, NOW).await.unwrap();
+            let mut heartbeat_request = full();
+            heartbeat_request.status.as_mut().unwrap().order = answered;
+            tx.write_heartbeat(order.node, &heartbeat_request, NOW)
+                .await
+                .unwrap();
             let found = tx.order_counter(order.node).await.unwrap();
             assert_eq!(found, counter, "{answered:?}");
         }

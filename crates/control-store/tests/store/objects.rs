@@ -1,4 +1,4 @@
-//! Objects in a folder, and behind a real S3-compatible server.
+//! Objects in a folder, and in a real S3-compatible server.
 
 use control_store::{ObjectError, Objects};
 use control_testkit::ObjectServer;
@@ -138,7 +138,7 @@ impl Fault {
     }
 }
 
-/// A store behind a server with this fault; the server ends with the test.
+/// A store on a server with this fault; the server ends with the test.
 fn faulty(fault: Fault) -> Objects {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("s3://a?endpoint=http://{}", listener.local_addr().unwrap());

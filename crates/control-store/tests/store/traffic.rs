@@ -118,11 +118,11 @@ fn serving(bundle: u128, requests: u64) -> HeartbeatRequest {
 }
 
 /// Requests that a heartbeat adds.
-fn counted(written: Option<WrittenHeartbeat>, said: &HeartbeatRequest) -> u64 {
+fn counted(written: Option<WrittenHeartbeat>, heartbeat: &HeartbeatRequest) -> u64 {
     let Some(replaced) = written.unwrap().replaced else {
         return 0;
     };
-    let reported = RouteCounts::from(said.traffic.as_ref().unwrap_or(&Traffic::default()));
+    let reported = RouteCounts::from(heartbeat.traffic.as_ref().unwrap_or(&Traffic::default()));
     let counted = replaced.requests_until(&reported).unwrap();
     counted.total().requests
 }
@@ -141,9 +141,12 @@ async fn a_heartbeat_says_from_which_counters_its_requests_count() {
             (2_000, 2, 900, 0, "the node was silent"),
             (2_030, 2, 901, 1, "the silence is over"),
         ] {
-            let said = serving(bundle, requests);
-            let written = tx.write_heartbeat(node, &said, at(secs)).await.unwrap();
-            assert_eq!(counted(written, &said), expected, "{secs}: {why}");
+            let heartbeat = serving(bundle, requests);
+            let written = tx
+                .write_heartbeat(node, &heartbeat, at(secs))
+                .await
+                .unwrap();
+            assert_eq!(counted(written, &heartbeat), expected, "{secs}: {why}");
         }
     }
 }

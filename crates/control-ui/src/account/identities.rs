@@ -6,7 +6,7 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{RelativeTime, when};
 use axum::extract::State;
 use axum::response::Response;
 use control_domain::Access;
@@ -27,7 +27,7 @@ pub(super) struct Linked {
     pub(super) id: IdentityId,
     pub(super) org: String,
     pub(super) subject: String,
-    pub(super) seen: When,
+    pub(super) seen: RelativeTime,
 }
 
 /// An organization with single sign-on.

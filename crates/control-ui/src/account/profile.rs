@@ -2,14 +2,14 @@
 
 use crate::account::identities::{self, Identities};
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
@@ -29,9 +29,9 @@ struct ProfilePage {
     heading: String,
     email: String,
     sessions: Vec<Row>,
-    second_factor: Option<(When, String)>,
+    second_factor: Option<(RelativeTime, String)>,
     /// Time when an administrator removed the second factor, until there is a new one.
-    was_reset: Option<When>,
+    was_reset: Option<RelativeTime>,
     has_password: bool,
     identities: Identities,
     form: Form,
@@ -42,8 +42,8 @@ struct Row {
     browser: String,
     address: String,
     method: &'static str,
-    seen: When,
-    begun: When,
+    seen: RelativeTime,
+    begun: RelativeTime,
     is_own: bool,
 }
 
@@ -64,7 +64,7 @@ async fn respond(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failu
     let factor = app.second_factor(call).await?;
     let was_reset = app.second_factor_reset_at(call).await?;
     Ok(shown(&ProfilePage {
-        frame: Frame::personal(ui, caller, (Place::Profile, "Profile")).await?,
+        frame: Frame::personal(ui, caller, NavEntry::Profile.titled("Profile")).await?,
         heading: heading(sessions.len(), factor.is_some()),
         was_reset: was_reset.map(|at| when(at, now)),
         has_password,

@@ -3,7 +3,7 @@
 use crate::account::profile::{own_session, with_session};
 use crate::account::sign_in::refused;
 use crate::frame::form::Form;
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::see;
@@ -40,7 +40,7 @@ enum ProofKind {
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let back = caller.visit.query.get("return").to_owned();
     let form = Form::new(&caller.visit.csrf, Fields::default());
-    respond(&ui, &caller, (form, &back)).await
+    respond(&ui, &caller, form, &back).await
 }
 
 /// Compares the password or the code, and redirects back.
@@ -59,25 +59,21 @@ pub(crate) async fn send(
         Err(error) => {
             let (status, faults) = refused(error)?;
             let form = Form::refused(&caller.visit.csrf, fields, faults);
-            let mut response = respond(&ui, &caller, (form, &back)).await?;
+            let mut response = respond(&ui, &caller, form, &back).await?;
             *response.status_mut() = status;
             Ok(response)
         }
     }
 }
 
-async fn respond(
-    ui: &Ui,
-    caller: &Caller,
-    (form, back): (Form, &str),
-) -> Result<Response, Failure> {
+async fn respond(ui: &Ui, caller: &Caller, form: Form, back: &str) -> Result<Response, Failure> {
     let (email, has_password) = match ui.app.identity(&caller.call).await? {
         Identity::User { user, .. } => (user.email.to_string(), user.password.is_some()),
         Identity::ApiKey { .. } => (String::new(), false),
     };
     Ok(shown(&ProofPage {
-        frame: Frame::personal(ui, caller, (Place::Profile, "Prove it is you")).await?,
-        kind: kind(ui, caller, (has_password, back)).await?,
+        frame: Frame::personal(ui, caller, NavEntry::Profile.titled("Prove it is you")).await?,
+        kind: kind(ui, caller, has_password, back).await?,
         form,
         back: back.to_owned(),
         email,
@@ -87,7 +83,8 @@ async fn respond(
 async fn kind(
     ui: &Ui,
     caller: &Caller,
-    (has_password, back): (bool, &str),
+    has_password: bool,
+    back: &str,
 ) -> Result<ProofKind, Failure> {
     if ui.app.second_factor(&caller.call).await?.is_some() {
         return Ok(ProofKind::Code);

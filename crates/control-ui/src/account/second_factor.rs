@@ -2,7 +2,7 @@
 
 use crate::account::profile::with_session;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::{Note, see};
@@ -54,7 +54,7 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         let back = caller.visit.query.get("return");
         return Ok(see(&leading_back("/profile/prove", back)));
     }
-    let frame = Frame::personal(&ui, &caller, (Place::Profile, "Second factor")).await?;
+    let frame = Frame::personal(&ui, &caller, NavEntry::Profile.titled("Second factor")).await?;
     Ok(shown(&StartPage { frame }))
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
 pub(crate) async fn start(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let made = ui.app.start_totp(&caller.call).await?;
     let form = Form::new(&caller.visit.csrf, Fields::default());
-    respond(&ui, &caller, form, (made.qr_svg, grouped(&made.base32))).await
+    respond(&ui, &caller, form, made.qr_svg, grouped(&made.base32)).await
 }
 
 /// Lets the second factor count, once the app shows the right digits.
@@ -81,7 +81,7 @@ pub(crate) async fn confirm(
         Err(error) => Faults::from_error(error)?,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, form, (String::new(), String::new())).await?;
+    let mut response = respond(&ui, &caller, form, String::new(), String::new()).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -90,10 +90,11 @@ async fn respond(
     ui: &Ui,
     caller: &Caller,
     form: Form,
-    (qr, secret): (String, String),
+    qr: String,
+    secret: String,
 ) -> Result<Response, Failure> {
     Ok(shown(&TotpPage {
-        frame: Frame::personal(ui, caller, (Place::Profile, "Second factor")).await?,
+        frame: Frame::personal(ui, caller, NavEntry::Profile.titled("Second factor")).await?,
         form,
         qr,
         secret,
@@ -128,7 +129,7 @@ async fn codes_page(
     codes: &[RecoveryCode],
 ) -> Result<Response, Failure> {
     Ok(shown(&CodesPage {
-        frame: Frame::personal(ui, caller, (Place::Profile, "Recovery codes")).await?,
+        frame: Frame::personal(ui, caller, NavEntry::Profile.titled("Recovery codes")).await?,
         heading,
         codes: codes.iter().map(|code| code.reveal().to_owned()).collect(),
     }))
@@ -139,7 +140,7 @@ pub(crate) async fn ask_removal(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
 ) -> Result<Response, Failure> {
-    let frame = Frame::personal(&ui, &caller, (Place::Profile, "Second factor")).await?;
+    let frame = Frame::personal(&ui, &caller, NavEntry::Profile.titled("Second factor")).await?;
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {

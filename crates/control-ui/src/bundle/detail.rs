@@ -2,12 +2,12 @@
 
 use crate::bundle::checks::{Finding, findings, stored};
 use crate::bundle::status;
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, When, when};
+use crate::view::component::{RelativeTime, Status, when};
 use crate::view::phrase::{count, pick, short};
 use askama::Template;
 use axum::extract::State;
@@ -36,9 +36,9 @@ struct BundlePage {
     node_words: String,
     /// The list of these nodes; `None` without one.
     nodes_page: Option<String>,
-    made: When,
-    signed: Option<(When, String)>,
-    revoked: Option<When>,
+    made: RelativeTime,
+    signed: Option<(RelativeTime, String)>,
+    revoked: Option<RelativeTime>,
     digest: String,
     size: String,
     others: Vec<(BundleId, String, String)>,
@@ -63,7 +63,7 @@ pub(crate) async fn show(
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let bundle = app.bundle(call, (project, id)).await?.value;
     let title = format!("Bundle {}", bundle.name);
-    let frame = Frame::project(&ui, &caller, project, (Place::Bundles, &title)).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Bundles.titled(&title)).await?;
     let active = app.count_nodes(call, project).await?.active;
     let nodes = active
         .iter()

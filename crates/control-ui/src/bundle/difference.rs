@@ -1,6 +1,6 @@
 //! Difference between two bundles: risks, requests that are answered differently, settings in force, files.
 
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
@@ -74,8 +74,8 @@ pub(crate) async fn show(
     let own = app.bundle(call, (project, id)).await?.value;
     let other = app.bundle(call, (project, before)).await?.value;
     let compared = app.compare_bundles(call, (project, id), before).await?;
-    let title = format!("{} beside {}", own.name, other.name);
-    let frame = Frame::project(&ui, &caller, project, (Place::Bundles, &title)).await?;
+    let title = format!("{} compared with {}", own.name, other.name);
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Bundles.titled(&title)).await?;
     let Comparison {
         risks,
         requests,
@@ -117,7 +117,7 @@ pub(crate) async fn show(
     }))
 }
 
-fn request(moved: &RequestsMoved, place: (ProjectId, BundleId, BundleId)) -> RequestRow {
+fn request(moved: &RequestsMoved, ids: (ProjectId, BundleId, BundleId)) -> RequestRow {
     let RequestsMoved {
         listeners,
         hosts,
@@ -136,7 +136,7 @@ fn request(moved: &RequestsMoved, place: (ProjectId, BundleId, BundleId)) -> Req
     concerns.push(format!("listener {}", listeners.join(", ")));
     RequestRow {
         example: example.clone(),
-        page: explaining(example, place),
+        page: explaining(example, ids),
         before: before.clone(),
         after: after.clone(),
         concerns: concerns.join("; "),

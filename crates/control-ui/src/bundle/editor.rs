@@ -2,7 +2,7 @@
 
 use crate::bundle::checks::{Finding, findings};
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -87,10 +87,10 @@ pub(crate) async fn show(
 async fn earlier(
     ui: &Ui,
     caller: &Caller,
-    place: (ProjectId, BundleId),
+    ids: (ProjectId, BundleId),
 ) -> Result<(String, String), Failure> {
-    let bundle = ui.app.bundle(&caller.call, place).await?.value;
-    let files = ui.app.bundle_files(&caller.call, place).await?;
+    let bundle = ui.app.bundle(&caller.call, ids).await?.value;
+    let files = ui.app.bundle_files(&caller.call, ids).await?;
     let text = files.get(FILE).cloned().unwrap_or_default();
     let text = String::from_utf8(text).map_err(|_| Failure::not_found())?;
     Ok((bundle.name.to_string(), text))
@@ -113,7 +113,7 @@ pub(crate) async fn send(
         Ok(diagnostics) => diagnostics,
         Err(error) => {
             let faults = Faults::from_error(error)?.renamed("files", "text");
-            return refuse(&ui, &caller, project, (fields, faults), Vec::new()).await;
+            return refuse(&ui, &caller, project, fields, faults, Vec::new()).await;
         }
     };
     let errors = number_of(&diagnostics, "error");
@@ -144,7 +144,7 @@ pub(crate) async fn send(
         Err(error) => {
             let faults = Faults::from_error(error)?.renamed("files", "text");
             let found = in_text(&diagnostics, &text);
-            refuse(&ui, &caller, project, (fields, faults), found).await
+            refuse(&ui, &caller, project, fields, faults, found).await
         }
     }
 }
@@ -173,7 +173,8 @@ async fn refuse(
     ui: &Ui,
     caller: &Caller,
     project: ProjectId,
-    (fields, faults): (Fields, Faults),
+    fields: Fields,
+    faults: Faults,
     found: Vec<Finding>,
 ) -> Result<Response, Failure> {
     let form = Form::refused(&caller.visit.csrf, fields, faults);
@@ -189,7 +190,7 @@ async fn respond(
     form: Form,
     (checked, findings): (Checked, Vec<Finding>),
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, project, (Place::Bundles, "New bundle")).await?;
+    let frame = Frame::project(ui, caller, project, NavEntry::Bundles.titled("New bundle")).await?;
     Ok(shown(&EditorPage {
         frame,
         project,

@@ -5,7 +5,7 @@ mod document;
 
 use crate::bundle::choices::Choices;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
@@ -92,12 +92,18 @@ async fn respond(
     project: ProjectId,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, project, (Place::Explain, "Explain a request")).await?;
+    let frame = Frame::project(
+        ui,
+        caller,
+        project,
+        NavEntry::Explain.titled("Explain a request"),
+    )
+    .await?;
     let choices = Choices::read(ui, caller, project).await?;
     let fields = filled(&fields, &choices);
     let asked = match choices.usual {
         Some(_) if fields.given("url").is_some() => {
-            answer(ui, caller, (project, &choices), &fields).await?
+            answer(ui, caller, project, &choices, &fields).await?
         }
         Some(_) | None => Ok(None),
     };
@@ -159,7 +165,8 @@ fn filled(fields: &Fields, choices: &Choices) -> Fields {
 async fn answer(
     ui: &Ui,
     caller: &Caller,
-    (project, choices): (ProjectId, &Choices),
+    project: ProjectId,
+    choices: &Choices,
     fields: &Fields,
 ) -> Result<Result<Option<(Compared, Answer)>, Faults>, Failure> {
     let question = match question(fields) {
@@ -197,7 +204,7 @@ async fn answer(
                 routes.push(Routes::new("why-other", title, document));
             }
             changed = changes(&own, document);
-            let compared = compare(&own, (&other_name, document), &changed);
+            let compared = compare(&own, &other_name, document, &changed);
             let page = format!("/projects/{project}/bundles/{with}/diff?before={id}");
             named = Some((other_name, page));
             compared
@@ -217,10 +224,10 @@ async fn answer(
 async fn explained(
     ui: &Ui,
     caller: &Caller,
-    place: (ProjectId, BundleId),
+    ids: (ProjectId, BundleId),
     question: RequestQuestion,
 ) -> Result<Result<Document, Faults>, Failure> {
-    match ui.app.explain_request(&caller.call, place, question).await {
+    match ui.app.explain_request(&caller.call, ids, question).await {
         Ok(value) => Document::read(value).map(Ok),
         Err(error) => Ok(Err(Faults::from_error(error)?)),
     }

@@ -1,12 +1,12 @@
 //! The bundles of a project.
 
 use crate::bundle::status;
-use crate::frame::{Frame, Place, foot, show};
+use crate::frame::{Frame, NavEntry, foot, show};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{More, Status, When, more, when};
+use crate::view::component::{NextPage, RelativeTime, Status, more, when};
 use crate::view::phrase::{count, list_of, number, short};
 use askama::Template;
 use axum::extract::State;
@@ -25,7 +25,7 @@ struct BundlesPage {
     project: ProjectId,
     heading: String,
     rows: Vec<Row>,
-    more: More,
+    more: NextPage,
     may_write: bool,
     foot: Option<String>,
 }
@@ -36,7 +36,7 @@ struct Row {
     short: String,
     status: Status,
     nodes: String,
-    made: When,
+    made: RelativeTime,
 }
 
 /// The bundles, newest first.
@@ -45,7 +45,7 @@ pub(crate) async fn list(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(&ui, &caller, project, (Place::Bundles, "Bundles")).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Bundles.titled("Bundles")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let before = caller.visit.query.get("before").parse::<BundleId>().ok();
     let limit = i64::try_from(SHOWN_COUNT).unwrap_or(i64::MAX) + 1;

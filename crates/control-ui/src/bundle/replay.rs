@@ -3,7 +3,7 @@
 use crate::bundle::choices::Choices;
 use crate::bundle::difference::explaining;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
@@ -68,7 +68,7 @@ pub(crate) async fn show(
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
     let fields = caller.visit.query.clone().without("recording");
-    respond(&ui, &caller, project, (fields, false)).await
+    respond(&ui, &caller, project, fields, false).await
 }
 
 /// The decisions on the requests of the form.
@@ -78,21 +78,22 @@ pub(crate) async fn send(
     Path(project): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, project, (fields, true)).await
+    respond(&ui, &caller, project, fields, true).await
 }
 
 async fn respond(
     ui: &Ui,
     caller: &Caller,
     project: ProjectId,
-    (fields, is_sent): (Fields, bool),
+    fields: Fields,
+    is_sent: bool,
 ) -> Result<Response, Failure> {
     let title = "Replay requests";
-    let frame = Frame::project(ui, caller, project, (Place::Replay, title)).await?;
+    let frame = Frame::project(ui, caller, project, NavEntry::Replay.titled(title)).await?;
     let choices = Choices::read(ui, caller, project).await?;
     let fields = filled(&fields, &choices);
     let asked = if is_sent && choices.usual.is_some() {
-        answer(ui, caller, (project, &choices), &fields).await?
+        answer(ui, caller, project, &choices, &fields).await?
     } else {
         Ok(None)
     };
@@ -152,7 +153,8 @@ type Worded = ((String, String), Answer);
 async fn answer(
     ui: &Ui,
     caller: &Caller,
-    (project, choices): (ProjectId, &Choices),
+    project: ProjectId,
+    choices: &Choices,
     fields: &Fields,
 ) -> Result<Result<Option<Worded>, Faults>, Failure> {
     let bundle = |name: &str| {
@@ -174,8 +176,8 @@ async fn answer(
     let name_before = choices.name(ui, caller, (project, before)).await?;
     let name_after = choices.name(ui, caller, (project, after)).await?;
     let shown = replayed.differences.iter().take(MAX_KINDS);
-    let place = (project, before, after);
-    let rows = shown.map(|kind| KindRow::new(kind, replayed.requests, place));
+    let ids = (project, before, after);
+    let rows = shown.map(|kind| KindRow::new(kind, replayed.requests, ids));
     let kinds: Vec<KindRow> = rows.collect();
     let left_out = differing(&replayed) - signed(kinds.len());
     let answer = Answer {
@@ -231,7 +233,7 @@ fn limits(replayed: &Replayed, before: &str) -> Vec<String> {
     let mut limits = Vec::new();
     let skipped = signed(replayed.skipped_lines);
     if skipped > 0 {
-        let is = pick(skipped, "is no request", "are no requests");
+        let is = pick(skipped, "is not a request", "are not requests");
         limits.push(format!("{} of the recording {is}.", count(skipped, "line")));
     }
     let unlike = signed(replayed.unlike_recorded);
@@ -247,7 +249,7 @@ fn limits(replayed: &Replayed, before: &str) -> Vec<String> {
 }
 
 impl KindRow {
-    fn new(kind: &KindMoved, all: u64, place: (ProjectId, BundleId, BundleId)) -> Self {
+    fn new(kind: &KindMoved, all: u64, ids: (ProjectId, BundleId, BundleId)) -> Self {
         let KindMoved {
             before,
             after,
@@ -263,7 +265,7 @@ impl KindRow {
                 &[(Tone::Warn, signed(*requests)), (Tone::Off, others)],
             ),
             share,
-            page: explained(example, place),
+            page: explained(example, ids),
             example: example.clone(),
             before: before.clone(),
             after: after.clone(),
@@ -272,10 +274,10 @@ impl KindRow {
 }
 
 /// `example` is a method, a space, the host and the path.
-fn explained(example: &str, place: (ProjectId, BundleId, BundleId)) -> String {
+fn explained(example: &str, ids: (ProjectId, BundleId, BundleId)) -> String {
     let (method, rest) = example.split_once(' ').unwrap_or(("GET", example));
     let scheme = if rest.starts_with('/') { "" } else { "http://" };
-    explaining(&format!("{method} {scheme}{rest}"), place)
+    explaining(&format!("{method} {scheme}{rest}"), ids)
 }
 
 /// `12 %`, and `less than 1 %` for a smaller share.

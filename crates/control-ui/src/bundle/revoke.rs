@@ -1,7 +1,7 @@
 //! Revoking a bundle: the confirmation page, and the command.
 
 use crate::frame::form::Faults;
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::note::Note;
 use crate::request::path::Path;
@@ -34,7 +34,13 @@ pub(crate) async fn show(
         .iter()
         .find(|(own, _)| *own == id)
         .map_or(0, |(_, nodes)| *nodes);
-    let frame = Frame::project(&ui, &caller, project, (Place::Bundles, "Revoke a bundle")).await?;
+    let frame = Frame::project(
+        &ui,
+        &caller,
+        project,
+        NavEntry::Bundles.titled("Revoke a bundle"),
+    )
+    .await?;
     let back = format!("/projects/{project}/bundles/{id}");
     Ok(shown(&ConfirmPage {
         confirm: Confirm {

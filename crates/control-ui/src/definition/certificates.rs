@@ -4,13 +4,13 @@ pub(crate) mod change;
 pub(crate) mod detail;
 
 use crate::frame::form::Form;
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, Tone, When, when};
+use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::phrase::{count, duration, pick};
 use askama::Template;
 use axum::extract::State;
@@ -44,7 +44,7 @@ struct Row {
     name: String,
     status: Status,
     hosts: Vec<String>,
-    ends: When,
+    ends: RelativeTime,
     labels: Vec<String>,
     services: Vec<String>,
 }
@@ -65,7 +65,7 @@ async fn respond(
     project: ProjectId,
     form: Form,
 ) -> Result<Response, Failure> {
-    let title = (Place::Certificates, "Certificates");
+    let title = NavEntry::Certificates.titled("Certificates");
     let frame = Frame::project(ui, caller, project, title).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let users = users(ui, caller, project).await?;

@@ -3,7 +3,7 @@
 pub(crate) mod change;
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -75,7 +75,7 @@ async fn respond(
     project: ProjectId,
     form: Form,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, project, (Place::Services, "Services")).await?;
+    let frame = Frame::project(ui, caller, project, NavEntry::Services.titled("Services")).await?;
     let (app, call) = (&ui.app, &caller.call);
     let names = Names::read(ui, caller, project).await?;
     let services = app
@@ -221,15 +221,15 @@ fn read(fields: &Fields, further: &str) -> Result<ServiceSettings, Faults> {
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, ServiceId)>,
+    Path(ids): Path<(ProjectId, ServiceId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.delete_service(&caller.call, place).await {
+    let note = match ui.app.delete_service(&caller.call, ids).await {
         Ok(()) => {
             Note::good("The service is deleted. Nodes keep it until they get another bundle.")
         }
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&format!("/projects/{}/services", place.0), ui.cookie))
+    Ok(note.at(&format!("/projects/{}/services", ids.0), ui.cookie))
 }
 
 #[cfg(test)]

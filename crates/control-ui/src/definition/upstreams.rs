@@ -1,9 +1,9 @@
-//! The upstreams of a project: targets behind a name.
+//! The upstreams of a project: named targets.
 
 pub(crate) mod change;
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -67,7 +67,8 @@ async fn respond(
     project: ProjectId,
     form: Form,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, project, (Place::Upstreams, "Upstreams")).await?;
+    let frame =
+        Frame::project(ui, caller, project, NavEntry::Upstreams.titled("Upstreams")).await?;
     let (app, call) = (&ui.app, &caller.call);
     let found = app
         .upstreams(call, project, &ListFilter::default(), PAGE)
@@ -210,7 +211,7 @@ fn read(fields: &Fields, further: &str) -> Result<UpstreamSettings, Faults> {
     })
 }
 
-/// `10.0.0.1:3000`, or with a weight behind it.
+/// `10.0.0.1:3000`, or with a weight after it.
 fn target(line: &str) -> Result<Target, Faults> {
     let (address, weight) = line.split_once(char::is_whitespace).unwrap_or((line, "1"));
     let weight = weight.trim().trim_start_matches("weight").trim();
@@ -218,7 +219,7 @@ fn target(line: &str) -> Result<Target, Faults> {
     Ok(Target {
         address: address.to_owned(),
         weight: weight
-            .map_err(|_| Faults::from_field("targets", "have a weight that is no number"))?,
+            .map_err(|_| Faults::from_field("targets", "have a weight that is not a number"))?,
     })
 }
 
@@ -226,13 +227,13 @@ fn target(line: &str) -> Result<Target, Faults> {
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, UpstreamId)>,
+    Path(ids): Path<(ProjectId, UpstreamId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.delete_upstream(&caller.call, place).await {
+    let note = match ui.app.delete_upstream(&caller.call, ids).await {
         Ok(()) => Note::good("The upstream is deleted."),
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&format!("/projects/{}/upstreams", place.0), ui.cookie))
+    Ok(note.at(&format!("/projects/{}/upstreams", ids.0), ui.cookie))
 }
 
 #[cfg(test)]

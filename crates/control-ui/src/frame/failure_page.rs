@@ -1,7 +1,7 @@
 //! Conversion of failures to pages.
 
 use crate::frame::{Frame, show};
-use crate::request::failure::{Failure, Told};
+use crate::request::failure::{Failure, FailureText};
 use crate::request::note::see;
 use crate::request::path::leading_back;
 use crate::request::visit::{Caller, Visit};
@@ -16,7 +16,7 @@ use control_http::{CorrelationId, prefers_html};
 #[template(path = "failure.html")]
 struct FailurePage {
     frame: Frame,
-    told: Told,
+    failure_text: FailureText,
     correlation_id: String,
 }
 
@@ -27,21 +27,21 @@ pub(crate) async fn render(
     visit: &Visit,
     caller: Option<&Caller>,
 ) -> Response {
-    let told = match failure {
+    let failure_text = match failure {
         Failure::See(path) => return see(&path),
         Failure::Proof(_) if visit.is_live => return StatusCode::FORBIDDEN.into_response(),
         Failure::Proof(path) => return see(&leading_back(path, &visit.back)),
-        Failure::Told(told) => *told,
+        Failure::Text(failure_text) => *failure_text,
     };
     let correlation_id = visit.correlation_id.clone();
-    if let Some(cause) = &told.cause {
+    if let Some(cause) = &failure_text.cause {
         tracing::error!(correlation_id, cause, "page failed");
     }
-    let title = heading(&told);
-    let (status, retry_after) = (told.status, told.retry_after);
+    let title = heading(&failure_text);
+    let (status, retry_after) = (failure_text.status, failure_text.retry_after);
     let page = FailurePage {
         frame: Frame::for_failure(ui, title, visit, caller).await,
-        told,
+        failure_text,
         correlation_id,
     };
     let mut response = show(&page);
@@ -54,9 +54,9 @@ pub(crate) async fn render(
 }
 
 /// The status text and the sentence: title and heading of the page.
-fn heading(told: &Told) -> String {
-    let status = told.status.canonical_reason().unwrap_or_default();
-    format!("{status}. {}", told.sentence.trim_end_matches('.'))
+fn heading(failure_text: &FailureText) -> String {
+    let status = failure_text.status.canonical_reason().unwrap_or_default();
+    format!("{status}. {}", failure_text.sentence.trim_end_matches('.'))
 }
 
 /// Answer outside of the table's paths: a page for browsers, nothing for programs.
@@ -81,17 +81,17 @@ fn plain(
     correlation_id: Option<Extension<CorrelationId>>,
     headers: &HeaderMap,
 ) -> Response {
-    let told = match failure {
-        Failure::Told(told) => *told,
+    let failure_text = match failure {
+        Failure::Text(failure_text) => *failure_text,
         Failure::See(_) | Failure::Proof(_) => return StatusCode::NOT_FOUND.into_response(),
     };
-    let status = told.status;
+    let status = failure_text.status;
     if !prefers_html(headers) {
         return status.into_response();
     }
     let page = FailurePage {
-        frame: Frame::bare(&heading(&told), None),
-        told,
+        frame: Frame::bare(&heading(&failure_text), None),
+        failure_text,
         correlation_id: correlation_id.map_or_else(String::new, |Extension(CorrelationId(id))| id),
     };
     let mut response = show(&page);

@@ -1,7 +1,7 @@
 //! Commands of an operator to a node: labels, approval, deletion.
 
 use crate::frame::form::{self, Faults};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -27,14 +27,14 @@ struct ConfirmPage {
 pub(crate) async fn label(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, NodeId)>,
+    Path(ids): Path<(ProjectId, NodeId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let note = match form::labels(&fields) {
-        Ok(wanted) => set_labels(&ui, &caller, place, wanted).await?,
+        Ok(wanted) => set_labels(&ui, &caller, ids, wanted).await?,
         Err(faults) => faults.note(),
     };
-    Ok(note.at(&page(place), ui.cookie))
+    Ok(note.at(&page(ids), ui.cookie))
 }
 
 async fn set_labels(
@@ -65,16 +65,16 @@ async fn set_labels(
 pub(crate) async fn approve(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, NodeId)>,
+    Path(ids): Path<(ProjectId, NodeId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let grants = fields.get("labels") == "grant";
-    let note = match ui.app.approve_node(&caller.call, place, grants).await {
+    let note = match ui.app.approve_node(&caller.call, ids, grants).await {
         Ok(_) if grants => Note::good("The node has the requested labels."),
         Ok(_) => Note::good("The node keeps the labels of its token."),
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&page(place), ui.cookie))
+    Ok(note.at(&page(ids), ui.cookie))
 }
 
 /// The confirmation page of deleting a node.
@@ -84,7 +84,13 @@ pub(crate) async fn ask_deletion(
     Path((project, id)): Path<(ProjectId, NodeId)>,
 ) -> Result<Response, Failure> {
     let node = ui.app.node(&caller.call, project, id).await?.value;
-    let frame = Frame::project(&ui, &caller, project, (Place::Nodes, "Delete a node")).await?;
+    let frame = Frame::project(
+        &ui,
+        &caller,
+        project,
+        NavEntry::Nodes.titled("Delete a node"),
+    )
+    .await?;
     let back = page((project, id));
     Ok(shown(&ConfirmPage {
         frame,

@@ -1,14 +1,14 @@
 //! One node: its ordered and active bundle, traffic, and events.
 
 use crate::frame::show as shown;
-use crate::frame::{Frame, Place, foot};
+use crate::frame::{Frame, NavEntry, foot};
 use crate::node::standing::status;
 use crate::node::traffic::{RouteRow, routes};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Moment, Status, When, moment, when};
+use crate::view::component::{AbsoluteTime, RelativeTime, Status, moment, when};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -39,15 +39,15 @@ struct NodePage {
     labels: Vec<(String, String)>,
     requested: Vec<(String, String)>,
     diagnostics: Vec<String>,
-    seen: Option<When>,
-    ordered: Option<When>,
-    enrolled: When,
+    seen: Option<RelativeTime>,
+    ordered: Option<RelativeTime>,
+    enrolled: RelativeTime,
     version: String,
     cpu: String,
     is_duplicated: bool,
     is_rotating: bool,
     routes: Vec<RouteRow>,
-    events: Vec<(Moment, String, String)>,
+    events: Vec<(AbsoluteTime, String, String)>,
     may_write: bool,
     foot: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(crate) async fn show(
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let node = app.node(call, project, id).await?.value;
     let title = node.name.to_string();
-    let frame = Frame::project(&ui, &caller, project, (Place::Nodes, &title)).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Nodes.titled(&title)).await?;
     let page = Page {
         after: None,
         limit: MAX_DRIFTS,
@@ -89,7 +89,7 @@ pub(crate) async fn show(
     let events = events.map(|(_, event)| (moment(event.at, now), event.kind, event.message));
     let report = node.report.as_ref();
     let empty = NodeStatus::default();
-    let said = report.map_or(&empty, |report| &report.status);
+    let result = report.map_or(&empty, |report| &report.status);
     let write = (Access::WRITE_NODES, node.tenant);
     Ok(shown(&NodePage {
         frame: frame.live("/events?pulse"),
@@ -100,13 +100,13 @@ pub(crate) async fn show(
         heading: heading(&title, standing),
         rest: rest(standing),
         name: title,
-        bundles: bundles(&ui, &caller, project, (&node, said)).await?,
+        bundles: bundles(&ui, &caller, project, &node, result).await?,
         labels: pairs(node.labels.pairs()),
         requested: node
             .requested_labels
             .as_ref()
             .map_or_else(Vec::new, |own| pairs(own.pairs())),
-        diagnostics: said.diagnostics.clone(),
+        diagnostics: result.diagnostics.clone(),
         seen: report.map(|report| when(report.seen_at, now)),
         ordered: node.order.map(|order| when(order.made_at, now)),
         enrolled: when(node.created_at, now),
@@ -138,10 +138,11 @@ async fn bundles(
     ui: &Ui,
     caller: &Caller,
     project: ProjectId,
-    (node, said): (&Node, &NodeStatus),
+    node: &Node,
+    result: &NodeStatus,
 ) -> Result<Vec<BundleRow>, Failure> {
     let ordered = node.order.map(|order| order.bundle);
-    let all = [ordered, said.active, said.staged, said.last_good];
+    let all = [ordered, result.active, result.staged, result.last_good];
     let wanted: BTreeSet<BundleId> = all.into_iter().flatten().collect();
     let names = ui.app.bundle_names(&caller.call, project, &wanted).await?;
     let row = |label, bundle: Option<BundleId>| BundleRow {
@@ -156,11 +157,11 @@ async fn bundles(
     };
     let mut rows = vec![
         row("Should run", ordered),
-        row("Runs", said.active),
-        row("Would start with", said.last_good),
+        row("Runs", result.active),
+        row("Would start with", result.last_good),
     ];
-    if said.staged.is_some() && said.staged != said.active {
-        rows.push(row("Has fetched", said.staged));
+    if result.staged.is_some() && result.staged != result.active {
+        rows.push(row("Has fetched", result.staged));
     }
     Ok(rows)
 }

@@ -3,14 +3,14 @@
 pub(crate) mod detail;
 
 use crate::frame::form::Faults;
-use crate::frame::{Frame, Place, foot, show};
+use crate::frame::{Frame, NavEntry, foot, show};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{More, Status, Tone, When, more, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, more, when};
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
@@ -32,7 +32,7 @@ struct DriftPage {
     csrf: String,
     heading: String,
     rows: Vec<Row>,
-    more: More,
+    more: NextPage,
     may_write: bool,
     foot: Option<String>,
 }
@@ -42,7 +42,7 @@ struct Row {
     node: NodeId,
     name: String,
     status: Status,
-    since: When,
+    since: RelativeTime,
     ordered: (BundleId, String),
     found: Option<(BundleId, String)>,
     is_open: bool,
@@ -62,7 +62,7 @@ pub(crate) async fn list(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(&ui, &caller, project, (Place::Drift, "Drift")).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Drift.titled("Drift")).await?;
     let (app, call) = (&ui.app, &caller.call);
     let before = caller.visit.query.get("before").parse::<DriftId>().ok();
     let limit = i64::try_from(SHOWN_COUNT).unwrap_or(i64::MAX) + 1;
@@ -80,7 +80,7 @@ pub(crate) async fn list(
     let bundles = app.bundle_names(call, project, &bundles).await?;
     let rows = drifts
         .iter()
-        .map(|drift| row(drift, (&nodes, &bundles), &caller));
+        .map(|drift| row(drift, &nodes, &bundles, &caller));
     let mut rows: Vec<Row> = rows.collect();
     rows.sort_by_key(|row| !row.is_open);
     let standings = app.count_standings(call, project).await?;
@@ -108,7 +108,8 @@ pub(crate) async fn list(
 /// A drift with the names of its node and its bundles.
 fn row(
     drift: &Drift,
-    (nodes, bundles): (&BTreeMap<NodeId, String>, &BTreeMap<BundleId, String>),
+    nodes: &BTreeMap<NodeId, String>,
+    bundles: &BTreeMap<BundleId, String>,
     caller: &Caller,
 ) -> Row {
     let bundle = |id: BundleId| {
@@ -156,7 +157,7 @@ pub(crate) async fn resolve(
     Path((project, id)): Path<(ProjectId, DriftId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let (remedy, told) = match fields.get("remedy") {
+    let (remedy, sentence) = match fields.get("remedy") {
         "accept" => (
             DriftRemedy::Accept,
             "The node keeps what it runs, by a new order.",
@@ -171,7 +172,7 @@ pub(crate) async fn resolve(
         .resolve_drift(&caller.call, (project, id), remedy)
         .await
     {
-        Ok(_) => Note::good(told),
+        Ok(_) => Note::good(sentence),
         Err(error) => Faults::from_error(error)?.note(),
     };
     Ok(note.at(&format!("/projects/{project}/drift"), ui.cookie))

@@ -1,7 +1,7 @@
 //! Another key for a node.
 
 use crate::frame::form::Faults;
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 #[derive(Template)]
 #[template(path = "node_key.html")]
-struct AskPage {
+struct RotatePage {
     frame: Frame,
     project: ProjectId,
     id: NodeId,
@@ -27,7 +27,7 @@ struct AskPage {
 
 #[derive(Template)]
 #[template(path = "node_key_made.html")]
-struct MadePage {
+struct CreatedPage {
     frame: Frame,
     project: ProjectId,
     id: NodeId,
@@ -44,8 +44,8 @@ pub(crate) async fn ask(
     Path((project, id)): Path<(ProjectId, NodeId)>,
 ) -> Result<Response, Failure> {
     let node = ui.app.node(&caller.call, project, id).await?.value;
-    Ok(shown(&AskPage {
-        frame: Frame::project(&ui, &caller, project, (Place::Nodes, "Another key")).await?,
+    Ok(shown(&RotatePage {
+        frame: Frame::project(&ui, &caller, project, NavEntry::Nodes.titled("Another key")).await?,
         project,
         id,
         name: node.name.to_string(),
@@ -69,8 +69,8 @@ pub(crate) async fn rotate(
     };
     let name = ui.app.node(call, project, id).await?.value.name.to_string();
     match ui.app.rotate_node_key(call, project, id, rotation).await {
-        Ok((_, key)) => Ok(shown(&MadePage {
-            frame: Frame::project(&ui, &caller, project, (Place::Nodes, "New key")).await?,
+        Ok((_, key)) => Ok(shown(&CreatedPage {
+            frame: Frame::project(&ui, &caller, project, NavEntry::Nodes.titled("New key")).await?,
             project,
             id,
             heading: format!("{name} has a new key."),

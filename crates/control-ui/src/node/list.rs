@@ -1,14 +1,14 @@
 //! The nodes of a project.
 
 use crate::frame::show;
-use crate::frame::{Frame, Place, foot};
+use crate::frame::{Frame, NavEntry, foot};
 use crate::node::standing::{Share, Standings, status};
 use crate::node::traffic::Served;
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{More, Status, When, more, when};
+use crate::view::component::{NextPage, RelativeTime, Status, more, when};
 use crate::view::phrase::{count, list_of, pick};
 use askama::Template;
 use axum::extract::State;
@@ -36,16 +36,16 @@ struct NodesPage {
     heading: String,
     total: i64,
     shares: Vec<Share>,
-    asked: Asked,
+    asked: NodeListFilter,
     rows: Vec<Row>,
-    more: More,
+    more: NextPage,
     may_enrol: bool,
     foot: Option<String>,
 }
 
 /// Filter of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
+enum NodeListFilter {
     All,
     Standing(NodeStanding),
     /// Labels that nodes have, and labels that they do not have.
@@ -102,12 +102,12 @@ struct Row {
     name: String,
     status: Status,
     bundle: String,
-    seen: Option<When>,
+    seen: Option<RelativeTime>,
     version: String,
     served: Served,
 }
 
-impl Asked {
+impl NodeListFilter {
     /// `?standing=` of the chips; `?q=` of the field: a part of a name, or words such as `label:value` and `-label:value`,
     /// all of which hold.
     fn new(standing: &str, text: Option<&str>) -> Self {
@@ -160,19 +160,19 @@ pub(crate) async fn list(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(&ui, &caller, project, (Place::Nodes, "Nodes")).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Nodes.titled("Nodes")).await?;
     let (app, call) = (&ui.app, &caller.call);
     let query = &caller.visit.query;
     let asked = match query.get("bundle").parse::<BundleId>() {
         Ok(bundle) => {
             let name = app.bundle(call, (project, bundle)).await?.value.name;
-            Asked::Bundle(bundle, name.to_string())
+            NodeListFilter::Bundle(bundle, name.to_string())
         }
-        Err(_) => Asked::new(query.get("standing"), query.given("q")),
+        Err(_) => NodeListFilter::new(query.get("standing"), query.given("q")),
     };
     let standings = Standings::new(&app.count_standings(call, project).await?);
     let after = query.get("after").parse::<Uuid>().ok();
-    let mut found = find(&ui, &caller, project, (&asked, after)).await?;
+    let mut found = find(&ui, &caller, project, &asked, after).await?;
     let has_more = SHOWN < found.len();
     found.truncate(SHOWN);
     let last = found.last().filter(|_| has_more).map(|node| node.value.id);
@@ -182,11 +182,7 @@ pub(crate) async fn list(
     Ok(show(&NodesPage {
         frame: frame.live("/events?pulse"),
         project,
-        heading: heading(
-            &asked,
-            &standings,
-            (found.len(), has_more || after.is_some()),
-        ),
+        heading: heading(&asked, &standings, found.len(), has_more || after.is_some()),
         total: standings.total(),
         shares: standings.shares(),
         rows: rows(&ui, &caller, project, &found).await?,
@@ -201,7 +197,8 @@ async fn find(
     ui: &Ui,
     caller: &Caller,
     project: ProjectId,
-    (asked, after): (&Asked, Option<Uuid>),
+    asked: &NodeListFilter,
+    after: Option<Uuid>,
 ) -> Result<Vec<Versioned<Node>>, Failure> {
     let (app, call) = (&ui.app, &caller.call);
     let limit = i64::try_from(SHOWN).unwrap_or(i64::MAX) + 1;
@@ -211,12 +208,14 @@ async fn find(
         order: PageOrder::Oldest,
     };
     Ok(match asked {
-        Asked::All => {
+        NodeListFilter::All => {
             app.nodes(call, project, &NodeFilter::default(), page)
                 .await?
         }
-        Asked::Standing(standing) => app.nodes_standing(call, project, *standing, page).await?,
-        Asked::Labels(words) => {
+        NodeListFilter::Standing(standing) => {
+            app.nodes_standing(call, project, *standing, page).await?
+        }
+        NodeListFilter::Labels(words) => {
             let selectors = words.iter().map(LabelWord::selector);
             let filter = NodeFilter {
                 selector: selectors.fold(LabelSelector::default(), LabelSelector::and),
@@ -224,14 +223,14 @@ async fn find(
             };
             app.nodes(call, project, &filter, page).await?
         }
-        Asked::Bundle(bundle, _) => {
+        NodeListFilter::Bundle(bundle, _) => {
             let filter = NodeFilter {
                 bundle: Some(*bundle),
                 ..NodeFilter::default()
             };
             app.nodes(call, project, &filter, page).await?
         }
-        Asked::Name(part) => app.nodes_named_like(call, project, part, limit - 1).await?,
+        NodeListFilter::Name(part) => app.nodes_named_like(call, project, part, limit - 1).await?,
     })
 }
 
@@ -284,7 +283,7 @@ async fn rows(
 }
 
 /// Heading for `shown` nodes of the page; `is_part` if there are further pages.
-fn heading(asked: &Asked, standings: &Standings, (shown, is_part): (usize, bool)) -> String {
+fn heading(asked: &NodeListFilter, standings: &Standings, shown: usize, is_part: bool) -> String {
     let shown = i64::try_from(shown).unwrap_or(i64::MAX);
     let nodes = if is_part {
         format!("More than {}", count(shown, "node"))
@@ -293,8 +292,8 @@ fn heading(asked: &Asked, standings: &Standings, (shown, is_part): (usize, bool)
     };
     let verb = pick(shown, "has", "have");
     match asked {
-        Asked::All => standings.heading(),
-        Asked::Standing(standing) => {
+        NodeListFilter::All => standings.heading(),
+        NodeListFilter::Standing(standing) => {
             let nodes = standings.nodes(*standing);
             let what = verb_phrase(*standing, nodes < 2);
             match nodes {
@@ -302,12 +301,16 @@ fn heading(asked: &Asked, standings: &Standings, (shown, is_part): (usize, bool)
                 _ => format!("{} {what}.", count(nodes, "node")),
             }
         }
-        Asked::Labels(words) if shown == 0 => format!("No node {}.", labelled(words, true)),
-        Asked::Labels(words) => format!("{nodes} {}.", labelled(words, shown == 1)),
-        Asked::Bundle(_, name) if shown == 0 => format!("No node runs {name}."),
-        Asked::Bundle(_, name) => format!("{nodes} {} {name}.", pick(shown, "runs", "run")),
-        Asked::Name(part) if shown == 0 => format!("No node’s name has “{part}” in it."),
-        Asked::Name(part) => format!(
+        NodeListFilter::Labels(words) if shown == 0 => {
+            format!("No node {}.", labelled(words, true))
+        }
+        NodeListFilter::Labels(words) => format!("{nodes} {}.", labelled(words, shown == 1)),
+        NodeListFilter::Bundle(_, name) if shown == 0 => format!("No node runs {name}."),
+        NodeListFilter::Bundle(_, name) => {
+            format!("{nodes} {} {name}.", pick(shown, "runs", "run"))
+        }
+        NodeListFilter::Name(part) if shown == 0 => format!("No node’s name has “{part}” in it."),
+        NodeListFilter::Name(part) => format!(
             "{nodes} {verb} “{part}” in {} name.",
             pick(shown, "its", "their")
         ),
@@ -401,10 +404,14 @@ mod tests {
             ("", Some("edge 7"), 0, "No node’s name has “edge 7” in it."),
             ("", Some("edge"), 1, "1 node has “edge” in its name."),
         ] {
-            let asked = Asked::new(standing, text);
-            assert_eq!(heading(&asked, &standings, (shown, false)), expected);
+            let asked = NodeListFilter::new(standing, text);
+            assert_eq!(heading(&asked, &standings, shown, false), expected);
             if let Some(text) = text {
-                assert_eq!(Asked::new("", Some(&asked.text())), asked, "{text}");
+                assert_eq!(
+                    NodeListFilter::new("", Some(&asked.text())),
+                    asked,
+                    "{text}"
+                );
             }
         }
     }

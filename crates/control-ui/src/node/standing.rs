@@ -28,7 +28,7 @@ pub(crate) struct Share {
     pub(crate) status: Status,
     pub(crate) nodes: i64,
     pub(crate) number: String,
-    /// Words behind the number.
+    /// Words after the number.
     pub(crate) words: &'static str,
     /// The name in queries.
     pub(crate) name: &'static str,

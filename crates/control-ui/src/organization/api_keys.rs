@@ -1,20 +1,20 @@
 //! API keys: credentials of programs.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, Tone, When, when};
+use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{ApiKeyPlace, ListFilter, Page, PageOrder};
+use control_app::{ApiKeyTenant, ListFilter, Page, PageOrder};
 use control_domain::{ApiKey, ApiKeyState, NewApiKey, Scope};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
@@ -47,7 +47,7 @@ struct KeysPage {
 
 #[derive(Template)]
 #[template(path = "api_key_made.html")]
-struct MadePage {
+struct CreatedPage {
     frame: Frame,
     org: OrgId,
     heading: String,
@@ -60,8 +60,8 @@ struct Row {
     status: Status,
     scopes: Vec<&'static str>,
     is_limited: bool,
-    made: When,
-    ends: Option<When>,
+    made: RelativeTime,
+    ends: Option<RelativeTime>,
     is_active: bool,
 }
 
@@ -82,14 +82,14 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
 }
 
 async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
-    let frame = Frame::org(ui, caller, org, (Place::ApiKeys, "API keys")).await?;
+    let frame = Frame::org(ui, caller, org, NavEntry::ApiKeys.titled("API keys")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let page = Page {
         after: None,
         limit: MAX_SHOWN,
         order: PageOrder::Oldest,
     };
-    let place = ApiKeyPlace {
+    let place = ApiKeyTenant {
         org: Some(org),
         project: None,
     };
@@ -175,8 +175,9 @@ pub(crate) async fn create(
         Err(faults) => faults,
         Ok((place, new)) => match ui.app.create_api_key(&caller.call, place, new).await {
             Ok((key, secret)) => {
-                return Ok(shown(&MadePage {
-                    frame: Frame::org(&ui, &caller, org, (Place::ApiKeys, "New API key")).await?,
+                return Ok(shown(&CreatedPage {
+                    frame: Frame::org(&ui, &caller, org, NavEntry::ApiKeys.titled("New API key"))
+                        .await?,
                     org,
                     heading: format!("API key {} is made.", key.value.name),
                     secret: secret.reveal().to_owned(),
@@ -193,7 +194,7 @@ pub(crate) async fn create(
 
 /// The key that a form describes. A value that the page does not offer is a fault: without its scopes or its project,
 /// a key could do more than the form asks for.
-fn read(fields: &Fields, org: OrgId, now: Timestamp) -> Result<(ApiKeyPlace, NewApiKey), Faults> {
+fn read(fields: &Fields, org: OrgId, now: Timestamp) -> Result<(ApiKeyTenant, NewApiKey), Faults> {
     let unknown = |field: &'static str| Faults::from_field(field, "is not one of the choices");
     let project = fields.given("project").map(str::parse::<ProjectId>);
     let scopes = fields.all("scope").map(Scope::from_name);
@@ -201,7 +202,7 @@ fn read(fields: &Fields, org: OrgId, now: Timestamp) -> Result<(ApiKeyPlace, New
     let days = fields.get("days").parse::<i64>().ok();
     let days = days.filter(|days| LIFETIMES.iter().any(|(own, _)| own == days));
     let days = days.ok_or_else(|| unknown("days"))?;
-    let place = ApiKeyPlace {
+    let place = ApiKeyTenant {
         org: Some(org),
         project: project.transpose().map_err(|_| unknown("project"))?,
     };

@@ -1,11 +1,11 @@
 //! The audit log: actor, action and subject, with the values before and after.
 
-use crate::frame::{Frame, Place, show};
+use crate::frame::{Frame, NavEntry, show};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{More, When, more, when};
+use crate::view::component::{NextPage, RelativeTime, more, when};
 use crate::view::phrase::{ago, count, number, sentence, short};
 use askama::Template;
 use axum::extract::State;
@@ -33,12 +33,12 @@ struct AuditPage {
     action: String,
     is_filtered: bool,
     rows: Vec<Row>,
-    more: More,
+    more: NextPage,
 }
 
 struct Row {
     seq: String,
-    at: When,
+    at: RelativeTime,
     actor: String,
     actor_id: Uuid,
     address: String,
@@ -62,7 +62,7 @@ pub(crate) async fn list(
     caller: Caller,
     Path(org): Path<OrgId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::org(&ui, &caller, org, (Place::Audit, "Audit log")).await?;
+    let frame = Frame::org(&ui, &caller, org, NavEntry::Audit.titled("Audit log")).await?;
     let query = &caller.visit.query;
     let filter = AuditFilter {
         actor: query.get("actor").parse().ok(),
@@ -208,13 +208,13 @@ mod tests {
             before: Some(r#"{"name":"edge","role":"reader"}"#.to_owned()),
             after: Some(r#"{"name":"edge","role":"admin","tags":["a"]}"#.to_owned()),
         };
-        let told: Vec<(String, String, String)> = changes(&change)
+        let reported: Vec<(String, String, String)> = changes(&change)
             .into_iter()
             .map(|field| (field.name, field.before, field.after))
             .collect();
         let expected = [("role", "reader", "admin"), ("tags", "", "[\"a\"]")];
         let expected = expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert_eq!(changes(&AuditChange::default()), []);
     }
 }

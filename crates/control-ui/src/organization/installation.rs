@@ -1,10 +1,10 @@
 //! The installation: health, database, versions, background work.
 
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, Tone, When, when};
+use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::phrase::{number, short};
 use askama::Template;
 use axum::extract::State;
@@ -29,20 +29,21 @@ struct InstallationPage {
     writes: Status,
     clock: Status,
     clock_offset: String,
-    work: Vec<Work>,
+    work: Vec<BackgroundTask>,
 }
 
 /// Work that one replica does in the background.
-struct Work {
+struct BackgroundTask {
     name: String,
     status: Status,
     replica: String,
-    until: When,
+    until: RelativeTime,
 }
 
 /// The state of the installation.
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
-    let frame = Frame::personal(&ui, &caller, (Place::Installation, "Installation")).await?;
+    let frame =
+        Frame::personal(&ui, &caller, NavEntry::Installation.titled("Installation")).await?;
     let status = ui.app.installation_status(&caller.call).await?;
     let now = caller.visit.now;
     let heading = heading(&status, now);
@@ -78,7 +79,7 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         writes: well(is_writable, "Taken", "Refused"),
         clock: well(is_clock_right, "Right", "Wrong"),
         clock_offset: clock_offset.map_or_else(String::new, |offset| {
-            format!("{} ms beside the database’s", offset.as_millis())
+            format!("{} ms from the database’s", offset.as_millis())
         }),
         work: leases.into_iter().map(|lease| work(lease, now)).collect(),
     }))
@@ -98,7 +99,7 @@ fn heading(status: &InstallationStatus, now: Timestamp) -> &'static str {
     "The control plane is healthy."
 }
 
-fn work(lease: Lease, now: Timestamp) -> Work {
+fn work(lease: Lease, now: Timestamp) -> BackgroundTask {
     let Lease {
         name,
         holder,
@@ -111,7 +112,7 @@ fn work(lease: Lease, now: Timestamp) -> Work {
         "archives" => "Sweep of archives",
         other => other,
     };
-    Work {
+    BackgroundTask {
         name: words.to_owned(),
         status: if ends_at + LATE < now {
             Status::new(Tone::Warn, "warn", "Late")
@@ -154,16 +155,16 @@ mod tests {
                 ends_at: now - SignedDuration::from_mins(minutes),
             }],
         };
-        let told = |is_writable, is_clock_right, minutes| {
+        let reported = |is_writable, is_clock_right, minutes| {
             heading(&status(is_writable, is_clock_right, minutes), now)
         };
-        assert_eq!(told(true, true, 1), "The control plane is healthy.");
-        assert_eq!(told(true, true, 3), "Background work is late.");
+        assert_eq!(reported(true, true, 1), "The control plane is healthy.");
+        assert_eq!(reported(true, true, 3), "Background work is late.");
         assert_eq!(
-            told(true, false, 3),
+            reported(true, false, 3),
             "The clock of this replica is wrong, so it does not serve."
         );
-        assert_eq!(told(false, false, 3), "The database refuses writes.");
+        assert_eq!(reported(false, false, 3), "The database refuses writes.");
         assert_eq!(mebibytes(1), "1 MiB");
     }
 }

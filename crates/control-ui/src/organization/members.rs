@@ -1,14 +1,14 @@
 //! The members of an organization, and those that were invited.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, Tone, When, when};
+use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
 use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
@@ -44,7 +44,7 @@ struct InvitedPage {
     org: OrgId,
     heading: String,
     path: String,
-    ends: When,
+    ends: RelativeTime,
 }
 
 #[derive(Template)]
@@ -60,7 +60,7 @@ struct Row {
     email: String,
     role: Role,
     second_factor: Status,
-    joined: When,
+    joined: RelativeTime,
     is_own: bool,
 }
 
@@ -68,14 +68,14 @@ struct Invited {
     id: InvitationId,
     email: String,
     role: Role,
-    ends: When,
+    ends: RelativeTime,
 }
 
 struct Removed {
     id: UserId,
     name: String,
     email: String,
-    since: When,
+    since: RelativeTime,
 }
 
 /// The people, and the form to invite.
@@ -89,7 +89,7 @@ pub(crate) async fn list(
 }
 
 async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
-    let frame = Frame::org(ui, caller, org, (Place::Members, "Members")).await?;
+    let frame = Frame::org(ui, caller, org, NavEntry::Members.titled("Members")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let page = Page {
         after: None,
@@ -201,7 +201,8 @@ pub(crate) async fn invite(
                 .await
             {
                 Ok((invitation, secret)) => {
-                    let frame = Frame::org(&ui, &caller, org, (Place::Members, "Invitation"));
+                    let frame =
+                        Frame::org(&ui, &caller, org, NavEntry::Members.titled("Invitation"));
                     return Ok(shown(&InvitedPage {
                         frame: frame.await?,
                         org,
@@ -259,7 +260,13 @@ pub(crate) async fn ask_removal(
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
     let member = ui.app.member(&caller.call, org, user).await?.value;
-    let frame = Frame::org(&ui, &caller, org, (Place::Members, "Remove a member")).await?;
+    let frame = Frame::org(
+        &ui,
+        &caller,
+        org,
+        NavEntry::Members.titled("Remove a member"),
+    )
+    .await?;
     let back = format!("/orgs/{org}/members");
     Ok(shown(&ConfirmPage {
         frame,

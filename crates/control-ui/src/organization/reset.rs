@@ -1,12 +1,12 @@
 //! A link by which a member chooses another password.
 
 use crate::frame::form::Faults;
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{RelativeTime, when};
 use crate::view::confirm::Confirm;
 use askama::Template;
 use axum::extract::State;
@@ -25,12 +25,12 @@ struct ConfirmPage {
 
 #[derive(Template)]
 #[template(path = "reset_made.html")]
-struct MadePage {
+struct CreatedPage {
     frame: Frame,
     org: OrgId,
     heading: String,
     path: String,
-    ends: When,
+    ends: RelativeTime,
 }
 
 /// The confirmation page of creating a link.
@@ -40,7 +40,13 @@ pub(crate) async fn ask(
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
     let member = ui.app.member(&caller.call, org, user).await?.value;
-    let frame = Frame::org(&ui, &caller, org, (Place::Members, "Reset a password")).await?;
+    let frame = Frame::org(
+        &ui,
+        &caller,
+        org,
+        NavEntry::Members.titled("Reset a password"),
+    )
+    .await?;
     let back = format!("/orgs/{org}/members");
     Ok(shown(&ConfirmPage {
         frame,
@@ -77,8 +83,9 @@ pub(crate) async fn create(
         .await
     {
         Ok((reset, secret)) => {
-            let frame = Frame::org(&ui, &caller, org, (Place::Members, "Reset link")).await?;
-            Ok(shown(&MadePage {
+            let frame =
+                Frame::org(&ui, &caller, org, NavEntry::Members.titled("Reset link")).await?;
+            Ok(shown(&CreatedPage {
                 frame,
                 org,
                 heading: format!("{} may choose another password.", member.name),

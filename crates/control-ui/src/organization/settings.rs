@@ -1,7 +1,7 @@
 //! Settings of an organization: its name, the second factor of its members, limits.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -56,7 +56,7 @@ pub(crate) async fn show(
 }
 
 async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
-    let frame = Frame::org(ui, caller, org, (Place::OrgSettings, "Settings")).await?;
+    let frame = Frame::org(ui, caller, org, NavEntry::OrgSettings.titled("Settings")).await?;
     let write = (Access::ADMINISTER, Tenant::org(org));
     let OrgLimits {
         quotas,

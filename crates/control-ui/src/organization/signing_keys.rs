@@ -1,13 +1,13 @@
 //! The signing keys of an organization: active, standby and retired ones.
 
 use crate::frame::form::Faults;
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, Tone, When, when};
+use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
 use crate::view::phrase::{ago, short};
 use askama::Template;
@@ -46,7 +46,7 @@ struct Row {
     status: Status,
     role: &'static str,
     endorsed: String,
-    made: When,
+    made: RelativeTime,
     may_end: bool,
 }
 
@@ -56,7 +56,13 @@ pub(crate) async fn list(
     caller: Caller,
     Path(org): Path<OrgId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::org(&ui, &caller, org, (Place::SigningKeys, "Signing keys")).await?;
+    let frame = Frame::org(
+        &ui,
+        &caller,
+        org,
+        NavEntry::SigningKeys.titled("Signing keys"),
+    )
+    .await?;
     let page = Page {
         after: None,
         limit: MAX_SHOWN,
@@ -200,7 +206,13 @@ async fn confirm(
     (heading, effects, action, button): (String, Vec<String>, String, &'static str),
 ) -> Result<Response, Failure> {
     let back = format!("/orgs/{org}/signing-keys");
-    let frame = Frame::org(ui, caller, org, (Place::SigningKeys, "Signing keys")).await?;
+    let frame = Frame::org(
+        ui,
+        caller,
+        org,
+        NavEntry::SigningKeys.titled("Signing keys"),
+    )
+    .await?;
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {

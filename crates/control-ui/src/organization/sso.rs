@@ -3,13 +3,13 @@
 pub(crate) mod change;
 
 use crate::frame::form::Faults;
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, Tone, When, when};
+use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
 use crate::view::phrase::sentence;
 use askama::Template;
@@ -46,7 +46,7 @@ struct ConfirmPage {
 
 /// A sign-in through the provider.
 struct Row {
-    at: When,
+    at: RelativeTime,
     who: String,
     status: Status,
     refusal: String,
@@ -60,7 +60,7 @@ pub(crate) async fn show(
     caller: Caller,
     Path(org): Path<OrgId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::org(&ui, &caller, org, (Place::Sso, "Single sign-on")).await?;
+    let frame = Frame::org(&ui, &caller, org, NavEntry::Sso.titled("Single sign-on")).await?;
     let SsoOverview {
         connection,
         domains,
@@ -226,7 +226,7 @@ pub(crate) async fn ask_removal(
 ) -> Result<Response, Failure> {
     let found = ui.app.sso(&caller.call, org).await?.connection;
     let settings = found.ok_or_else(Failure::not_found)?.value.settings;
-    let frame = Frame::org(&ui, &caller, org, (Place::Sso, "Switch off")).await?;
+    let frame = Frame::org(&ui, &caller, org, NavEntry::Sso.titled("Switch off")).await?;
     let back = format!("/orgs/{org}/sso");
     Ok(shown(&ConfirmPage {
         frame,
@@ -292,8 +292,8 @@ mod tests {
         assert_eq!(heading(None, None), "Members sign in with passwords alone.");
         let oidc = oidc();
         for last in [None, Some(&sign_in(None))] {
-            let told = heading(Some(&oidc), last);
-            assert_eq!(told, "Members sign in through id.example.com.");
+            let reported = heading(Some(&oidc), last);
+            assert_eq!(reported, "Members sign in through id.example.com.");
         }
         assert_eq!(
             heading(Some(&oidc), Some(&refused)),

@@ -20,7 +20,7 @@ const MAX_CERTIFICATES: i64 = 200;
 /// A certificate is to be replaced this long before its end.
 const CERTIFICATE_NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
 
-/// One thing that needs a person.
+/// A condition that requires an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Attention {
     tone: Tone,

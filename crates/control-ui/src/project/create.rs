@@ -1,7 +1,7 @@
 //! A new project.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -63,7 +63,7 @@ pub(crate) async fn send(
 
 async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
     Ok(shown(&NewProjectPage {
-        frame: Frame::org(ui, caller, org, (Place::Projects, "New project")).await?,
+        frame: Frame::org(ui, caller, org, NavEntry::Projects.titled("New project")).await?,
         org,
         form,
     }))

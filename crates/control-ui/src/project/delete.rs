@@ -1,7 +1,7 @@
 //! Deletion of a project: what goes with it, and its name to type.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -64,7 +64,7 @@ pub(crate) async fn send(
 }
 
 async fn respond(ui: &Ui, caller: &Caller, id: ProjectId, form: Form) -> Result<Response, Failure> {
-    let title = (Place::ProjectSettings, "Delete the project");
+    let title = NavEntry::ProjectSettings.titled("Delete the project");
     let frame = Frame::project(ui, caller, id, title).await?;
     let project = ui.app.project(&caller.call, id).await?.value;
     let nodes = ui.app.count_nodes(&caller.call, id).await?.total;

@@ -1,7 +1,7 @@
 //! The projects of the person that is signed in.
 
 use crate::frame::show;
-use crate::frame::{Frame, Place};
+use crate::frame::{Frame, NavEntry};
 use crate::node::standing::Standings;
 use crate::project::traffic_figures::{Figure, figures, heading as traffic_heading};
 use crate::request::failure::Failure;
@@ -42,7 +42,7 @@ struct ProjectCard {
     bar: Option<Bar>,
     /// Requests of the last hour in a sentence; empty without a node.
     traffic: String,
-    /// The same as figures beside a week before; empty without a request.
+    /// The same as figures compared with the week before; empty without a request.
     figures: Vec<Figure>,
     is_troubled: bool,
 }
@@ -89,7 +89,7 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
     }
     let troubled = all.filter(|card| card.is_troubled).count();
     let heading = heading(total, troubled);
-    let frame = Frame::personal(&ui, &caller, (Place::Projects, "Projects")).await?;
+    let frame = Frame::personal(&ui, &caller, NavEntry::Projects.titled("Projects")).await?;
     Ok(show(&ProjectsPage {
         frame,
         heading,

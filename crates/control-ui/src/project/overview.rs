@@ -1,7 +1,7 @@
 //! Overview of a project: nodes' standings, required actions, recent events.
 
 use crate::frame::show as shown;
-use crate::frame::{Frame, Place, foot};
+use crate::frame::{Frame, NavEntry, foot};
 use crate::node::standing::{Share, Standings};
 use crate::project::attention::{Attention, find};
 use crate::project::traffic_figures::{Figure, figures, heading as traffic_heading};
@@ -9,7 +9,7 @@ use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Bar, Icon, Moment, icon, moment};
+use crate::view::component::{AbsoluteTime, Bar, Icon, icon, moment};
 use crate::view::phrase::{few, number, pick, sentence};
 use askama::Template;
 use axum::extract::State;
@@ -43,7 +43,7 @@ struct OverviewPage {
     places: Vec<LabelRow>,
     /// Requests of the last hour in a sentence.
     traffic: String,
-    /// The same as figures beside a week before; empty without a request.
+    /// The same as figures compared with the week before; empty without a request.
     figures: Vec<Figure>,
     lately: Vec<Event>,
     may_enrol: bool,
@@ -58,9 +58,9 @@ struct LabelRow {
     shares: Vec<Share>,
 }
 
-/// One thing that happened.
+/// An event of the list.
 struct Event {
-    at: Moment,
+    at: AbsoluteTime,
     icon: Icon,
     text: &'static str,
     href: String,
@@ -74,7 +74,7 @@ pub(crate) async fn show(
     caller: Caller,
     Path(id): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(&ui, &caller, id, (Place::Overview, "Overview")).await?;
+    let frame = Frame::project(&ui, &caller, id, NavEntry::Overview.titled("Overview")).await?;
     let (app, call) = (&ui.app, &caller.call);
     let project = app.project(call, id).await?.value;
     let standings = Standings::new(&app.count_standings(call, id).await?);

@@ -1,6 +1,6 @@
 //! Search in a project: nodes, bundles, services and hosts by a part of their name.
 
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
@@ -41,7 +41,7 @@ pub(crate) async fn show(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(&ui, &caller, project, (Place::Overview, "Search")).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Overview.titled("Search")).await?;
     let text = caller.visit.query.given("q").unwrap_or_default();
     let hits = match text {
         "" => Vec::new(),

@@ -1,7 +1,7 @@
 //! Settings of a project: its name, and the policy of its changes.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -58,7 +58,7 @@ pub(crate) async fn show(
     caller: Caller,
     Path(id): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, id, (None, None)).await
+    respond(&ui, &caller, id, None, None).await
 }
 
 /// `policy` and `refused`: the forms of the policy and of the name with their faults.
@@ -66,9 +66,11 @@ async fn respond(
     ui: &Ui,
     caller: &Caller,
     id: ProjectId,
-    (policy, refused): (Option<Form>, Option<Form>),
+    policy: Option<Form>,
+    refused: Option<Form>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, id, (Place::ProjectSettings, "Settings")).await?;
+    let frame =
+        Frame::project(ui, caller, id, NavEntry::ProjectSettings.titled("Settings")).await?;
     let project = ui.app.project(&caller.call, id).await?.value;
     let (csrf, name) = (&caller.visit.csrf, project.name.to_string());
     let ProjectPolicy { rules, weaker } = &project.policy;
@@ -205,7 +207,7 @@ pub(crate) async fn set_policy(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, id, (Some(form), None)).await?;
+    let mut response = respond(&ui, &caller, id, Some(form), None).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -225,7 +227,7 @@ pub(crate) async fn rename(
         }
         Err(error) => {
             let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
-            let mut response = respond(&ui, &caller, id, (None, Some(form))).await?;
+            let mut response = respond(&ui, &caller, id, None, Some(form)).await?;
             *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
             Ok(response)
         }

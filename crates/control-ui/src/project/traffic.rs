@@ -1,6 +1,6 @@
-//! Traffic of a project: requests, 5xx and p99 by route, node and label, beside a week before.
+//! Traffic of a project: requests, 5xx and p99 by route, node and label, compared with the week before.
 
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::node::traffic::Served;
 use crate::project::metric_query::{MetricQuery, queries};
 use crate::project::traffic_figures::{Figure, figures, heading, words};
@@ -80,7 +80,7 @@ pub(crate) async fn show(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(&ui, &caller, project, (Place::Traffic, "Traffic")).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Traffic.titled("Traffic")).await?;
     let (app, call, query) = (&ui.app, &caller.call, &caller.visit.query);
     let period = TrafficPeriod::from_name(query.get("period"));
     let period = period.unwrap_or(TrafficPeriod::Hour);

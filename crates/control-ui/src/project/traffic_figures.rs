@@ -1,7 +1,7 @@
 //! Requests, 5xx and p99 of a period: a sentence, and three figures with their charts.
 
 use crate::node::traffic::Served;
-use crate::view::chart::{Chart, Course};
+use crate::view::chart::{Chart, TimeSeries};
 use crate::view::phrase::count;
 use control_app::{TrafficFigures, TrafficPoint};
 use control_domain::{CountedRequests, TrafficPeriod};
@@ -37,7 +37,7 @@ pub(crate) fn figures(
     };
     let chart = |name: &str, unit: &str, of: fn(&CountedRequests) -> Option<i64>| {
         let value = |step: &Option<CountedRequests>| step.as_ref().and_then(of);
-        let course = Course {
+        let course = TimeSeries {
             name: &format!("{name} over {}", words(period).1),
             unit,
             values: steps.iter().map(|step| value(&step.counted)).collect(),

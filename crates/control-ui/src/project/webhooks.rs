@@ -1,14 +1,14 @@
 //! The webhooks of a project: events, addresses, and results of the last deliveries.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, Tone, When, when};
+use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
 use crate::view::phrase::count;
 use askama::Template;
@@ -83,8 +83,8 @@ struct DeliveryRow {
     status: Status,
     attempts: i64,
     answer: String,
-    at: When,
-    next: Option<When>,
+    at: RelativeTime,
+    next: Option<RelativeTime>,
 }
 
 /// The webhooks, and the form of a new one.
@@ -103,7 +103,7 @@ async fn respond(
     project: ProjectId,
     form: Form,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, project, (Place::Webhooks, "Webhooks")).await?;
+    let frame = Frame::project(ui, caller, project, NavEntry::Webhooks.titled("Webhooks")).await?;
     let found = ui
         .app
         .webhooks(
@@ -181,7 +181,7 @@ pub(crate) async fn create(
         Err(faults) => faults,
         Ok(settings) => match ui.app.create_webhook(&caller.call, project, settings).await {
             Ok((webhook, secret)) => {
-                let title = (Place::Webhooks, "New webhook");
+                let title = NavEntry::Webhooks.titled("New webhook");
                 let name = webhook.value.name.to_string();
                 return Ok(shown(&SecretPage {
                     frame: Frame::project(&ui, &caller, project, title).await?,
@@ -217,17 +217,17 @@ fn read(fields: &Fields) -> Result<WebhookSettings, Faults> {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let (project, id) = place;
-    let webhook = ui.app.webhook(&caller.call, place).await?.value;
+    let (project, id) = ids;
+    let webhook = ui.app.webhook(&caller.call, ids).await?.value;
     let found = { &ui.app }
-        .webhook_deliveries(&caller.call, place, page(PageOrder::Newest))
+        .webhook_deliveries(&caller.call, ids, page(PageOrder::Newest))
         .await?;
     let now = caller.visit.now;
     let name = webhook.name.to_string();
     Ok(shown(&WebhookPage {
-        frame: Frame::project(&ui, &caller, project, (Place::Webhooks, &name)).await?,
+        frame: Frame::project(&ui, &caller, project, NavEntry::Webhooks.titled(&name)).await?,
         project,
         id,
         csrf: caller.visit.csrf.clone(),
@@ -288,10 +288,10 @@ fn delivery(delivery: &WebhookDelivery, now: Timestamp) -> DeliveryRow {
 pub(crate) async fn switch(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let webhook = ui.app.webhook(&caller.call, place).await?.value;
+    let webhook = ui.app.webhook(&caller.call, ids).await?.value;
     let enabled = fields.get("enabled") == "yes";
     let settings = WebhookSettings {
         name: webhook.name.to_string(),
@@ -299,52 +299,52 @@ pub(crate) async fn switch(
         events: webhook.events,
         enabled,
     };
-    let note = match ui.app.update_webhook(&caller.call, place, settings).await {
+    let note = match ui.app.update_webhook(&caller.call, ids, settings).await {
         Ok(_) if enabled => Note::good("New and waiting events are sent."),
         Ok(_) => Note::good("No event is sent until the webhook is switched on."),
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&own_path(place), ui.cookie))
+    Ok(note.at(&own_path(ids), ui.cookie))
 }
 
 /// Sends a test.
 pub(crate) async fn test(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.test_webhook(&caller.call, place).await {
+    let note = match ui.app.test_webhook(&caller.call, ids).await {
         Ok(_) => Note::good("A test was sent. Load the page again to see the response."),
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&own_path(place), ui.cookie))
+    Ok(note.at(&own_path(ids), ui.cookie))
 }
 
 /// The confirmation page of replacing the secret.
 pub(crate) async fn ask_secret(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
     let texts = (
         "Another secret for",
         "The current secret is no longer used: the receiver refuses events until it has the new one. Those are retried.",
         "Make another secret",
     );
-    ask(&ui, &caller, place, ("rotate-secret", texts)).await
+    ask(&ui, &caller, ids, ("rotate-secret", texts)).await
 }
 
 /// Replaces the secret, and shows it this once.
 pub(crate) async fn rotate_secret(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let (project, id) = place;
-    match ui.app.rotate_webhook_secret(&caller.call, place).await {
+    let (project, id) = ids;
+    match ui.app.rotate_webhook_secret(&caller.call, ids).await {
         Ok((webhook, secret)) => {
             let name = webhook.value.name.to_string();
-            let title = (Place::Webhooks, "New secret");
+            let title = NavEntry::Webhooks.titled("New secret");
             Ok(shown(&SecretPage {
                 frame: Frame::project(&ui, &caller, project, title).await?,
                 project,
@@ -356,7 +356,7 @@ pub(crate) async fn rotate_secret(
         }
         Err(error) => {
             let note = Faults::from_error(error)?.note();
-            Ok(note.at(&own_path(place), ui.cookie))
+            Ok(note.at(&own_path(ids), ui.cookie))
         }
     }
 }
@@ -365,34 +365,34 @@ pub(crate) async fn rotate_secret(
 pub(crate) async fn ask_deletion(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
     let texts = (
         "Delete",
         "Events waiting for it are not sent.",
         "Delete the webhook",
     );
-    ask(&ui, &caller, place, ("delete", texts)).await
+    ask(&ui, &caller, ids, ("delete", texts)).await
 }
 
 async fn ask(
     ui: &Ui,
     caller: &Caller,
-    place: (ProjectId, WebhookId),
+    ids: (ProjectId, WebhookId),
     (command, (verb, effect, button)): (&str, (&str, &str, &str)),
 ) -> Result<Response, Failure> {
-    let webhook = ui.app.webhook(&caller.call, place).await?.value;
+    let webhook = ui.app.webhook(&caller.call, ids).await?.value;
     let confirm = Confirm {
-        over: ("Webhooks", format!("/projects/{}/webhooks", place.0)),
+        over: ("Webhooks", format!("/projects/{}/webhooks", ids.0)),
         heading: format!("{verb} {}?", webhook.name),
         effects: vec![effect.to_owned()],
-        action: format!("{}/{command}", own_path(place)),
-        back: own_path(place),
+        action: format!("{}/{command}", own_path(ids)),
+        back: own_path(ids),
         csrf: caller.visit.csrf.clone(),
         button: button.to_owned(),
     };
-    let title = (Place::Webhooks, "Webhook");
-    let frame = Frame::project(ui, caller, place.0, title).await?;
+    let title = NavEntry::Webhooks.titled("Webhook");
+    let frame = Frame::project(ui, caller, ids.0, title).await?;
     Ok(shown(&ConfirmPage { frame, confirm }))
 }
 
@@ -400,14 +400,14 @@ async fn ask(
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, WebhookId)>,
+    Path(ids): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let (note, path) = match ui.app.delete_webhook(&caller.call, place).await {
+    let (note, path) = match ui.app.delete_webhook(&caller.call, ids).await {
         Ok(()) => (
             Note::good("The webhook is deleted."),
-            format!("/projects/{}/webhooks", place.0),
+            format!("/projects/{}/webhooks", ids.0),
         ),
-        Err(error) => (Faults::from_error(error)?.note(), own_path(place)),
+        Err(error) => (Faults::from_error(error)?.note(), own_path(ids)),
     };
     Ok(note.at(&path, ui.cookie))
 }

@@ -21,12 +21,12 @@ pub(crate) enum Failure {
     /// The page at this path verifies the identity, and redirects back.
     Proof(&'static str),
     /// A page with the failure.
-    Told(Box<Told>),
+    Text(Box<FailureText>),
 }
 
 /// Texts of a failure page.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct FailureText {
     pub(crate) status: StatusCode,
     /// The heading.
     pub(crate) sentence: String,
@@ -44,8 +44,8 @@ fn quoted(name: &str) -> String {
 }
 
 impl Failure {
-    fn told(status: StatusCode, sentence: &str, advice: &str) -> Self {
-        Self::Told(Box::new(Told {
+    fn with_text(status: StatusCode, sentence: &str, advice: &str) -> Self {
+        Self::Text(Box::new(FailureText {
             status,
             sentence: sentence.to_owned(),
             advice: advice.to_owned(),
@@ -56,7 +56,7 @@ impl Failure {
 
     /// 404, for objects of other tenants as well.
     pub(crate) fn not_found() -> Self {
-        Self::told(
+        Self::with_text(
             StatusCode::NOT_FOUND,
             "No page has this address.",
             "It may have been deleted, or belong to an organization that you are not a member of.",
@@ -65,16 +65,16 @@ impl Failure {
 
     /// 405, such as for a form's address that is opened as a page.
     pub(crate) fn no_method() -> Self {
-        Self::told(
+        Self::with_text(
             StatusCode::METHOD_NOT_ALLOWED,
-            "This address is no page.",
+            "This address is not a page.",
             "Nothing was changed. Forms are sent to it: open the page of the form, and send it from there.",
         )
     }
 
     /// 401 for the script of a page that was kept live.
     pub(crate) fn unauthenticated() -> Self {
-        Self::told(
+        Self::with_text(
             StatusCode::UNAUTHORIZED,
             "You are not signed in any more.",
             "Sign in again to go on.",
@@ -83,7 +83,7 @@ impl Failure {
 
     /// 401 for the secret in a link.
     pub(crate) fn link_ended() -> Self {
-        Self::told(
+        Self::with_text(
             StatusCode::UNAUTHORIZED,
             "This link has ended.",
             "A link works once and for a limited time. Ask for a new one; a set-up link is printed when controld \
@@ -93,7 +93,7 @@ impl Failure {
 
     /// 403 for a form that a page of another site sent.
     pub(crate) fn other_site() -> Self {
-        Self::told(
+        Self::with_text(
             StatusCode::FORBIDDEN,
             "Another site sent this form.",
             "Nothing was changed. Open the page here, and send its own form.",
@@ -102,7 +102,7 @@ impl Failure {
 
     /// 403 for a form of a session that has ended.
     pub(crate) fn stale_form() -> Self {
-        Self::told(
+        Self::with_text(
             StatusCode::FORBIDDEN,
             "This form belongs to an earlier sign-in.",
             "Nothing was changed. Go back, load the page again, and send the form once more.",
@@ -111,7 +111,7 @@ impl Failure {
 
     /// 415 for a body that this site's forms never send.
     pub(crate) fn no_form() -> Self {
-        Self::told(
+        Self::with_text(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "The server cannot read this form.",
             "Nothing was changed. Load the page again, and send its form once more.",
@@ -130,19 +130,19 @@ impl Failure {
 
     fn wrong_field(sentence: &str) -> Self {
         let advice = "Nothing was changed. Load the page again, and send its form once more.";
-        Self::told(StatusCode::UNPROCESSABLE_ENTITY, sentence, advice)
+        Self::with_text(StatusCode::UNPROCESSABLE_ENTITY, sentence, advice)
     }
 
     /// 413 for a form of more than `limit` bytes.
     pub(crate) fn too_large(limit: usize) -> Self {
         let sentence = format!("The form is larger than {} KiB.", limit / 1024);
         let advice = "Nothing was changed. Larger configurations are sent by controld ctl.";
-        Self::told(StatusCode::PAYLOAD_TOO_LARGE, &sentence, advice)
+        Self::with_text(StatusCode::PAYLOAD_TOO_LARGE, &sentence, advice)
     }
 
     /// 408 for a form that takes too long.
     pub(crate) fn too_slow() -> Self {
-        Self::told(
+        Self::with_text(
             StatusCode::REQUEST_TIMEOUT,
             "The form did not arrive in time.",
             "Nothing was changed. Send it once more.",
@@ -160,12 +160,12 @@ impl Failure {
 
     fn retried(status: StatusCode, sentence: &str, seconds: u64) -> Self {
         let advice = format!("Wait {seconds} seconds, and load the page again.");
-        let Self::Told(told) = Self::told(status, sentence, &advice) else {
+        let Self::Text(with_text) = Self::with_text(status, sentence, &advice) else {
             return Self::not_found();
         };
-        Self::Told(Box::new(Told {
+        Self::Text(Box::new(FailureText {
             retry_after: Some(seconds),
-            ..*told
+            ..*with_text
         }))
     }
 
@@ -176,7 +176,7 @@ impl Failure {
             "Your account has no permission for this.".to_owned()
         };
         let advice = "An administrator of the organization can change your role.";
-        Self::told(StatusCode::FORBIDDEN, &sentence, advice)
+        Self::with_text(StatusCode::FORBIDDEN, &sentence, advice)
     }
 
     fn internal(error: &Error) -> Self {
@@ -194,16 +194,16 @@ impl Failure {
                 UNAVAILABLE_RETRY_SECS,
             )
         } else {
-            Self::told(
+            Self::with_text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "The server failed.",
                 "Its log has the cause, under the name of this request.",
             )
         };
         match failure {
-            Self::Told(told) => Self::Told(Box::new(Told {
+            Self::Text(with_text) => Self::Text(Box::new(FailureText {
                 cause: Some(format!("{error:?}")),
-                ..*told
+                ..*with_text
             })),
             kept @ (Self::See(_) | Self::Proof(_)) => kept,
         }
@@ -250,7 +250,7 @@ impl From<Refusal> for Failure {
             | Refusal::NoPassword
             | Refusal::Quota { .. }
             | Refusal::Invalid { .. }
-            | Refusal::InvalidFields(_) => Self::told(
+            | Refusal::InvalidFields(_) => Self::with_text(
                 StatusCode::CONFLICT,
                 "This cannot be done now.",
                 &sentence(&refusal.to_string()),
@@ -264,7 +264,7 @@ impl From<Error> for Failure {
         match error {
             Error::Unauthenticated => Self::unauthenticated(),
             Error::Refused(refusal) => refusal.into(),
-            Error::Precondition | Error::Store(Stale | Conflict | Reference) => Self::told(
+            Error::Precondition | Error::Store(Stale | Conflict | Reference) => Self::with_text(
                 StatusCode::CONFLICT,
                 "Another request changed this at the same time.",
                 "Load the page again to see it as it is now.",
@@ -272,7 +272,7 @@ impl From<Error> for Failure {
             Error::WrongSignIn
             | Error::SsoRefused
             | Error::SsoNotAuthenticated
-            | Error::SsoEmailTaken => Self::told(
+            | Error::SsoEmailTaken => Self::with_text(
                 StatusCode::FORBIDDEN,
                 "You are not signed in.",
                 &sentence(&error.to_string()),
@@ -293,7 +293,7 @@ impl From<Error> for Failure {
                 "The server is busy.",
                 BUSY_RETRY_SECS,
             ),
-            Error::Files(_) | Error::Definition { .. } | Error::Certificate(_) => Self::told(
+            Error::Files(_) | Error::Definition { .. } | Error::Certificate(_) => Self::with_text(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "This cannot be used.",
                 &sentence(&error.to_string()),

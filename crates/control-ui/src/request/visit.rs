@@ -34,7 +34,7 @@ pub(crate) struct Visit {
     pub(crate) known_browser: Option<Secret>,
     /// The secret of a sign-in that waits for its second factor.
     pub(crate) pending: Option<Secret>,
-    /// The parameters behind `?`.
+    /// The query parameters.
     pub(crate) query: Fields,
     /// The token that forms of this page carry.
     pub(crate) csrf: String,

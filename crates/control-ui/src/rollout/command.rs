@@ -2,7 +2,7 @@
 
 use crate::frame::form::Faults;
 use crate::frame::show;
-use crate::frame::{Frame, Place};
+use crate::frame::{Frame, NavEntry};
 use crate::request::failure::Failure;
 use crate::request::note::Note;
 use crate::request::path::Path;
@@ -101,15 +101,15 @@ pub(crate) async fn confirm(
     let bundle = bundle_name(&ui, &caller, rollout).await?;
     let moved = moved(&progress);
     let title = format!("Rollout of {bundle}");
-    let frame = Frame::project(&ui, &caller, project, (Place::Rollouts, &title)).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled(&title)).await?;
     Ok(show(&ConfirmPage {
         frame,
         project,
         id,
         csrf: caller.visit.csrf.clone(),
         name: command.name(),
-        heading: question(command, rollout, (&bundle, moved)),
-        effects: effects(command, rollout, (&bundle, moved)),
+        heading: question(command, rollout, &bundle, moved),
+        effects: effects(command, rollout, &bundle, moved),
         button: label(command, rollout, moved),
         class: match command {
             RolloutCommand::RollBack | RolloutCommand::Cancel => "danger",
@@ -122,7 +122,7 @@ pub(crate) async fn confirm(
     }))
 }
 
-fn question(command: RolloutCommand, rollout: &Rollout, (bundle, moved): (&str, i64)) -> String {
+fn question(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64) -> String {
     let nodes = count(rollout.nodes, "node");
     match command {
         RolloutCommand::Start => format!("Start to bring {bundle} to {nodes}?"),
@@ -138,11 +138,7 @@ fn question(command: RolloutCommand, rollout: &Rollout, (bundle, moved): (&str, 
     }
 }
 
-fn effects(
-    command: RolloutCommand,
-    rollout: &Rollout,
-    (bundle, moved): (&str, i64),
-) -> Vec<String> {
+fn effects(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64) -> Vec<String> {
     let left = rollout.nodes - moved;
     match command {
         RolloutCommand::Start | RolloutCommand::Approve => vec![format!(
@@ -267,9 +263,9 @@ mod tests {
             (first.label.as_str(), first.class),
             ("Roll back 32 nodes", "danger")
         );
-        let told = effects(RolloutCommand::Cancel, &paused, ("cart", 32));
+        let reported = effects(RolloutCommand::Cancel, &paused, "cart", 32);
         assert_eq!(
-            told[0],
+            reported[0],
             "32 nodes keep cart; 32 keep what they run now. Nothing is ordered."
         );
     }

@@ -1,7 +1,7 @@
 //! History of a rollout, newest first.
 
 use crate::rollout::words::is_by_hand;
-use crate::view::component::{Icon, Moment, icon, moment};
+use crate::view::component::{AbsoluteTime, Icon, icon, moment};
 use crate::view::phrase::count;
 use control_app::StoredBatch;
 use control_domain::{BatchState, Rollout, RolloutState};
@@ -10,10 +10,10 @@ use jiff::Timestamp;
 /// Steps that a page shows.
 const MAX_STEPS: usize = 60;
 
-/// One thing that happened.
+/// An event of the list.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    pub(crate) at: Moment,
+    pub(crate) at: AbsoluteTime,
     pub(crate) icon: Icon,
     pub(crate) text: String,
 }

@@ -1,7 +1,7 @@
 //! One rollout: progress, gate figures, reason of a stop, available commands.
 
 use crate::frame::show as shown;
-use crate::frame::{Frame, Place, foot};
+use crate::frame::{Frame, NavEntry, foot};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
@@ -11,7 +11,7 @@ use crate::rollout::course::{Step, steps};
 use crate::rollout::figures::{GateRow, rows};
 use crate::rollout::words::{batch_status, full_reason, heading, moved, status};
 use crate::ui::Ui;
-use crate::view::component::{More, Status, Tone, When, more, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, more, when};
 use crate::view::phrase::{count, duration, list_of, number, pick};
 use askama::Template;
 use axum::extract::State;
@@ -49,11 +49,11 @@ struct RolloutPage {
     hidden: String,
     gate: Option<GateTable>,
     nodes: Vec<NodeRow>,
-    more: More,
+    more: NextPage,
     steps: Vec<Step>,
     facts: Vec<(&'static str, String)>,
-    not_before: Option<When>,
-    held_until: Option<When>,
+    not_before: Option<RelativeTime>,
+    held_until: Option<RelativeTime>,
     foot: Option<String>,
 }
 
@@ -78,26 +78,26 @@ struct NodeRow {
     name: String,
     batch: i64,
     status: Status,
-    seen: Option<When>,
+    seen: Option<RelativeTime>,
 }
 
 /// The page of a rollout.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, RolloutId)>,
+    Path(ids): Path<(ProjectId, RolloutId)>,
 ) -> Result<Response, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let (project, id) = place;
-    let progress = app.rollout(call, place).await?.value;
+    let (project, id) = ids;
+    let progress = app.rollout(call, ids).await?.value;
     let rollout = &progress.rollout;
     let bundle_name = bundle_name(&ui, &caller, rollout).await?;
     let moved = moved(&progress);
     let heading = heading(rollout, &bundle_name, moved);
     let title = format!("Rollout of {bundle_name}");
-    let frame = Frame::project(&ui, &caller, project, (Place::Rollouts, &title)).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled(&title)).await?;
     let after = caller.visit.query.get("after").parse::<Uuid>().ok();
-    let (nodes, next) = nodes(&ui, &caller, place, after).await?;
+    let (nodes, next) = nodes(&ui, &caller, ids, after).await?;
     let write = (Access::WRITE_ROLLOUTS, rollout.tenant);
     let may_write = caller.may(write.0, write.1);
     let (track, hidden) = track(&progress, now);
@@ -203,7 +203,7 @@ fn card(progress: &RolloutProgress, number: i64, now: Timestamp) -> BatchCard {
     let status = batch_status(state);
     let note = match stored {
         None => count(planned, "node"),
-        Some(stored) => note(stored, progress, (planned, now)),
+        Some(stored) => note(stored, progress, planned, now),
     };
     BatchCard {
         number,
@@ -217,11 +217,7 @@ fn card(progress: &RolloutProgress, number: i64, now: Timestamp) -> BatchCard {
     }
 }
 
-fn note(
-    stored: &StoredBatch,
-    progress: &RolloutProgress,
-    (planned, now): (i64, Timestamp),
-) -> String {
+fn note(stored: &StoredBatch, progress: &RolloutProgress, planned: i64, now: Timestamp) -> String {
     let batch = &stored.batch;
     let end = batch.ended_at.unwrap_or(now);
     let seconds = end.as_second() - batch.opened_at.as_second();
@@ -258,7 +254,7 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
         batch: stored.batch.number,
         is_now: progress.figures.is_some(),
         note: format!(
-            "{} of the batch beside {} that were not moved",
+            "{} of the batch compared with {} that were not moved",
             nodes(figures.batch.nodes),
             nodes(figures.rest.nodes)
         ),
@@ -270,7 +266,7 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
 async fn nodes(
     ui: &Ui,
     caller: &Caller,
-    place: (ProjectId, RolloutId),
+    ids: (ProjectId, RolloutId),
     after: Option<Uuid>,
 ) -> Result<(Vec<NodeRow>, Option<NodeId>), Failure> {
     let page = Page {
@@ -280,7 +276,7 @@ async fn nodes(
     };
     let (bundle, mut found) = ui
         .app
-        .rollout_nodes(&caller.call, place, &ListFilter::default(), page)
+        .rollout_nodes(&caller.call, ids, &ListFilter::default(), page)
         .await?;
     let has_more = NODES < found.len();
     found.truncate(NODES);

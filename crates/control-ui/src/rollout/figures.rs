@@ -17,7 +17,7 @@ pub(crate) struct GateRow {
     pub(crate) limit: String,
     pub(crate) status: Status,
     pub(crate) is_over: bool,
-    pub(crate) picture: Option<Picture>,
+    pub(crate) picture: Option<FigureBar>,
 }
 
 /// The batch as a bar, the rest and the limit as marks.
@@ -26,7 +26,7 @@ pub(crate) struct GateRow {
     ext = "html",
     source = r#"<svg class="bars" viewBox="0 0 100 22" preserveAspectRatio="none" role="img" aria-label="{{ label }}"><rect class="f-none" y="7" width="100" height="8"/><rect class="f-{{ tone.class() }}" y="7" width="{{ batch }}" height="8"/><rect class="f-other" x="{{ rest }}" y="4" width="0.8" height="14"/><rect class="f-limit" x="{{ limit }}" y="0" width="1" height="22"/></svg>"#
 )]
-pub(crate) struct Picture {
+pub(crate) struct FigureBar {
     label: String,
     tone: Tone,
     batch: String,
@@ -34,7 +34,7 @@ pub(crate) struct Picture {
     limit: String,
 }
 
-impl HtmlSafe for Picture {}
+impl HtmlSafe for FigureBar {}
 
 /// A figure that may grow up to a limit.
 struct Figure {
@@ -131,7 +131,7 @@ fn row(figure: &Figure) -> GateRow {
     GateRow {
         label,
         note,
-        picture: Some(Picture {
+        picture: Some(FigureBar {
             label: format!("{own} in the batch, {others} on the other nodes, at most {most}"),
             tone,
             batch: at(*batch),
@@ -177,7 +177,7 @@ mod tests {
             verdict: None,
         };
         let rows = rows(&figures, &Gate::DEFAULT);
-        let told: Vec<(&str, &str, &str, bool)> = rows
+        let reported: Vec<(&str, &str, &str, bool)> = rows
             .iter()
             .map(|row| {
                 (
@@ -189,7 +189,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("Requests", "6904", "at least 100", false),
                 ("Answers with 5xx", "31", "12", true),

@@ -1,13 +1,13 @@
 //! The rollouts of a project.
 
 use crate::frame::show;
-use crate::frame::{Frame, Place, foot};
+use crate::frame::{Frame, NavEntry, foot};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::rollout::words::status;
 use crate::ui::Ui;
-use crate::view::component::{More, Status, When, more, when};
+use crate::view::component::{NextPage, RelativeTime, Status, more, when};
 use crate::view::phrase::{ago, count, few, number, pick, sentence};
 use askama::Template;
 use axum::extract::State;
@@ -28,7 +28,7 @@ struct RolloutsPage {
     project: ProjectId,
     heading: String,
     rows: Vec<Row>,
-    more: More,
+    more: NextPage,
     may_roll_out: bool,
     foot: Option<String>,
 }
@@ -39,7 +39,7 @@ struct Row {
     status: Status,
     batch: String,
     nodes: String,
-    made: When,
+    made: RelativeTime,
     is_open: bool,
 }
 
@@ -49,7 +49,8 @@ pub(crate) async fn list(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(&ui, &caller, project, (Place::Rollouts, "Rollouts")).await?;
+    let frame =
+        Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled("Rollouts")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let before = caller.visit.query.get("before").parse::<RolloutId>().ok();
     let limit = i64::try_from(SHOWN).unwrap_or(i64::MAX) + 1;

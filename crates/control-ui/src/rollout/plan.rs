@@ -1,7 +1,7 @@
 //! A new rollout: which bundle, which nodes, which batches, which gate.
 
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -174,7 +174,13 @@ async fn respond(
     project: ProjectId,
     form: Form,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, project, (Place::Rollouts, "New rollout")).await?;
+    let frame = Frame::project(
+        ui,
+        caller,
+        project,
+        NavEntry::Rollouts.titled("New rollout"),
+    )
+    .await?;
     let (app, call) = (&ui.app, &caller.call);
     let bundles = app.newest_bundles(call, project, None, OFFERED).await?;
     let bundles = bundles.into_iter().map(|found| found.value);

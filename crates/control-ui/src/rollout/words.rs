@@ -232,7 +232,7 @@ pub(crate) mod tests {
             State::Paused,
             Some("a node uses 90 % CPU, 30 % on the others"),
         );
-        let told = "A node uses 90 % CPU, 30 % on the others.";
-        assert_eq!(full_reason(&gate).as_deref(), Some(told));
+        let message = "A node uses 90 % CPU, 30 % on the others.";
+        assert_eq!(full_reason(&gate).as_deref(), Some(message));
     }
 }

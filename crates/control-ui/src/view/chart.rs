@@ -1,4 +1,4 @@
-//! A line over time as SVG. The figures of its points stand beside it as text.
+//! A line over time as SVG. The values of its points are also shown as text.
 
 use crate::view::phrase::number;
 use askama::Template;
@@ -34,7 +34,7 @@ struct Run {
 
 /// A figure over time.
 #[derive(Clone, Debug)]
-pub(crate) struct Course<'a> {
+pub(crate) struct TimeSeries<'a> {
     pub(crate) name: &'a str,
     /// Behind a number, with its space; empty for counts.
     pub(crate) unit: &'a str,
@@ -44,7 +44,7 @@ pub(crate) struct Course<'a> {
     pub(crate) earlier: Vec<Option<i64>>,
 }
 
-impl Course<'_> {
+impl TimeSeries<'_> {
     /// The chart, named by the least and the greatest value.
     pub(crate) fn chart(&self) -> Chart {
         let Self {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn chart(name: &str, unit: &str, values: &[Option<i64>]) -> Chart {
-        let course = Course {
+        let course = TimeSeries {
             name,
             unit,
             values: values.to_vec(),

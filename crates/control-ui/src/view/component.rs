@@ -88,15 +88,15 @@ impl Status {
     ext = "html",
     source = r#"<time datetime="{{ iso }}"><span class="nowrap">{{ ago }}</span> <span class="small muted nowrap">{{ exact }}</span></time>"#
 )]
-pub(crate) struct When {
+pub(crate) struct RelativeTime {
     iso: String,
     ago: String,
     exact: String,
 }
 
 /// A time relative to the present.
-pub(crate) fn when(at: Timestamp, now: Timestamp) -> When {
-    When {
+pub(crate) fn when(at: Timestamp, now: Timestamp) -> RelativeTime {
+    RelativeTime {
         iso: at.to_string(),
         ago: ago(at, now),
         exact: date_time(at, now),
@@ -109,15 +109,15 @@ pub(crate) fn when(at: Timestamp, now: Timestamp) -> When {
     ext = "html",
     source = r#"<time datetime="{{ iso }}" title="{{ exact }}">{{ minute }}</time>"#
 )]
-pub(crate) struct Moment {
+pub(crate) struct AbsoluteTime {
     iso: String,
     minute: String,
     exact: String,
 }
 
 /// A time as hours and minutes, with its date if that is another day.
-pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Moment {
-    Moment {
+pub(crate) fn moment(at: Timestamp, now: Timestamp) -> AbsoluteTime {
+    AbsoluteTime {
         iso: at.to_string(),
         minute: minute(at, now),
         exact: date_time(at, now),
@@ -181,22 +181,22 @@ pub(crate) fn bar(label: String, shares: &[(Tone, i64)]) -> Bar {
     ext = "html",
     source = r#"{% if let Some(href) = next %}<p class="more"><a class="button" rel="next" href="{{ href }}">{{ label }}</a></p>{% endif %}"#
 )]
-pub(crate) struct More {
+pub(crate) struct NextPage {
     next: Option<String>,
     label: &'static str,
 }
 
 /// The link to the next page; absent on the last one.
-pub(crate) fn more(next: Option<String>, label: &'static str) -> More {
-    More { next, label }
+pub(crate) fn more(next: Option<String>, label: &'static str) -> NextPage {
+    NextPage { next, label }
 }
 
 impl HtmlSafe for Icon {}
 impl HtmlSafe for Status {}
-impl HtmlSafe for When {}
-impl HtmlSafe for Moment {}
+impl HtmlSafe for RelativeTime {}
+impl HtmlSafe for AbsoluteTime {}
 impl HtmlSafe for Bar {}
-impl HtmlSafe for More {}
+impl HtmlSafe for NextPage {}
 
 #[cfg(test)]
 mod tests {

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn times_are_relative_and_exact() {
         let now: Timestamp = "2026-11-23T14:12:08Z".parse().unwrap();
-        for (at, told, exact) in [
+        for (at, reported, exact) in [
             ("2026-11-23T14:12:07Z", "just now", "14:12 UTC"),
             ("2026-11-23T14:08:00Z", "4 minutes ago", "14:08 UTC"),
             (
@@ -171,7 +171,7 @@ mod tests {
             ("2026-11-23T14:13:08Z", "in 1 minute", "14:13 UTC"),
         ] {
             let at = at.parse().unwrap();
-            assert_eq!(ago(at, now), told);
+            assert_eq!(ago(at, now), reported);
             assert_eq!(date_time(at, now), exact);
         }
     }

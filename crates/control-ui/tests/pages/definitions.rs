@@ -174,8 +174,8 @@ async fn a_project_with_nodes_is_not_deleted() {
     let _fleet = Fleet::new(&world).await;
     let page = "/projects/{project}/delete";
     let shown = world.get(page, &world.admin).await;
-    let told = "It has 12 nodes: delete them first.";
-    assert!(shown.text.contains(told), "{}", shown.text);
+    let message = "It has 12 nodes: delete them first.";
+    assert!(shown.text.contains(message), "{}", shown.text);
     let form = "method=\"post\" action=\"/projects/";
     assert!(!shown.text.contains(form), "{}", shown.text);
     let csrf = shown.csrf().to_owned();

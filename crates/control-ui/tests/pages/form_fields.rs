@@ -117,7 +117,7 @@ async fn an_unknown_or_a_repeated_field_is_refused_by_every_form() {
         };
         let repeated = row.fields.first().copied().unwrap_or("csrf");
         let value = if repeated == "token" { &link } else { "a" };
-        for (more, told) in [
+        for (more, reported) in [
             ("surprise=1".to_owned(), "unknown field &#34;surprise&#34;"),
             (format!("{repeated}={value}&{repeated}={value}"), "twice"),
         ] {
@@ -126,7 +126,7 @@ async fn an_unknown_or_a_repeated_field_is_refused_by_every_form() {
             let answer = send(&world, &path, &cookie, &form, number).await;
             let place = format!("{path} {more}: {}", answer.text);
             assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{place}");
-            assert!(answer.heading().contains(told), "{place}");
+            assert!(answer.heading().contains(reported), "{place}");
         }
     }
 }

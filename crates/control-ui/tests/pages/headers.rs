@@ -131,7 +131,7 @@ async fn a_form_that_is_opened_as_a_page_is_told_of_as_a_page() {
         assert_eq!(page.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
         assert_eq!(
             page.heading(),
-            "Method Not Allowed. This address is no page."
+            "Method Not Allowed. This address is not a page."
         );
         assert!(!page.header("allow").is_empty(), "{path}");
         assert!(page.header("content-security-policy").contains("'none'"));

@@ -88,7 +88,7 @@ fn generic(path: &str) -> String {
 
 async fn add_nodes(world: &World, tenant: Tenant, bundle: BundleId) -> Vec<NodeId> {
     let now = world.app.now();
-    let said = HeartbeatRequest {
+    let heartbeat = HeartbeatRequest {
         health: Health { cpu_percent: 12.0 },
         version: Some("0.1.0".to_owned()),
         status: Some(NodeStatus {
@@ -121,7 +121,7 @@ async fn add_nodes(world: &World, tenant: Tenant, bundle: BundleId) -> Vec<NodeI
             order: None,
         };
         tx.insert_node(&node, &node.id.to_string()).await.unwrap();
-        tx.write_heartbeat(node.id, &said, now).await.unwrap();
+        tx.write_heartbeat(node.id, &heartbeat, now).await.unwrap();
         nodes.push(node.id);
     }
     tx.commit().await.unwrap();

@@ -57,7 +57,7 @@ impl Reports {
             counters.errors += errors;
         }
         let order = node.order.map(|order| order.counter);
-        let said = HeartbeatRequest {
+        let heartbeat_request = HeartbeatRequest {
             health: Health { cpu_percent: 37.0 },
             version: Some("0.1.0".to_owned()),
             status: Some(NodeStatus {
@@ -82,7 +82,11 @@ impl Reports {
             },
             ..Call::system(self.now)
         };
-        world.app.heartbeat(&call, id, said).await.unwrap();
+        world
+            .app
+            .heartbeat(&call, id, heartbeat_request)
+            .await
+            .unwrap();
     }
 }
 

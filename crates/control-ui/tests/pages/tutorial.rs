@@ -2,7 +2,7 @@
 //! picture.
 //!
 //! Pictures go to the folder of the browser test. `cargo xtask screenshots` sets `CONTROLD_SCREENSHOTS` to the folder of the
-//! tutorial, and they are made anew there.
+//! tutorial, and they are made again there.
 
 use crate::fleet::{bundle, node};
 use crate::reports::{Outcome, Reports};
@@ -200,7 +200,7 @@ async fn take(world: &World, name: &str, path: &str, heading: &str) {
         .output();
     let output = run.await.unwrap();
     server.abort();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{name}: {said}");
-    assert_eq!(said, "", "{name}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{name}: {printed}");
+    assert_eq!(printed, "", "{name}");
 }

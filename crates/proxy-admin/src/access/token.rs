@@ -122,10 +122,10 @@ mod tests {
 
     #[test]
     fn a_file_with_a_wide_mode_is_reported() {
-        for (mode, told) in [(0o640, false), (0o644, true), (0o660, true), (0o400, false)] {
+        for (mode, is_wide) in [(0o640, false), (0o644, true), (0o660, true), (0o400, false)] {
             let file = file(b"0123456789abcdef", mode);
             let (_, wide) = Token::read(file.path()).unwrap();
-            assert_eq!(wide.is_some(), told, "{mode:o}");
+            assert_eq!(wide.is_some(), is_wide, "{mode:o}");
         }
         let text = WidePermissions(0o644).to_string();
         assert!(text.contains("mode 0644"), "{text}");

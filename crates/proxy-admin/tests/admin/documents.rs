@@ -318,8 +318,8 @@ async fn a_request_is_explained_by_the_plan_in_force() {
 
     let answer = ask(r#"{"url": "http://internal.example/health"}"#).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    let told = answer.json();
-    assert_eq!(told["route"]["name"], "health", "{told}");
+    let reported = answer.json();
+    assert_eq!(reported["route"]["name"], "health", "{reported}");
 
     let refused = ask(r#"{"url": "/", "listener": "nobody"}"#).await;
     assert_eq!(refused.status, 400);

@@ -109,11 +109,11 @@ async fn a_browser_is_shown_the_way_of_a_request() {
         assert!(!asks.body.contains(forbidden), "{forbidden}");
     }
     let url = "/?method=GET&url=http%3A%2F%2Finternal.example%2Fhealth&client_ip=&listener=";
-    let told = admin.get(url).await;
-    assert_eq!(told.status, 200);
+    let reported = admin.get(url).await;
+    assert_eq!(reported.status, 200);
     let heading = "<h1>Route health takes GET internal.example/health.</h1>";
-    assert!(told.body.contains(heading), "{}", told.body);
-    assert!(told.body.contains("edge.kdl:"), "{}", told.body);
+    assert!(reported.body.contains(heading), "{}", reported.body);
+    assert!(reported.body.contains("edge.kdl:"), "{}", reported.body);
     for (query, fault) in [
         ("url=/&listener=nobody", "there is no listener `nobody`"),
         ("url=/&client_ip=here", "`here` is not an address"),

@@ -171,7 +171,7 @@ async fn an_answer_under_way_is_finished_before_the_socket_closes() {
     resting.write_all(request.as_bytes()).await.unwrap();
     assert_eq!(Answer::read_one(&mut resting).await.status, 200);
 
-    let ended = admin.tell_to_stop().await.unwrap();
+    let ended = admin.begin_stop().await.unwrap();
     assert!(ended.is_ok());
     let mut rest = Vec::new();
     resting.read_to_end(&mut rest).await.unwrap();

@@ -55,10 +55,10 @@ async fn every_documented_path_answers_with_the_documented_fields() {
         let answer = admin.get(path).await;
         assert_eq!(answer.status, 200, "{path}");
         if let Some(example) = example {
-            let (told, shown) = (fields(&answer.json()), fields(&example));
+            let (reported, shown) = (fields(&answer.json()), fields(&example));
             let optional = ["last_error", "unhealthy_since"].map(str::to_owned);
-            let missing: Vec<_> = told.difference(&shown).collect();
-            let gone: Vec<_> = shown.difference(&told).collect();
+            let missing: Vec<_> = reported.difference(&shown).collect();
+            let gone: Vec<_> = shown.difference(&reported).collect();
             let gone: Vec<_> = gone
                 .into_iter()
                 .filter(|field| !optional.contains(field))

@@ -135,7 +135,7 @@ impl Admin {
         self.send(&format!("{head}{fields}\r\n")).await
     }
 
-    pub(crate) fn tell_to_stop(self) -> JoinHandle<io::Result<()>> {
+    pub(crate) fn begin_stop(self) -> JoinHandle<io::Result<()>> {
         self.stop.send(()).unwrap();
         self.task
     }

@@ -66,7 +66,7 @@ fn answer(denied: DeniedHttpResponse) -> HttpAnswer {
 }
 
 /// The whole fields at the beginning of `message`, and the number and the value's beginning of a field
-/// with a length that is cut behind them.
+/// with a length that is cut after them.
 fn split(message: &[u8]) -> (&[u8], Option<(u32, &[u8])>) {
     let mut rest = message;
     loop {

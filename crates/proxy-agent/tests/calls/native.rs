@@ -224,7 +224,7 @@ fn assert_parts(events: &[ProxyMessage<'static>], other: RequestId) {
 }
 
 /// Calls ignored by the agent, ended in sequence.
-async fn ignored(agent: &FakeAgent, client: &Rc<AgentClient>, (count, has_expired): (usize, bool)) {
+async fn ignored(agent: &FakeAgent, client: &Rc<AgentClient>, count: usize, has_expired: bool) {
     for _ in 0..count {
         let before = agent.events().len();
         let ended = Rc::new(CallContext::default());
@@ -263,7 +263,7 @@ fn calls_that_clients_give_up_are_cancelled_and_cost_no_connection() {
         let agent = ignoring();
         let client = own(&agent);
 
-        ignored(&agent, &client, (60, false)).await;
+        ignored(&agent, &client, 60, false).await;
 
         assert!(begin(&client, false).await.is_ok());
         assert_eq!((agent.connections(), agent.ended_connections()), (1, 0));
@@ -281,7 +281,7 @@ fn a_connection_on_which_the_agent_lets_time_pass_is_closed() {
         let agent = ignoring();
         let client = own(&agent);
 
-        ignored(&agent, &client, (32, true)).await;
+        ignored(&agent, &client, 32, true).await;
 
         agent
             .wait_until(|agent| agent.ended_connections() == 1)
@@ -308,8 +308,11 @@ fn a_drained_connection_is_closed_when_its_last_request_has_ended() {
         agent
             .wait_until(|agent| agent.ended_connections() == 1)
             .await;
-        let told = |event: &ProxyMessage<'_>| matches!(event, ProxyMessage::Cancel(_));
-        assert!(agent.events().iter().any(told), "its end was told before");
+        let reported = |event: &ProxyMessage<'_>| matches!(event, ProxyMessage::Cancel(_));
+        assert!(
+            agent.events().iter().any(reported),
+            "its end was told before"
+        );
         drop(other);
         assert!(begin(&client, false).await.is_ok());
         assert_eq!((agent.connections(), agent.ended_connections()), (2, 1));

@@ -31,7 +31,7 @@ pub enum TokenError {
     #[error("`aud` has no audience of this route")]
     Audience,
     /// A time is missing or no number.
-    #[error("`exp` is missing, or a time is no number")]
+    #[error("`exp` is missing, or a time is not a number")]
     Time,
     /// Expired.
     #[error("the token has expired")]

@@ -146,23 +146,25 @@ impl Fill {
             _charge: self.store.memory.charge(body.len()),
             bytes: body,
         };
-        self.publish_shared((head, variant), Bytes::from_owner(body), now)
+        self.publish_shared(head, variant, Bytes::from_owner(body), now)
     }
 
     /// Stores the body of `earlier` with the head of its validation.
     #[must_use]
     pub fn publish_validated(
         self,
-        (head, variant): (ResponseHead, Variant),
+        head: ResponseHead,
+        variant: Variant,
         earlier: &StoredResponse,
         now: u64,
     ) -> Arc<StoredResponse> {
-        self.publish_shared((head, variant), earlier.body.clone(), now)
+        self.publish_shared(head, variant, earlier.body.clone(), now)
     }
 
     fn publish_shared(
         self,
-        (head, variant): (ResponseHead, Variant),
+        head: ResponseHead,
+        variant: Variant,
         body: Bytes,
         now: u64,
     ) -> Arc<StoredResponse> {
@@ -199,7 +201,7 @@ impl Fill {
             bytes,
             is_used: false,
         };
-        store.finish_fill((*at, state), Some((slot, *epoch)), now);
+        store.finish_fill(*at, state, Some((slot, *epoch)), now);
         state.finish(Some(Arc::clone(&response)));
         response
     }
@@ -222,7 +224,7 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        self.store.finish_fill((self.at, &self.state), None, 0);
+        self.store.finish_fill(self.at, &self.state, None, 0);
         self.state.finish(None);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Most responses of one URL, over all routes and variants.
 const MAX_PER_URL: usize = 64;
-/// Memory of a slot beside its parts.
+/// Memory of a slot in addition to its parts.
 const BYTES_PER_SLOT: usize = 192;
 
 /// A part of the store.
@@ -61,7 +61,7 @@ impl FillKey {
 }
 
 impl Slot {
-    /// Bytes of a slot beside those of its response.
+    /// Bytes of a slot in addition to those of its response.
     pub(super) fn own_bytes(key: &CacheKey, variant: &Variant) -> usize {
         BYTES_PER_SLOT + key.bytes() + variant.bytes()
     }

@@ -129,7 +129,7 @@ fn moved(
     let entries = arguments.as_deref().unwrap_or(written.arguments);
     let mut unstated = paths.to_vec();
     if !written.has_block {
-        unstated.retain(|path| !is_stated(alias, path, (entries, written)));
+        unstated.retain(|path| !is_stated(alias, path, entries, written));
     }
     if unstated.is_empty() {
         return Some((Edit::Remove, Outcome::Removed));
@@ -145,7 +145,7 @@ fn moved(
 
 /// Returns true if our setting at `path` has the same value: also without `policies`, which is
 /// optional, and in milliseconds.
-fn is_stated(alias: &Alias, path: &str, (entries, written): (&[Argument], &Written<'_>)) -> bool {
+fn is_stated(alias: &Alias, path: &str, entries: &[Argument], written: &Written<'_>) -> bool {
     let path = alias.resolved(path);
     let has = |path: &str, entries: &[Argument]| {
         path != alias.from && (written.stated)(path).iter().any(|it| it == entries)

@@ -61,10 +61,10 @@ fn diagnostic(found: &Found, place: Place) -> Diagnostic {
         Outcome::Replaced => warning(format!("`{name}` is {} here", instead(alias)))
             .label("an alias")
             .help(with_remark("`config migrate` rewrites it")),
-        Outcome::Removed => warning(format!("`{name}` says what holds here without it"))
+        Outcome::Removed => warning(format!("`{name}` states the default here"))
             .label("no setting here")
             .help(with_remark("`config migrate` removes it")),
-        Outcome::Completed => warning(format!("`{name}` goes with {} here", instead(alias)))
+        Outcome::Completed => warning(format!("`{name}` also sets {} here", instead(alias)))
             .label("taken as if it were written")
             .help("`config migrate` writes it"),
         Outcome::Reworded(entries) => {
@@ -89,7 +89,7 @@ pub(crate) fn note(found: &Found) -> String {
     let Found { alias, name, .. } = found;
     match &found.outcome {
         Outcome::Replaced => format!("`{name}` became {}", instead(alias)),
-        Outcome::Removed => format!("`{name}` is gone: it says what holds without it"),
+        Outcome::Removed => format!("`{name}` is removed: it states the default"),
         Outcome::Completed => format!("`{name}` has {} now", instead(alias)),
         Outcome::Reworded(entries) => format!("`{name}` became `{name}{entries}`"),
         Outcome::Refused(cure) => format!("`{name}` is left, and has no counterpart: {cure}"),

@@ -55,7 +55,7 @@ pub(super) fn agent<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Agent>
         (AgentProtocol::Native, "encoding", encoding.place()),
     ] {
         if let Some(place) = place.filter(|_| *protocol != owner) {
-            let message = format!("`{name}` goes with `protocol \"{owner}\"`");
+            let message = format!("`{name}` requires `protocol \"{owner}\"`");
             d.fault(DiagnosticCode::Conflict, place, message);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::decoder::Decoder;
 use super::field::{Field, Written};
-use super::known::Meaning;
+use super::known::NamedSetting;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Node;
@@ -90,7 +90,7 @@ impl<'t> Block<'t> {
             d.push(fault);
             return None;
         };
-        let Meaning { path, deprecated } = known;
+        let NamedSetting { path, deprecated } = known;
         let name = field.name();
         if let Some(instead) = deprecated {
             let message = format!("`{name}` is deprecated{}", self.within(d));

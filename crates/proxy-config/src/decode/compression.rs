@@ -5,7 +5,7 @@ use super::decoder::Decoder;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_coding::Coding;
 use proxy_model::registry::policies as spec;
-use proxy_model::registry::{Kind, Many, Spec};
+use proxy_model::registry::{Kind, Repeatable, Spec};
 use proxy_model::{Compression, MediaRange, Setting};
 use std::hash::Hash;
 
@@ -46,7 +46,7 @@ fn no_level_without_its_coding(d: &mut Decoder<'_, '_>, compression: &Compressio
 fn list_or<'t, K: Kind<Value: Eq + Hash>>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
-    spec: &Spec<K, Many>,
+    spec: &Spec<K, Repeatable>,
     usual: impl FnOnce() -> Vec<K::Value>,
 ) -> Setting<Vec<K::Value>> {
     let list = b.list(d, spec);

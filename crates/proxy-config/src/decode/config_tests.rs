@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
 use http::{HeaderName, HeaderValue};
-use proxy_model::registry::{Many, Pair, Spec, Text, Unset, config_tests as spec};
+use proxy_model::registry::{Pair, Repeatable, Spec, Text, Unset, config_tests as spec};
 use proxy_model::{ConfigTest, Expectation, LiveRequest, Place, Prohibition, Setting, TestRequest};
 
 pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ConfigTest> {
@@ -248,7 +248,7 @@ fn further_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setti
 fn pairs<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
-    spec: &Spec<Pair, Many>,
+    spec: &Spec<Pair, Repeatable>,
 ) -> Vec<(String, String, Place)> {
     let written = b.take(spec.path);
     let pairs = written
@@ -261,7 +261,7 @@ fn pairs<'t>(
 fn fields<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
-    spec: &Spec<Pair, Many>,
+    spec: &Spec<Pair, Repeatable>,
     make: fn(HeaderName, HeaderValue) -> Expectation,
 ) -> Vec<Setting<Expectation>> {
     let pairs = pairs(d, b, spec).into_iter();
@@ -281,7 +281,7 @@ fn fields<'t>(
 fn names<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
-    spec: &Spec<Text<String>, Many>,
+    spec: &Spec<Text<String>, Repeatable>,
     make: fn(HeaderName) -> Expectation,
 ) -> Vec<Setting<Expectation>> {
     let written = b.list(d, spec).into_iter();

@@ -1,13 +1,13 @@
 //! State shared by the decoders of all blocks: the texts, and the faults found.
 
-use super::known::Known;
+use super::known::NameIndex;
 use super::names::Names;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use crate::kdl::{Node, Span};
-use crate::read::{Texts, beside};
+use crate::read::{Texts, relative_to};
 use proxy_model::{FileId, Place, Sources};
 use proxy_routing::RegexBudget;
 use std::io;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Decoder<'t, 'f> {
     texts: &'t Texts,
     files: Files<'f>,
-    pub(super) known: Known,
+    pub(super) known: NameIndex,
     pub(super) names: Names<'t>,
     /// Budget of the regexes of all routes.
     pub(super) regexes: RegexBudget,
@@ -28,7 +28,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
         Self {
             texts,
             files,
-            known: Known::new(),
+            known: NameIndex::new(),
             names: Names::default(),
             regexes: RegexBudget::default(),
             faults: Diagnostics::default(),
@@ -84,7 +84,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
 
     /// `path` resolved against the folder of the file that contains `place`.
     pub(super) fn resolve(&self, place: Place, path: &str) -> PathBuf {
-        beside(self.sources().name(place.file), path).into()
+        relative_to(self.sources().name(place.file), path).into()
     }
 
     /// Reads a file that a setting names, at most `limit` bytes of it. Empty for a file that is outside of

@@ -48,7 +48,7 @@ pub(super) fn check(
     ];
     for (name, place) in written {
         if let Some(place) = place {
-            let message = format!("`{name}` goes with an `upstream`");
+            let message = format!("`{name}` requires an `upstream`");
             d.fault(DiagnosticCode::Conflict, place, message);
         }
     }

@@ -9,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Node, Value};
 use http::{HeaderName, HeaderValue};
-use proxy_model::registry::{self, Choice, Many, Pair, Spec, Text, Unset};
+use proxy_model::registry::{self, Choice, Pair, Repeatable, Spec, Text, Unset};
 use proxy_model::{
     FileId, HeaderEdits, HeaderField, HeaderPreset, Place, RequestValue, Setting, UnknownValue,
     ValueTemplate,
@@ -18,9 +18,9 @@ use proxy_model::{
 /// The registry's rows for request or response headers, and the headers that are protected there.
 pub(super) struct Rows {
     pub(super) block: &'static Spec<registry::Block, Unset>,
-    pub(super) set: &'static Spec<Pair, Many>,
-    pub(super) add: &'static Spec<Pair, Many>,
-    pub(super) remove: &'static Spec<Text<String>, Many>,
+    pub(super) set: &'static Spec<Pair, Repeatable>,
+    pub(super) add: &'static Spec<Pair, Repeatable>,
+    pub(super) remove: &'static Spec<Text<String>, Repeatable>,
     /// Presets of fields; `None` for requests.
     pub(super) preset: Option<&'static Spec<Choice<HeaderPreset>, Unset>>,
     pub(super) protected: fn(&HeaderName, Edit) -> Option<&'static str>,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// The registry, indexed by block and name.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct NameIndex {
     blocks: HashMap<&'static str, Vec<KnownName>>,
 }
 
@@ -15,17 +15,17 @@ pub(crate) struct KnownName {
     pub(crate) name: Box<str>,
     /// The name is the one in the reference, not an alias.
     pub(crate) is_main: bool,
-    pub(crate) meaning: Meaning,
+    pub(crate) meaning: NamedSetting,
 }
 
 /// The setting that a name refers to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meaning {
+pub(crate) struct NamedSetting {
     pub(crate) path: &'static str,
     pub(crate) deprecated: Option<&'static str>,
 }
 
-impl Known {
+impl NameIndex {
     pub(crate) fn new() -> Self {
         let mut blocks: HashMap<_, Vec<KnownName>> = HashMap::new();
         for spec in registry::all() {
@@ -37,7 +37,7 @@ impl Known {
     }
 
     /// The setting that `name` refers to in `block`.
-    pub(crate) fn find(&self, block: &str, name: &str) -> Option<Meaning> {
+    pub(crate) fn find(&self, block: &str, name: &str) -> Option<NamedSetting> {
         let known = self.names(block).iter().find(|known| *known.name == *name);
         known.map(|known| known.meaning)
     }
@@ -58,7 +58,7 @@ impl Known {
 }
 
 fn names_of(spec: &SettingSpec) -> Vec<KnownName> {
-    let meaning = Meaning {
+    let meaning = NamedSetting {
         path: spec.path,
         deprecated: spec.deprecated,
     };

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
 use proxy_model::registry::matches as spec;
-use proxy_model::registry::{Many, Pair, Spec, Text};
+use proxy_model::registry::{Pair, Repeatable, Spec, Text};
 use proxy_model::{Matches, Place, Setting};
 use proxy_routing::{HeaderCondition, PathPattern, PatternError, QueryCondition};
 use std::hash::Hash;
@@ -45,7 +45,7 @@ pub(super) fn matches<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Matches {
 fn regexes<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
-    spec: &Spec<Text<PathPattern>, Many>,
+    spec: &Spec<Text<PathPattern>, Repeatable>,
 ) -> Vec<Setting<PathPattern>> {
     let mut patterns = Vec::new();
     for field in b.take(spec.path) {
@@ -111,7 +111,7 @@ fn bad_regex(fault: &PatternError, place: Place) -> Diagnostic {
 fn pairs<'t, T: Eq + Hash>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
-    spec: &Spec<Pair, Many>,
+    spec: &Spec<Pair, Repeatable>,
     make: impl Fn(&str, Option<&str>) -> Result<T, PatternError>,
 ) -> Vec<Setting<T>> {
     let mut conditions = Vec::new();

@@ -133,7 +133,7 @@ fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
     let store = b.optional(d, &spec::STORE);
     let store_timeout = b.setting(d, &spec::STORE_TIMEOUT);
     if let Some(place) = store_timeout.place().filter(|_| !has_store) {
-        let message = "`store-timeout-ms` goes with a `store`";
+        let message = "`store-timeout-ms` requires a `store`";
         d.fault(DiagnosticCode::Conflict, place, message);
     }
     let is_slow = rate.as_ref().is_some_and(|rate| rate.period_secs != 1);

@@ -120,11 +120,11 @@ fn service<'t>(
     );
     let own = [answer_spec::REDIRECT.path, answer_spec::RESPOND.path];
     let own = own.into_iter().find(|path| b.has(path));
-    let wanted = |path, by, goes_with| Wanted {
+    let wanted = |path, by, goes_with| ServiceTypeRule {
         path,
         by,
         goes_with,
-        beside: own.filter(|own| *own != path),
+        instead: own.filter(|own| *own != path),
     };
     let is_own = |path| is_open && own == Some(path);
     let wanted = [
@@ -180,27 +180,27 @@ fn service<'t>(
 
 /// A setting that a `service-type` requires or excludes.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct ServiceTypeRule {
     path: &'static str,
     by: bool,
     /// The service type it belongs to; empty for every type with an upstream.
     goes_with: &'static str,
     /// The path of a redirect or a response that the route has instead.
-    beside: Option<&'static str>,
+    instead: Option<&'static str>,
 }
 
-impl Wanted {
+impl ServiceTypeRule {
     fn check(self, d: &mut Decoder<'_, '_>, b: &Block<'_>, others: bool) {
         let name_of = |path: &'static str| path.rsplit('.').next().unwrap_or_default();
         let name = name_of(self.path);
         match (self.by, b.place_of(d, self.path)) {
             (false, Some(place)) => {
-                let message = match (self.beside, self.goes_with) {
+                let message = match (self.instead, self.goes_with) {
                     (Some(other), _) => {
-                        format!("`{name}` does not go with `{}`", name_of(other))
+                        format!("`{name}` cannot be combined with `{}`", name_of(other))
                     }
-                    (None, "") => format!("`{name}` does not go with this `service-type`"),
-                    (None, kind) => format!("`{name}` goes with `service-type \"{kind}\"`"),
+                    (None, "") => format!("`{name}` is not allowed with this `service-type`"),
+                    (None, kind) => format!("`{name}` requires `service-type \"{kind}\"`"),
                 };
                 d.fault(DiagnosticCode::Conflict, place, message);
             }
@@ -234,14 +234,14 @@ fn check_files(
         && let Some(place) = root.place()
         && d.is_no_folder(root)
     {
-        let message = format!("`{}` is no folder", root.display());
+        let message = format!("`{}` is not a folder", root.display());
         d.fault(DiagnosticCode::BadValue, place, message);
     }
     for name in [Some(index), fallback].into_iter().flatten() {
         let mut components = Path::new(name.as_str()).components();
         let is_plain = components.all(|one| matches!(one, Component::Normal(_)));
         if let Some(place) = name.place().filter(|_| !is_plain || name.is_empty()) {
-            let message = format!("`{}` is no name of a file below the root", name.value);
+            let message = format!("`{}` is not a name of a file below the root", name.value);
             d.fault(DiagnosticCode::BadValue, place, message);
         }
     }

@@ -19,7 +19,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::policies::cache as cache_spec;
 use proxy_model::registry::{
-    self, Many, Spec, agents, config_tests, listeners, routes, top, upstreams,
+    self, Repeatable, Spec, agents, config_tests, listeners, routes, top, upstreams,
 };
 use proxy_model::{Agent, ConfigTest, Listener, Model, Prohibition, Route, Upstream};
 
@@ -188,8 +188,8 @@ impl<'t> Named<'t> {
 fn members<'t>(
     d: &mut Decoder<'t, '_>,
     file: &Block<'t>,
-    list: &Spec<registry::Block, Many>,
-    member: &Spec<registry::Block, Many>,
+    list: &Spec<registry::Block, Repeatable>,
+    member: &Spec<registry::Block, Repeatable>,
 ) -> Vec<Block<'t>> {
     let Some(list) = file.inner(d, list) else {
         return Vec::new();

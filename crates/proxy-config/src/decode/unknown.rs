@@ -74,11 +74,11 @@ impl Block<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::known::Known;
+    use crate::decode::known::NameIndex;
 
     #[test]
     fn no_other_name_is_one_of_a_setting_here() {
-        let known = Known::new();
+        let known = NameIndex::new();
         for (name, _) in OTHER_NAMES {
             assert_eq!(known.elsewhere(name), [""; 0], "{name}");
         }

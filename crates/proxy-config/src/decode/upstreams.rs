@@ -141,7 +141,7 @@ fn tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<UpstreamTls> {
     Some(tls)
 }
 
-/// Reports `verify #false` without a pin, and beside authorities, which would not be asked.
+/// Reports `verify #false` without a pin, and with a `ca-file`, which would have no effect.
 fn unverified<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, place: Place, has_pin: bool) {
     if !has_pin {
         let message = "without `verify` any server can stand in for the targets";

@@ -8,7 +8,9 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
 use crate::read::environment::has_variable;
-use proxy_model::registry::{Given, Kind, Many, Raw, Required, Spec, Text, Unset, ValueError};
+use proxy_model::registry::{
+    DefaultValue, Kind, Raw, Repeatable, Required, Spec, Text, Unset, ValueError,
+};
 use proxy_model::{Place, Setting};
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -20,7 +22,7 @@ impl<'t> Block<'t> {
     pub(super) fn setting<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
-        spec: &Spec<K, Given<K::Given>>,
+        spec: &Spec<K, DefaultValue<K::DefaultValue>>,
     ) -> Setting<K::Value> {
         let written = self.written(d, spec);
         written.unwrap_or_else(|| Setting::defaulted(spec.default()))
@@ -54,7 +56,7 @@ impl<'t> Block<'t> {
     pub(super) fn list<K: Kind<Value: Eq + Hash>>(
         &self,
         d: &mut Decoder<'t, '_>,
-        spec: &Spec<K, Many>,
+        spec: &Spec<K, Repeatable>,
     ) -> Vec<Setting<K::Value>> {
         let list = self.values(d, spec);
         no_value_twice(d, spec.name(), &list);
@@ -65,7 +67,7 @@ impl<'t> Block<'t> {
     pub(super) fn values<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
-        spec: &Spec<K, Many>,
+        spec: &Spec<K, Repeatable>,
     ) -> Vec<Setting<K::Value>> {
         let mut list = Vec::new();
         for field in self.take(spec.path) {
@@ -137,7 +139,7 @@ impl<'t> Block<'t> {
     pub(super) fn argument_or_default<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
-        spec: &Spec<K, Given<K::Given>>,
+        spec: &Spec<K, DefaultValue<K::DefaultValue>>,
     ) -> Setting<K::Value> {
         let argument = self.argument(d, spec);
         let read = argument.and_then(|argument| self.read(d, spec, spec.name(), &argument));

@@ -9,14 +9,14 @@ const INDENT: &str = "    ";
 pub(super) fn apply(document: &mut KdlDocument) {
     block(document, 0);
     if let Some(format) = document.format_mut() {
-        format.leading = comment_lines(&format.leading, 0, Gap::Dropped);
-        format.trailing = comment_lines(&format.trailing, 0, Gap::Kept);
+        format.leading = comment_lines(&format.leading, 0, LeadingBlankLine::Dropped);
+        format.trailing = comment_lines(&format.trailing, 0, LeadingBlankLine::Kept);
     }
 }
 
 /// Treatment of an empty line before the first comment.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gap {
+enum LeadingBlankLine {
     Kept,
     Dropped,
 }
@@ -24,12 +24,16 @@ enum Gap {
 /// The nodes of a document or of a node's children.
 fn block(document: &mut KdlDocument, level: usize) {
     for (index, node) in document.nodes_mut().iter_mut().enumerate() {
-        let gap = if index == 0 { Gap::Dropped } else { Gap::Kept };
+        let gap = if index == 0 {
+            LeadingBlankLine::Dropped
+        } else {
+            LeadingBlankLine::Kept
+        };
         self::node(node, level, gap);
     }
 }
 
-fn node(node: &mut KdlNode, level: usize, gap: Gap) {
+fn node(node: &mut KdlNode, level: usize, gap: LeadingBlankLine) {
     for entry in node.entries_mut() {
         self::entry(entry);
     }
@@ -51,8 +55,8 @@ fn node(node: &mut KdlNode, level: usize, gap: Gap) {
         block(children, level + 1);
         let is_empty = children.nodes().is_empty();
         if let Some(KdlDocumentFormat { leading, trailing }) = children.format_mut() {
-            let comments = comment_lines(leading, level + 1, Gap::Dropped)
-                + &comment_lines(trailing, level + 1, Gap::Dropped);
+            let comments = comment_lines(leading, level + 1, LeadingBlankLine::Dropped)
+                + &comment_lines(trailing, level + 1, LeadingBlankLine::Dropped);
             let is_bare = is_empty && comments.is_empty();
             *leading = if is_bare {
                 String::new()
@@ -96,7 +100,7 @@ fn line_end(parts: &[&str]) -> String {
 
 /// The comments of `text`, each on lines of its own, at most one empty line between two. Lines that go on
 /// with a comment keep their place relative to its first.
-fn comment_lines(text: &str, level: usize, gap: Gap) -> String {
+fn comment_lines(text: &str, level: usize, gap: LeadingBlankLine) -> String {
     let indent = INDENT.repeat(level);
     let mut lines = String::new();
     let mut is_gap = false;
@@ -107,7 +111,7 @@ fn comment_lines(text: &str, level: usize, gap: Gap) -> String {
             is_gap |= index + 1 < text.split('\n').count();
             continue;
         }
-        if is_gap && (gap == Gap::Kept || !lines.is_empty()) {
+        if is_gap && (gap == LeadingBlankLine::Kept || !lines.is_empty()) {
             lines.push('\n');
         }
         is_gap = false;
@@ -125,7 +129,7 @@ fn comment_lines(text: &str, level: usize, gap: Gap) -> String {
         lines.push_str(trimmed);
         lines.push('\n');
     }
-    if is_gap && (gap == Gap::Kept || !lines.is_empty()) {
+    if is_gap && (gap == LeadingBlankLine::Kept || !lines.is_empty()) {
         lines.push('\n');
     }
     lines

@@ -55,7 +55,7 @@ fn terminator(text: &str) -> &str {
             chars.next().filter(|c| is_newline(*c))?;
             Some(chars.as_str().len())
         });
-        end.map(|behind| text.len() - behind)
+        end.map(|after| text.len() - after)
     };
     let end = if text.starts_with(';') {
         Some(1)

@@ -105,7 +105,7 @@ fn respelt(written: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// The rest of raw text in KDL 1 behind its `r`.
+/// The rest of raw text in KDL 1 after its `r`.
 fn raw_of(written: &str) -> Option<&str> {
     let raw = written.strip_prefix('r')?;
     raw.trim_start_matches('#').starts_with('"').then_some(raw)

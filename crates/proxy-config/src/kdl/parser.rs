@@ -69,7 +69,7 @@ fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
 struct Parser<'t> {
     scanner: Scanner<'t>,
     /// Opening braces without a closing brace yet.
-    open: Vec<Brace>,
+    open: Vec<OpenBrace>,
     /// The first brace with a closing brace that is indented less than the line of the opening one.
     suspect: Option<Span>,
     faults: Vec<SyntaxError>,
@@ -86,7 +86,7 @@ struct Parser<'t> {
 }
 
 #[derive(Clone, Copy)]
-struct Brace {
+struct OpenBrace {
     span: Span,
     indent: usize,
 }
@@ -190,14 +190,14 @@ impl Parser<'_> {
             return Err(fault.label(format!("at most {MAX_DEPTH} are read")));
         }
         let indent = indent_of_line(self.scanner.text, start);
-        self.open.push(Brace { span, indent });
+        self.open.push(OpenBrace { span, indent });
         let nodes = self.nodes();
         self.open.pop();
-        self.close(Brace { span, indent });
+        self.close(OpenBrace { span, indent });
         Ok(nodes)
     }
 
-    fn close(&mut self, brace: Brace) {
+    fn close(&mut self, brace: OpenBrace) {
         let start = self.scanner.at;
         if !self.scanner.eat("}") {
             // Only the outermost block is reported; the inner ones are consequences of it.
@@ -298,8 +298,8 @@ fn only_block(node: &Node, block: Span) -> Read<()> {
 
 fn behind_block(entry: &Entry) -> SyntaxError {
     let span = entry.name.as_ref().map_or(entry.span, |name| name.span);
-    let fault = SyntaxError::new(span, "a value stands before the block, or on a new line");
-    fault.help("what begins another setting stands on a new line, or behind `;`")
+    let fault = SyntaxError::new(span, "write the value before the block, or on a new line");
+    fault.help("begin another setting on a new line, or after `;`")
 }
 
 fn line_start(text: &str, at: usize) -> usize {

@@ -113,7 +113,7 @@ impl<'t> Scanner<'t> {
         let span = Span::new(start, start + 1);
         Err(SyntaxError::new(
             span,
-            "a `\\` may only stand at the end of a line",
+            "a `\\` is only allowed at the end of a line",
         ))
     }
 

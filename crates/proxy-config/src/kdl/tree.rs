@@ -70,7 +70,7 @@ impl Span {
         self.start as usize
     }
 
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub(crate) const fn end(self) -> usize {
         self.end as usize
     }

@@ -11,12 +11,12 @@ type Read<T> = Result<T, SyntaxError>;
 
 /// The expected kind of a piece of text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum ExpectedText {
     Name,
     Value,
 }
 
-impl Wanted {
+impl ExpectedText {
     const fn name(self) -> &'static str {
         match self {
             Self::Name => "a name",
@@ -27,7 +27,7 @@ impl Wanted {
 
 impl Scanner<'_> {
     pub(super) fn node_name(&mut self) -> Read<Name> {
-        let (value, span) = self.text_or_value(Wanted::Name)?;
+        let (value, span) = self.text_or_value(ExpectedText::Name)?;
         match value {
             Value::Text(text) => Ok(Name { text, span }),
             Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::Null => {
@@ -37,10 +37,10 @@ impl Scanner<'_> {
     }
 
     pub(super) fn value(&mut self) -> Read<(Value, Span)> {
-        self.text_or_value(Wanted::Value)
+        self.text_or_value(ExpectedText::Value)
     }
 
-    fn text_or_value(&mut self, wanted: Wanted) -> Read<(Value, Span)> {
+    fn text_or_value(&mut self, wanted: ExpectedText) -> Read<(Value, Span)> {
         let start = self.at;
         let value = match self.peek() {
             Some('"') => Value::Text(self.quoted()?),
@@ -65,7 +65,7 @@ impl Scanner<'_> {
     }
 
     /// Reads a value that begins with `#`: raw text or a keyword.
-    fn hash(&mut self, wanted: Wanted) -> Read<Value> {
+    fn hash(&mut self, wanted: ExpectedText) -> Read<Value> {
         let start = self.at;
         let rest = self.rest();
         let is_raw = rest.trim_start_matches('#').starts_with('"');
@@ -74,7 +74,7 @@ impl Scanner<'_> {
         }
         self.bump();
         let word = self.bare();
-        if wanted == Wanted::Name || self.slice(word).is_empty() {
+        if wanted == ExpectedText::Name || self.slice(word).is_empty() {
             self.skip_while(|c| !is_newline(c));
             let span = self.since(start);
             return Err(SyntaxError::new(span, "a comment begins with `//`")
@@ -90,10 +90,9 @@ impl Scanner<'_> {
             "nan" => Value::Decimal(f64::NAN),
             _ => {
                 let span = self.since(start);
-                let message = format!("`{}` is no keyword", self.slice(span));
-                return Err(SyntaxError::new(span, message).help(
-                    "known are `#true`, `#false` and `#null`; other text with `#` stands in quotes",
-                ));
+                let message = format!("`{}` is not a keyword", self.slice(span));
+                return Err(SyntaxError::new(span, message)
+                    .help("known are `#true`, `#false` and `#null`; quote other text with `#`"));
             }
         };
         if self.dialect == Dialect::V1 {
@@ -107,7 +106,7 @@ impl Scanner<'_> {
         Ok(value)
     }
 
-    fn bare_value(&mut self, span: Span, what: Wanted) -> Read<Value> {
+    fn bare_value(&mut self, span: Span, what: ExpectedText) -> Read<Value> {
         let text = self.slice(span);
         if text.is_empty() {
             return Err(self.unexpected(what.name()));
@@ -138,15 +137,15 @@ impl Scanner<'_> {
         }
         number::read(text).ok_or_else(|| {
             let message = format!("`{text}` is not a number");
-            SyntaxError::new(span, message).help("text that begins with a digit stands in quotes")
+            SyntaxError::new(span, message).help("quote text that begins with a digit")
         })
     }
 
     /// Bare text is a name; as a value it is an error in KDL 1.
-    fn bare_text(&self, text: &str, span: Span, what: Wanted) -> Read<Value> {
-        let is_name = what == Wanted::Name || self.is_at("=");
+    fn bare_text(&self, text: &str, span: Span, what: ExpectedText) -> Read<Value> {
+        let is_name = what == ExpectedText::Name || self.is_at("=");
         if self.dialect == Dialect::V1 && !is_name {
-            let message = format!("text stands in quotes: \"{text}\"");
+            let message = format!("quote the text: \"{text}\"");
             return Err(SyntaxError::new(span, message).kind(SyntaxErrorKind::OtherDialect));
         }
         Ok(Value::Text(text.into()))
@@ -181,7 +180,7 @@ impl Scanner<'_> {
         });
         let rest = self.text.get(start..).unwrap_or_default();
         let word = rest.split(end).next().unwrap_or_default();
-        format!("text that holds a `/` stands in quotes: `\"{word}\"`")
+        format!("quote text that contains a `/`: `\"{word}\"`")
     }
 
     pub(super) fn unexpected(&self, wanted: &str) -> SyntaxError {

@@ -38,7 +38,7 @@ impl Loaded {
             let message = format!("test \"{name}\" fails: {difference}");
             let fault = Diagnostic::new(DiagnosticCode::ConfigTestFailed, place, message)
                 .label("expected here")
-                .help(format!("`{explain}` tells why"));
+                .help(format!("`{explain}` shows the reason"));
             report.push(if request == place {
                 fault
             } else {

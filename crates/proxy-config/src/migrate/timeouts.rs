@@ -53,7 +53,7 @@ fn replace_properties(upstream: &mut KdlNode, notes: &mut Vec<Note>) {
         };
         let at = entry.span().offset();
         if upstream.children().is_some_and(states_timeout) {
-            notes.push((at, format!("`{name}` is said in the block, too; keep one")));
+            notes.push((at, format!("`{name}` is also set in the block; keep one")));
             index += 1;
             continue;
         }

@@ -66,7 +66,7 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// The variable at the beginning of `text`, and the text behind it. Other text in braces is literal.
+/// The variable at the beginning of `text`, and the text after it. Other text in braces is literal.
 fn variable(text: &str) -> Option<(Part<'_>, &str)> {
     let (inner, after) = text.strip_prefix("{$")?.split_once('}')?;
     let (name, default) = match inner.split_once(':') {

@@ -78,8 +78,8 @@ fn row(setting: &SettingSpec) -> String {
         format!("*Deprecated*: write `{new}`. ")
     });
     let places = setting.also.iter().map(|block| match *block {
-        "" => " May stand at the top of a file.".to_owned(),
-        block => format!(" May stand in `{}`.", block.replace('.', " > ")),
+        "" => " Allowed at the top of a file.".to_owned(),
+        block => format!(" Allowed in `{}`.", block.replace('.', " > ")),
     });
     let places: String = places.collect();
     let meaning = format!(
@@ -90,7 +90,7 @@ fn row(setting: &SettingSpec) -> String {
     let absent = match &setting.presence {
         Presence::Required => "a fault".to_owned(),
         Presence::Unset(means) => (*means).to_owned(),
-        Presence::Many => "none".to_owned(),
+        Presence::Repeatable => "none".to_owned(),
         Presence::Default(value) => format!("`{value}`"),
     };
     let value = value(setting);
@@ -100,7 +100,7 @@ fn row(setting: &SettingSpec) -> String {
 
 /// Description of the values that a setting accepts.
 fn value(setting: &SettingSpec) -> String {
-    let many = matches!(setting.presence, Presence::Many);
+    let many = matches!(setting.presence, Presence::Repeatable);
     let value = match &setting.shape {
         Shape::Flag => "`#true` or `#false`".to_owned(),
         Shape::Integer {

@@ -44,11 +44,11 @@ fn property(spec: &SettingSpec, settings: &[SettingSpec]) -> Value {
     let mut one = value(spec, settings);
     if let (Shape::Block { argument }, Some(schema)) = (&spec.shape, one.as_object_mut()) {
         fill(schema, spec.path, settings);
-        let is_named = argument.is_some() && spec.presence == Presence::Many;
+        let is_named = argument.is_some() && spec.presence == Presence::Repeatable;
         if is_named {
             one = json!({ "type": "object", "additionalProperties": one });
         }
-    } else if spec.presence == Presence::Many {
+    } else if spec.presence == Presence::Repeatable {
         one = json!({ "type": "array", "items": one });
     }
     let Some(schema) = one.as_object_mut() else {

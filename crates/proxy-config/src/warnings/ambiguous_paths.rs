@@ -44,7 +44,7 @@ fn warn_of(route: &Route, faults: &mut Diagnostics) {
             fault
                 .label(format!("another server may read it as `{reading}`"))
                 .help(format!(
-                    "write `{setting} \"{reading}\"`, beside it or in its place"
+                    "write `{setting} \"{reading}\"`, in addition to it or instead of it"
                 )),
         );
     }

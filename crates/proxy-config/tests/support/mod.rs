@@ -22,18 +22,18 @@ pub(crate) fn files(name: &str) -> Vec<PathBuf> {
 /// Compares `actual` with the `.expected` file next to `path`. With `UPDATE_EXPECTED=1` in the
 /// environment that file is written instead.
 pub(crate) fn compare(path: &Path, actual: &str) -> Result<(), String> {
-    let beside = path.with_extension("expected");
+    let expected_file = path.with_extension("expected");
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
-        fs::write(&beside, actual).unwrap();
+        fs::write(&expected_file, actual).unwrap();
         return Ok(());
     }
-    let expected = fs::read_to_string(&beside).unwrap_or_default();
+    let expected = fs::read_to_string(&expected_file).unwrap_or_default();
     if expected == actual {
         return Ok(());
     }
     Err(format!(
         "{}\n--- expected\n{expected}\n--- actual\n{actual}",
-        beside.display()
+        expected_file.display()
     ))
 }
 

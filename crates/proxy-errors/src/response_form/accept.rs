@@ -2,7 +2,7 @@
 
 /// The preference for a media type: first the weight, then the specificity of the matching range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Want {
+struct Preference {
     /// In thousandths, 0 to 1000.
     weight: u16,
     exactness: u8,
@@ -17,8 +17,8 @@ pub(crate) fn prefers_html(accept: &[u8]) -> bool {
 }
 
 /// The most specific range that matches the type decides; among equal ones, the first.
-fn want(accept: &[u8], kind: &[u8], subtype: &[u8]) -> Want {
-    let mut best = Want::default();
+fn want(accept: &[u8], kind: &[u8], subtype: &[u8]) -> Preference {
+    let mut best = Preference::default();
     for range in unquoted_split(accept, b',') {
         let mut parts = unquoted_split(range, b';');
         let name = parts.next().unwrap_or_default().trim_ascii();
@@ -27,7 +27,7 @@ fn want(accept: &[u8], kind: &[u8], subtype: &[u8]) -> Want {
             continue;
         }
         let weight = parts.find_map(weight).unwrap_or(1000);
-        best = Want { weight, exactness };
+        best = Preference { weight, exactness };
     }
     best
 }

@@ -19,7 +19,7 @@ pub(crate) struct Line {
     pub(crate) value_len: usize,
 }
 
-/// The line at the beginning of `bytes`, if it is whole and plain, and the bytes behind it.
+/// The line at the beginning of `bytes`, if it is whole and plain, and the bytes after it.
 #[inline(always)]
 pub(crate) fn line(bytes: &[u8]) -> Option<(Line, &[u8])> {
     if let [b'\r', ..] = bytes {
@@ -46,7 +46,7 @@ pub(crate) fn line(bytes: &[u8]) -> Option<(Line, &[u8])> {
 }
 
 /// The bytes from the colon and from the value on, for a name with other characters than letters or
-/// a colon without a space behind it.
+/// a colon without a space after it.
 #[cold]
 #[inline(never)]
 fn odd_name(rest: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -15,7 +15,7 @@ const HIGH: u64 = 0x80 * ONES;
 const WORD_BYTES: usize = size_of::<u64>();
 const BLOCK_BYTES: usize = 16;
 
-/// The rest of `bytes` behind its leading letters and `-`, which most names consist of.
+/// The rest of `bytes` after its leading letters and `-`, which most names consist of.
 #[inline(always)]
 pub(crate) fn after_letters(bytes: &[u8]) -> &[u8] {
     let stops = |word: u64| {
@@ -32,7 +32,7 @@ pub(crate) fn after_letters(bytes: &[u8]) -> &[u8] {
     find(bytes, stops)
 }
 
-/// The rest of `bytes` behind its leading letters, digits, `-` and `.`, which most hosts consist
+/// The rest of `bytes` after its leading letters, digits, `-` and `.`, which most hosts consist
 /// of.
 #[inline(always)]
 pub(crate) fn after_labels(bytes: &[u8]) -> &[u8] {
@@ -44,13 +44,13 @@ pub(crate) fn after_labels(bytes: &[u8]) -> &[u8] {
     })
 }
 
-/// The rest of `bytes` behind its leading digits.
+/// The rest of `bytes` after its leading digits.
 #[inline(always)]
 pub(crate) fn after_digits(bytes: &[u8]) -> &[u8] {
     find(bytes, |word| !between(word & LOW, b'0', b'9') | word)
 }
 
-/// The rest of `bytes` behind its leading bytes that are legal in both a path and a query.
+/// The rest of `bytes` after its leading bytes that are legal in both a path and a query.
 #[inline(always)]
 pub(crate) fn after_target(bytes: &[u8]) -> &[u8] {
     find(bytes, |word| {
@@ -61,7 +61,7 @@ pub(crate) fn after_target(bytes: &[u8]) -> &[u8] {
     })
 }
 
-/// The rest of `bytes` behind its leading value bytes, tabs excluded.
+/// The rest of `bytes` after its leading value bytes, tabs excluded.
 #[inline(always)]
 pub(crate) fn after_value(bytes: &[u8]) -> &[u8] {
     let stops = |word: u64| !(between(word & LOW, b' ', b'~') | word);

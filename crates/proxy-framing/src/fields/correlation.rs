@@ -17,11 +17,11 @@ pub(crate) enum Correlation {
         start: u32,
         end: u32,
     },
-    Kept(Box<Kept>),
+    StoredId(Box<StoredId>),
 }
 
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredId {
     state: State,
     len: u8,
     bytes: [u8; MAX_ID_CHARS],
@@ -57,21 +57,21 @@ impl Correlation {
     pub(crate) fn open(&mut self) -> bool {
         let first = matches!(self, Self::Absent);
         if first {
-            *self = Self::Kept(Box::new(Kept::new()));
+            *self = Self::StoredId(Box::new(StoredId::new()));
         }
         first
     }
 
     /// Appends one byte to the opened value.
     pub(crate) fn push(&mut self, byte: u8) {
-        if let Self::Kept(kept) = self {
+        if let Self::StoredId(kept) = self {
             kept.push(byte);
         }
     }
 
     /// Ends the opened value.
     pub(crate) fn close(&mut self) {
-        if let Self::Kept(kept) = self {
+        if let Self::StoredId(kept) = self {
             kept.close();
         }
     }
@@ -81,28 +81,28 @@ impl Correlation {
         let Self::Here { start, end } = *self else {
             return;
         };
-        let mut kept = Box::new(Kept::new());
+        let mut kept = Box::new(StoredId::new());
         let value = piece.get(start as usize..end as usize).unwrap_or_default();
         value
             .trim_ascii_start()
             .iter()
             .for_each(|&byte| kept.push(byte));
         kept.close();
-        *self = Self::Kept(kept);
+        *self = Self::StoredId(kept);
     }
 
     /// The value, if it is complete and has 1 to 128 characters `[A-Za-z0-9._-]`.
     pub(crate) fn value(&self) -> Option<&[u8]> {
         match self {
-            Self::Kept(kept) if kept.state == State::Usable => {
+            Self::StoredId(kept) if kept.state == State::Usable => {
                 kept.bytes.get(..usize::from(kept.len))
             }
-            Self::Kept(_) | Self::Absent | Self::Here { .. } => None,
+            Self::StoredId(_) | Self::Absent | Self::Here { .. } => None,
         }
     }
 }
 
-impl Kept {
+impl StoredId {
     const fn new() -> Self {
         Self {
             state: State::Open,

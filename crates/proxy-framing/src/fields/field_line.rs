@@ -3,7 +3,7 @@
 use crate::chars;
 use crate::chars::runs;
 use crate::error::FramingError;
-use crate::fields::names::{Candidates, Known};
+use crate::fields::names::{Candidates, KnownField};
 use crate::fields::values::Value;
 use crate::limits::HeadLimits;
 
@@ -36,7 +36,7 @@ pub(crate) enum Step {
 pub(crate) enum Event {
     Nothing,
     /// The name is complete.
-    Named(Known),
+    Named(KnownField),
     /// The byte belongs to the value of the correlation ID.
     Correlation,
     /// The value is complete, its line is not.

@@ -2,7 +2,7 @@
 
 /// A field with a value that the validators read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum KnownField {
     /// Any other field.
     Other,
     Host,
@@ -30,15 +30,15 @@ pub(crate) fn looks_known(line: &[u8], len: usize) -> bool {
 }
 
 /// The field of a whole name; the name must be a token.
-pub(crate) fn known(name: &[u8]) -> Known {
+pub(crate) fn known(name: &[u8]) -> KnownField {
     match name.len() {
-        4 if same(name, HOST) => Known::Host,
-        7 if same(name, UPGRADE) => Known::Upgrade,
-        10 if same(name, CONNECTION) => Known::Connection,
-        14 if same(name, CONTENT_LENGTH) => Known::ContentLength,
-        16 if same(name, CORRELATION_ID) => Known::CorrelationId,
-        17 if same(name, TRANSFER_ENCODING) => Known::TransferEncoding,
-        _ => Known::Other,
+        4 if same(name, HOST) => KnownField::Host,
+        7 if same(name, UPGRADE) => KnownField::Upgrade,
+        10 if same(name, CONNECTION) => KnownField::Connection,
+        14 if same(name, CONTENT_LENGTH) => KnownField::ContentLength,
+        16 if same(name, CORRELATION_ID) => KnownField::CorrelationId,
+        17 if same(name, TRANSFER_ENCODING) => KnownField::TransferEncoding,
+        _ => KnownField::Other,
     }
 }
 
@@ -71,13 +71,13 @@ pub(crate) fn same<const N: usize>(text: &[u8], lower: &[u8; N]) -> bool {
     differ == 0
 }
 
-const SPELLINGS: [(&[u8], Known); 6] = [
-    (HOST, Known::Host),
-    (UPGRADE, Known::Upgrade),
-    (CONNECTION, Known::Connection),
-    (CONTENT_LENGTH, Known::ContentLength),
-    (CORRELATION_ID, Known::CorrelationId),
-    (TRANSFER_ENCODING, Known::TransferEncoding),
+const SPELLINGS: [(&[u8], KnownField); 6] = [
+    (HOST, KnownField::Host),
+    (UPGRADE, KnownField::Upgrade),
+    (CONNECTION, KnownField::Connection),
+    (CONTENT_LENGTH, KnownField::ContentLength),
+    (CORRELATION_ID, KnownField::CorrelationId),
+    (TRANSFER_ENCODING, KnownField::TransferEncoding),
 ];
 
 /// The names that begin with the letters read, one bit each.
@@ -101,10 +101,10 @@ impl Candidates {
     }
 
     /// The field of a name of `len` bytes, all of them read.
-    pub(crate) fn known(self, len: u32) -> Known {
+    pub(crate) fn known(self, len: u32) -> KnownField {
         let found = SPELLINGS.iter().enumerate().find(|(bit, (spelling, _))| {
             self.0 & (1 << bit) != 0 && spelling.len() == len as usize
         });
-        found.map_or(Known::Other, |(_, (_, known))| *known)
+        found.map_or(KnownField::Other, |(_, (_, known))| *known)
     }
 }

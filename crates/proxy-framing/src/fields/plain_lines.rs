@@ -3,7 +3,7 @@
 use super::{Fields, Section};
 use crate::chars::plain;
 use crate::fields::correlation::Correlation;
-use crate::fields::names::{self, Known};
+use crate::fields::names::{self, KnownField};
 use crate::input::Input;
 use crate::limits::HeadLimits;
 use crate::scan::lines::{FieldLine, Lines};
@@ -77,26 +77,26 @@ impl Fields {
         let from_value = bytes.get(start..).unwrap_or_default();
         let value = from_value.get(..line.value_len).unwrap_or_default();
         match (names::known(name), self.section) {
-            (Known::Other, _) | (Known::CorrelationId, Section::Trailers) => true,
+            (KnownField::Other, _) | (KnownField::CorrelationId, Section::Trailers) => true,
             (_, Section::Trailers) => false,
-            (Known::ContentLength, _) => {
+            (KnownField::ContentLength, _) => {
                 plain::number(value).is_some_and(|length| self.length(length).is_ok())
             }
-            (Known::TransferEncoding, _) => {
+            (KnownField::TransferEncoding, _) => {
                 names::same(value, b"chunked") && self.chunked().is_ok()
             }
             (_, Section::Response(_)) => true,
-            (Known::Host, Section::Request(_)) => {
+            (KnownField::Host, Section::Request(_)) => {
                 plain::host(from_value, line.value_len) && self.host().is_ok()
             }
-            (Known::Connection, Section::Request(_)) => {
+            (KnownField::Connection, Section::Request(_)) => {
                 names::same(value, b"keep-alive") || names::same(value, b"close")
             }
-            (Known::Upgrade, Section::Request(_)) => {
+            (KnownField::Upgrade, Section::Request(_)) => {
                 self.upgrade = true;
                 true
             }
-            (Known::CorrelationId, Section::Request(_)) => {
+            (KnownField::CorrelationId, Section::Request(_)) => {
                 correlation.found(at + start, at + start + line.value_len);
                 true
             }

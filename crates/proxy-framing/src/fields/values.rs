@@ -3,7 +3,7 @@
 use crate::authority::Authority;
 use crate::chars;
 use crate::error::FramingError;
-use crate::fields::names::Known;
+use crate::fields::names::KnownField;
 
 const CHUNKED: &[u8; 7] = b"chunked";
 const UPGRADE: &[u8; 7] = b"upgrade";
@@ -70,21 +70,21 @@ enum Word {
 }
 
 impl Value {
-    pub(crate) fn new(known: Known) -> Self {
+    pub(crate) fn new(known: KnownField) -> Self {
         match known {
-            Known::Other => Self::Plain,
-            Known::Host => Self::Host(Host {
+            KnownField::Other => Self::Plain,
+            KnownField::Host => Self::Host(Host {
                 authority: Authority::Empty,
                 ended: false,
             }),
-            Known::Upgrade => Self::Upgrade,
-            Known::Connection => Self::Options(Options::new()),
-            Known::ContentLength => Self::Length(Length {
+            KnownField::Upgrade => Self::Upgrade,
+            KnownField::Connection => Self::Options(Options::new()),
+            KnownField::ContentLength => Self::Length(Length {
                 value: 0,
                 stage: Stage::Empty,
             }),
-            Known::CorrelationId => Self::Correlation,
-            Known::TransferEncoding => Self::Coding(Coding {
+            KnownField::CorrelationId => Self::Correlation,
+            KnownField::TransferEncoding => Self::Coding(Coding {
                 letters: 0,
                 ended: false,
             }),

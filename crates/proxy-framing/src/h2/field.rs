@@ -89,16 +89,16 @@ pub(super) fn write_string(text: &[u8], out: &mut Vec<u8>) {
     }
     out.extend_from_slice(text);
 }
-/// Parses an integer in the last `prefix` bits of the first byte and the bytes behind it; returns
+/// Parses an integer in the last `prefix` bits of the first byte and the bytes after it; returns
 /// it with its length. [RFC 7541 §5.1]
 fn integer(bytes: &[u8], prefix: u32) -> Option<(usize, usize)> {
     let mask = (1_usize << prefix) - 1;
-    let (first, behind) = bytes.split_first()?;
+    let (first, after) = bytes.split_first()?;
     let mut value = usize::from(*first) & mask;
     if value < mask {
         return Some((value, 1));
     }
-    for (index, byte) in behind.iter().take(MAX_INTEGER_BYTES - 1).enumerate() {
+    for (index, byte) in after.iter().take(MAX_INTEGER_BYTES - 1).enumerate() {
         let more = usize::from(byte & 0x7f).checked_shl(u32::try_from(index * 7).ok()?)?;
         value = value.checked_add(more)?;
         if byte & 0x80 == 0 {

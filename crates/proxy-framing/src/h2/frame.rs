@@ -44,7 +44,7 @@ impl FrameHeader {
     }
 
     /// Appends a frame of this kind to `out`.
-    pub(super) fn write((kind, flags): (u8, u8), stream: u32, payload: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn write(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
         let [_, length @ ..] = u32::try_from(payload.len()).unwrap_or(0).to_be_bytes();
         out.extend_from_slice(&length);
         out.extend([kind, flags]);

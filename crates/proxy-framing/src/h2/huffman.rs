@@ -39,7 +39,7 @@ pub(super) struct UnknownCode;
 #[derive(Clone, Debug)]
 pub(super) struct Symbols<'s> {
     rest: &'s [u8],
-    /// The next bits, from the highest on; ones behind them, as in the padding of a string.
+    /// The next bits, from the highest on; ones after them, as in the padding of a string.
     window: u64,
     /// Number of bits in the window.
     bits: u32,
@@ -211,8 +211,8 @@ mod tests {
     fn a_string_with_a_long_code_is_found_wherever_it_stands() {
         for symbol in b"\"<>`#" {
             for before in 0..24 {
-                for behind in 0..24 {
-                    let text = [&vec![b'0'; before][..], &[*symbol], &vec![b'o'; behind]].concat();
+                for after in 0..24 {
+                    let text = [&vec![b'0'; before][..], &[*symbol], &vec![b'o'; after]].concat();
                     assert!(
                         may_have_long_codes(&encoded(&text)),
                         "{}",

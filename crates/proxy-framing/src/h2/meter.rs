@@ -45,7 +45,7 @@ pub struct FrameMeter {
 /// A frame that must be collected whole before the parser gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Collect {
-    /// Offset of the end of the frame's header in the scanned bytes; bytes behind it were not
+    /// Offset of the end of the frame's header in the scanned bytes; bytes after it were not
     /// scanned.
     pub(super) header_end: usize,
     /// Bytes to collect, from the start of the header, for [`FrameMeter::collect`].
@@ -108,7 +108,7 @@ impl FrameMeter {
             self.left.pass(passed);
         }
         let (mut rest, whole) = (bytes, bytes.len());
-        while let Some((first, behind)) = rest.split_first() {
+        while let Some((first, after)) = rest.split_first() {
             match &mut self.state {
                 State::Skip(count) => {
                     let skipped = rest.len().min(*count as usize);
@@ -119,10 +119,10 @@ impl FrameMeter {
                     }
                 }
                 State::Header { filled: 0, .. }
-                    if let Some((header, behind)) = rest.split_first_chunk() =>
+                    if let Some((header, after)) = rest.split_first_chunk() =>
                 {
-                    rest = behind;
-                    if let Some(frame) = self.enter(FrameHeader::parse(*header), behind)? {
+                    rest = after;
+                    if let Some(frame) = self.enter(FrameHeader::parse(*header), after)? {
                         return Ok(Some(self.stop_for(frame, whole - rest.len())));
                     }
                 }
@@ -131,10 +131,10 @@ impl FrameMeter {
                         *place = *first;
                     }
                     *filled += 1;
-                    rest = behind;
+                    rest = after;
                     let header = (*filled == HEADER_BYTES).then(|| FrameHeader::parse(*bytes));
                     if let Some(header) = header
-                        && let Some(frame) = self.enter(header, behind)?
+                        && let Some(frame) = self.enter(header, after)?
                     {
                         return Ok(Some(self.stop_for(frame, whole - rest.len())));
                     }
@@ -142,7 +142,7 @@ impl FrameMeter {
                 State::Padding(length) => {
                     let padding = u32::from(*first);
                     let length = *length;
-                    rest = behind;
+                    rest = after;
                     self.skip(length.saturating_sub(1));
                     if length <= padding + 1 {
                         self.charge(FrameKind::EmptyData)?;
@@ -173,7 +173,7 @@ impl FrameMeter {
         if std::mem::take(&mut self.is_misplaced) {
             // The parser ends the connection because of this frame. For a trailer section with
             // pseudo-header fields it would only reset the stream, before it checks the identifier.
-            FrameHeader::write((DATA, 0), 0, &[], &mut out);
+            FrameHeader::write(DATA, 0, 0, &[], &mut out);
             return Ok(out);
         }
         let mut section = match self.section.take() {
@@ -264,9 +264,9 @@ impl FrameMeter {
         }
     }
 
-    /// Returns the frame if it must be collected. `behind` are the bytes received behind its
+    /// Returns the frame if it must be collected. `after` are the bytes received after its
     /// header.
-    fn enter(&mut self, header: FrameHeader, behind: &[u8]) -> Result<Option<FrameHeader>, Flood> {
+    fn enter(&mut self, header: FrameHeader, after: &[u8]) -> Result<Option<FrameHeader>, Flood> {
         self.skip(header.length);
         let mut collects = self.section.is_some();
         if header.kind == HEADERS {
@@ -277,7 +277,7 @@ impl FrameMeter {
                 self.open_streams.insert(header.stream);
             }
             collects |= header.is_in_size()
-                && (!opens || !header.ends_headers() || self.may_replace(header, behind));
+                && (!opens || !header.ends_headers() || self.may_replace(header, after));
             if opens && !collects {
                 self.last_stream = header.stream;
             }
@@ -292,8 +292,8 @@ impl FrameMeter {
 
     /// Returns true if the `:path` of this frame, which opens a stream, may have to be replaced;
     /// true if the frame is incomplete.
-    fn may_replace(&self, header: FrameHeader, behind: &[u8]) -> bool {
-        let payload = behind.get(..header.length as usize);
+    fn may_replace(&self, header: FrameHeader, after: &[u8]) -> bool {
+        let payload = after.get(..header.length as usize);
         payload.is_none_or(|payload| {
             fragment(header, payload).is_some_and(|fields| self.raw_paths.concerns(fields))
         })

@@ -9,7 +9,7 @@ impl FrameMeter {
     /// or has several frames is withheld until it is complete.
     ///
     /// # Errors
-    /// [`Flood`] when an allowance is exceeded. Bytes behind that frame are not scanned.
+    /// [`Flood`] when an allowance is exceeded. Bytes after that frame are not scanned.
     pub fn pass(&mut self, bytes: &[u8], now: u32) -> Result<Option<Vec<u8>>, Flood> {
         if !self.held.is_empty() {
             return self.pass_slowly(bytes, now).map(Some);
@@ -41,9 +41,9 @@ impl FrameMeter {
         loop {
             if self.wanted > 0 {
                 let missing = self.wanted.saturating_sub(self.held.len());
-                let (more, behind) = rest.split_at(missing.min(rest.len()));
+                let (more, after) = rest.split_at(missing.min(rest.len()));
                 self.held.extend_from_slice(more);
-                rest = behind;
+                rest = after;
                 if self.held.len() < self.wanted {
                     return Ok(out);
                 }

@@ -291,6 +291,6 @@ fn substituted(path: &[u8]) -> Vec<u8> {
 
 fn edited(fragment: &[u8], (range, instead): Edit) -> Vec<u8> {
     let before = fragment.get(..range.start).unwrap_or_default();
-    let behind = fragment.get(range.end..).unwrap_or_default();
-    [before, &instead, behind].concat()
+    let after = fragment.get(range.end..).unwrap_or_default();
+    [before, &instead, after].concat()
 }

@@ -85,7 +85,7 @@ impl Section {
             };
             let is_end = ended && index == last;
             let flags = flags | if is_end { END_HEADERS } else { 0 };
-            FrameHeader::write((kind, flags), self.stream, piece, out);
+            FrameHeader::write(kind, flags, self.stream, piece, out);
         }
     }
 }
@@ -96,16 +96,16 @@ pub(super) fn fragment(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
     let mut rest = payload;
     let mut padding = 0;
     if header.is_padded() {
-        let (bytes, behind) = rest.split_first()?;
-        (padding, rest) = (usize::from(*bytes), behind);
+        let (bytes, after) = rest.split_first()?;
+        (padding, rest) = (usize::from(*bytes), after);
     }
     if header.has_priority() {
-        let (priority, behind) = rest.split_first_chunk::<5>()?;
+        let (priority, after) = rest.split_first_chunk::<5>()?;
         let [dependency @ .., _] = *priority;
         if u32::from_be_bytes(dependency) & 0x7fff_ffff == header.stream {
             return None;
         }
-        rest = behind;
+        rest = after;
     }
     rest.get(..rest.len().checked_sub(padding)?)
 }
@@ -129,21 +129,21 @@ fn pieces(fragment: &[u8]) -> Vec<&[u8]> {
     let (mut rest, mut at) = (fragment, 0);
     while let Some((_, bytes)) = rest.get(at..).and_then(read_field) {
         if MAX_PAYLOAD_BYTES < at + bytes && 0 < at {
-            let (piece, behind) = rest.split_at(at);
+            let (piece, after) = rest.split_at(at);
             pieces.push(piece);
-            (rest, at) = (behind, 0);
+            (rest, at) = (after, 0);
         }
         at += bytes;
         while MAX_PAYLOAD_BYTES < at {
-            let (piece, behind) = rest.split_at(MAX_PAYLOAD_BYTES);
+            let (piece, after) = rest.split_at(MAX_PAYLOAD_BYTES);
             pieces.push(piece);
-            (rest, at) = (behind, at - MAX_PAYLOAD_BYTES);
+            (rest, at) = (after, at - MAX_PAYLOAD_BYTES);
         }
     }
     // The rest is empty, or an incomplete field, which the library refuses.
-    while let Some((piece, behind)) = rest.split_at_checked(MAX_PAYLOAD_BYTES) {
+    while let Some((piece, after)) = rest.split_at_checked(MAX_PAYLOAD_BYTES) {
         pieces.push(piece);
-        rest = behind;
+        rest = after;
     }
     pieces.push(rest);
     pieces
@@ -173,12 +173,12 @@ mod tests {
         let mut out = Vec::new();
         section.write(true, &mut out);
         let (mut rest, mut frames) = (&*out, Vec::new());
-        while let Some((bytes, behind)) = rest.split_first_chunk() {
+        while let Some((bytes, after)) = rest.split_first_chunk() {
             let header = FrameHeader::parse(*bytes);
             assert!(header.is_in_size() && header.stream == 1);
-            let (payload, behind) = behind.split_at(header.length as usize);
+            let (payload, after) = after.split_at(header.length as usize);
             frames.push((header.kind, header.flags, payload.to_vec()));
-            rest = behind;
+            rest = after;
         }
         frames
     }

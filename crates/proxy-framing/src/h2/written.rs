@@ -66,7 +66,7 @@ impl WrittenFrames {
         }
     }
 
-    /// Completes the held header, or the code behind it. Returns the remaining bytes.
+    /// Completes the held header, or the code after it. Returns the remaining bytes.
     fn fill<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let wanted = if self.filled < HEADER_BYTES {
             HEADER_BYTES
@@ -74,12 +74,12 @@ impl WrittenFrames {
             HELD_BYTES
         };
         let count = bytes.len().min(wanted - self.filled);
-        let (now, behind) = bytes.split_at(count);
+        let (now, after) = bytes.split_at(count);
         if let Some(place) = self.held.get_mut(self.filled..self.filled + count) {
             place.copy_from_slice(now);
         }
         self.filled += count;
-        behind
+        after
     }
 
     fn header(&self) -> Option<FrameHeader> {
@@ -102,7 +102,7 @@ mod tests {
             (RST_STREAM, 3, &[0, 0, 0, 1]),
             (HEADERS, 5, b""),
         ] {
-            FrameHeader::write((kind, 0), stream, payload, &mut bytes);
+            FrameHeader::write(kind, 0, stream, payload, &mut bytes);
         }
         let wanted = [
             WrittenFrame::Head(1),

@@ -91,7 +91,7 @@ impl SizeMeter {
             FramingError::TargetSize { .. } if b" \r\n".contains(&byte) => return true,
             FramingError::ValueSize { .. } => match byte {
                 b'\r' | b'\n' => return true,
-                // Whitespace behind the value is not of it.
+                // Trailing white space is not part of the value.
                 byte if is_space(byte) => {}
                 _ => self.length = seen,
             },
@@ -230,8 +230,8 @@ mod tests {
             (count, "a: 1\r\nb: 2", 11),
             (size, "z\r\nb", 14),
         ] {
-            let told = measure(fault, std::iter::once(rest.as_bytes()));
-            assert_eq!(told, (so_far, false, true), "{fault:?} {rest:?}");
+            let reported = measure(fault, std::iter::once(rest.as_bytes()));
+            assert_eq!(reported, (so_far, false, true), "{fault:?} {rest:?}");
         }
     }
 
@@ -244,8 +244,8 @@ mod tests {
             } else {
                 b"x".repeat(1000)
             };
-            let told = measure(fault, std::iter::once(&*endless));
-            assert_eq!(told, (40, false, false), "{fault:?}");
+            let reported = measure(fault, std::iter::once(&*endless));
+            assert_eq!(reported, (40, false, false), "{fault:?}");
         }
         assert!(SizeMeter::new(FramingError::BareLf).is_none());
     }

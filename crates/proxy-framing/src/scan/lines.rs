@@ -3,11 +3,11 @@
 /// Positions of the lines of one head, or of one section of fields, in bytes from its beginning.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// Offset behind the start line; 0 in a section without one.
+    /// Offset after the start line; 0 in a section without one.
     pub start: usize,
     /// The field lines, in order.
     pub fields: Vec<FieldLine>,
-    /// Offset behind the empty line; 0 while it is unknown.
+    /// Offset after the empty line; 0 while it is unknown.
     pub end: usize,
 }
 

@@ -194,7 +194,7 @@ impl RequestLine {
     }
 }
 
-/// The meaning of the whole request line at the beginning of `bytes`, and the bytes behind it, if
+/// The parsed request line at the beginning of `bytes`, and the bytes after it, if
 /// its method is a common one and its target a path of common bytes.
 #[inline]
 pub(crate) fn plain<'a>(bytes: &'a [u8], limits: &HeadLimits) -> Option<(Version, &'a [u8])> {

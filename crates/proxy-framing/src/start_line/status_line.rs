@@ -151,7 +151,7 @@ impl StatusLine {
     }
 }
 
-/// The meaning of the whole status line at the beginning of `bytes`, and the bytes behind it, if
+/// The parsed status line at the beginning of `bytes`, and the bytes after it, if
 /// its reason has no tab.
 #[inline]
 pub(crate) fn plain<'a>(

@@ -24,7 +24,7 @@ fn fault(guard: &mut RequestValidator, bytes: &[u8]) -> FramingError {
 /// The correlation ID that is reported after `lines` and an error, in one piece and byte by byte.
 fn correlation_id(lines: &str) -> Option<String> {
     let head = format!("GET / HTTP/1.1\r\n{lines}X: \x01\r\n\r\n");
-    let told = |guard: &RequestValidator| {
+    let reported = |guard: &RequestValidator| {
         guard
             .correlation_id()
             .map(|id| String::from_utf8(id.to_vec()).unwrap())
@@ -35,7 +35,7 @@ fn correlation_id(lines: &str) -> Option<String> {
         fault(&mut guard, head.as_bytes()),
         FramingError::ControlByteInValue
     );
-    let whole = told(&guard);
+    let whole = reported(&guard);
 
     let mut guard = RequestValidator::new(LIMITS);
     let refused = head
@@ -43,7 +43,7 @@ fn correlation_id(lines: &str) -> Option<String> {
         .chunks(1)
         .any(|piece| guard.scan(piece).stop.is_some());
     assert!(refused);
-    assert_eq!(told(&guard), whole);
+    assert_eq!(reported(&guard), whole);
     whole
 }
 
@@ -156,7 +156,7 @@ fn a_correlation_id_outlives_the_piece_it_came_in() {
 
 #[test]
 fn a_guard_names_the_current_part_of_a_request() {
-    let told = |guard: &RequestValidator| {
+    let reported = |guard: &RequestValidator| {
         (
             guard.between_messages(),
             guard.in_head(),
@@ -165,15 +165,15 @@ fn a_guard_names_the_current_part_of_a_request() {
         )
     };
     let mut guard = RequestValidator::new(LIMITS);
-    assert_eq!(told(&guard), (true, false, false, 0));
+    assert_eq!(reported(&guard), (true, false, false, 0));
     assert_eq!(guard.scan(b"\r\n").stop, None);
-    assert_eq!(told(&guard), (true, false, false, 2));
+    assert_eq!(reported(&guard), (true, false, false, 2));
     assert_eq!(guard.scan(b"POST / HTTP/1.1\r\nHost").stop, None);
-    assert_eq!(told(&guard), (false, true, false, 23));
+    assert_eq!(reported(&guard), (false, true, false, 23));
     assert_eq!(guard.scan(b": a\r\nContent-Length: 4\r\n\r\nab").stop, None);
-    assert_eq!(told(&guard), (false, false, true, 0));
+    assert_eq!(reported(&guard), (false, false, true, 0));
     assert_eq!(guard.scan(b"cdG").stop, None);
-    assert_eq!(told(&guard), (false, true, false, 1));
+    assert_eq!(reported(&guard), (false, true, false, 1));
     assert_eq!(guard.heads_seen(), 1);
 }
 
@@ -400,7 +400,7 @@ fn interim_responses_are_counted_for_each_request() {
 
 #[test]
 fn a_guard_names_the_current_part_of_a_response() {
-    let told = |guard: &ResponseValidator| {
+    let reported = |guard: &ResponseValidator| {
         (
             guard.between_messages(),
             guard.in_head(),
@@ -409,13 +409,13 @@ fn a_guard_names_the_current_part_of_a_response() {
         )
     };
     let mut guard = expecting(RequestKind::Other, LIMITS);
-    assert_eq!(told(&guard), (true, false, false, 0));
+    assert_eq!(reported(&guard), (true, false, false, 0));
     assert_eq!(guard.scan(b"HTTP/1.1 200 OK\r\nX: y\r\nContent").stop, None);
-    assert_eq!(told(&guard), (false, true, false, 30));
+    assert_eq!(reported(&guard), (false, true, false, 30));
     assert_eq!(guard.scan(b"-Length: 4\r\n\r\nab").stop, None);
-    assert_eq!(told(&guard), (false, false, true, 0));
+    assert_eq!(reported(&guard), (false, false, true, 0));
     assert_eq!(guard.scan(b"cd").stop, None);
-    assert_eq!(told(&guard), (true, false, false, 0));
+    assert_eq!(reported(&guard), (true, false, false, 0));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Request lines that are refused, with the bytes before and right behind them.
+//! Request lines that are refused, with the bytes before and right after them.
 
 use proxy_framing::FramingError;
 

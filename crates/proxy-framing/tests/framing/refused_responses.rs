@@ -46,7 +46,7 @@ pub(crate) const LINES: &[ResponseCase] = &[
     ("a carriage return in the reason", Other, Refused(FramingError::BareCr), b"HTTP/1.1 200 O\rK\r\n\r\n"),
     ("a zero byte in the reason", Other, Refused(FramingError::NulByte), b"HTTP/1.1 200 O\0K\r\n\r\n"),
     ("a control byte in the reason", Other, Refused(FramingError::ControlByteInValue), b"HTTP/1.1 200 \x1b[1m\r\n\r\n"),
-    ("101 that nobody asked for", Other, UNASKED, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
+    ("an unrequested 101", Other, UNASKED, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
     ("101 to head", Head, UNASKED, b"HTTP/1.1 101 X\r\n\r\n"),
     ("101 to connect", Connect, UNASKED, b"HTTP/1.1 101 X\r\n\r\n"),
     ("17 interim responses", Other, Refused(FramingError::TooManyInformational), b"HTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\nHTTP/1.1 100\r\n\r\n"),

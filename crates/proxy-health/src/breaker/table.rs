@@ -109,7 +109,7 @@ pub const BREAKER_TRANSITIONS: &[BreakerTransition] = {
         row(
             (HalfOpen, Failure, If::Always),
             Open,
-            "`timeout-seconds` begin anew",
+            "`timeout-seconds` starts again",
         ),
         row(
             (HalfOpen, Abandoned, If::Always),

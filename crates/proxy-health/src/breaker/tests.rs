@@ -132,7 +132,7 @@ fn a_word_holds_every_phase() {
 }
 
 /// Every second probe succeeds, the rest is dropped.
-fn probe(breaker: &CircuitBreaker, round: u64, (under_way, most): (&AtomicU64, &AtomicU64)) {
+fn probe(breaker: &CircuitBreaker, round: u64, under_way: &AtomicU64, most: &AtomicU64) {
     let Ok(permit) = breaker.admit(100 * MS) else {
         return;
     };
@@ -150,8 +150,7 @@ fn threads_never_have_more_probes_than_allowed() {
     let (under_way, most) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope
-                .spawn(|| (0..5_000).for_each(|round| probe(&breaker, round, (&under_way, &most))));
+            scope.spawn(|| (0..5_000).for_each(|round| probe(&breaker, round, &under_way, &most)));
         }
     });
 

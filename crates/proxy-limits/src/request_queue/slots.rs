@@ -21,7 +21,7 @@ pub(super) struct Waiting {
 /// Numbered slots, each in up to four lists at once.
 #[derive(Debug)]
 pub(super) struct Slots {
-    places: Vec<Place>,
+    places: Vec<Slot>,
     free: Vec<u32>,
     /// All requests.
     pub(super) arrivals: Links,
@@ -34,14 +34,14 @@ pub(super) struct Slots {
 }
 
 #[derive(Debug)]
-struct Place {
+struct Slot {
     serial: u32,
     waiting: Option<Waiting>,
 }
 
 /// Reason why a slot leaves a rotation.
 #[derive(Clone, Copy)]
-pub(super) enum Turn {
+pub(super) enum SlotRemoval {
     /// It was served: its successor moves to the end.
     Used,
     /// It was not: its successor keeps the place.
@@ -89,7 +89,7 @@ impl Slots {
 
     pub(super) fn insert(&mut self, waiting: Waiting) -> Ticket {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place {
+            self.places.push(Slot {
                 serial: 0,
                 waiting: None,
             });
@@ -170,16 +170,16 @@ impl Links {
         &mut self,
         list: &mut List,
         (slot, successor): (u32, Option<u32>),
-        turn: Turn,
+        turn: SlotRemoval,
     ) {
         match (successor, turn) {
             (None, _) => self.remove(list, slot),
-            (Some(next), Turn::Used) => {
+            (Some(next), SlotRemoval::Used) => {
                 self.remove(list, slot);
                 self.push_back(list, next);
             }
-            (Some(next), Turn::Kept) if next == slot => {}
-            (Some(next), Turn::Kept) => self.replace(list, slot, next),
+            (Some(next), SlotRemoval::Kept) if next == slot => {}
+            (Some(next), SlotRemoval::Kept) => self.replace(list, slot, next),
         }
     }
 

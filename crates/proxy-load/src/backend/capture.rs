@@ -1,13 +1,13 @@
 //! Capture of one exchange at both ends, for comparison.
 
 use crate::backend;
-use crate::backend::request_reader::Seen;
+use crate::backend::request_reader::LastRequest;
 use crate::command::{Capture, Protocol};
 use crate::http::frame::{Frame, Kind};
 use crate::http::head;
 
 /// Parses the response that the client read, and adds the request that the upstream read.
-pub(crate) fn capture(read: &[u8], protocol: Protocol, seen: Option<Seen>) -> Capture {
+pub(crate) fn capture(read: &[u8], protocol: Protocol, seen: Option<LastRequest>) -> Capture {
     let (head, body) = match protocol {
         Protocol::Plain | Protocol::Tls => {
             let (head, body) = head::split(read).unwrap_or((read, &[]));
@@ -15,7 +15,7 @@ pub(crate) fn capture(read: &[u8], protocol: Protocol, seen: Option<Seen>) -> Ca
         }
         Protocol::Http2 => (String::new(), data(read)),
     };
-    let Seen {
+    let LastRequest {
         user_agent: _,
         head: request_head,
         body_bytes: request_body_bytes,

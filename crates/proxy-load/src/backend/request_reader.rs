@@ -21,13 +21,13 @@ pub(crate) struct RequestReader {
 
 /// The last request with a given `User-Agent`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct LastRequest {
     pub(crate) user_agent: String,
     pub(crate) head: String,
     pub(crate) body_bytes: usize,
 }
 
-impl Seen {
+impl LastRequest {
     /// Captures requests with this `User-Agent` only.
     pub(crate) fn new(user_agent: &str) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl RequestReader {
         &mut self,
         bytes: &[u8],
         owed: &mut impl Extend<ResponseSize>,
-        seen: Option<&mut Seen>,
+        seen: Option<&mut LastRequest>,
     ) {
         if self.held.is_empty() {
             let rest = self.read(bytes, owed, seen);
@@ -82,7 +82,7 @@ impl RequestReader {
         &mut self,
         bytes: &'a [u8],
         owed: &mut impl Extend<ResponseSize>,
-        mut seen: Option<&mut Seen>,
+        mut seen: Option<&mut LastRequest>,
     ) -> &'a [u8] {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -205,8 +205,8 @@ mod tests {
 
     /// The responses for a stream read in pieces of every size must be `answers`.
     #[track_caller]
-    fn owes(stream: &str, answers: &[ResponseSize]) -> Seen {
-        let mut last = Seen::new("x");
+    fn owes(stream: &str, answers: &[ResponseSize]) -> LastRequest {
+        let mut last = LastRequest::new("x");
         for size in 1..=stream.len() {
             let mut intake = RequestReader::default();
             let mut owed = Vec::new();

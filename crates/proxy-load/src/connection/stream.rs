@@ -23,7 +23,7 @@ pub(crate) struct Stream {
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Receipt {
+pub(crate) enum ReadOutcome {
     /// This many bytes.
     Bytes(usize),
     /// No data for now.
@@ -76,17 +76,17 @@ impl Stream {
     }
 
     /// Reads available data, as much as fits.
-    pub(crate) fn receive(&mut self, into: &mut [u8]) -> io::Result<Receipt> {
+    pub(crate) fn receive(&mut self, into: &mut [u8]) -> io::Result<ReadOutcome> {
         let Some(tls) = &mut self.tls else {
             return receipt(self.socket.read(into));
         };
         loop {
             let plain = receipt(tls.reader().read(into))?;
-            if plain != Receipt::Nothing {
+            if plain != ReadOutcome::Nothing {
                 return Ok(plain);
             }
             let packed = receipt(tls.read_tls(&mut self.socket))?;
-            if matches!(packed, Receipt::Nothing | Receipt::End) {
+            if matches!(packed, ReadOutcome::Nothing | ReadOutcome::End) {
                 return Ok(packed);
             }
             tls.process_new_packets().map_err(io::Error::other)?;
@@ -124,19 +124,19 @@ fn send_records(tls: &mut ClientConnection, socket: &mut TcpStream) -> io::Resul
     Ok(true)
 }
 
-fn receipt(read: io::Result<usize>) -> io::Result<Receipt> {
+fn receipt(read: io::Result<usize>) -> io::Result<ReadOutcome> {
     let cause = match read {
-        Ok(0) => return Ok(Receipt::End),
-        Ok(read) => return Ok(Receipt::Bytes(read)),
+        Ok(0) => return Ok(ReadOutcome::End),
+        Ok(read) => return Ok(ReadOutcome::Bytes(read)),
         Err(cause) => cause,
     };
     if cause.kind() == ErrorKind::WouldBlock {
-        return Ok(Receipt::Nothing);
+        return Ok(ReadOutcome::Nothing);
     }
     // Closed without `close_notify`, or with a reset after the response.
     let gone = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
     if gone.contains(&cause.kind()) {
-        return Ok(Receipt::End);
+        return Ok(ReadOutcome::End);
     }
     Err(cause)
 }

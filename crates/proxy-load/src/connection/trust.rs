@@ -28,7 +28,7 @@ pub(crate) fn config(protocol: Protocol) -> Result<Option<Arc<ClientConfig>>, Er
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&version::TLS13])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate))
         .with_no_client_auth();
     config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
@@ -38,9 +38,9 @@ pub(crate) fn config(protocol: Protocol) -> Result<Option<Arc<ClientConfig>>, Er
 /// Accepts every certificate. It was created a minute ago for this machine alone, and verification
 /// would take time of the load generator's core.
 #[derive(Debug)]
-struct Anyone;
+struct AcceptAnyCertificate;
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

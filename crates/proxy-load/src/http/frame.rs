@@ -55,7 +55,7 @@ impl Frame<'_> {
 }
 
 impl<'a> Frame<'a> {
-    /// The first frame and the bytes behind it; `None` while it is incomplete.
+    /// The first frame and the bytes after it; `None` while it is incomplete.
     pub(crate) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
         let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = *header else {

@@ -5,7 +5,7 @@ use memchr::memmem;
 /// The end of a head.
 const END: &[u8] = b"\r\n\r\n";
 
-/// A head with its last line end, and the bytes behind it; `None` while it is incomplete.
+/// A head with its last line end, and the bytes after it; `None` while it is incomplete.
 pub(crate) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memmem::find(bytes, END)?;
     bytes.split_at_checked(end + END.len())

@@ -168,8 +168,8 @@ fn page(status: &str) -> Node {
 fn html(text: &str) -> Option<String> {
     // Names of pages here, and `{$NAME}` of the file.
     let has_other = |text: &str| {
-        let mut behind = text.split('{').skip(1);
-        behind.any(|rest| {
+        let mut after = text.split('{').skip(1);
+        after.any(|rest| {
             let name = rest.split_once('}').map(|(name, _)| name);
             name.is_some_and(|name| !name.is_empty() && name.chars().all(is_of_name))
         })

@@ -17,7 +17,7 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// Conditions of a block within one with these; `None` if a route cannot have both. Behind `handle_path`
-    /// the inner paths are those behind `stripped`.
+    /// the inner paths are those after `stripped`.
     pub(super) fn within(&self, mut inner: Self, stripped: Option<&str>) -> Option<Self> {
         if let Some(prefix) = stripped {
             for path in &mut inner.paths {

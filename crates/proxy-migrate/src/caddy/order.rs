@@ -41,7 +41,7 @@ pub(super) fn contents(block: &[Directive], is_written_order: bool) -> Vec<&Dire
     contents
 }
 
-/// Whether a directive for some requests stands behind one of another kind that may take them before it. Routes
+/// Whether a directive for some requests stands after one of another kind that may take them before it. Routes
 /// of one priority are tried by their conditions.
 pub(super) fn matters(contents: &[&Directive], is_written_order: bool) -> bool {
     let mut first = None;

@@ -153,7 +153,7 @@ impl Lexer<'_> {
                 }
                 Some('\n') => {
                     self.cursor.bump();
-                    // Addresses go on behind a comma.
+                    // Addresses go on after a comma.
                     let goes_on =
                         depth == 0 && words.last().is_some_and(|word| word.ends_with(','));
                     if !goes_on {

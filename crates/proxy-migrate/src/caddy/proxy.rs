@@ -36,11 +36,11 @@ pub(super) fn read(
         return None;
     }
     if !check.is_empty() {
-        let (within, beside): (Vec<_>, Vec<_>) =
+        let (within, outside): (Vec<_>, Vec<_>) =
             check.into_iter().partition(|(is_within, _)| *is_within);
         let probe = Node::text("type", "http").children(within.into_iter().map(|(_, node)| node));
         let block = Node::new("health-check").child(probe);
-        let block = block.children(beside.into_iter().map(|(_, node)| node));
+        let block = block.children(outside.into_iter().map(|(_, node)| node));
         upstream.settings.push(block);
     }
     if let Some(same) = site.upstream_like(&upstream) {

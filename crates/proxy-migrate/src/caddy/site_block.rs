@@ -110,7 +110,7 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
             answered = Some(directive);
         }
     }
-    // Requests that pass the check go on behind the block.
+    // Requests that pass the check go on after the block.
     if context.is_closed && context.is_within_block && goes_on {
         push(site, addresses, context, Service::not_migrated());
     }

@@ -141,7 +141,7 @@ fn has_proxy_header(line: &Line) -> bool {
     words.any(|word| word.starts_with("send-proxy"))
 }
 
-/// Whether the header has nothing behind the addresses, such as fields about TLS.
+/// Whether the header has nothing after the addresses, such as fields about TLS.
 fn is_plain_proxy_header(line: &Line) -> bool {
     let mut words = line.words.iter();
     words.all(|word| {

@@ -1,4 +1,4 @@
-//! Rules that could refuse a request. Content behind one that was not carried over is answered 501.
+//! Rules that could refuse a request. Content after one that was not carried over is answered 501.
 
 use super::advice::advice;
 use super::parser::Line;

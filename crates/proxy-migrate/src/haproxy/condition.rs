@@ -200,9 +200,9 @@ fn server_names(kind: &str, words: &Words<'_>) -> Option<Vec<String>> {
     words.values.iter().map(name).collect()
 }
 
-/// The words of a test behind its kind.
+/// The words of a test after its kind.
 struct Words<'w> {
-    /// The word behind `-m`.
+    /// The word after `-m`.
     method: Option<&'w str>,
     ignores_case: bool,
     values: Vec<&'w str>,

@@ -34,7 +34,7 @@ impl Line {
         self.words.join(" ")
     }
 
-    /// The word behind another one.
+    /// The word after another one.
     pub(super) fn option(&self, name: &str) -> Option<&str> {
         let index = self.words.iter().position(|word| word == name)?;
         self.words.get(index + 1).map(String::as_str)

@@ -109,7 +109,7 @@ fn note_settings(site: &mut Site, section: &Section) {
     }
 }
 
-/// Adds the routes of a section; whether there is one. Rules are tried in their order: behind one that is not carried
+/// Adds the routes of a section; whether there is one. Rules are tried in their order: after one that is not carried
 /// over no route is written, as it would take that rule's connections.
 fn routes(
     site: &mut Site,

@@ -129,7 +129,7 @@ const ADVICE: &[(&str, &str)] = &[
     ),
     (
         "proxy_request_buffering",
-        "bodies are passed on as they come; `buffer-requests #true` collects them",
+        "bodies are streamed; `buffer-requests #true` collects them",
     ),
     ("real_ip_header", "write `trusted-proxies` in the listener"),
     ("resolver", "write `system { dns { name-servers … } }`"),

@@ -309,10 +309,10 @@ fn redirect_target(target: &str) -> Option<String> {
     if has_variables(bare) {
         return None;
     }
-    let (_, behind) = bare.split_once("//").unwrap_or(("", bare));
-    let has_path = behind.contains('/');
+    let (_, after) = bare.split_once("//").unwrap_or(("", bare));
+    let has_path = after.contains('/');
     match (keeps_path, has_path) {
-        (true, true) if !behind.starts_with('/') => None,
+        (true, true) if !after.starts_with('/') => None,
         (false, false) => Some(format!("{bare}/")),
         _ => Some(bare.to_owned()),
     }

@@ -35,7 +35,7 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     }
 }
 
-/// Content behind a check that is not carried over is not served.
+/// Content after a check that is not carried over is not served.
 fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     let Some(directive) = checks::unwritten(scope) else {
         return;
@@ -54,7 +54,7 @@ pub(super) struct Networks {
 }
 
 /// The networks of a scope's `allow` and `deny`; `None` if every client is refused. The first rule that fits a client
-/// decides: rules behind one for `all` have no effect.
+/// decides: rules after one for `all` have no effect.
 pub(super) fn access(site: &mut Site, scope: &Scope<'_>) -> Option<Networks> {
     let (mut networks, mut is_list) = (Networks::default(), false);
     for rule in scope.rules_of_access() {

@@ -39,7 +39,7 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
             site.left(
                 &server.place,
                 "server",
-                "it has no name and is no default server, so no request reaches it",
+                "it has no name and is not a default server, so no request reaches it",
             );
             continue;
         }

@@ -31,7 +31,7 @@ pub(super) fn cases<'d>(
         match (hosts, target) {
             (Some(hosts), Some(target)) => cases.push(Case { hosts, target }),
             (hosts, _) => {
-                // Expressions are tried behind all names.
+                // Expressions are tried after all names.
                 has_any &= hosts.is_none() && name.starts_with('~');
                 has_default = false;
                 site.left(

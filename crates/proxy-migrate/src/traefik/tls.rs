@@ -93,7 +93,7 @@ fn acme(site: &mut Site, configuration: &Configuration<'_>, hosts: &Hosts<'_>) -
     site.left(
         &resolver.place(),
         &format!("{}: acme", resolver.key),
-        "`terms-agreed` is written, as Traefik agrees by itself; accounts and certificates are made anew",
+        "`terms-agreed` is written, as Traefik agrees by itself; accounts and certificates are created again",
     );
     let directory = acme.text_of("caServer").unwrap_or(DIRECTORY);
     Some(

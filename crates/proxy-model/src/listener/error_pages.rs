@@ -82,15 +82,15 @@ impl PageTemplate {
         while let Some((before, from_brace)) = rest.split_once('{') {
             text.push_str(before);
             let value = VALUES.iter().find_map(|(name, value)| {
-                let behind = from_brace.strip_prefix(name.strip_prefix('{')?)?;
-                Some((behind, *value))
+                let after = from_brace.strip_prefix(name.strip_prefix('{')?)?;
+                Some((after, *value))
             });
-            if let Some((behind, value)) = value {
+            if let Some((after, value)) = value {
                 if !text.is_empty() {
                     parts.push(PagePart::Html(std::mem::take(&mut text)));
                 }
                 parts.push(PagePart::Value(value));
-                rest = behind;
+                rest = after;
             } else {
                 text.push('{');
                 rest = from_brace;

@@ -71,7 +71,7 @@ impl CaptureTemplate {
     }
 }
 
-/// The group at the beginning of `text`, and the text behind it.
+/// The group at the beginning of `text`, and the text after it.
 fn group(text: &str) -> Option<(&str, &str)> {
     if let Some(braced) = text.strip_prefix('{') {
         let (name, after) = braced.split_once('}')?;

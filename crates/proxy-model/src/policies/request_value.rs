@@ -330,7 +330,7 @@ fn date_of_day(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// The name in the braces at the beginning of `text`, and the text behind them.
+/// The name in the braces at the beginning of `text`, and the text after them.
 fn name_in_braces(text: &str) -> Option<(&str, &str)> {
     let (name, after) = text.strip_prefix('{')?.split_once('}')?;
     let is_first = name.starts_with(|c: char| c.is_ascii_lowercase());

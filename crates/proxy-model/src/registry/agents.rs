@@ -2,12 +2,12 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, MachinePart, Many, Required, Unset};
+use super::spec::{DefaultValue, MachinePart, Repeatable, Required, Unset};
 use super::table::{
     block, choice, file, integer, named, origin_path, settings, text, time, word, words, written,
 };
 use super::text::{Text, Written};
-use super::word::{Choice, Meaning};
+use super::word::{Choice, ChoiceWord};
 use crate::agent::{
     AgentEncoding, AgentEventKind, AgentProtocol, AgentTransport, FailureMode, OversizeMode,
 };
@@ -16,12 +16,12 @@ use http::uri::Authority;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const MODES: &[Meaning<FailureMode>] = &[
+const MODES: &[ChoiceWord<FailureMode>] = &[
     word("open", FailureMode::Open, "requests go on without it"),
     word("closed", FailureMode::Closed, "requests are refused"),
 ];
 
-const ENCODINGS: &[Meaning<AgentEncoding>] = &[
+const ENCODINGS: &[ChoiceWord<AgentEncoding>] = &[
     word("json", AgentEncoding::Json, "JSON"),
     word(
         "message-pack",
@@ -30,7 +30,7 @@ const ENCODINGS: &[Meaning<AgentEncoding>] = &[
     ),
 ];
 
-const PROTOCOLS: &[Meaning<AgentProtocol>] = &[
+const PROTOCOLS: &[ChoiceWord<AgentProtocol>] = &[
     word(
         "native",
         AgentProtocol::Native,
@@ -48,7 +48,7 @@ const PROTOCOLS: &[Meaning<AgentProtocol>] = &[
     ),
 ];
 
-const EVENT_KINDS: &[Meaning<AgentEventKind>] = &[
+const EVENT_KINDS: &[ChoiceWord<AgentEventKind>] = &[
     word(
         "request-headers",
         AgentEventKind::RequestHeaders,
@@ -71,7 +71,7 @@ const EVENT_KINDS: &[Meaning<AgentEventKind>] = &[
     ),
 ];
 
-const OVERSIZE: &[Meaning<OversizeMode>] = &[
+const OVERSIZE: &[ChoiceWord<OversizeMode>] = &[
     word(
         "block",
         OversizeMode::Block,
@@ -84,7 +84,7 @@ const OVERSIZE: &[Meaning<OversizeMode>] = &[
     ),
 ];
 
-const TRANSPORTS: &[Meaning<AgentTransport>] = &[word(
+const TRANSPORTS: &[ChoiceWord<AgentTransport>] = &[word(
     "unix_socket",
     AgentTransport::UnixSocket,
     "a Unix socket; with `path`",
@@ -106,7 +106,7 @@ fn host(text: &str) -> Result<String, String> {
 
 settings! {
     /// An external agent.
-    AGENT: Block, Many = named("agents.agent", "a name").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
+    AGENT: Block, Repeatable = named("agents.agent", "a name").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
     /// The agent's socket: `unix-socket "/run/waf.sock"` or `unix-socket path="/run/waf.sock"`.
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("agents.agent.unix-socket", "a socket", "/run/waf.sock")
@@ -135,7 +135,7 @@ settings! {
         choice("agents.agent.failure-mode", MODES).enforced("proxy-pipeline", "a_failing_agent_that_is_open_lets_requests_pass");
     /// The agent's protocol. `ext-authz` and `forward-auth` decide only about the heads of
     /// requests.
-    PROTOCOL: Choice<AgentProtocol>, Given<AgentProtocol> =
+    PROTOCOL: Choice<AgentProtocol>, DefaultValue<AgentProtocol> =
         choice("agents.agent.protocol", PROTOCOLS)
             .or(AgentProtocol::Native)
             .enforced("proxy-agent", "an_allowing_call_edits_the_request_and_the_response");
@@ -143,16 +143,16 @@ settings! {
     /// receives. An agent that requests further events is not used; it receives only events that it
     /// requests. A body for an agent is decompressed, and no byte is forwarded before the agent has
     /// decided about it.
-    EVENTS: Choice<AgentEventKind>, Many = choice("agents.agent.events", EVENT_KINDS)
+    EVENTS: Choice<AgentEventKind>, Repeatable = choice("agents.agent.events", EVENT_KINDS)
         .many()
         .enforced("proxy-pipeline", "an_agent_that_asks_for_events_it_may_not_have_is_not_used");
     /// Treatment of bodies above the agent's inspection limit.
-    ON_OVERSIZE: Choice<OversizeMode>, Given<OversizeMode> =
+    ON_OVERSIZE: Choice<OversizeMode>, DefaultValue<OversizeMode> =
         choice("agents.agent.on-oversize", OVERSIZE)
             .or(OversizeMode::Block)
             .enforced("proxy-pipeline", "a_body_larger_than_the_agent_may_see_is_refused_or_passes_as_written");
     /// The path of the request to a `forward-auth` agent.
-    REQUEST_PATH: Text<String>, Given<Written<String>> =
+    REQUEST_PATH: Text<String>, DefaultValue<Written<String>> =
         origin_path("agents.agent.request-path", "/verify")
             .or(written("/", || "/".to_owned()))
             .enforced("proxy-agent", "a_2xx_allows_and_its_named_headers_replace_the_clients");
@@ -163,36 +163,36 @@ settings! {
             .enforced("proxy-agent", "an_agent_gets_the_host_that_is_written");
     /// Headers of a `forward-auth` agent's 2xx response that replace the request's. The client's
     /// own are always removed.
-    COPY_HEADERS: Text<HeaderName>, Many =
+    COPY_HEADERS: Text<HeaderName>, Repeatable =
         text("agents.agent.copy-headers", "a header name", "x-user", header_name)
             .many()
             .enforced("proxy-agent", "a_2xx_allows_and_its_named_headers_replace_the_clients");
     /// The headers of a `forward-auth` agent's 2xx answer that are added to the response, such as
     /// `Set-Cookie` of a session that the agent renews.
-    COPY_RESPONSE_HEADERS: Text<HeaderName>, Many =
+    COPY_RESPONSE_HEADERS: Text<HeaderName>, Repeatable =
         text("agents.agent.copy-response-headers", "a header name", "set-cookie", header_name)
             .many()
             .enforced("proxy-agent", "a_renewed_session_cookie_reaches_the_client");
     /// Maximum time for one decision, kept to a tenth of a second. Then 504.
-    TIMEOUT: Time, Given<Duration> = time("agents.agent.timeout-ms", Duration::from_mins(1))
+    TIMEOUT: Time, DefaultValue<Duration> = time("agents.agent.timeout-ms", Duration::from_mins(1))
         .or(Duration::from_secs(1))
         .enforced("proxy-pipeline", "an_agent_takes_no_more_than_its_time_and_less_if_the_request_has_less");
     /// Encoding offered to the agent.
-    ENCODING: Choice<AgentEncoding>, Given<AgentEncoding> =
+    ENCODING: Choice<AgentEncoding>, DefaultValue<AgentEncoding> =
         choice("agents.agent.encoding", ENCODINGS)
             .or(AgentEncoding::Json)
             .enforced("proxy-pipeline", "a_reload_keeps_the_connections_of_an_agent_with_the_same_settings");
     /// Stops calling a failing agent, and tries again later.
     CIRCUIT_BREAKER: Block, Unset = block("agents.agent.circuit-breaker")
-        .optional("it is always asked")
+        .optional("it is always called")
         .enforced("proxy-pipeline", "a_breaker_stops_calling_an_agent_that_fails_and_tries_again");
     /// Consecutive failures that open the breaker.
-    FAILURE_THRESHOLD: Integer<u32>, Given<u32> =
+    FAILURE_THRESHOLD: Integer<u32>, DefaultValue<u32> =
         integer("agents.agent.circuit-breaker.failure-threshold", 1, 1_000_000, "failures")
             .or(5)
             .enforced("proxy-pipeline", "a_breaker_stops_calling_an_agent_that_fails_and_tries_again");
     /// Open time of the breaker.
-    BREAKER_TIMEOUT: Time, Given<Duration> =
+    BREAKER_TIMEOUT: Time, DefaultValue<Duration> =
         time("agents.agent.circuit-breaker.timeout-seconds", Duration::from_hours(1))
             .or(Duration::from_secs(30))
             .enforced("proxy-pipeline", "a_breaker_stops_calling_an_agent_that_fails_and_tries_again");

@@ -2,7 +2,7 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, Unset};
+use super::spec::{DefaultValue, Unset};
 use super::table::{block, integer, settings, time};
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ settings! {
         .also(&["routes.route.policies"])
         .enforced("proxy-pipeline", "a_breaker_opens_after_its_failures_and_closes_again");
     /// Consecutive failures (no connection, timeout, 5xx) that open the breaker.
-    FAILURE_THRESHOLD: Integer<u32>, Given<u32> =
+    FAILURE_THRESHOLD: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.circuit-breaker.failure-threshold", 1, 1_000_000, "failures")
             .or(5)
             .enforced("proxy-pipeline", "a_breaker_opens_after_its_failures_and_closes_again");
     /// Open time of the breaker. In that time requests are answered 503 `CIRCUIT_BREAKER_OPEN`.
-    TIMEOUT: Time, Given<Duration> =
+    TIMEOUT: Time, DefaultValue<Duration> =
         time("routes.route.circuit-breaker.timeout-seconds", Duration::from_hours(1))
             .or(Duration::from_secs(30))
             .enforced("proxy-pipeline", "a_breaker_opens_after_its_failures_and_closes_again");
     /// Consecutive successes that close the breaker.
-    SUCCESS_THRESHOLD: Integer<u32>, Given<u32> =
+    SUCCESS_THRESHOLD: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.circuit-breaker.success-threshold", 1, 1_000, "successes")
             .or(1)
             .enforced("proxy-pipeline", "a_half_open_breaker_lets_as_many_try_as_written");
     /// Concurrent trial requests while the breaker is half-open.
-    HALF_OPEN_MAX_REQUESTS: Integer<u32>, Given<u32> =
+    HALF_OPEN_MAX_REQUESTS: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.circuit-breaker.half-open-max-requests", 1, 1_000, "requests")
             .or(1)
             .enforced("proxy-pipeline", "a_half_open_breaker_lets_as_many_try_as_written");

@@ -3,7 +3,7 @@
 use super::kind::{Block, Pair};
 use super::number::{Integer, Time};
 use super::routes::HANDLERS;
-use super::spec::{Given, Many, Required, Unset};
+use super::spec::{DefaultValue, Repeatable, Required, Unset};
 use super::table::{block, choice, flag, integer, named, pair, settings, text, time, words};
 use super::text::Text;
 use super::word::{Choice, Flag};
@@ -32,7 +32,7 @@ settings! {
     /// A request with its expected decision, with all targets healthy. Only live tests are sent. A
     /// configuration with a failing test is refused: at start, on reload, by `--test` and in a
     /// bundle.
-    TEST: Block, Many = named("tests.test", "a sentence")
+    TEST: Block, Repeatable = named("tests.test", "a sentence")
         .many()
         .enforced(BY, "a_test_whose_expectation_holds_passes");
     /// The method and the URL: a path, or an absolute URL with the host, which also leads to the
@@ -44,7 +44,7 @@ settings! {
     )
     .enforced(BY, "a_test_whose_expectation_holds_passes");
     /// A header field of the request.
-    HEADER: Pair, Many = pair("tests.test.header", "a name and a value", "\"X-Version\" \"2\"")
+    HEADER: Pair, Repeatable = pair("tests.test.header", "a name and a value", "\"X-Version\" \"2\"")
         .many()
         .enforced(BY, "a_test_gives_headers_listener_and_client");
     /// The listener that gets the request.
@@ -57,7 +57,7 @@ settings! {
         .enforced(BY, "a_test_gives_headers_listener_and_client");
     /// A claim of the request's token, which is assumed to be valid; a repeated name is a list. The
     /// route's `jwt` checks them, and `claim-header` reads its values from them. Excludes `live`.
-    CLAIM: Pair, Many = pair("tests.test.claim", "a claim and its value", "\"sub\" \"ann\"")
+    CLAIM: Pair, Repeatable = pair("tests.test.claim", "a claim and its value", "\"sub\" \"ann\"")
         .many()
         .enforced(BY, "a_test_states_the_claims_of_a_token");
     /// Sends the request as well, when a rollout switches a node to the bundle. Before the switch it goes to a second
@@ -65,20 +65,20 @@ settings! {
     /// listener. If an answer is not as expected, the node keeps its configuration, or takes it back after the switch,
     /// and rejects the bundle. Without `answer-status`, the status must be below 400, or the expected `status` of a
     /// refusal. At most 32 tests of a configuration are live.
-    LIVE: Flag, Given<bool> = flag("tests.test.live")
+    LIVE: Flag, DefaultValue<bool> = flag("tests.test.live")
         .or(false)
         .enforced("proxyd", "a_live_test_is_sent_after_a_switch_and_takes_the_node_back");
     /// Allows a live test with another method than `GET`, `HEAD` and `OPTIONS`: each node of a rollout sends it at least
     /// twice, so it must be harmless to repeat. Without it such a test is a fault.
-    LIVE_UNSAFE: Flag, Given<bool> = flag("tests.test.live-unsafe")
+    LIVE_UNSAFE: Flag, DefaultValue<bool> = flag("tests.test.live-unsafe")
         .or(false)
         .enforced(BY, "a_live_test_that_may_change_data_says_so");
     /// Sends a live test by HTTP/2.
-    HTTP2: Flag, Given<bool> = flag("tests.test.http2")
+    HTTP2: Flag, DefaultValue<bool> = flag("tests.test.http2")
         .or(false)
         .enforced("proxyd", "live_tests_speak_tls_and_http2_and_upload");
     /// Length of the body of a live test, in bytes; zeros are sent.
-    UPLOAD: Integer<u32>, Given<u32> = integer("tests.test.upload-bytes", 0, 1_048_576, "bytes")
+    UPLOAD: Integer<u32>, DefaultValue<u32> = integer("tests.test.upload-bytes", 0, 1_048_576, "bytes")
         .or(0)
         .enforced("proxyd", "live_tests_speak_tls_and_http2_and_upload");
     /// The parts of the decision that must be as written; at least one.
@@ -99,7 +99,7 @@ settings! {
             .optional("any service, or none")
             .enforced(BY, "a_test_whose_expectation_fails_says_what_was_decided");
     /// The called agents, complete and in order.
-    EXPECT_AGENTS: Text<String>, Many = words("tests.test.expect.agents", "agents' names", "waf")
+    EXPECT_AGENTS: Text<String>, Repeatable = words("tests.test.expect.agents", "agents' names", "waf")
         .many()
         .enforced(BY, "a_test_names_the_agents_that_are_asked");
     /// The status of the proxy's own refusal, redirect or `respond`.
@@ -141,7 +141,7 @@ settings! {
             .optional("any time")
             .enforced("proxyd", "a_test_expects_a_certificate_and_its_days");
     /// All targets of the upstream, as written, in any order.
-    EXPECT_TARGETS: Text<String>, Many =
+    EXPECT_TARGETS: Text<String>, Repeatable =
         words("tests.test.expect.targets", "addresses", "10.0.0.1:8080")
             .many()
             .enforced(BY, "a_test_expects_a_listener_and_targets");
@@ -149,7 +149,7 @@ settings! {
     /// as in `explain`: `policies.rate-limit.burst` and similar ones of the route,
     /// `timeouts.read-secs` of the upstream or the listener, `max-header-count` of the limits. The
     /// value is as written or as shown by `explain`; `none` for an absent setting.
-    EXPECT_SETTING: Pair, Many = pair(
+    EXPECT_SETTING: Pair, Repeatable = pair(
         "tests.test.expect.setting",
         "a setting's name and its value",
         "\"policies.max-body-size\" \"1MB\"",
@@ -158,7 +158,7 @@ settings! {
     .enforced(BY, "a_test_expects_settings_that_apply");
     /// A field of the upstream's request, after the edits of the route. Fields set by the proxy
     /// itself are excluded.
-    EXPECT_REQUEST_HEADER: Pair, Many = pair(
+    EXPECT_REQUEST_HEADER: Pair, Repeatable = pair(
         "tests.test.expect.request-header",
         "a name and a value",
         "\"X-Tenant\" \"a\"",
@@ -166,12 +166,12 @@ settings! {
     .many()
     .enforced(BY, "a_test_expects_headers_after_all_edits");
     /// A field of the request that the upstream does not get.
-    EXPECT_NO_REQUEST_HEADER: Text<String>, Many =
+    EXPECT_NO_REQUEST_HEADER: Text<String>, Repeatable =
         words("tests.test.expect.no-request-header", "a header name", "X-Debug")
             .many()
             .enforced(BY, "a_test_expects_headers_after_all_edits");
     /// A field that the client must receive, independent of the upstream's response.
-    EXPECT_RESPONSE_HEADER: Pair, Many = pair(
+    EXPECT_RESPONSE_HEADER: Pair, Repeatable = pair(
         "tests.test.expect.response-header",
         "a name and a value",
         "\"X-Frame-Options\" \"DENY\"",
@@ -179,7 +179,7 @@ settings! {
     .many()
     .enforced(BY, "a_test_expects_headers_after_all_edits");
     /// A field that the client must not receive, independent of the upstream's response.
-    EXPECT_NO_RESPONSE_HEADER: Text<String>, Many =
+    EXPECT_NO_RESPONSE_HEADER: Text<String>, Repeatable =
         words("tests.test.expect.no-response-header", "a header name", "X-Powered-By")
             .many()
             .enforced(BY, "a_test_expects_headers_after_all_edits");
@@ -189,7 +189,7 @@ settings! {
             .optional("below 400, or the expected `status`")
             .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// A field of the response to a live test; the upstream may have set it.
-    EXPECT_ANSWER_HEADER: Pair, Many = pair(
+    EXPECT_ANSWER_HEADER: Pair, Repeatable = pair(
         "tests.test.expect.answer-header",
         "a name and a value",
         "\"Cache-Control\" \"private\"",
@@ -197,7 +197,7 @@ settings! {
     .many()
     .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// A field that must be absent in the response to a live test.
-    EXPECT_NO_ANSWER_HEADER: Text<String>, Many =
+    EXPECT_NO_ANSWER_HEADER: Text<String>, Repeatable =
         words("tests.test.expect.no-answer-header", "a header name", "X-Internal-Host")
             .many()
             .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
@@ -218,7 +218,7 @@ settings! {
     /// Requests that must never reach an upstream: `never "admin from outside" { listener "public";
     /// path-prefix "/admin"; upstream "back" }`. Every kind of request that the routes distinguish
     /// is tried; regexes are tried with a sample of their paths.
-    NEVER: Block, Many = named("tests.never", "a sentence")
+    NEVER: Block, Repeatable = named("tests.never", "a sentence")
         .many()
         .enforced(BY, "a_request_that_must_never_reach_an_upstream_fails_its_test");
     /// The listener of the requests.
@@ -226,20 +226,20 @@ settings! {
         .optional("every listener")
         .enforced(BY, "a_request_that_must_never_reach_an_upstream_fails_its_test");
     /// Hosts of the requests.
-    NEVER_HOST: Text<HostPattern>, Many =
+    NEVER_HOST: Text<HostPattern>, Repeatable =
         text("tests.never.host", "a host or a wildcard", "*.example.com", |text| {
             HostPattern::parse(text).map_err(|fault| fault.to_string())
         })
         .many()
         .enforced(BY, "a_prohibition_is_limited_by_hosts_and_paths");
     /// Paths of the requests.
-    NEVER_PATH: Text<PathPattern>, Many = text("tests.never.path", "a path", "/status", |text| {
+    NEVER_PATH: Text<PathPattern>, Repeatable = text("tests.never.path", "a path", "/status", |text| {
         PathPattern::exact(text).map_err(|fault| fault.to_string())
     })
     .many()
     .enforced(BY, "a_prohibition_is_limited_by_hosts_and_paths");
     /// Beginnings of the paths of the requests.
-    NEVER_PATH_PREFIX: Text<PathPattern>, Many =
+    NEVER_PATH_PREFIX: Text<PathPattern>, Repeatable =
         text("tests.never.path-prefix", "a path", "/admin", |text| {
             PathPattern::prefix(text).map_err(|fault| fault.to_string())
         })

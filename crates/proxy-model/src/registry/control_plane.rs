@@ -1,7 +1,7 @@
 //! The `control-plane` block.
 
 use super::kind::Block;
-use super::spec::{Given, MachinePart, Many, Required, Unset};
+use super::spec::{DefaultValue, MachinePart, Repeatable, Required, Unset};
 use super::table::{block, file, flag, settings, text, words, written};
 use super::text::{Text, Written};
 use super::word::Flag;
@@ -86,7 +86,7 @@ settings! {
             .enforced("control-client", "a_node_enrols_and_runs_the_bundle_of_its_order");
     /// Permits `http` in `url` off loopback, for networks that are themselves encrypted and
     /// trusted. Every host on the path can read node keys and private keys of certificates.
-    ALLOW_PLAIN_HTTP: Flag, Given<bool> = flag("control-plane.allow-plain-http")
+    ALLOW_PLAIN_HTTP: Flag, DefaultValue<bool> = flag("control-plane.allow-plain-http")
         .or(false)
         .enforced("proxy-config", "a_control_plane_without_tls_off_loopback_is_allowed_by_name_only");
     /// The project to enrol in. Not read once the node has an identity in `data-dir`.
@@ -101,7 +101,7 @@ settings! {
             .enforced("control-client", "a_node_enrols_and_runs_the_bundle_of_its_order");
     /// The folder in which the node stores its identity, its signing keys and its last good bundle.
     /// It is made if it is missing, and readable by its owner only.
-    DATA_DIR: Text<PathBuf>, Given<Written<PathBuf>> =
+    DATA_DIR: Text<PathBuf>, DefaultValue<Written<PathBuf>> =
         file("control-plane.data-dir", "a folder", "/var/lib/proxyd")
             .or(written("/var/lib/proxyd", || "/var/lib/proxyd".into()))
             .names(MachinePart::Folder)
@@ -122,7 +122,7 @@ settings! {
             .optional("the name of the host")
             .enforced("control-client", "a_node_enrols_with_its_name_and_labels");
     /// Labels of the node, as `name=value`; given at the enrolment.
-    LABELS: Text<Label>, Many = text("control-plane.labels", "a label", "region=eu", label)
+    LABELS: Text<Label>, Repeatable = text("control-plane.labels", "a label", "region=eu", label)
         .many()
         .enforced("control-client", "a_node_enrols_with_its_name_and_labels");
     /// The parts of this machine that bundles of the control plane may use. Without it, a bundle may listen
@@ -132,27 +132,27 @@ settings! {
         .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
     /// Folders with static files, as `name=/path` or `/path`. A bundle refers to a folder by name
     /// or path, as the `root` of `static-files`. A folder inside or around `data-dir` is refused.
-    STATIC_ROOTS: Text<NamedPath>, Many =
+    STATIC_ROOTS: Text<NamedPath>, Repeatable =
         text("control-plane.allow.static-roots", "a folder, as `name=/path`", "docs=/srv/docs", named_path)
             .many()
             .names(MachinePart::Folder)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
     /// Sockets of agents, as `name=/path`. A bundle has an `agent` of the name, without a socket of its own.
-    AGENTS: Text<NamedPath>, Many =
+    AGENTS: Text<NamedPath>, Repeatable =
         text("control-plane.allow.agents", "a socket, as `name=/path`", "waf=/run/waf.sock", agent_socket)
             .many()
             .names(MachinePart::Socket)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
     /// Addresses of listeners: TCP ports up to 1023, and Unix sockets. `0.0.0.0:443` allows the port on each
     /// IPv4 address, `[::]:443` on each address.
-    LISTENERS: Text<BindAddress>, Many =
+    LISTENERS: Text<BindAddress>, Repeatable =
         text("control-plane.allow.listeners", "an address to listen on", "0.0.0.0:443", bind_address)
             .many()
             .names(MachinePart::LocalAddress)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
     /// Servers of shared rate limits, as host and port. A store with an IP address off loopback
     /// needs no entry.
-    RATE_LIMIT_STORES: Text<String>, Many =
+    RATE_LIMIT_STORES: Text<String>, Repeatable =
         words("control-plane.allow.rate-limit-stores", "a host and a port", "cache.internal:6379")
             .many()
             .names(MachinePart::PeerAddress)
@@ -160,20 +160,20 @@ settings! {
     /// Folders in which listeners of a bundle may obtain certificates by ACME, as `name=/path` or
     /// `/path`. A bundle refers to a folder by name or path, as the `storage` of an `acme` block;
     /// its keys are generated on the node and stay there.
-    ACME_STORAGES: Text<NamedPath>, Many =
+    ACME_STORAGES: Text<NamedPath>, Repeatable =
         text("control-plane.allow.acme-storages", "a folder, as `name=/path`", "acme=/var/lib/proxyd/acme", named_path)
             .many()
             .names(MachinePart::Folder)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
     /// Programs that listeners of a bundle may run as the `dns-command` of an `acme` block, as `name=/path` or `/path`.
-    DNS_COMMANDS: Text<NamedPath>, Many =
+    DNS_COMMANDS: Text<NamedPath>, Repeatable =
         text("control-plane.allow.dns-commands", "a program, as `name=/path`", "dns=/usr/local/lib/proxyd/dns-record", named_path)
             .many()
             .names(MachinePart::File)
             .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
     /// Permits targets with loopback addresses, also by DNS. The admin interface and link-local
     /// addresses are never targets of a bundle.
-    UPSTREAMS_ON_LOOPBACK: Flag, Given<bool> = flag("control-plane.allow.upstreams-on-loopback")
+    UPSTREAMS_ON_LOOPBACK: Flag, DefaultValue<bool> = flag("control-plane.allow.upstreams-on-loopback")
         .or(false)
         .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
 }

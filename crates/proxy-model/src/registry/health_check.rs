@@ -2,12 +2,12 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, Many, Required, Unset};
+use super::spec::{DefaultValue, Repeatable, Required, Unset};
 use super::table::{
     choice, integer, origin_path, settings, statuses, text, time, word, words, written,
 };
 use super::text::{Statuses, Text, Written};
-use super::word::{Choice, Meaning};
+use super::word::{Choice, ChoiceWord};
 use crate::health::{HealthCheckType, StatusRange};
 use http::uri::Authority;
 use proxy_health::CheckProfile;
@@ -24,7 +24,7 @@ fn host(text: &str) -> Result<String, String> {
 
 const BLOCK: &[&str] = &["upstreams.upstream.health-check"];
 
-const TYPES: &[Meaning<HealthCheckType>] = &[
+const TYPES: &[ChoiceWord<HealthCheckType>] = &[
     word(
         "http",
         HealthCheckType::Http,
@@ -43,7 +43,7 @@ const TYPES: &[Meaning<HealthCheckType>] = &[
     ),
 ];
 
-const PROFILES: &[Meaning<CheckProfile>] = &[
+const PROFILES: &[ChoiceWord<CheckProfile>] = &[
     word("default", CheckProfile::Default, "10 s, 5 s, 2, 3"),
     word(
         "fast-failover",
@@ -68,13 +68,13 @@ settings! {
     TYPE: Choice<HealthCheckType>, Required =
         choice("upstreams.upstream.health-check.type", TYPES).enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// Path of an `http` check.
-    PATH: Text<String>, Given<Written<String>> =
+    PATH: Text<String>, DefaultValue<Written<String>> =
         origin_path("upstreams.upstream.health-check.type.path", "/healthz")
             .or(written("/", || "/".to_owned()))
             .also(BLOCK)
             .enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// The status of a successful `http` check, or a range of them: `200`, `"200-399"`.
-    EXPECTED_STATUS: Statuses, Given<StatusRange> =
+    EXPECTED_STATUS: Statuses, DefaultValue<StatusRange> =
         statuses("upstreams.upstream.health-check.type.expected-status")
             .or(StatusRange { first: 200, last: 200 })
             .also(BLOCK)
@@ -92,13 +92,13 @@ settings! {
             .also(BLOCK)
             .enforced("proxy-probe", "a_grpc_check_asks_about_its_service");
     /// Path of the list of models.
-    ENDPOINT: Text<String>, Given<Written<String>> =
+    ENDPOINT: Text<String>, DefaultValue<Written<String>> =
         origin_path("upstreams.upstream.health-check.type.endpoint", "/v1/models")
             .or(written("/v1/models", || "/v1/models".to_owned()))
             .also(BLOCK)
             .enforced("proxy-probe", "a_model_server_without_an_expected_model_is_not_called");
     /// Models that the list must contain; a name also matches longer names that begin with it.
-    EXPECTED_MODELS: Text<String>, Many = words(
+    EXPECTED_MODELS: Text<String>, Repeatable = words(
         "upstreams.upstream.health-check.type.expected-models",
         "a model's name",
         "llama3",
@@ -107,27 +107,27 @@ settings! {
     .also(BLOCK)
     .enforced("proxy-probe", "a_model_server_without_an_expected_model_is_not_called");
     /// The figures that hold where they are not written: interval, timeout, healthy and unhealthy threshold.
-    PROFILE: Choice<CheckProfile>, Given<CheckProfile> =
+    PROFILE: Choice<CheckProfile>, DefaultValue<CheckProfile> =
         choice("upstreams.upstream.health-check.profile", PROFILES)
             .or(CheckProfile::Default)
             .enforced("proxy-probe", "a_profile_gives_the_figures_that_are_not_written");
     /// Interval between two probes of a target. While all targets of the upstream are unhealthy, it is 250 ms at first and grows to this value with the length of the outage.
-    INTERVAL: Time, Given<Duration> =
+    INTERVAL: Time, DefaultValue<Duration> =
         time("upstreams.upstream.health-check.interval-secs", Duration::from_hours(24))
             .or(Duration::from_secs(10))
             .enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// Maximum time for a probe.
-    TIMEOUT: Time, Given<Duration> =
+    TIMEOUT: Time, DefaultValue<Duration> =
         time("upstreams.upstream.health-check.timeout-secs", Duration::from_hours(1))
             .or(Duration::from_secs(5))
             .enforced("proxy-probe", "a_target_that_answers_its_checks_late_is_not_called");
     /// Consecutive successful probes that make a target healthy.
-    HEALTHY_THRESHOLD: Integer<u32>, Given<u32> =
+    HEALTHY_THRESHOLD: Integer<u32>, DefaultValue<u32> =
         integer("upstreams.upstream.health-check.healthy-threshold", 1, 1_000, "answers")
             .or(2)
             .enforced("proxy-probe", "checks_remove_and_restore_a_target");
     /// Consecutive failed probes that make a target unhealthy.
-    UNHEALTHY_THRESHOLD: Integer<u32>, Given<u32> =
+    UNHEALTHY_THRESHOLD: Integer<u32>, DefaultValue<u32> =
         integer("upstreams.upstream.health-check.unhealthy-threshold", 1, 1_000, "answers")
             .or(3)
             .enforced("proxy-probe", "checks_remove_and_restore_a_target");

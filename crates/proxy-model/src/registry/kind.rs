@@ -18,7 +18,7 @@ pub trait Kind: Shaped {
     /// The type of the decoded value.
     type Value;
     /// The type of a default in a row of the registry.
-    type Given: Copy;
+    type DefaultValue: Copy;
 
     /// Decodes `raw`, written under `name`.
     ///
@@ -28,10 +28,10 @@ pub trait Kind: Shaped {
     fn read(&self, name: &str, raw: Raw<'_>) -> Result<Self::Value, ValueError>;
 
     /// The value of a default.
-    fn give(&self, given: Self::Given) -> Self::Value;
+    fn give(&self, given: Self::DefaultValue) -> Self::Value;
 
     /// A default as written under `name`.
-    fn show(&self, name: &str, given: Self::Given) -> String;
+    fn show(&self, name: &str, given: Self::DefaultValue) -> String;
 }
 
 /// A kind without its Rust type.

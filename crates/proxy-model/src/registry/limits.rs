@@ -1,7 +1,7 @@
 //! The `limits` block.
 
 use super::number::{Decimal, Integer, Size, Time};
-use super::spec::{Given, Unset};
+use super::spec::{DefaultValue, Unset};
 use super::table::{decimal, flag, integer, settings, size, time};
 use super::word::Flag;
 use std::time::Duration;
@@ -16,55 +16,55 @@ settings! {
     /// Total size of a request's header fields as HTTP/1.1 has them: names, values, separators and line
     /// ends. Above it: 429 `LIMIT_EXCEEDED`,
     /// or 431 with `standard-statuses`.
-    MAX_HEADER_SIZE: Size, Given<u64> = size("limits.max-header-size-bytes", 256, MIB)
+    MAX_HEADER_SIZE: Size, DefaultValue<u64> = size("limits.max-header-size-bytes", 256, MIB)
         .or(8_192)
         .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
     /// Number of a request's header fields. Above it: 429, or 431 with `standard-statuses`.
-    MAX_HEADER_COUNT: Integer<u32>, Given<u32> =
+    MAX_HEADER_COUNT: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-header-count", 1, 10_000, "fields")
             .or(100)
             .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
     /// Size of one header name. Above it: 429, or 431 with `standard-statuses`.
-    MAX_HEADER_NAME: Size, Given<u64> = size("limits.max-header-name-bytes", 16, 32 * KIB)
+    MAX_HEADER_NAME: Size, DefaultValue<u64> = size("limits.max-header-name-bytes", 16, 32 * KIB)
         .or(256)
         .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
     /// Size of one header value. Above it: 429, or 431 with `standard-statuses`.
-    MAX_HEADER_VALUE: Size, Given<u64> = size("limits.max-header-value-bytes", 64, MIB)
+    MAX_HEADER_VALUE: Size, DefaultValue<u64> = size("limits.max-header-value-bytes", 64, MIB)
         .or(4_096)
         .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
     /// Size of a request body, unless its route sets another limit. 0 refuses every body. Above it:
     /// 413.
-    MAX_BODY_SIZE: Size, Given<u64> = size("limits.max-body-size-bytes", 0, TIB)
+    MAX_BODY_SIZE: Size, DefaultValue<u64> = size("limits.max-body-size-bytes", 0, TIB)
         .or(10_485_760)
         .enforced("proxy-pipeline", "a_body_announced_too_large_is_refused_before_it_comes");
     /// Maximum size of one buffered body on routes with `buffer-requests` or `buffer-responses`; in total at
     /// most this much for each of `max-in-flight-requests`.
-    MAX_BODY_BUFFER: Size, Given<u64> = size("limits.max-body-buffer-bytes", 0, GIB)
+    MAX_BODY_BUFFER: Size, DefaultValue<u64> = size("limits.max-body-buffer-bytes", 0, GIB)
         .or(1_048_576)
         .enforced("proxy-pipeline", "a_body_larger_than_the_buffer_is_refused_or_passed_on");
     /// Bytes of one body that agents inspect.
-    MAX_BODY_INSPECTION: Size, Given<u64> = size("limits.max-body-inspection-bytes", 0, GIB)
+    MAX_BODY_INSPECTION: Size, DefaultValue<u64> = size("limits.max-body-inspection-bytes", 0, GIB)
         .or(1_048_576)
         .enforced("proxy-pipeline", "a_body_larger_than_the_agent_may_see_is_refused_or_passes_as_written");
     /// Ratio of decompressed to compressed size.
-    MAX_DECOMPRESSION_RATIO: Decimal, Given<f64> =
+    MAX_DECOMPRESSION_RATIO: Decimal, DefaultValue<f64> =
         decimal("limits.max-decompression-ratio", 1.0, 10_000.0, "")
             .or(100.0)
             .enforced("proxy-pipeline", "a_body_that_grows_beyond_its_limits_is_refused_though_larger_ones_pass");
     /// Size of a decompressed body.
-    MAX_DECOMPRESSED_SIZE: Size, Given<u64> = size("limits.max-decompressed-size-bytes", KIB, TIB)
+    MAX_DECOMPRESSED_SIZE: Size, DefaultValue<u64> = size("limits.max-decompressed-size-bytes", KIB, TIB)
         .or(104_857_600)
         .enforced("proxy-pipeline", "a_body_that_grows_beyond_its_limits_is_refused_though_larger_ones_pass");
     /// Connections from one client address; IPv6 counts by /64. Over it new ones are answered 503 and
     /// closed; with TLS they are closed before the handshake, without an answer. Peers among `trusted-proxies` are not limited: a PROXY protocol header names the client
     /// that is.
-    MAX_CONNECTIONS_PER_CLIENT: Integer<u32>, Given<u32> =
+    MAX_CONNECTIONS_PER_CLIENT: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-connections-per-client", 1, MAX_COUNT, "connections")
             .or(100)
             .enforced("proxy-server", "a_client_has_its_share_of_connections_and_others_have_theirs");
     /// Concurrent connections with an active request of one route. Above it, requests are answered
     /// 503 with `Retry-After`. Builtin handlers are exempt.
-    MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, Given<u32> =
+    MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)
             .enforced("proxy-pipeline", "a_route_serves_so_many_connections_at_once_and_others_go_on");
@@ -72,12 +72,12 @@ settings! {
     /// with TLS or the PROXY protocol they are closed at once, without a response. The limit is
     /// capped at the process's file descriptors less 100; a larger value has no effect, and causes
     /// a warning.
-    MAX_TOTAL_CONNECTIONS: Integer<u32>, Given<u32> =
+    MAX_TOTAL_CONNECTIONS: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)
             .enforced("proxy-server", "connections_over_the_limit_are_answered_503_and_closed");
     /// Idle connections kept to one target, unless its upstream sets another number. 0 disables it.
-    MAX_IDLE_CONNECTIONS_PER_UPSTREAM: Integer<u32>, Given<u32> =
+    MAX_IDLE_CONNECTIONS_PER_UPSTREAM: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-idle-connections-per-upstream", 0, 1_000_000, "connections")
             .or(100)
             .enforced("proxy-pool", "idle_connections_are_limited_for_all_upstreams_together");
@@ -85,7 +85,7 @@ settings! {
     /// `max-queued-requests`, else answered 503 with `Retry-After`. Builtin handlers are exempt. In
     /// the second half of the places each route, upstream and client has a fair share: at most
     /// eight times the free places, or 16.
-    MAX_IN_FLIGHT_REQUESTS: Integer<u32>, Given<u32> =
+    MAX_IN_FLIGHT_REQUESTS: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-in-flight-requests", 1, MAX_COUNT, "requests")
             .or(10_000)
             .enforced(
@@ -94,7 +94,7 @@ settings! {
             );
     /// Requests in flight in one worker, without tunnels. Above it, as for
     /// `max-in-flight-requests`, with the same fair shares.
-    MAX_IN_FLIGHT_REQUESTS_PER_WORKER: Integer<u32>, Given<u32> =
+    MAX_IN_FLIGHT_REQUESTS_PER_WORKER: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-in-flight-requests-per-worker", 1, MAX_COUNT, "requests")
             .or(1_000)
             .enforced("proxy-pipeline", "one_worker_serves_so_many_requests_at_once");
@@ -102,27 +102,27 @@ settings! {
     /// rotation. A request for a route with fewer waiting ones replaces the newest of the route
     /// with the most; within one route the same applies to clients. Above it: 503 with
     /// `Retry-After`. 0 disables the queue.
-    MAX_QUEUED_REQUESTS: Integer<u32>, Given<u32> =
+    MAX_QUEUED_REQUESTS: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-queued-requests", 0, MAX_COUNT, "requests")
             .or(1_000)
             .enforced("proxy-pipeline", "a_request_over_the_queue_is_answered_503_and_the_queued_are_served");
     /// Maximum time of a request in the queue for a place; then 503 with `Retry-After`. Accuracy: a
     /// tenth of a second. The wait counts against the route's `request-secs`.
-    MAX_QUEUE_WAIT: Time, Given<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
+    MAX_QUEUE_WAIT: Time, DefaultValue<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
         .or(Duration::from_secs(1))
         .enforced("proxy-pipeline", "a_request_waits_in_the_queue_only_so_long");
     /// Requests waiting for one agent, shared fairly among clients: at the maximum, a client with
     /// fewer replaces the newest request of the client with the most.
-    MAX_AGENT_QUEUE_DEPTH: Integer<u32>, Given<u32> =
+    MAX_AGENT_QUEUE_DEPTH: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-agent-queue-depth", 1, 1_000_000, "requests")
             .or(100)
             .enforced("proxy-pipeline", "no_more_calls_wait_for_an_agent_than_its_queue_allows");
     /// Bytes of one body sent to agents.
-    MAX_AGENT_BODY: Size, Given<u64> = size("limits.max-agent-body-bytes", 0, GIB)
+    MAX_AGENT_BODY: Size, DefaultValue<u64> = size("limits.max-agent-body-bytes", 0, GIB)
         .or(1_048_576)
         .enforced("proxy-pipeline", "a_body_larger_than_the_agent_may_see_is_refused_or_passes_as_written");
     /// Size of an agent's response.
-    MAX_AGENT_RESPONSE: Size, Given<u64> = size("limits.max-agent-response-bytes", KIB, 16 * MIB)
+    MAX_AGENT_RESPONSE: Size, DefaultValue<u64> = size("limits.max-agent-response-bytes", KIB, 16 * MIB)
         .or(10_240)
         .enforced("proxy-pipeline", "an_answer_larger_than_the_limit_is_refused");
     /// Requests per second of all clients on all routes; bursts may be 10 times as large. Above it:
@@ -158,7 +158,7 @@ settings! {
             .optional("no limit")
             .enforced("proxy-server", "a_share_of_the_memory_is_a_limit_in_bytes");
     /// Answers requests with too many or too large headers 431 instead of 429.
-    STANDARD_STATUSES: Flag, Given<bool> = flag("limits.standard-statuses")
+    STANDARD_STATUSES: Flag, DefaultValue<bool> = flag("limits.standard-statuses")
         .or(false)
         .enforced("proxy-pipeline", "standard_statuses_answer_431");
 }

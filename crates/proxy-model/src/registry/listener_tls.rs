@@ -3,21 +3,21 @@
 pub mod acme;
 
 use super::kind::Block;
-use super::spec::{Given, Many, Required, Unset};
+use super::spec::{DefaultValue, Repeatable, Required, Unset};
 use super::table::{block, choice, file, settings, text, word};
 use super::text::Text;
-use super::word::{Choice, Meaning};
+use super::word::{Choice, ChoiceWord};
 use crate::listener::{Alpn, ClientAuthMode, TlsVersion};
 use proxy_routing::normal_host;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-const VERSIONS: &[Meaning<TlsVersion>] = &[
+const VERSIONS: &[ChoiceWord<TlsVersion>] = &[
     word("1.2", TlsVersion::V1_2, "TLS 1.2"),
     word("1.3", TlsVersion::V1_3, "TLS 1.3"),
 ];
 
-const MODES: &[Meaning<ClientAuthMode>] = &[
+const MODES: &[ChoiceWord<ClientAuthMode>] = &[
     word(
         "required",
         ClientAuthMode::Required,
@@ -30,7 +30,7 @@ const MODES: &[Meaning<ClientAuthMode>] = &[
     ),
 ];
 
-const PROTOCOLS: &[Meaning<Alpn>] = &[
+const PROTOCOLS: &[ChoiceWord<Alpn>] = &[
     word("h2", Alpn::H2, "HTTP/2"),
     word("http/1.1", Alpn::Http11, "HTTP/1.1"),
 ];
@@ -78,21 +78,21 @@ settings! {
             .optional("nothing is stapled")
             .enforced("proxy-server", "an_ocsp_response_is_stapled_and_renewed");
     /// The lowest accepted version of TLS.
-    MIN_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
+    MIN_VERSION: Choice<TlsVersion>, DefaultValue<TlsVersion> =
         choice("listeners.listener.tls.min-version", VERSIONS)
             .or(TlsVersion::V1_2)
             .enforced("proxy-server", "a_version_outside_the_listeners_range_is_refused");
     /// The highest accepted version of TLS.
-    MAX_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
+    MAX_VERSION: Choice<TlsVersion>, DefaultValue<TlsVersion> =
         choice("listeners.listener.tls.max-version", VERSIONS)
             .or(TlsVersion::V1_3)
             .enforced("proxy-server", "a_version_outside_the_listeners_range_is_refused");
     /// Protocols offered by ALPN, in order of preference. Without the setting: `h2` and `http/1.1`.
-    ALPN: Choice<Alpn>, Many = choice("listeners.listener.tls.alpn", PROTOCOLS)
+    ALPN: Choice<Alpn>, Repeatable = choice("listeners.listener.tls.alpn", PROTOCOLS)
         .many()
         .enforced("proxy-server", "the_listeners_protocols_are_offered");
     /// A further certificate, for other server names.
-    CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate")
+    CERTIFICATE: Block, Repeatable = block("listeners.listener.tls.certificate")
         .many()
         .enforced("proxy-server", "a_further_certificate_is_selected_by_sni");
     /// The certificate chain, leaf first, PEM.
@@ -110,7 +110,7 @@ settings! {
             .enforced("proxy-server", "an_ocsp_response_is_stapled_and_renewed");
     /// A server name the certificate is used for. Without the setting: the names in the
     /// certificate. `*.example.com` matches one label before `.example.com`.
-    SERVER_NAME: Text<String>, Many = text(
+    SERVER_NAME: Text<String>, Repeatable = text(
         "listeners.listener.tls.certificate.server-name",
         "a host name or a wildcard",
         "*.example.com",
@@ -120,7 +120,7 @@ settings! {
     .enforced("proxy-server", "a_certificate_is_shown_for_the_names_it_was_given_for");
     /// Authentication of clients by certificate: `client-auth "optional"`, or with a block.
     CLIENT_AUTH: Block, Unset = block("listeners.listener.tls.client-auth")
-        .optional("clients are not asked")
+        .optional("clients are not asked for one")
         .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
     /// The accepted certificate authorities, PEM.
     CLIENT_AUTH_CA_FILE: Text<PathBuf>, Required =
@@ -128,7 +128,7 @@ settings! {
             .also(&["listeners.listener.tls"])
             .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
     /// Mandatory or optional client certificates.
-    CLIENT_AUTH_MODE: Choice<ClientAuthMode>, Given<ClientAuthMode> =
+    CLIENT_AUTH_MODE: Choice<ClientAuthMode>, DefaultValue<ClientAuthMode> =
         choice("listeners.listener.tls.client-auth.mode", MODES)
             .or(ClientAuthMode::Required)
             .enforced("proxy-server", "a_client_may_leave_out_an_optional_certificate");

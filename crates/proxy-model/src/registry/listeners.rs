@@ -2,10 +2,10 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, MachinePart, Many, Required, Unset};
+use super::spec::{DefaultValue, MachinePart, Repeatable, Required, Unset};
 use super::table::{choice, flag, integer, named, settings, text, time, time_from, word, words};
 use super::text::Text;
-use super::word::{Choice, Flag, Meaning};
+use super::word::{Choice, ChoiceWord, Flag};
 use crate::address::BindAddress;
 use crate::listener::{ListenerProtocol, PathPolicy};
 use ipnet::IpNet;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const HOUR: Duration = Duration::from_hours(1);
 const MONTH: Duration = Duration::from_hours(24 * 30);
 
-const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
+const PROTOCOLS: &[ChoiceWord<ListenerProtocol>] = &[
     word("http", ListenerProtocol::Http, "HTTP without TLS"),
     word("https", ListenerProtocol::Https, "HTTP over TLS"),
     word(
@@ -30,7 +30,7 @@ const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
     ),
 ];
 
-pub(super) const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
+pub(super) const PATH_POLICIES: &[ChoiceWord<PathPolicy>] = &[
     word(
         "strict",
         PathPolicy::Strict,
@@ -58,7 +58,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
 
 settings! {
     /// A listener.
-    LISTENER: Block, Many = named("listeners.listener", "a name")
+    LISTENER: Block, Repeatable = named("listeners.listener", "a name")
         .many()
         .enforced("proxy-server", "listeners_come_and_go");
     /// Address to bind: an IP address and a port, or a Unix socket, `unix:/run/proxy.sock`.
@@ -72,7 +72,7 @@ settings! {
     /// Protocol of the listener's connections. `tcp` and `tls-passthrough` relay connections: routes
     /// lead there only if their `listeners` name the listener, and have no conditions but `host`,
     /// which is the server name of the TLS handshake.
-    PROTOCOL: Choice<ListenerProtocol>, Given<ListenerProtocol> =
+    PROTOCOL: Choice<ListenerProtocol>, DefaultValue<ListenerProtocol> =
         choice("listeners.listener.protocol", PROTOCOLS)
             .or(ListenerProtocol::Http)
             .enforced("proxy-server", "a_connection_serves_request_after_request");
@@ -84,7 +84,7 @@ settings! {
     /// Networks of trusted peers: their `X-Forwarded-*`, `Forwarded` and similar headers are
     /// forwarded; other peers' are dropped. The client's address is the right-most one outside
     /// these networks.
-    TRUSTED_PROXIES: Text<IpNet>, Many =
+    TRUSTED_PROXIES: Text<IpNet>, Repeatable =
         text("listeners.listener.trusted-proxies", "a network", "10.0.0.0/8", network)
             .many()
             .enforced(
@@ -99,39 +99,39 @@ settings! {
     /// accepted path is sent upstream unchanged. A route's own `path-policy` applies to paths that
     /// match it as sent. Files are served only if every reading matches their route, under either
     /// policy.
-    PATH_POLICY: Choice<PathPolicy>, Given<PathPolicy> =
+    PATH_POLICY: Choice<PathPolicy>, DefaultValue<PathPolicy> =
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)
             .enforced("proxy-pipeline", "a_listener_may_forward_ambiguous_paths_as_they_came");
     /// Adds `Via: 1.1 proxyd` to requests sent upstream. Off by default, because some servers
     /// (nginx among them) do not compress responses to requests with `Via`.
-    VIA: Flag, Given<bool> = flag("listeners.listener.via")
+    VIA: Flag, DefaultValue<bool> = flag("listeners.listener.via")
         .or(false)
         .enforced("proxy-pipeline", "via_is_added_only_where_it_is_asked_for");
     /// Whether the proxy's own errors carry `Proxy-Status` with the reason (RFC 9209), and name the upstream in their message.
-    EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
+    EXPOSE_REASONS: Flag, DefaultValue<bool> = flag("listeners.listener.expose-reasons")
         .or(false)
         .enforced("proxy-pipeline", "reasons_are_sent_only_where_they_are_exposed");
     /// Accepts HTTP/2 with prior knowledge without TLS.
-    H2C: Flag, Given<bool> = flag("listeners.listener.h2c")
+    H2C: Flag, DefaultValue<bool> = flag("listeners.listener.h2c")
         .or(false)
         .enforced("proxy-server", "http2_is_spoken_without_tls_where_that_is_allowed");
     /// Requires a PROXY protocol header, version 1 or 2, at the beginning of every connection,
     /// within `handshake-secs`. Connections without one, and connections of peers outside
     /// `trusted-proxies`, are closed without a response. After a header without a client the peer's
     /// own address is used, and its forwarding headers are not trusted.
-    PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
+    PROXY_PROTOCOL: Flag, DefaultValue<bool> = flag("listeners.listener.proxy-protocol")
         .or(false)
         .enforced("proxy-server", "a_trusted_proxy_s_header_sets_the_client");
     /// Maximum number of concurrent streams on one HTTP/2 connection.
-    MAX_CONCURRENT_STREAMS: Integer<u32>, Given<u32> =
+    MAX_CONCURRENT_STREAMS: Integer<u32>, DefaultValue<u32> =
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")
             .or(128)
             .enforced("proxy-server", "no_more_streams_are_open_than_allowed");
     /// Burst of streams that a client of HTTP/2 may reset before they were forwarded or answered.
     /// An eighth of it is refilled each second; above it the connection ends with
     /// `ENHANCE_YOUR_CALM`. Resets of streams that were forwarded or answered are not counted.
-    MAX_STREAM_RESETS: Integer<u32>, Given<u32> =
+    MAX_STREAM_RESETS: Integer<u32>, DefaultValue<u32> =
         integer("listeners.listener.max-stream-resets", 16, 100_000, "streams")
             .or(256)
             .enforced("proxy-server", "a_listener_says_how_many_streams_may_be_given_up");
@@ -153,7 +153,7 @@ settings! {
             .enforced("proxy-server", "a_connection_ends_with_its_last_allowed_request");
     /// Length of the kernel's queue of connections that are not yet accepted. The kernel may have a
     /// lower limit of its own.
-    BACKLOG: Integer<u32>, Given<u32> =
+    BACKLOG: Integer<u32>, DefaultValue<u32> =
         integer("listeners.listener.backlog", 1, 65_535, "connections")
             .or(1_024)
             .enforced("proxy-server", "a_listener_has_its_backlog");
@@ -162,25 +162,25 @@ settings! {
         .optional("each time has its default")
         .enforced("proxy-config", "every_block_is_decoded");
     /// From the first to the last byte of a request's head. Then 408, and the connection closes.
-    HEADER: Time, Given<Duration> = time("listeners.listener.timeouts.header-secs", HOUR)
+    HEADER: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.header-secs", HOUR)
         .or(Duration::from_secs(30))
         .enforced("proxy-pipeline", "a_slow_head_is_answered_408");
     /// Maximum time that the proxy waits for a further KiB of a request body, or for the rest of
     /// it. Then 408, and the connection closes.
-    BODY_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.body-idle-secs", HOUR)
+    BODY_IDLE: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.body-idle-secs", HOUR)
         .or(Duration::from_secs(30))
         .enforced("proxy-pipeline", "a_body_that_stands_still_is_answered_408");
     /// Maximum time that the proxy waits until the client has taken a further KiB of the response.
     /// Then the connection closes.
-    WRITE_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.write-idle-secs", HOUR)
+    WRITE_IDLE: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.write-idle-secs", HOUR)
         .or(Duration::from_mins(1))
         .enforced("proxy-pipeline", "a_client_that_takes_nothing_is_cut_off");
     /// Maximum idle time of a connection between two requests.
-    KEEP_ALIVE: Time, Given<Duration> = time("listeners.listener.timeouts.keep-alive-secs", HOUR)
+    KEEP_ALIVE: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.keep-alive-secs", HOUR)
         .or(Duration::from_secs(75))
         .enforced("proxy-pipeline", "a_resting_connection_is_closed");
     /// Maximum time for the TLS handshake, and for the PROXY protocol header.
-    HANDSHAKE: Time, Given<Duration> = time_from(
+    HANDSHAKE: Time, DefaultValue<Duration> = time_from(
         "listeners.listener.timeouts.handshake-secs",
         Duration::from_millis(1),
         Duration::from_mins(5),

@@ -1,7 +1,7 @@
 //! The `matches` block of a route.
 
 use super::kind::{Block, Pair};
-use super::spec::{Many, Unset};
+use super::spec::{Repeatable, Unset};
 use super::table::{block, pair, settings, text};
 use super::text::Text;
 use http::Method;
@@ -24,7 +24,7 @@ settings! {
         .enforced("proxy-config", "every_block_is_decoded");
     /// A host without a port, in any case. `*.example.com` matches one or more labels before
     /// `.example.com`.
-    HOST: Text<HostPattern>, Many =
+    HOST: Text<HostPattern>, Repeatable =
         text("routes.route.matches.host", "a host or a wildcard", "*.example.com", |text| {
             HostPattern::parse(text).map_err(|fault| fault.to_string())
         })
@@ -32,7 +32,7 @@ settings! {
         .enforced("proxy-routing", "hosts_compare_without_case_and_port");
     /// The whole path. Paths are compared after unreserved characters are decoded and dot segments
     /// removed.
-    PATH: Text<PathPattern>, Many =
+    PATH: Text<PathPattern>, Repeatable =
         text("routes.route.matches.path", "a path", "/favicon.ico", |text| {
             PathPattern::exact(text).map_err(|fault| fault.to_string())
         })
@@ -40,7 +40,7 @@ settings! {
         .enforced("proxy-routing", "an_exact_path_matches_only_itself");
     /// The beginning of the path: `/api` matches `/api` and `/api/…`, not `/apix`. A prefix that
     /// ends in `/` matches every path that begins with it.
-    PATH_PREFIX: Text<PathPattern>, Many =
+    PATH_PREFIX: Text<PathPattern>, Repeatable =
         text("routes.route.matches.path-prefix", "a path", "/api", |text| {
             PathPattern::prefix(text).map_err(|fault| fault.to_string())
         })
@@ -48,14 +48,14 @@ settings! {
         .enforced("proxy-routing", "a_prefix_ends_at_a_segment_unless_it_ends_in_a_slash");
     /// A regular expression that matches anywhere in the path; `^` and `$` anchor it. All of a configuration
     /// together take at most 96 MiB, about 6 000 plain ones.
-    PATH_REGEX: Text<PathPattern>, Many =
+    PATH_REGEX: Text<PathPattern>, Repeatable =
         text("routes.route.matches.path-regex", "a regular expression", "^/users/[0-9]+$", |text| {
             PathPattern::regex(text).map_err(|fault| fault.to_string())
         })
         .many()
         .enforced("proxy-routing", "a_regex_is_found_in_the_path");
     /// A request header that must be present, or have this value: `header "X-Env" "beta"`.
-    HEADER: Pair, Many = pair(
+    HEADER: Pair, Repeatable = pair(
         "routes.route.matches.header",
         "a header name, and a value if it matters",
         "\"X-Env\" \"beta\"",
@@ -63,11 +63,11 @@ settings! {
     .many()
     .enforced("proxy-routing", "headers_methods_and_query_parameters_are_compared");
     /// A method, in capitals.
-    METHOD: Text<Method>, Many = text("routes.route.matches.method", "a method", "GET", method)
+    METHOD: Text<Method>, Repeatable = text("routes.route.matches.method", "a method", "GET", method)
         .many()
         .enforced("proxy-routing", "headers_methods_and_query_parameters_are_compared");
     /// A query parameter that must be present, or have this value: `query-param "v" "2"`.
-    QUERY_PARAM: Pair, Many = pair(
+    QUERY_PARAM: Pair, Repeatable = pair(
         "routes.route.matches.query-param",
         "a parameter, and a value if it matters",
         "\"v\" \"2\"",

@@ -38,11 +38,11 @@ pub struct Time {
 }
 
 /// An integer type that [`Integer`] can hold.
-pub trait Whole: Copy + Ord + fmt::Display + Into<i128> + TryFrom<i128> + From<u8> {}
+pub trait WholeNumber: Copy + Ord + fmt::Display + Into<i128> + TryFrom<i128> + From<u8> {}
 
-impl<T: Copy + Ord + fmt::Display + Into<i128> + TryFrom<i128> + From<u8>> Whole for T {}
+impl<T: Copy + Ord + fmt::Display + Into<i128> + TryFrom<i128> + From<u8>> WholeNumber for T {}
 
-impl<T: Whole> Shaped for Integer<T> {
+impl<T: WholeNumber> Shaped for Integer<T> {
     fn shape(&self) -> Shape {
         let Self {
             least,
@@ -59,9 +59,9 @@ impl<T: Whole> Shaped for Integer<T> {
     }
 }
 
-impl<T: Whole> Kind for Integer<T> {
+impl<T: WholeNumber> Kind for Integer<T> {
     type Value = T;
-    type Given = T;
+    type DefaultValue = T;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, ValueError> {
         let number = match raw {
@@ -115,7 +115,7 @@ impl Shaped for Decimal {
 
 impl Kind for Decimal {
     type Value = f64;
-    type Given = f64;
+    type DefaultValue = f64;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<f64, ValueError> {
         let number = match raw {
@@ -151,7 +151,7 @@ impl Shaped for Size {
 
 impl Kind for Size {
     type Value = u64;
-    type Given = u64;
+    type DefaultValue = u64;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<u64, ValueError> {
         let out_of_range = || ValueError::Range {
@@ -204,7 +204,7 @@ impl Shaped for Time {
 
 impl Kind for Time {
     type Value = Duration;
-    type Given = Duration;
+    type DefaultValue = Duration;
 
     fn read(&self, name: &str, raw: Raw<'_>) -> Result<Duration, ValueError> {
         let Raw::Integer(number) = raw else {

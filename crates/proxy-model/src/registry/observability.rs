@@ -4,12 +4,12 @@ pub mod otlp;
 
 use super::kind::Block;
 use super::number::{Decimal, Integer, Size};
-use super::spec::{Given, MachinePart, Many, Unset};
+use super::spec::{DefaultValue, MachinePart, Repeatable, Unset};
 use super::table::{
     block, choice, decimal, flag, integer, settings, size, text, word, words, written,
 };
 use super::text::{Text, Written};
-use super::word::{Choice, Flag, Meaning};
+use super::word::{Choice, ChoiceWord, Flag};
 use crate::observability::{AccessLogFormat, LogLevel, LogTarget};
 use http::HeaderName;
 
@@ -17,7 +17,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-const LEVELS: &[Meaning<LogLevel>] = &[
+const LEVELS: &[ChoiceWord<LogLevel>] = &[
     word("error", LogLevel::Error, "an operator must act"),
     word(
         "warn",
@@ -29,7 +29,7 @@ const LEVELS: &[Meaning<LogLevel>] = &[
     word("trace", LogLevel::Trace, "everything"),
 ];
 
-const FORMATS: &[Meaning<AccessLogFormat>] = &[
+const FORMATS: &[ChoiceWord<AccessLogFormat>] = &[
     word("json", AccessLogFormat::Json, "an object with all fields"),
     word(
         "combined",
@@ -53,11 +53,11 @@ settings! {
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
     /// Writes the access log.
-    ACCESS_ENABLED: Flag, Given<bool> = flag("observability.access-log.enabled")
+    ACCESS_ENABLED: Flag, DefaultValue<bool> = flag("observability.access-log.enabled")
         .or(true)
         .enforced("proxy-telemetry", "an_access_log_that_is_off_writes_no_line");
     /// Destination: `stdout`, `stderr` or a file. Files are opened again on reload.
-    ACCESS_PATH: Text<LogTarget>, Given<Written<LogTarget>> = text(
+    ACCESS_PATH: Text<LogTarget>, DefaultValue<Written<LogTarget>> = text(
         "observability.access-log.path",
         "`stdout`, `stderr` or a file",
         "/var/log/proxy/access.log",
@@ -67,13 +67,13 @@ settings! {
     .names(MachinePart::File)
     .enforced("proxy-telemetry", "logs_go_to_files");
     /// Format of a line. Error records are always JSON.
-    ACCESS_FORMAT: Choice<AccessLogFormat>, Given<AccessLogFormat> =
+    ACCESS_FORMAT: Choice<AccessLogFormat>, DefaultValue<AccessLogFormat> =
         choice("observability.access-log.format", FORMATS)
             .or(AccessLogFormat::Json)
             .enforced("proxyd", "an_access_log_in_the_combined_format_has_a_line_for_each_request");
     /// Lines that may wait for a slow disk. Further ones are dropped and counted; a request never
     /// waits for its line.
-    ACCESS_BUFFER: Integer<u32>, Given<u32> =
+    ACCESS_BUFFER: Integer<u32>, DefaultValue<u32> =
         integer("observability.access-log.buffer-lines", 1, 1_000_000, "lines")
             .or(8_192)
             .enforced(
@@ -85,11 +85,11 @@ settings! {
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
     /// The lowest level that is written.
-    ERROR_LEVEL: Choice<LogLevel>, Given<LogLevel> = choice("observability.error-log.level", LEVELS)
+    ERROR_LEVEL: Choice<LogLevel>, DefaultValue<LogLevel> = choice("observability.error-log.level", LEVELS)
         .or(LogLevel::Info)
         .enforced("proxy-telemetry", "records_below_the_level_are_not_written");
     /// Destination: `stdout`, `stderr` or a file. Files are opened again on reload.
-    ERROR_PATH: Text<LogTarget>, Given<Written<LogTarget>> = text(
+    ERROR_PATH: Text<LogTarget>, DefaultValue<Written<LogTarget>> = text(
         "observability.error-log.path",
         "`stdout`, `stderr` or a file",
         "/var/log/proxy/error.log",
@@ -99,7 +99,7 @@ settings! {
     .names(MachinePart::File)
     .enforced("proxy-telemetry", "logs_go_to_files");
     /// Names of query parameters to redact, in any case.
-    REDACT_QUERY: Text<String>, Many =
+    REDACT_QUERY: Text<String>, Repeatable =
         words("observability.redact-query", "a parameter's name", "token")
             .many()
             .enforced("proxy-telemetry", "secrets_are_never_written");
@@ -110,11 +110,11 @@ settings! {
         .enforced("proxy-config", "every_block_is_decoded");
     /// Begins a trace here for requests without a valid `traceparent`; their `tracestate` is
     /// removed.
-    TRACE_BEGIN: Flag, Given<bool> = flag("observability.trace-context.begin")
+    TRACE_BEGIN: Flag, DefaultValue<bool> = flag("observability.trace-context.begin")
         .or(false)
         .enforced("proxy-pipeline", "a_request_without_a_trace_begins_one_where_that_is_set");
     /// Share of the traces begun here that are marked as sampled. The mark of traces begun elsewhere is never changed.
-    TRACE_SAMPLE: Decimal, Given<f64> =
+    TRACE_SAMPLE: Decimal, DefaultValue<f64> =
         decimal("observability.trace-context.sample-percent", 0.0, 100.0, "percent")
             .or(100.0)
             .enforced(
@@ -128,18 +128,18 @@ settings! {
         .optional("no request is recorded")
         .enforced("proxyd", "recorded_requests_are_decided_again_as_they_were");
     /// Share of requests that is recorded.
-    RECORDING_SAMPLE: Decimal, Given<f64> =
+    RECORDING_SAMPLE: Decimal, DefaultValue<f64> =
         decimal("observability.recording.sample-percent", 0.0, 100.0, "percent")
             .or(10.0)
             .enforced("proxy-pipeline", "a_share_is_taken_evenly");
     /// Memory for the newest records, about 500 bytes each.
-    RECORDING_KEEP: Size, Given<u64> = size("observability.recording.keep", 64 * KIB, GIB)
+    RECORDING_KEEP: Size, DefaultValue<u64> = size("observability.recording.keep", 64 * KIB, GIB)
         .or(16 * MIB)
         .enforced("proxyd", "a_recording_is_bounded_and_ends_with_its_setting");
     /// Names of header fields with values recorded as digests, with a key of the process. Values of fields with names that
     /// hold `auth`, `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token`, and of fields with tokens by
     /// `jwt { header }` of any route, always are. Query parameters are redacted as in logs, also in URLs in header fields.
-    RECORDING_REDACT: Text<HeaderName>, Many =
+    RECORDING_REDACT: Text<HeaderName>, Repeatable =
         text("observability.recording.redact", "a header name", "x-tenant", header_name)
             .many()
             .enforced("proxyd", "a_recording_has_no_credentials");

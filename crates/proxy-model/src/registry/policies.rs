@@ -11,12 +11,12 @@ pub mod rewrite;
 use super::kind::{Block, Pair};
 use super::listeners::PATH_POLICIES;
 use super::number::{Decimal, Integer, Size, Time};
-use super::spec::{Given, MachinePart, Many, Required, Unset};
+use super::spec::{DefaultValue, MachinePart, Repeatable, Required, Unset};
 use super::table::{
     block, choice, decimal, flag, integer, pair, settings, size, text, time, word, words, written,
 };
 use super::text::{Text, Written};
-use super::word::{Choice, Flag, Meaning};
+use super::word::{Choice, ChoiceWord, Flag};
 use crate::compression::MediaRange;
 use crate::listener::PathPolicy;
 use crate::policies::{HeaderPreset, RateKey, RequestRate, RetryCause};
@@ -28,7 +28,7 @@ const ROUTE: &[&str] = &["routes.route"];
 const DAY: Duration = Duration::from_hours(24);
 const WEEK: Duration = Duration::from_hours(24 * 7);
 
-const CAUSES: &[Meaning<RetryCause>] = &[
+const CAUSES: &[ChoiceWord<RetryCause>] = &[
     word(
         "connect-failure",
         RetryCause::ConnectFailure,
@@ -53,7 +53,7 @@ const CAUSES: &[Meaning<RetryCause>] = &[
     word("504", RetryCause::GatewayTimeout, "the target answered 504"),
 ];
 
-const PRESETS: &[Meaning<HeaderPreset>] = &[
+const PRESETS: &[ChoiceWord<HeaderPreset>] = &[
     word(
         "basic",
         HeaderPreset::Basic,
@@ -68,7 +68,7 @@ const PRESETS: &[Meaning<HeaderPreset>] = &[
     ),
 ];
 
-const CODINGS: &[Meaning<Coding>] = &[
+const CODINGS: &[ChoiceWord<Coding>] = &[
     word("zstd", Coding::Zstd, "Zstandard, RFC 8878"),
     word("br", Coding::Brotli, "Brotli, RFC 7932"),
     word("gzip", Coding::Gzip, "gzip, RFC 1952"),
@@ -153,14 +153,14 @@ settings! {
     /// Key with a rate of its own: `client_ip`, `header:<name>`, `path` or `route`. A limit by a header is
     /// applied after the agents of the route, which may set it, and one by a field of `claim-header`
     /// after the token is verified; `request-headers` come later.
-    KEY: Text<RateKey>, Given<Written<RateKey>> =
+    KEY: Text<RateKey>, DefaultValue<Written<RateKey>> =
         text("routes.route.policies.rate-limit.key", "a rate key", "client_ip", |text| {
             text.parse::<RateKey>().map_err(|fault| fault.to_string())
         })
         .or(written("client_ip", || RateKey::ClientIp))
         .enforced("proxy-pipeline", "each_rate_key_has_a_bucket_for_each_of_its_values");
     /// Counts and logs requests over the limit, but serves them.
-    OBSERVE_ONLY: Flag, Given<bool> = flag("routes.route.policies.rate-limit.observe-only")
+    OBSERVE_ONLY: Flag, DefaultValue<bool> = flag("routes.route.policies.rate-limit.observe-only")
         .or(false)
         .enforced("proxy-pipeline", "a_limit_that_only_observes_serves_and_logs");
     /// A Redis or Valkey with buckets shared by all proxies with this route, limit and store:
@@ -178,7 +178,7 @@ settings! {
     .names(MachinePart::PeerAddress)
     .enforced("proxy-pipeline", "two_proxies_share_the_limit_of_a_store");
     /// Longest time that a request waits for the store.
-    STORE_TIMEOUT: Time, Given<Duration> = time(
+    STORE_TIMEOUT: Time, DefaultValue<Duration> = time(
         "routes.route.policies.rate-limit.store-timeout-ms",
         Duration::from_secs(10),
     )
@@ -195,7 +195,7 @@ settings! {
     /// `{protocol}`, `{tls_version}`, `{tls_server_name}`, `{tls_client_subject}`,
     /// `{tls_client_fingerprint}`, `{time}`, `{user}`. A field with an empty value is not sent. A
     /// raw text, `#"{host}"#`, is sent unchanged.
-    SET_REQUEST: Pair, Many = pair(
+    SET_REQUEST: Pair, Repeatable = pair(
         "routes.route.policies.request-headers.set",
         "a header name and a value",
         "\"X-Env\" \"beta\"",
@@ -203,7 +203,7 @@ settings! {
     .many()
     .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
     /// Appends a field to existing fields of its name; values as with `set`.
-    ADD_REQUEST: Pair, Many = pair(
+    ADD_REQUEST: Pair, Repeatable = pair(
         "routes.route.policies.request-headers.add",
         "a header name and a value",
         "\"X-Env\" \"beta\"",
@@ -211,7 +211,7 @@ settings! {
     .many()
     .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
     /// Removes fields. Edits run in the order remove, set, add.
-    REMOVE_REQUEST: Text<String>, Many =
+    REMOVE_REQUEST: Text<String>, Repeatable =
         words("routes.route.policies.request-headers.remove", "a header name", "X-Debug")
             .many()
             .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
@@ -229,7 +229,7 @@ settings! {
             .optional("only the configured fields")
             .enforced("proxy-server", "a_preset_sets_security_headers");
     /// Replaces all fields of a name. Values of the request as in `request-headers`.
-    SET_RESPONSE: Pair, Many = pair(
+    SET_RESPONSE: Pair, Repeatable = pair(
         "routes.route.policies.response-headers.set",
         "a header name and a value",
         "\"X-Frame-Options\" \"DENY\"",
@@ -237,7 +237,7 @@ settings! {
     .many()
     .enforced("proxy-pipeline", "response_headers_are_set_added_and_removed");
     /// Appends a field to existing fields of its name; values as with `set`.
-    ADD_RESPONSE: Pair, Many = pair(
+    ADD_RESPONSE: Pair, Repeatable = pair(
         "routes.route.policies.response-headers.add",
         "a header name and a value",
         "\"Vary\" \"Accept\"",
@@ -245,7 +245,7 @@ settings! {
     .many()
     .enforced("proxy-pipeline", "response_headers_are_set_added_and_removed");
     /// Removes fields. Edits run in the order remove, set, add.
-    REMOVE_RESPONSE: Text<String>, Many =
+    REMOVE_RESPONSE: Text<String>, Repeatable =
         words("routes.route.policies.response-headers.remove", "a header name", "Server")
             .many()
             .enforced("proxy-pipeline", "response_headers_are_set_added_and_removed");
@@ -258,14 +258,14 @@ settings! {
             .enforced("proxy-plan", "a_route_says_how_its_paths_are_read");
     /// Reads the whole request body before connecting to the upstream. A body larger than `limits {
     /// max-body-buffer-bytes }` is answered 413 `LIMIT_EXCEEDED`.
-    BUFFER_REQUESTS: Flag, Given<bool> = flag("routes.route.policies.buffer-requests")
+    BUFFER_REQUESTS: Flag, DefaultValue<bool> = flag("routes.route.policies.buffer-requests")
         .or(false)
         .also(ROUTE)
         .enforced("proxy-pipeline", "a_buffered_request_reaches_its_target_whole");
     /// Reads the whole response body before sending the first byte to the client. A larger one than
     /// `limits { max-body-buffer-bytes }` is sent once so much of it is buffered. Event streams and
     /// gRPC are never held back.
-    BUFFER_RESPONSES: Flag, Given<bool> = flag("routes.route.policies.buffer-responses")
+    BUFFER_RESPONSES: Flag, DefaultValue<bool> = flag("routes.route.policies.buffer-responses")
         .or(false)
         .also(ROUTE)
         .enforced("proxy-pipeline", "a_buffered_response_that_breaks_off_is_answered_502");
@@ -277,20 +277,20 @@ settings! {
         .enforced("proxy-pipeline", "with_two_of_three_targets_refusing_no_get_fails");
     /// Maximum number of retries of one request. 0 never retries. A failed connect is no retry:
     /// every other target is tried until the upstream's `request-secs` has passed.
-    ATTEMPTS: Integer<u32>, Given<u32> =
+    ATTEMPTS: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.policies.retry.attempts", 0, 10, "times")
             .or(1)
             .enforced("proxy-pipeline", "a_request_is_tried_as_often_as_written_and_no_more");
     /// Failures after which a request is retried. Without the setting: `connect-failure` and
     /// `reset`. After failures other than `connect-failure`, only requests without a body and with
     /// an idempotent method are retried.
-    ON: Choice<RetryCause>, Many = choice("routes.route.policies.retry.on", CAUSES)
+    ON: Choice<RetryCause>, Repeatable = choice("routes.route.policies.retry.on", CAUSES)
         .many()
         .enforced("proxy-pipeline", "a_request_is_sent_again_after_what_is_written_and_nothing_else");
     /// Share of an upstream's requests that may be retries; 3 retries per second are always
     /// allowed. A request
     /// that was not sent because no connection could be made does not count.
-    BUDGET_PERCENT: Integer<u32>, Given<u32> =
+    BUDGET_PERCENT: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.policies.retry.budget-percent", 0, 100, "percent")
             .or(20)
             .enforced("proxy-pipeline", "retries_stay_within_their_share_of_the_requests");
@@ -312,12 +312,12 @@ settings! {
         .enforced("proxy-pipeline", "a_response_is_compressed_as_the_client_prefers");
     /// Codings in order of preference. The client's own weights have precedence. Without the
     /// setting: `zstd`, `br`, `gzip`.
-    COMPRESSION_CODINGS: Choice<Coding>, Many = choice("routes.route.policies.compression.codings", CODINGS)
+    COMPRESSION_CODINGS: Choice<Coding>, Repeatable = choice("routes.route.policies.compression.codings", CODINGS)
         .many()
         .enforced("proxy-pipeline", "a_route_says_which_codings_it_prefers");
     /// Types of the bodies to compress. Without the setting: text, JSON, JavaScript, XML, SVG,
     /// WebAssembly and uncompressed fonts.
-    COMPRESSION_TYPES: Text<MediaRange>, Many = text(
+    COMPRESSION_TYPES: Text<MediaRange>, Repeatable = text(
         "routes.route.policies.compression.types",
         "a media type",
         "text/*",
@@ -326,21 +326,21 @@ settings! {
     .many()
     .enforced("proxy-pipeline", "a_route_says_which_types_it_compresses");
     /// Bodies with a shorter `Content-Length` are not compressed.
-    COMPRESSION_MIN_SIZE: Size, Given<u64> = size("routes.route.policies.compression.min-size", 0, 1 << 30)
+    COMPRESSION_MIN_SIZE: Size, DefaultValue<u64> = size("routes.route.policies.compression.min-size", 0, 1 << 30)
         .or(1_024)
         .enforced("proxy-pipeline", "a_body_below_the_least_size_is_left_as_it_is");
     /// Level of gzip: more takes more CPU time for fewer bytes.
-    GZIP_LEVEL: Integer<u8>, Given<u8> =
+    GZIP_LEVEL: Integer<u8>, DefaultValue<u8> =
         integer("routes.route.policies.compression.gzip-level", 1, 9, "")
             .or(5)
             .enforced("proxy-pipeline", "a_higher_level_makes_fewer_bytes");
     /// Level of Brotli. Higher ones would take up to 32 MiB for each response.
-    BROTLI_LEVEL: Integer<u8>, Given<u8> =
+    BROTLI_LEVEL: Integer<u8>, DefaultValue<u8> =
         integer("routes.route.policies.compression.br-level", 0, 6, "")
             .or(4)
             .enforced("proxy-pipeline", "a_higher_level_makes_fewer_bytes");
     /// Level of Zstandard.
-    ZSTD_LEVEL: Integer<u8>, Given<u8> =
+    ZSTD_LEVEL: Integer<u8>, DefaultValue<u8> =
         integer("routes.route.policies.compression.zstd-level", 1, 9, "")
             .or(3)
             .enforced("proxy-pipeline", "a_higher_level_makes_fewer_bytes");
@@ -357,7 +357,7 @@ settings! {
         words("routes.route.policies.shadow.upstream", "an upstream's name", "other")
             .enforced("proxy-pipeline", "a_shadow_gets_a_copy_of_each_request");
     /// Share of the requests that are copied.
-    SHADOW_PERCENT: Decimal, Given<f64> =
+    SHADOW_PERCENT: Decimal, DefaultValue<f64> =
         decimal("routes.route.policies.shadow.percent", 0.0, 100.0, "percent")
             .or(100.0)
             .enforced("proxy-pipeline", "a_shadow_gets_its_share_of_the_requests");

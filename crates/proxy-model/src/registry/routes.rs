@@ -4,10 +4,10 @@ pub mod answers;
 
 use super::kind::Block;
 use super::number::Integer;
-use super::spec::{Given, MachinePart, Many, Required, Spec, Unset, row};
+use super::spec::{DefaultValue, MachinePart, Repeatable, Required, Spec, Unset, row};
 use super::table::{block, choice, file, flag, named, settings, word, words};
 use super::text::{Text, Written};
-use super::word::{Choice, Flag, Meaning};
+use super::word::{Choice, ChoiceWord, Flag};
 use crate::route::{BuiltinHandler, ServiceType};
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ const PRIORITIES: &[(&str, i32)] = &[
     ("critical", 1_000),
 ];
 
-const SERVICE_TYPES: &[Meaning<ServiceType>] = &[
+const SERVICE_TYPES: &[ChoiceWord<ServiceType>] = &[
     word(
         "api",
         ServiceType::Api,
@@ -32,16 +32,16 @@ const SERVICE_TYPES: &[Meaning<ServiceType>] = &[
     word(
         "builtin",
         ServiceType::Builtin,
-        "the proxy itself; goes with `builtin-handler`",
+        "the proxy itself; requires `builtin-handler`",
     ),
     word(
         "static",
         ServiceType::Static,
-        "files of a folder; goes with `static-files`",
+        "files of a folder; requires `static-files`",
     ),
 ];
 
-pub(super) const HANDLERS: &[Meaning<BuiltinHandler>] = &[
+pub(super) const HANDLERS: &[ChoiceWord<BuiltinHandler>] = &[
     word(
         "health",
         BuiltinHandler::Health,
@@ -84,18 +84,18 @@ const fn priority() -> Spec<Integer<i32>, Required> {
 
 settings! {
     /// A route: match conditions, service and policies.
-    ROUTE: Block, Many = named("routes.route", "an id")
+    ROUTE: Block, Repeatable = named("routes.route", "an id")
         .many()
         .enforced("proxy-plan", "an_exact_path_matches_only_itself");
     /// Routes of higher priority are matched first. `low` is 10, `normal` 50, `high` 100,
     /// `critical` 1000. At equal priority the host decides, then the path, then the number of
     /// further conditions, then the order of the file.
-    PRIORITY: Integer<i32>, Given<i32> = priority()
+    PRIORITY: Integer<i32>, DefaultValue<i32> = priority()
         .or(50)
         .enforced("proxy-routing", "the_higher_priority_wins_whatever_the_order_and_the_path");
     /// Names of the route's listeners: `listeners "http" "admin"`. Counts as one
     /// condition more among routes of the same host and path.
-    LISTENERS: Text<String>, Many = words("routes.route.listeners", "a listener's name", "http")
+    LISTENERS: Text<String>, Repeatable = words("routes.route.listeners", "a listener's name", "http")
         .many()
         .enforced("proxy-server", "a_route_takes_requests_of_its_listeners_only");
     /// The upstream that requests are forwarded to.
@@ -123,7 +123,7 @@ settings! {
             .names(MachinePart::Folder)
             .enforced("proxy-files", "nothing_outside_the_root_is_sent");
     /// The file sent for a folder; folders are never listed.
-    STATIC_INDEX: Text<String>, Given<Written<String>> =
+    STATIC_INDEX: Text<String>, DefaultValue<Written<String>> =
         words("routes.route.static-files.index", "a file name", "index.html")
             .or(super::table::written("index.html", || "index.html".to_owned()))
             .enforced("proxy-files", "a_folder_is_answered_by_its_index");
@@ -135,11 +135,11 @@ settings! {
             .enforced("proxy-files", "the_fallback_answers_for_paths_that_name_no_file");
     /// Sends the `.br`, `.zst` and `.gz` variants of a file to clients that accept them, unless a
     /// variant is more than a second older than the file.
-    STATIC_PRECOMPRESSED: Flag, Given<bool> = flag("routes.route.static-files.precompressed")
+    STATIC_PRECOMPRESSED: Flag, DefaultValue<bool> = flag("routes.route.static-files.precompressed")
         .or(false)
         .enforced("proxy-files", "compressed_neighbours_are_sent_to_clients_that_take_them");
     /// Agents that decide about each request, in this order.
-    AGENTS: Text<String>, Many = words("routes.route.agents", "an agent's name", "waf")
+    AGENTS: Text<String>, Repeatable = words("routes.route.agents", "an agent's name", "waf")
         .many()
         .enforced("proxy-pipeline", "edits_of_agents_reach_the_next_agent_and_the_target_in_order");
 }

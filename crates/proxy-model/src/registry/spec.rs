@@ -5,7 +5,7 @@ use super::value_error::{Raw, ValueError};
 
 /// A setting: its name, kind, default, and the crate that enforces it.
 ///
-/// `D` is one of [`Required`], [`Unset`], [`Many`], or the default itself.
+/// `D` is one of [`Required`], [`Unset`], [`Repeatable`], or the default itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec<K, D> {
     /// The names of its blocks and its own, joined by dots.
@@ -66,7 +66,7 @@ pub struct Unset {
 
 /// The setting may be repeated.
 #[derive(Clone, Copy, Debug)]
-pub struct Many;
+pub struct Repeatable;
 
 /// A row without its Rust type: for the reference, the schema and the tests.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +101,7 @@ pub enum Presence {
     /// No value, with this meaning.
     Unset(&'static str),
     /// It is an empty list.
-    Many,
+    Repeatable,
     /// This default, as written.
     Default(String),
 }
@@ -124,17 +124,17 @@ impl<K> Absent<K> for Unset {
     }
 }
 
-impl<K> Absent<K> for Many {
+impl<K> Absent<K> for Repeatable {
     fn presence(&self, _kind: &K, _name: &str) -> Presence {
-        Presence::Many
+        Presence::Repeatable
     }
 }
 
 /// A default value.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<V>(pub V);
+pub struct DefaultValue<V>(pub V);
 
-impl<K: Kind> Absent<K> for Given<K::Given> {
+impl<K: Kind> Absent<K> for DefaultValue<K::DefaultValue> {
     fn presence(&self, kind: &K, name: &str) -> Presence {
         Presence::Default(kind.show(name, self.0))
     }
@@ -160,8 +160,11 @@ pub(super) const fn row<K: Copy>(path: &'static str, kind: K) -> Spec<K, Require
 }
 
 impl<K: Kind> Spec<K, Required> {
-    pub(super) const fn or(self, default: K::Given) -> Spec<K, Given<K::Given>> {
-        self.when_absent(Given(default))
+    pub(super) const fn or(
+        self,
+        default: K::DefaultValue,
+    ) -> Spec<K, DefaultValue<K::DefaultValue>> {
+        self.when_absent(DefaultValue(default))
     }
 }
 
@@ -170,8 +173,8 @@ impl<K: Copy> Spec<K, Required> {
         self.when_absent(Unset { means })
     }
 
-    pub(super) const fn many(self) -> Spec<K, Many> {
-        self.when_absent(Many)
+    pub(super) const fn many(self) -> Spec<K, Repeatable> {
+        self.when_absent(Repeatable)
     }
 
     const fn when_absent<D: Copy>(self, presence: D) -> Spec<K, D> {
@@ -239,7 +242,7 @@ impl<K: Kind, D> Spec<K, D> {
     }
 }
 
-impl<K: Kind> Spec<K, Given<K::Given>> {
+impl<K: Kind> Spec<K, DefaultValue<K::DefaultValue>> {
     /// The value of an absent setting.
     pub fn default(&self) -> K::Value {
         self.kind.give(self.presence.0)

@@ -4,7 +4,7 @@ use super::kind::{Block, Pair};
 use super::number::{Decimal, Integer, Size, Time};
 use super::spec::{MachinePart, Required, Spec, row};
 use super::text::{PageStatuses, Statuses, Text, Written};
-use super::word::{Choice, Flag, Meaning};
+use super::word::{Choice, ChoiceWord, Flag};
 use http::uri::PathAndQuery;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,13 +83,13 @@ pub(super) const fn time_from(
 
 pub(super) const fn choice<T: Copy>(
     path: &'static str,
-    words: &'static [Meaning<T>],
+    words: &'static [ChoiceWord<T>],
 ) -> Spec<Choice<T>, Required> {
     row(path, Choice { words })
 }
 
-pub(super) const fn word<T>(name: &'static str, value: T, doc: &'static str) -> Meaning<T> {
-    Meaning {
+pub(super) const fn word<T>(name: &'static str, value: T, doc: &'static str) -> ChoiceWord<T> {
+    ChoiceWord {
         name,
         stands: value,
         doc,

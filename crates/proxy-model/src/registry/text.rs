@@ -30,7 +30,7 @@ impl<T> Shaped for Text<T> {
 
 impl<T> Kind for Text<T> {
     type Value = T;
-    type Given = Written<T>;
+    type DefaultValue = Written<T>;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, ValueError> {
         let Raw::Text(text) = raw else {
@@ -66,7 +66,7 @@ impl Shaped for Statuses {
 
 impl Kind for Statuses {
     type Value = StatusRange;
-    type Given = StatusRange;
+    type DefaultValue = StatusRange;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<StatusRange, ValueError> {
         let what = "a status, or a range of them";
@@ -105,7 +105,7 @@ impl Shaped for PageStatuses {
 
 impl Kind for PageStatuses {
     type Value = ErrorStatuses;
-    type Given = ErrorStatuses;
+    type DefaultValue = ErrorStatuses;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<ErrorStatuses, ValueError> {
         let what = "a status of an error, or a class of them";

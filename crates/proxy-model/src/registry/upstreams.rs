@@ -2,12 +2,12 @@
 
 use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::{Given, MachinePart, Many, Required, Unset};
+use super::spec::{DefaultValue, MachinePart, Repeatable, Required, Unset};
 use super::table::{
     block, choice, file, flag, integer, named, settings, text, time, word, words, written,
 };
 use super::text::{Text, Written};
-use super::word::{Choice, Flag, Meaning};
+use super::word::{Choice, ChoiceWord, Flag};
 use crate::address::TargetAddress;
 use crate::upstream::{KeyPin, LoadBalancing, StickySecret, UpstreamProtocol};
 use http::HeaderName;
@@ -19,7 +19,7 @@ const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 const WEEK: Duration = Duration::from_hours(24 * 7);
 
-const BALANCING: &[Meaning<LoadBalancing>] = &[
+const BALANCING: &[ChoiceWord<LoadBalancing>] = &[
     word(
         "round_robin",
         LoadBalancing::RoundRobin,
@@ -57,7 +57,7 @@ const BALANCING: &[Meaning<LoadBalancing>] = &[
     ),
 ];
 
-const PROTOCOLS: &[Meaning<UpstreamProtocol>] = &[
+const PROTOCOLS: &[ChoiceWord<UpstreamProtocol>] = &[
     word("h1", UpstreamProtocol::H1, "HTTP/1.1"),
     word(
         "h2",
@@ -66,7 +66,7 @@ const PROTOCOLS: &[Meaning<UpstreamProtocol>] = &[
     ),
 ];
 
-const PROXY_VERSIONS: &[Meaning<ProxyVersion>] = &[
+const PROXY_VERSIONS: &[ChoiceWord<ProxyVersion>] = &[
     word("v1", ProxyVersion::V1, "a line of text"),
     word("v2", ProxyVersion::V2, "the binary form"),
 ];
@@ -81,15 +81,15 @@ fn cookie_name(text: &str) -> Result<String, String> {
 
 settings! {
     /// A group of targets that can answer the same requests.
-    UPSTREAM: Block, Many = named("upstreams.upstream", "a name")
+    UPSTREAM: Block, Repeatable = named("upstreams.upstream", "a name")
         .many()
         .enforced("proxy-plan", "routes_and_upstreams_change");
     /// The targets. `target` may also be written in the upstream itself.
-    TARGETS: Block, Many = block("upstreams.upstream.targets")
+    TARGETS: Block, Repeatable = block("upstreams.upstream.targets")
         .many()
         .enforced("proxy-config", "every_block_is_decoded");
     /// A target: `target "10.0.0.1:80"`, or with a block.
-    TARGET: Block, Many = named("upstreams.upstream.targets.target", "its address")
+    TARGET: Block, Repeatable = named("upstreams.upstream.targets.target", "its address")
         .many()
         .also(&["upstreams.upstream"])
         .enforced("proxy-upstream", "round_robin_shares_requests_out_evenly");
@@ -106,17 +106,17 @@ settings! {
     .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
     /// The target's share relative to the other targets, under every kind of load balancing. With 0
     /// it receives no new requests, except in sessions bound to it by a `sticky` cookie.
-    WEIGHT: Integer<u32>, Given<u32> =
+    WEIGHT: Integer<u32>, DefaultValue<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)
             .enforced("proxy-upstream", "each_word_of_load_balancing_has_its_own_distribution");
     /// Whether the target gets requests only while no other target of the upstream is healthy. Several backup targets share
     /// the requests. Sessions that a `sticky` cookie binds to it stay with it.
-    BACKUP: Flag, Given<bool> = flag("upstreams.upstream.targets.target.backup")
+    BACKUP: Flag, DefaultValue<bool> = flag("upstreams.upstream.targets.target.backup")
         .or(false)
         .enforced("proxy-server", "a_backup_target_serves_only_while_no_other_is_healthy");
     /// The load-balancing policy.
-    LOAD_BALANCING: Choice<LoadBalancing>, Given<LoadBalancing> =
+    LOAD_BALANCING: Choice<LoadBalancing>, DefaultValue<LoadBalancing> =
         choice("upstreams.upstream.load-balancing", BALANCING)
             .or(LoadBalancing::RoundRobin)
             .aliases(&["load_balancing"])
@@ -131,7 +131,7 @@ settings! {
         .optional("each setting has its default")
         .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");
     /// Name of the cookie.
-    STICKY_COOKIE: Text<String>, Given<Written<String>> =
+    STICKY_COOKIE: Text<String>, DefaultValue<Written<String>> =
         text("upstreams.upstream.sticky.cookie", "a cookie's name", "proxy-target", cookie_name)
             .or(written("proxy-target", || "proxy-target".to_owned()))
         .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");
@@ -147,7 +147,7 @@ settings! {
         .optional("a random one of this process")
         .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");
     /// Protocol of connections to the targets.
-    PROTOCOL: Choice<UpstreamProtocol>, Given<UpstreamProtocol> =
+    PROTOCOL: Choice<UpstreamProtocol>, DefaultValue<UpstreamProtocol> =
         choice("upstreams.upstream.protocol", PROTOCOLS)
             .or(UpstreamProtocol::H1)
             .enforced("proxy-pipeline", "one_connection_is_enough_for_one_request_at_a_time");
@@ -181,13 +181,13 @@ settings! {
             .enforced("proxy-tls", "a_target_that_asks_for_a_certificate_is_shown_ours");
     /// Whether chain, names and validity of a target's certificate are verified. `#false` needs `pin-sha256`, which is then
     /// the whole check, and is warned of.
-    VERIFY: Flag, Given<bool> = flag("upstreams.upstream.tls.verify")
+    VERIFY: Flag, DefaultValue<bool> = flag("upstreams.upstream.tls.verify")
         .or(true)
         .enforced("proxy-tls", "a_pin_stands_in_place_of_verification_only_if_that_is_off");
     /// SHA-256 of the public key of a target's own certificate, in base64, as in RFC 7469. With several, one of them must
-    /// fit: write the key that follows beside the one in use. Checked in addition to `verify`. Another key is answered 502,
+    /// fit: list the next key together with the one in use. Checked in addition to `verify`. Another key is answered 502,
     /// reason `tls_pin_mismatch`.
-    PIN: Text<KeyPin>, Many = text(
+    PIN: Text<KeyPin>, Repeatable = text(
         "upstreams.upstream.tls.pin-sha256",
         "a SHA-256 in base64",
         "d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM=",
@@ -205,19 +205,19 @@ settings! {
         .optional("each time has its default")
         .enforced("proxy-config", "every_block_is_decoded");
     /// Maximum time to connect, TLS included. Then 504, or another target.
-    CONNECT: Time, Given<Duration> = time("upstreams.upstream.timeouts.connect-secs", HOUR)
+    CONNECT: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.connect-secs", HOUR)
         .or(Duration::from_secs(5))
         .enforced("proxy-pipeline", "a_slow_connect_is_answered_504");
     /// From the end of the request to the head of the response. Then 504.
-    REQUEST: Time, Given<Duration> = time("upstreams.upstream.timeouts.request-secs", DAY)
+    REQUEST: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.request-secs", DAY)
         .or(Duration::from_mins(1))
         .enforced("proxy-pipeline", "a_late_response_head_is_answered_504");
     /// Between two reads of a response, and between two writes of a request that make progress.
-    READ: Time, Given<Duration> = time("upstreams.upstream.timeouts.read-secs", DAY)
+    READ: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.read-secs", DAY)
         .or(Duration::from_mins(1))
         .enforced("proxy-pipeline", "a_response_that_stands_still_is_cut_off");
     /// Without a byte in either direction on an upgraded connection, as of a `WebSocket`.
-    IDLE: Time, Given<Duration> = time("upstreams.upstream.timeouts.idle-secs", WEEK)
+    IDLE: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.idle-secs", WEEK)
         .or(HOUR)
         .enforced("proxy-pipeline", "an_upgraded_connection_that_rests_is_closed");
     /// Connection pool of the targets.
@@ -237,7 +237,7 @@ settings! {
             .optional("`limits { max-idle-connections-per-upstream }`")
             .enforced("proxy-pool", "no_more_idle_connections_are_kept_than_allowed");
     /// Maximum idle time of a pooled connection. Set it below the targets' own keep-alive time.
-    IDLE_TIMEOUT: Time, Given<Duration> =
+    IDLE_TIMEOUT: Time, DefaultValue<Duration> =
         time("upstreams.upstream.connection-pool.idle-timeout-secs", HOUR)
             .or(Duration::from_mins(1))
             .enforced("proxy-pool", "an_idle_connection_is_closed_in_time");

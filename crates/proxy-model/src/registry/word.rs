@@ -12,18 +12,18 @@ pub struct Flag;
 /// may be written without quotes.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<T: 'static> {
-    pub(super) words: &'static [Meaning<T>],
+    pub(super) words: &'static [ChoiceWord<T>],
 }
 
 /// A word of a [`Choice`] with its value.
 #[derive(Clone, Copy, Debug)]
-pub struct Meaning<T> {
+pub struct ChoiceWord<T> {
     pub(super) name: &'static str,
     pub(super) stands: T,
     pub(super) doc: &'static str,
 }
 
-impl<T: Copy + PartialEq> Meaning<T> {
+impl<T: Copy + PartialEq> ChoiceWord<T> {
     fn is(&self, value: T) -> bool {
         self.stands == value
     }
@@ -37,7 +37,7 @@ impl Shaped for Flag {
 
 impl Kind for Flag {
     type Value = bool;
-    type Given = bool;
+    type DefaultValue = bool;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<bool, ValueError> {
         match raw {
@@ -69,7 +69,7 @@ impl<T: Copy + PartialEq> Shaped for Choice<T> {
 
 impl<T: Copy + PartialEq> Kind for Choice<T> {
     type Value = T;
-    type Given = T;
+    type DefaultValue = T;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, ValueError> {
         let known = || self.words.iter().map(|meaning| meaning.name).collect();
@@ -103,7 +103,7 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
 impl<T> Choice<T> {
     /// The word that is written; `None` if the value cannot be a word.
     fn written<'t>(&self, raw: Raw<'t>) -> Option<Cow<'t, str>> {
-        let is_number = |meaning: &Meaning<T>| meaning.name.parse::<f64>().is_ok();
+        let is_number = |meaning: &ChoiceWord<T>| meaning.name.parse::<f64>().is_ok();
         match raw {
             Raw::Text(text) => Some(text.into()),
             Raw::Decimal(number) if self.words.iter().any(is_number) => {

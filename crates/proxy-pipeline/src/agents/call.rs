@@ -49,7 +49,8 @@ impl<'a> AgentCall<'a> {
     pub(super) fn new(
         active: &'a ActivePlan,
         agent: &'a Arc<AgentPlan>,
-        (event, client_ip): (EventKind, IpAddr),
+        event: EventKind,
+        client_ip: IpAddr,
     ) -> Self {
         Self {
             agent,

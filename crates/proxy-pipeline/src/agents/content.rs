@@ -40,7 +40,7 @@ pub(super) struct Content {
 
 /// A piece of the content, for one event.
 #[derive(Debug)]
-pub(super) struct Shown<'c> {
+pub(super) struct ContentPiece<'c> {
     pub(super) data: BodyData<'c>,
     pub(super) is_last: bool,
     pub(super) is_truncated: bool,
@@ -162,7 +162,7 @@ impl Content {
     }
 
     /// The content for an agent: in pieces if `in_pieces`, else in one.
-    pub(super) fn pieces(&self, in_pieces: bool) -> impl Iterator<Item = Shown<'_>> {
+    pub(super) fn pieces(&self, in_pieces: bool) -> impl Iterator<Item = ContentPiece<'_>> {
         let max = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
         let seen = self.bytes.get(..max).unwrap_or(&self.bytes);
         let size = if in_pieces {
@@ -174,7 +174,7 @@ impl Content {
         (0..count).map(move |index| {
             let end = seen.len().min((index + 1).saturating_mul(size));
             let piece = seen.get(index * size..end).unwrap_or_default();
-            Shown {
+            ContentPiece {
                 data: BodyData(Cow::Borrowed(piece)),
                 is_last: index + 1 == count,
                 is_truncated: self.is_truncated,

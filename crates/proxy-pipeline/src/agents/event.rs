@@ -1,6 +1,6 @@
 //! Events for agents: heads and pieces of bodies.
 
-use super::content::Shown;
+use super::content::ContentPiece;
 use crate::exchange::Exchange;
 use crate::response::body::Body;
 use agent_protocol::{BodyChunk, Header, RequestHeaders, RequestId, ResponseHeaders, TlsClient};
@@ -60,9 +60,9 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
 /// A piece of a body.
 pub(super) fn body_chunk<'c>(
     ((id, seq), agent): ((RequestId, u32), &AgentPlan),
-    shown: Shown<'c>,
+    shown: ContentPiece<'c>,
 ) -> BodyChunk<'c> {
-    let Shown {
+    let ContentPiece {
         data,
         is_last,
         is_truncated,

@@ -35,7 +35,7 @@ pub(super) async fn inspect(
     if let Some(problem) = announced_too_large(exchange, max_bytes) {
         return Err(problem);
     }
-    let content = read(exchange, (route, max_bytes), timers).await?;
+    let content = read(exchange, route, max_bytes, timers).await?;
     let mut index = 0;
     while let Some(mut session) = take(exchange, index) {
         let shown = if session.session.request_body() == BodyMode::None {
@@ -103,7 +103,8 @@ fn announced_too_large(exchange: &Exchange, max_bytes: u64) -> Option<Problem> {
 /// decoded, so that the target receives the bytes inspected by agents.
 async fn read(
     exchange: &mut Exchange,
-    (route, max_bytes): (&RoutePlan, u64),
+    route: &RoutePlan,
+    max_bytes: u64,
     timers: &RequestTimers,
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
@@ -198,7 +199,7 @@ async fn show(
     let is_chunk = session.request_body() == BodyMode::Chunks;
     for shown in content.pieces(is_chunk) {
         let client_ip = exchange.completion.record.client_ip;
-        let call = AgentCall::new(&active, agent, (EventKind::RequestBody, client_ip));
+        let call = AgentCall::new(&active, agent, EventKind::RequestBody, client_ip);
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::RequestBody(chunk);
         let body_event = (EventKind::RequestBody, is_chunk);

@@ -33,7 +33,7 @@ pub(super) async fn inspect(
         let shown = if session.session.response_body() == BodyMode::None {
             Ok(Some(None))
         } else {
-            show(exchange, &mut session, (&content, &mut *response), timers).await
+            show(exchange, &mut session, &content, &mut *response, timers).await
         };
         // Closes the session of a failed agent; reports the end of the request to the remaining
         // agents.
@@ -103,7 +103,8 @@ fn upstream_problem(problem: Problem) -> Problem {
 async fn show(
     exchange: &mut Exchange,
     AgentSession { agent, session }: &mut AgentSession,
-    (content, response): (&Content, &mut Response<Body>),
+    content: &Content,
+    response: &mut Response<Body>,
     timers: &RequestTimers,
 ) -> Result<Option<Option<Box<Response<Body>>>>, Problem> {
     content.check(agent).map_err(upstream_problem)?;
@@ -111,7 +112,7 @@ async fn show(
     let is_chunk = session.response_body() == BodyMode::Chunks;
     for shown in content.pieces(is_chunk) {
         let client_ip = exchange.completion.record.client_ip;
-        let call = AgentCall::new(&active, agent, (EventKind::ResponseBody, client_ip));
+        let call = AgentCall::new(&active, agent, EventKind::ResponseBody, client_ip);
         let chunk = event::body_chunk((session.next_event(), agent), shown);
         let message = ProxyMessage::ResponseBody(chunk);
         let body_event = (EventKind::ResponseBody, is_chunk);

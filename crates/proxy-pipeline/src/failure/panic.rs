@@ -20,9 +20,9 @@ pub(crate) fn contain<T>(
 }
 
 fn problem(panic: &(dyn Any + Send)) -> Problem {
-    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-    let text = said.unwrap_or_else(|| "a panic without words".to_owned());
+    let reported = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let reported = reported.or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = reported.unwrap_or_else(|| "a panic without words".to_owned());
     Problem::new(Reason::Panic, Detail::text(text))
 }
 

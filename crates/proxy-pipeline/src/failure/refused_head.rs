@@ -69,7 +69,7 @@ pub(crate) fn method(head: &[u8]) -> &'static Method {
     }
 }
 
-/// The request line, and the bytes behind it.
+/// The request line, and the bytes after it.
 fn split(head: &[u8]) -> (&[u8], &[u8]) {
     // Empty lines may precede a request. [RFC 9112 §2.2]
     let begins = head.iter().position(|byte| !b"\r\n".contains(byte));
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_bytes_that_arrived_are_counted() {
-        for (head, told) in [
+        for (head, reported) in [
             ("", ("-", "", None)),
             ("GET", ("-", "", None)),
             ("G(T / HTTP/1.1\r\n", ("-", "", None)),
@@ -162,7 +162,7 @@ mod tests {
                 ("GET", "/a", Some("a.test")),
             ),
         ] {
-            assert_eq!(read(head), told, "{head:?}");
+            assert_eq!(read(head), reported, "{head:?}");
         }
     }
 

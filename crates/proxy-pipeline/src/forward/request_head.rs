@@ -100,7 +100,7 @@ pub(crate) fn apply(
         if trailers {
             headers.insert(TE, TRAILERS);
         }
-        into_http2((head, &mut headers), to, upgrade.as_ref());
+        into_http2(head, &mut headers, to, upgrade.as_ref());
         return (headers, upgrade);
     }
     insert_http1_fields(&mut headers, upgrade.as_ref(), trailers, length);
@@ -176,7 +176,7 @@ fn wanted(
 ) -> Option<RequestedUpgrade> {
     if head.version == Version::HTTP_11 {
         if head.method == Method::HEAD {
-            // The response to HEAD has no body, and so no protocol behind it.
+            // The response to HEAD has no body, and so no protocol after it.
             return None;
         }
         let protocol = hop_by_hop::wanted_upgrade(&head.headers)?;
@@ -201,7 +201,8 @@ fn wanted(
 
 /// Puts the host into `:authority`, as HTTP/2 requires. [RFC 9113 §8.3.1]
 fn into_http2(
-    (head, headers): (&mut InboundHead, &mut HeaderMap),
+    head: &mut InboundHead,
+    headers: &mut HeaderMap,
     to: Destination<'_>,
     requested: Option<&RequestedUpgrade>,
 ) {

@@ -10,7 +10,7 @@ use proxy_framing::ProxyVersion;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
     Candidate, Checkout, ConnectError, ConnectSettings, Connecting, Connection, ConnectionLimit,
-    ConnectionOwner, ConnectionPermit, Dialed, Place, PlaceWait, Waiting, connect,
+    ConnectionOwner, ConnectionPermit, ConnectionWait, Dialed, Place, Waiting, connect,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
@@ -186,7 +186,7 @@ impl Attempts<'_, '_> {
         if let Some(permit) = limit.acquire() {
             return Ok(Place::Permit(permit));
         }
-        let wait = PlaceWait::for_connection(&self.pool, limit, origin);
+        let wait = ConnectionWait::for_connection(&self.pool, limit, origin);
         wait.within(timeout, &self.timers).await
     }
 
@@ -274,7 +274,7 @@ impl Attempts<'_, '_> {
         if let Some(permit) = limit.acquire() {
             return Ok(permit);
         }
-        let wait = PlaceWait::for_permit(&self.pool, limit);
+        let wait = ConnectionWait::for_permit(&self.pool, limit);
         match wait.within(timeout, &self.timers).await? {
             Place::Permit(permit) => Ok(permit),
             Place::Connection(_) => Err(ConnectError::LimitReached { max: limit.max() }),

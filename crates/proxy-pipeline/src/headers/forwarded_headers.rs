@@ -145,7 +145,7 @@ pub(crate) fn via(version: Version) -> HeaderValue {
     }
 }
 
-/// The forwarding fields for a head without any: written behind the head's own fields, which is
+/// The forwarding fields for a head without any: written after the head's own fields, which is
 /// cheaper than inserting them.
 #[derive(Debug)]
 pub(crate) struct ForwardedHeaders {

@@ -1,7 +1,7 @@
 //! Filtering of trailers.
 //!
 //! Receivers may merge trailers into the headers. Fields for framing, routing, authentication or
-//! request handling are therefore not allowed behind the body. [RFC 9110 §6.5.1]
+//! request handling are therefore not allowed after the body. [RFC 9110 §6.5.1]
 
 use crate::headers::forwarding_claims::{remove_alike, remove_claims};
 use crate::headers::http2_fields::check_field;

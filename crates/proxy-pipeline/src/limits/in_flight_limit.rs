@@ -33,7 +33,7 @@ pub struct InFlightLimit {
 type Lock<T> = std::sync::Mutex<T>;
 
 /// A worker's wait for a place, until it is dropped.
-struct Wanted<'a>(&'a AtomicU32);
+struct WaitingWorker<'a>(&'a AtomicU32);
 
 impl InFlightLimit {
     /// A limit of `max` concurrent requests and `max_waiting` queued ones. `seed` is the hash seed
@@ -135,7 +135,7 @@ impl InFlightLimit {
     /// Waits for a place in turn with the other workers. To be released by [`Self::leave`]. Returns
     /// the occupancy before it.
     pub(crate) async fn granted(&self) -> Occupancy {
-        let _wanted = Wanted::new(&self.wanted);
+        let _wanted = WaitingWorker::new(&self.wanted);
         if let Ok(before) = self.places.enter() {
             return before;
         }
@@ -157,14 +157,14 @@ impl InFlightLimit {
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> WaitingWorker<'a> {
     fn new(count: &'a AtomicU32) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
         Self(count)
     }
 }
 
-impl Drop for Wanted<'_> {
+impl Drop for WaitingWorker<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

@@ -15,7 +15,7 @@ pub(crate) use consulted::Consulted;
 use crate::exchange::Exchange;
 use crate::failure::timeout_problem;
 use crate::policy::admission;
-use crate::policy::in_flight::Holders;
+use crate::policy::in_flight::InFlightScope;
 use crate::response::body::Body;
 use crate::worker::cache_counters::CacheOutcome;
 use consulted::{Answer, Uncached};
@@ -201,7 +201,7 @@ async fn serve(
     };
     outcome::record(exchange, cached, outcome);
     // It counts among the requests in flight like a file.
-    let holders = Holders {
+    let holders = InFlightScope {
         route: cached.route,
         upstream: None,
     };

@@ -1,4 +1,4 @@
-//! Static files, opened and read by threads that may block.
+//! Static files, opened and read by disk threads, because both block.
 
 use crate::exchange::Exchange;
 use crate::headers::header_edits::ResponseEdits;

@@ -1,7 +1,7 @@
 //! The permits of a request, as its service requires them.
 
 use crate::exchange::Exchange;
-use crate::policy::in_flight::{self, Holders};
+use crate::policy::in_flight::{self, InFlightScope};
 use crate::policy::{circuit_breaker, max_forwards, route_connections};
 use proxy_errors::Problem;
 use proxy_plan::{Outcome, RoutePlan};
@@ -20,13 +20,13 @@ pub(crate) async fn admit(
         Outcome::Answer(_) | Outcome::Redirect(_) | Outcome::Respond(_) => Ok(exchange.began()),
         Outcome::Files => {
             let upstream = None;
-            enter(exchange, Holders { route, upstream }, end_by).await
+            enter(exchange, InFlightScope { route, upstream }, end_by).await
         }
         Outcome::Forward(upstream, _) => {
             max_forwards::spend(&mut exchange.head)?;
             circuit_breaker::check(exchange, route, upstream)?;
             let upstream = Some(*upstream);
-            enter(exchange, Holders { route, upstream }, end_by).await
+            enter(exchange, InFlightScope { route, upstream }, end_by).await
         }
     }
 }
@@ -34,7 +34,7 @@ pub(crate) async fn admit(
 /// Takes the request's permits, for which it may wait in the queue. Returns the time after that.
 pub(crate) async fn enter(
     exchange: &mut Exchange,
-    holders: Holders<'_>,
+    holders: InFlightScope<'_>,
     end_by: Option<Duration>,
 ) -> Result<Duration, Problem> {
     route_connections::admit(exchange, holders.route.index)?;

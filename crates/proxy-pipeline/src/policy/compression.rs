@@ -16,7 +16,7 @@ const DIGESTS: [&str; 4] = ["content-digest", "repr-digest", "digest", "content-
 
 /// The client's preferences for compression, kept after its head was forwarded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct CompressionRequest {
     coding: Option<Coding>,
     is_head: bool,
     /// The client holds a representation with a weak tag, as compressed ones have.
@@ -28,7 +28,7 @@ const STREAMS: [&[u8]; 2] = [b"text/event-stream", b"application/grpc"];
 
 /// The client's preferences; `None` if the response must be left unchanged.
 #[inline]
-pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted> {
+pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<CompressionRequest> {
     let plan = route.compression.as_deref()?;
     let head = &exchange.head;
     if head.version == Version::HTTP_10
@@ -37,7 +37,7 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted
     {
         return None;
     }
-    Some(Wanted {
+    Some(CompressionRequest {
         coding: Accepted::from_headers(head.headers.as_map(), &plan.codings)
             .iter()
             .next(),
@@ -48,14 +48,14 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted
 
 /// Compresses an eligible response body and sets the header fields.
 pub(crate) fn apply(
-    wanted: Wanted,
+    wanted: CompressionRequest,
     route: &RoutePlan,
     response: Response<Body>,
 ) -> Result<Response<Body>, Problem> {
     let Some(plan) = route.compression.as_deref() else {
         return Ok(response);
     };
-    let Wanted {
+    let CompressionRequest {
         coding,
         is_head,
         has_weak_tag,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The holders of a request's place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Holders<'a> {
+pub(crate) struct InFlightScope<'a> {
     pub(crate) route: &'a RoutePlan,
     /// `None` for static files.
     pub(crate) upstream: Option<&'a UpstreamPlan>,
@@ -23,7 +23,7 @@ pub(crate) struct Holders<'a> {
 /// Takes a place among the requests in flight at once, if there is one: held until the response's body
 /// ends.
 #[inline]
-pub(crate) fn try_admit(exchange: &mut Exchange, holders: Holders<'_>) -> bool {
+pub(crate) fn try_admit(exchange: &mut Exchange, holders: InFlightScope<'_>) -> bool {
     let admission = &exchange.worker().admission;
     let place = admission.try_enter(|| claim(exchange, holders));
     let is_admitted = place.is_some();
@@ -36,7 +36,7 @@ pub(crate) fn try_admit(exchange: &mut Exchange, holders: Holders<'_>) -> bool {
 #[cold]
 pub(crate) async fn wait(
     exchange: &mut Exchange,
-    holders: Holders<'_>,
+    holders: InFlightScope<'_>,
     end_by: Option<Duration>,
 ) -> Result<(), Problem> {
     let worker = Rc::clone(exchange.worker());
@@ -61,8 +61,8 @@ pub(crate) async fn wait(
 }
 
 #[cold]
-fn claim(exchange: &Exchange, holders: Holders<'_>) -> Claim {
-    let Holders { route, upstream } = holders;
+fn claim(exchange: &Exchange, holders: InFlightScope<'_>) -> Claim {
+    let InFlightScope { route, upstream } = holders;
     let name = upstream.map_or("", |upstream| &upstream.name);
     let client = exchange.completion.record.client_ip;
     let admission = &exchange.worker().admission;

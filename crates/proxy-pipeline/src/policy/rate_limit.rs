@@ -40,7 +40,7 @@ pub(crate) fn check(
         RateStage::First => exchange.began(),
         RateStage::AfterCredentials | RateStage::AfterAgents => exchange.worker().time.elapsed(),
     };
-    take_tokens(exchange, (route, stage), now, None)?;
+    take_tokens(exchange, route, stage, now, None)?;
     Ok(Checked::Whole)
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn check_shared(
         None => None,
     };
     let now = exchange.worker().time.elapsed();
-    take_tokens(exchange, (route, stage), now, decided)
+    take_tokens(exchange, route, stage, now, decided)
 }
 
 /// Checks the limits of `stage`, in a store if need be.
@@ -125,7 +125,8 @@ fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
 /// that it holds.
 fn take_tokens(
     exchange: &mut Exchange,
-    (route, stage): (usize, RateStage),
+    route: usize,
+    stage: RateStage,
     now: Duration,
     decided: Option<RateDecision>,
 ) -> Result<(), Problem> {

@@ -68,7 +68,7 @@ pub(crate) struct ExchangeRecord {
     pub(crate) load: Option<ActiveRequest>,
     /// Permit of the route's breaker, until the result is reported.
     pub(crate) breaker: Option<BreakerPermit>,
-    /// When the outcome is recorded at the target.
+    /// The time at which the outcome is recorded at the target.
     pub(crate) target_outcome: TargetOutcome,
     /// Effect of the cache; `None` on routes without one.
     pub(crate) cache: Option<CacheOutcome>,
@@ -87,7 +87,7 @@ pub(crate) struct ExchangeRecord {
     pub(crate) kind: ExchangeKind,
 }
 
-/// When the outcome of a request is recorded at its target: in its breaker, its passive health check and its counters.
+/// The time at which the outcome of a request is recorded at its target: in its breaker, its passive health check and its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TargetOutcome {
     /// With the head of the response, or with the failure before it.
@@ -443,7 +443,7 @@ mod tests {
     use crate::headers::forwarded_headers::Peer;
     use crate::limits::in_flight_limit::InFlightLimit;
     use crate::response::body::Body;
-    use crate::response::tunnel::Switched;
+    use crate::response::tunnel::SwitchedConnection;
     use crate::response::upgradable_response::Reply;
     use crate::upload::client_body::ClientBody;
     use crate::worker::active_plan::{ActivePlan, UpstreamConnectors};
@@ -551,7 +551,7 @@ mod tests {
     }
 
     /// The tunnel that follows `response`, the one to `exchange`.
-    fn finish(exchange: Exchange, response: Response<Body>) -> Option<Box<Switched>> {
+    fn finish(exchange: Exchange, response: Response<Body>) -> Option<Box<SwitchedConnection>> {
         let Exchange {
             completion,
             is_grpc,

@@ -66,7 +66,7 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     if let Some(limit_type) = limit_met(reason) {
         worker.metrics.limit_met(limit_type);
         if warns {
-            write_limit(worker, problem, (limit_type, &message), context);
+            write_limit(worker, problem, limit_type, &message, context);
         }
     }
     if level == Level::Warn && !warns {
@@ -115,14 +115,15 @@ pub(crate) fn note_observed(worker: &Worker, problem: &Problem, context: &ErrorC
             "{} (served: the limit only observes)",
             problem.log_message()
         );
-        write_limit(worker, problem, (limit_type, &message), context);
+        write_limit(worker, problem, limit_type, &message, context);
     }
 }
 
 fn write_limit(
     worker: &Worker,
     problem: &Problem,
-    (limit_type, message): (LimitType, &str),
+    limit_type: LimitType,
+    message: &str,
     context: &ErrorContext<'_>,
 ) {
     let (actual, limit) = counted(problem.detail());

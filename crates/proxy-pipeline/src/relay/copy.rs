@@ -2,7 +2,7 @@
 
 use super::half::Half;
 use super::stream::RelayStream;
-use crate::response::tunnel::{Carried, TunnelEnd};
+use crate::response::tunnel::{CarriedBytes, TunnelEnd};
 use proxy_clock::{Clock, Deadline, Timer};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -17,7 +17,7 @@ pub(super) struct Copy<'s, C, T> {
 }
 
 impl<'s, C: RelayStream, T: RelayStream> Copy<'s, C, T> {
-    /// A copy that begins with `early` of the client.
+    /// A copy that begins with `early`, the bytes already read from the client.
     pub(super) fn new(client: &'s mut C, target: &'s mut T, early: Vec<u8>) -> Self {
         Self {
             client,
@@ -27,13 +27,13 @@ impl<'s, C: RelayStream, T: RelayStream> Copy<'s, C, T> {
         }
     }
 
-    /// Copies until the relay ends. `is_cut` is called whenever it is woken.
+    /// Copies until the relay ends. `is_cut` is evaluated at every wake-up.
     pub(super) async fn run(
         self,
         idle: Duration,
         (clock, deadline): (&Clock, &Deadline),
         mut is_cut: impl FnMut() -> bool,
-    ) -> (TunnelEnd, Carried) {
+    ) -> (TunnelEnd, CarriedBytes) {
         let Self {
             client,
             target,
@@ -66,7 +66,7 @@ impl<'s, C: RelayStream, T: RelayStream> Copy<'s, C, T> {
             }
         })
         .await;
-        let carried = Carried {
+        let carried = CarriedBytes {
             up: up.carried(),
             down: down.carried(),
         };

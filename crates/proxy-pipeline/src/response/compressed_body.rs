@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 pub(crate) struct Compression {
     /// `None` once the last bytes were returned.
     encoder: Option<Encoder>,
-    /// Sent behind the last bytes.
+    /// Sent after the last bytes.
     trailers: Option<HeaderMap>,
 }
 

@@ -21,9 +21,9 @@ pub(crate) fn for_clients(heads: &[u8], is_kept: impl Fn(&HeaderName) -> bool) -
     let mut rest = heads;
     while !rest.is_empty() {
         let end = rest.windows(4).position(|at| at == b"\r\n\r\n");
-        let (head, behind) = rest.split_at(end.map_or(rest.len(), |end| end + 4));
+        let (head, after) = rest.split_at(end.map_or(rest.len(), |end| end + 4));
         keep(head, &is_kept, &mut kept);
-        rest = behind;
+        rest = after;
     }
     kept
 }
@@ -110,8 +110,8 @@ fn is_named(line: &[u8], name: &[u8]) -> bool {
 
 fn value(line: &[u8]) -> &[u8] {
     let colon = line.iter().position(|byte| *byte == b':');
-    let behind = colon.and_then(|colon| line.get(colon + 1..));
-    behind.unwrap_or_default()
+    let after = colon.and_then(|colon| line.get(colon + 1..));
+    after.unwrap_or_default()
 }
 
 #[cfg(test)]

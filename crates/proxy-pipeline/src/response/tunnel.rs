@@ -27,7 +27,7 @@ pub enum TunnelEnd {
 
 /// A connection after a protocol switch: the upstream's side, and the guard of the exchange.
 #[derive(Debug)]
-pub struct Switched {
+pub struct SwitchedConnection {
     /// The upstream's side.
     pub tunnel: Tunnel,
     /// Maximum time without traffic in either direction.
@@ -38,7 +38,7 @@ pub struct Switched {
 
 /// Bytes carried in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct CarriedBytes {
     /// From the client.
     pub up: u64,
     /// To the client.
@@ -54,7 +54,7 @@ pub async fn join<C>(
     idle: Duration,
     (clock, deadline): (&Clock, &Deadline),
     mut is_cut: impl FnMut() -> bool,
-) -> (TunnelEnd, Carried)
+) -> (TunnelEnd, CarriedBytes)
 where
     C: AsyncRead + AsyncWrite + Unpin,
 {
@@ -89,7 +89,7 @@ where
         }
     })
     .await;
-    let carried = Carried {
+    let carried = CarriedBytes {
         up: up.carried,
         down: down.carried,
     };
@@ -184,7 +184,7 @@ impl Half {
     }
 }
 
-impl Switched {
+impl SwitchedConnection {
     /// Copies bytes between `client` and the target until the tunnel ends, which ends the exchange.
     pub async fn carry<C>(self, client: C, early: &[u8], timing: (&Clock, &Deadline))
     where

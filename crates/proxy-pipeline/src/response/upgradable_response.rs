@@ -4,7 +4,7 @@ use crate::headers::correlation::never_indexed;
 use crate::headers::names;
 use crate::record::completion::{AgreedUpgrade, CompletionGuard};
 use crate::response::body::Body;
-use crate::response::tunnel::Switched;
+use crate::response::tunnel::SwitchedConnection;
 use http::header::CONNECTION;
 use http::{HeaderValue, Response};
 use proxy_telemetry::Protocol;
@@ -16,12 +16,12 @@ pub struct Reply {
     pub response: Response<Body>,
     /// The connection after a protocol switch: to be joined with the client's once the head of the
     /// response is sent. The exchange ends with it, not with the response, which has no body then.
-    pub upgrade: Option<Box<Switched>>,
+    pub upgrade: Option<Box<SwitchedConnection>>,
 }
 
 impl Reply {
     /// Sets the correlation ID of `response`, and ties the end of the exchange to the end of its
-    /// body, or of the tunnel behind it.
+    /// body, or of the tunnel after it.
     pub(crate) fn finish(
         mut completion: Box<CompletionGuard>,
         is_grpc: bool,
@@ -77,7 +77,7 @@ fn with_completion(body: Body, completion: Box<CompletionGuard>, is_grpc: bool) 
 
 /// Keeps the exchange open until the tunnel ends, although its response has no body. It no longer counts
 /// as a request in flight.
-fn switched(agreed: AgreedUpgrade, mut completion: Box<CompletionGuard>) -> Switched {
+fn switched(agreed: AgreedUpgrade, mut completion: Box<CompletionGuard>) -> SwitchedConnection {
     let AgreedUpgrade {
         tunnel,
         permit,
@@ -85,7 +85,7 @@ fn switched(agreed: AgreedUpgrade, mut completion: Box<CompletionGuard>) -> Swit
     } = agreed;
     completion.become_tunnel();
     completion.origin.extract(completion.record.parts);
-    Switched {
+    SwitchedConnection {
         tunnel,
         idle,
         permit,

@@ -48,12 +48,12 @@ pub struct ConnectionInfo {
     /// one stream reset.
     earned_resets: Cell<u32>,
     // Boxed, and `None` on most connections.
-    rare: RefCell<Option<Box<RareState>>>,
+    rare: RefCell<Option<Box<OptionalState>>>,
 }
 
 /// State that few connections need.
 #[derive(Debug, Default)]
-struct RareState {
+struct OptionalState {
     /// Heads of 1xx responses to be written.
     interim: Vec<u8>,
     /// Lasts as long as the connection.
@@ -227,7 +227,7 @@ impl ConnectionInfo {
         rare.route_permits.push(Rc::downgrade(permit));
     }
 
-    fn rare(&self) -> RefMut<'_, RareState> {
+    fn rare(&self) -> RefMut<'_, OptionalState> {
         RefMut::map(self.rare.borrow_mut(), |rare| {
             &mut **rare.get_or_insert_default()
         })

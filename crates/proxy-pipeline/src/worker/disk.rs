@@ -45,7 +45,7 @@ impl Disks {
         if let Some(disk) = self.0.borrow().get(root) {
             return Arc::clone(disk);
         }
-        let work = Work {
+        let work = JobHandler {
             run: DiskJob::run,
             is_wanted: DiskJob::is_wanted,
         };
@@ -104,13 +104,13 @@ fn first_piece(mut served: FileResponse) -> Result<(FileResponse, Bytes), FileEr
 #[derive(Debug)]
 pub(crate) struct JobQueue<J> {
     max_threads: usize,
-    work: Work<J>,
+    work: JobHandler<J>,
     state: Lock<J>,
 }
 
 /// The functions that handle a job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Work<J> {
+pub(crate) struct JobHandler<J> {
     /// Executes it. Blocks.
     pub(crate) run: fn(J),
     /// Returns true if the job's result is still needed.
@@ -135,7 +135,7 @@ struct State<J> {
 const MIN_SWEEP_AT: usize = 64;
 
 impl<J: Send + 'static> JobQueue<J> {
-    pub(crate) fn new(max_threads: usize, work: Work<J>) -> Self {
+    pub(crate) fn new(max_threads: usize, work: JobHandler<J>) -> Self {
         let state = State {
             waiting: VecDeque::new(),
             threads: 0,
@@ -226,7 +226,7 @@ mod tests {
     #[expect(clippy::disallowed_types, reason = "a test may wait")]
     type JobQueueGate = std::sync::Mutex<()>;
 
-    const WORK: Work<Job> = Work {
+    const WORK: JobHandler<Job> = JobHandler {
         run,
         is_wanted: |(_, _, number)| *number != UNWANTED,
     };

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Maximum number of stored responses that one worker fetches anew while they are served.
+/// Maximum number of stored responses that one worker fetches again while they are served.
 const MAX_REFRESHES: u32 = 64;
 
 /// State shared by all workers.
@@ -73,7 +73,7 @@ pub struct Worker {
     pub logs: RefCell<Logs>,
     /// The requests being served, and the queue.
     pub admission: Rc<Admission>,
-    /// Stored responses being fetched anew while they are served.
+    /// Stored responses being fetched again while they are served.
     pub(crate) refreshes: ConcurrencyLimit,
     /// Shadow requests in flight.
     pub(crate) shadows: ConcurrencyLimit,

@@ -2,7 +2,7 @@
 
 use super::explain_command::command;
 use crate::decide::Outcome;
-use crate::diff::{Surveyed, survey};
+use crate::diff::{SurveyedRequest, survey};
 use crate::plan::Plan;
 use proxy_model::{FailedTest, Prohibition};
 use proxy_routing::{HostPattern, PathPattern};
@@ -57,7 +57,7 @@ impl<'m> Forbidden<'m> {
         }
     }
 
-    fn is_violated(&self, plan: &Plan, surveyed: &Surveyed<'_>) -> bool {
+    fn is_violated(&self, plan: &Plan, surveyed: &SurveyedRequest<'_>) -> bool {
         let Prohibition {
             name: _,
             place: _,
@@ -94,7 +94,7 @@ impl<'m> Forbidden<'m> {
             && surveyed.has_path(&self.paths)
     }
 
-    fn failure(&self, plan: &Plan, surveyed: &Surveyed<'_>) -> FailedTest {
+    fn failure(&self, plan: &Plan, surveyed: &SurveyedRequest<'_>) -> FailedTest {
         let listener = self
             .prohibition
             .listener

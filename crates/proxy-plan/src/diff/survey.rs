@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A request of one cell of a plan.
 #[derive(Debug)]
-pub(crate) struct Surveyed<'a> {
+pub(crate) struct SurveyedRequest<'a> {
     /// Names of the listeners with equal results.
     pub(crate) listeners: &'a [String],
     scheme: &'a str,
@@ -37,7 +37,7 @@ pub(crate) struct SurveyLimits {
 pub(crate) fn survey(
     plan: &Plan,
     (hosts, paths): (&[&HostPattern], &[&PathPattern]),
-    mut see: impl FnMut(&Surveyed<'_>),
+    mut see: impl FnMut(&SurveyedRequest<'_>),
 ) -> SurveyLimits {
     let side = Side::new(plan);
     let classes = listener_classes(&side, &side);
@@ -86,7 +86,7 @@ pub(crate) fn survey(
                     &side.states,
                     Duration::ZERO,
                 );
-                see(&Surveyed {
+                see(&SurveyedRequest {
                     listeners: &class.names,
                     scheme: class.scheme,
                     host: &host,
@@ -100,7 +100,7 @@ pub(crate) fn survey(
     limits
 }
 
-impl Surveyed<'_> {
+impl SurveyedRequest<'_> {
     /// Returns true if its host fulfils one of `hosts`, or there are none.
     pub(crate) fn has_host(&self, hosts: &[&HostPattern]) -> bool {
         hosts.is_empty() || hosts.iter().any(|one| one.matches(&self.host.example))

@@ -173,7 +173,7 @@ impl Plan {
         };
         let id = &route.id;
         Some(format!(
-            "no route matches; nearest is \"{id}\", which wants {condition}"
+            "no route matches; nearest is \"{id}\", which requires {condition}"
         ))
     }
 

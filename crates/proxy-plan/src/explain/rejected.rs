@@ -4,7 +4,7 @@ use super::named::Named;
 use crate::decide::Decision;
 use crate::plan::Plan;
 use proxy_model::{Setting, redacted_header, redacted_parameter};
-use proxy_routing::{Because, ConditionKind, Head, Lost as RuleLost, Unmet};
+use proxy_routing::{ConditionKind, DecidingRank, Head, Lost as RuleLost, Unmet};
 
 /// Maximum number of conditions that are listed; the rest is counted.
 const MAX_LISTED: usize = 8;
@@ -30,7 +30,7 @@ pub enum Lost {
         /// Id of that route.
         by: String,
         /// The comparison that decided between the two.
-        because: Because,
+        because: DecidingRank,
     },
 }
 

@@ -14,12 +14,12 @@ pub struct Winner {
     /// Its priority.
     pub priority: i32,
     /// The reason.
-    pub taken: Taken,
+    pub taken: MatchReason,
 }
 
 /// The reason why a route takes a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum MatchReason {
     /// These of its conditions hold. Empty for a route without conditions.
     Matched(Vec<Condition>),
     /// No route matches, and this is the listener's `default-route`, set at this place.
@@ -52,10 +52,10 @@ impl Plan {
         let route = self.model.routes.get(index)?;
         let matched = self.router.find(head) == Some(index);
         let taken = if matched {
-            Taken::Matched(self.conditions(route, head))
+            MatchReason::Matched(self.conditions(route, head))
         } else {
             let setting = self.model.listeners.get(listener)?.default_route?;
-            Taken::Default {
+            MatchReason::Default {
                 source: self.model.sources.origin(setting.origin),
             }
         };

@@ -1,11 +1,11 @@
 //! The JSON form of an explanation, with stable keys.
 
 use crate::explain::{
-    Candidate, Explanation, Handler, Lost, Named, Nearest, Readiness, Taken, Winner,
+    Candidate, Explanation, Handler, Lost, MatchReason, Named, Nearest, Readiness, Winner,
 };
 use proxy_errors::Problem;
 use proxy_model::{EffectiveSetting, Sources};
-use proxy_routing::{Because, Unmet};
+use proxy_routing::{DecidingRank, Unmet};
 use serde_json::{Map, Value, json};
 
 /// The explanation as one object.
@@ -79,8 +79,8 @@ fn won(winner: &Winner) -> Value {
         taken,
     } = winner;
     let (matched, default_route) = match taken {
-        Taken::Matched(conditions) => (conditions.as_slice(), None),
-        Taken::Default { source } => (&[][..], Some(source)),
+        MatchReason::Matched(conditions) => (conditions.as_slice(), None),
+        MatchReason::Default { source } => (&[][..], Some(source)),
     };
     let matched = matched.iter().map(|condition| {
         json!({
@@ -189,12 +189,12 @@ fn unmet(unmet: &Unmet) -> Value {
     json!({ "condition": kind.as_str(), "wanted": wanted, "got": got })
 }
 
-fn because_word(because: Because) -> &'static str {
+fn because_word(because: DecidingRank) -> &'static str {
     match because {
-        Because::Priority => "priority",
-        Because::Path => "path",
-        Because::Host => "host",
-        Because::Conditions => "conditions",
-        Because::Order => "order",
+        DecidingRank::Priority => "priority",
+        DecidingRank::Path => "path",
+        DecidingRank::Host => "host",
+        DecidingRank::Conditions => "conditions",
+        DecidingRank::Order => "order",
     }
 }

@@ -7,11 +7,11 @@ mod value;
 pub use plan_diff::diff_text;
 
 use crate::explain::{
-    Candidate, Explanation, Handler, Lost, Named, Nearest, Readiness, Rejected, Taken, Text,
+    Candidate, Explanation, Handler, Lost, MatchReason, Named, Nearest, Readiness, Rejected, Text,
 };
 use proxy_errors::Problem;
 use proxy_model::{EffectiveSetting, Model, Sources, effective};
-use proxy_routing::{Because, ConditionKind, Unmet};
+use proxy_routing::{ConditionKind, DecidingRank, Unmet};
 use std::net::IpAddr;
 use table::Table;
 use value::Shapes;
@@ -98,10 +98,10 @@ fn both(text: &Text) -> String {
     }
 }
 
-fn taken(facts: &mut Table<2>, taken: &Taken) {
+fn taken(facts: &mut Table<2>, taken: &MatchReason) {
     let conditions = match taken {
-        Taken::Matched(conditions) => conditions,
-        Taken::Default { source } => {
+        MatchReason::Matched(conditions) => conditions,
+        MatchReason::Default { source } => {
             let text = format!("none; it is the listener's default-route ({source})");
             facts.row(["matched", &text]);
             return;
@@ -225,11 +225,11 @@ fn why_text(why: &Lost, priority: i32) -> String {
     match why {
         Lost::Condition(unmet) => unmet_text(unmet),
         Lost::Outranked { by, because } => match because {
-            Because::Priority => format!("matches; {by} is above its priority {priority}"),
-            Because::Path => format!("matches; the path of {by} is more specific"),
-            Because::Host => format!("matches; the host of {by} is more specific"),
-            Because::Conditions => format!("matches; more conditions of {by} hold"),
-            Because::Order => format!("matches; {by} stands before it"),
+            DecidingRank::Priority => format!("matches; {by} is above its priority {priority}"),
+            DecidingRank::Path => format!("matches; the path of {by} is more specific"),
+            DecidingRank::Host => format!("matches; the host of {by} is more specific"),
+            DecidingRank::Conditions => format!("matches; more conditions of {by} hold"),
+            DecidingRank::Order => format!("matches; {by} precedes it in the file"),
         },
     }
 }
@@ -238,9 +238,9 @@ fn unmet_text(unmet: &Unmet) -> String {
     let Unmet { kind, wanted, got } = unmet;
     // Conditions on the path include the name of their setting.
     if *kind == ConditionKind::Path {
-        return format!("wants {wanted}, got {got}");
+        return format!("requires {wanted}, got {got}");
     }
-    format!("wants {kind} {wanted}, got {got}")
+    format!("requires {kind} {wanted}, got {got}")
 }
 
 /// The value of a setting with its unit.

@@ -247,7 +247,7 @@ fn request(
 
 /// Checks that no difference of the grid is missed and none is invented; with `is_exact` false only that none
 /// is invented.
-fn check((before, after): (&str, &str), is_exact: bool) -> Result<(), TestCaseError> {
+fn check(before: &str, after: &str, is_exact: bool) -> Result<(), TestCaseError> {
     let (old, new) = (plan(before), plan(after));
     let diff = PlanDiff::compare(&old, &new);
     prop_assert!(diff.limits.is_empty(), "{:?}", diff.limits);
@@ -293,7 +293,7 @@ proptest! {
 
     #[test]
     fn no_difference_of_conditions_is_missed_and_none_is_invented((before, after) in pair(PATH_CONDITIONS)) {
-        check((&before, &after), true)?;
+        check(&before, &after, true)?;
     }
 }
 
@@ -302,6 +302,6 @@ proptest! {
 
     #[test]
     fn no_difference_of_regexes_is_invented((before, after) in pair(REGEX_CONDITIONS)) {
-        check((&before, &after), false)?;
+        check(&before, &after, false)?;
     }
 }

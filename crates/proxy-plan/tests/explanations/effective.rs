@@ -9,15 +9,15 @@ fn of_shop() -> (Vec<EffectiveSetting>, Vec<Value>) {
     let plan = plan(SHOP);
     let settings = effective(plan.model());
     let sources = &plan.model().sources;
-    let told = settings.iter().map(|one| render::setting(sources, one));
-    let told = told.collect();
-    (settings, told)
+    let reported = settings.iter().map(|one| render::setting(sources, one));
+    let reported = reported.collect();
+    (settings, reported)
 }
 
 #[test]
 fn a_setting_says_where_it_was_written() {
-    let (_, told) = of_shop();
-    let of = |path: &str| told.iter().find(|one| one["path"] == path).unwrap();
+    let (_, reported) = of_shop();
+    let of = |path: &str| reported.iter().find(|one| one["path"] == path).unwrap();
 
     let path = "routes.route[\"shop\"].priority";
     let priority = json!({ "path": path, "value": 100, "origin": "edge.kdl:14" });
@@ -33,9 +33,9 @@ fn a_setting_says_where_it_was_written() {
 
 #[test]
 fn every_setting_of_a_list_has_its_own_place() {
-    let (_, told) = of_shop();
+    let (_, reported) = of_shop();
     let path = "routes.route[\"shop\"].matches.path-prefix";
-    let prefixes = told.iter().filter(|one| one["path"] == path);
+    let prefixes = reported.iter().filter(|one| one["path"] == path);
     let prefixes: Vec<_> = prefixes
         .map(|one| (&one["value"], &one["origin"]))
         .collect();

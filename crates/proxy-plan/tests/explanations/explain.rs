@@ -4,11 +4,11 @@
 use crate::support::{Only, SHOP, explain, plan, request};
 use proxy_errors::Reason;
 use proxy_health::HealthCause;
-use proxy_plan::explain::{Handler, Lost, Readiness, Taken};
+use proxy_plan::explain::{Handler, Lost, MatchReason, Readiness};
 use proxy_plan::{
     AssumeHealthy, Decision, ExplainError, KnownHealth, Outcome, RequestHead, render,
 };
-use proxy_routing::Because;
+use proxy_routing::DecidingRank;
 use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime};
 
@@ -27,7 +27,7 @@ fn a_default_route_is_named_as_such() {
     let winner = explanation.winner.as_ref().unwrap();
     assert_eq!(winner.route.name, "fallback");
     let source = "edge.kdl:4".to_owned();
-    assert_eq!(winner.taken, Taken::Default { source });
+    assert_eq!(winner.taken, MatchReason::Default { source });
     assert!(
         explanation
             .rejected
@@ -141,14 +141,14 @@ fn a_backup_target_is_ready_and_waits() {
 fn secrets_of_the_configuration_are_never_shown() {
     let explanation = explain(SHOP, "GET http://shop.example.com:8080/api");
 
-    let told = format!(
+    let message = format!(
         "{}{}",
         render::text(&explanation),
         render::json(&explanation)
     );
-    assert!(told.contains("x-api-key: (redacted)"));
-    assert!(told.contains("x-beta-token: (redacted)"));
-    assert!(!told.contains("k-12345") && !told.contains("b-67890"));
+    assert!(message.contains("x-api-key: (redacted)"));
+    assert!(message.contains("x-beta-token: (redacted)"));
+    assert!(!message.contains("k-12345") && !message.contains("b-67890"));
 }
 
 #[test]
@@ -165,13 +165,13 @@ fn values_of_fields_with_tokens_are_never_shown() {
         "GET http://a.test:8080/",
     );
 
-    let told = format!(
+    let message = format!(
         "{}{}",
         render::text(&explanation),
         render::json(&explanation)
     );
-    assert!(told.contains("x-jwt: (redacted)"), "{told}");
-    assert!(!told.contains("s3cret"), "{told}");
+    assert!(message.contains("x-jwt: (redacted)"), "{message}");
+    assert!(!message.contains("s3cret"), "{message}");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn every_rejected_route_has_its_reason() {
         of_route.next().unwrap().why.clone()
     };
     let by = "shop".to_owned();
-    let because = Because::Priority;
+    let because = DecidingRank::Priority;
     assert_eq!(why("plain"), Lost::Outranked { by, because });
     let Lost::Condition(unmet) = why("admin") else {
         panic!("{:?}", why("admin"));

@@ -148,7 +148,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     }
 }
 
-/// Counts an interim response, and refuses the ones behind the last, and a 101.
+/// Counts an interim response, and refuses the ones after the last, and a 101.
 fn check_interim(interim: &Response<()>, count: &mut u32) -> Result<(), Http2RequestError> {
     *count += 1;
     if interim.status() == StatusCode::SWITCHING_PROTOCOLS {

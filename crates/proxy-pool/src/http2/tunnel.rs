@@ -9,7 +9,7 @@ use bytes::Bytes;
 pub struct Tunnel {
     /// The stream, now without HTTP.
     pub transport: UpstreamStream,
-    /// Bytes that the target sent behind its response.
+    /// Bytes that the target sent after its response.
     pub early: Bytes,
     /// The stream of a shared HTTP/2 connection, if it is one.
     pub stream_slot: Option<StreamSlot>,

@@ -46,14 +46,14 @@ impl Router {
         let alike = alike.map(|candidate| candidate.bound.rule());
         let paths = self.sorted_paths();
         let place = paths.partition_point(|(text, _)| **text < *head.path);
-        let beside = paths
+        let alternatives = paths
             .iter()
             .skip(place.saturating_sub(MAX_RULES_EXAMINED / 2))
             .take(MAX_RULES_EXAMINED);
-        let beside = beside.map(|(_, at)| *at);
+        let alternatives = alternatives.map(|(_, at)| *at);
         let mut near: Vec<usize> = alike
             .take(4 * MAX_RULES_EXAMINED)
-            .chain(beside)
+            .chain(alternatives)
             .chain(0..MAX_RULES_EXAMINED)
             .collect();
         near.sort_unstable();

@@ -3,7 +3,7 @@
 use crate::explain::condition::ConditionKind;
 use crate::host_pattern::HostPattern;
 use crate::path_pattern::PathPattern;
-use crate::rank::{Because, Rank, narrow};
+use crate::rank::{DecidingRank, Rank, narrow};
 use crate::router::Router;
 use crate::rule::Rule;
 use std::cmp::{Ordering, Reverse};
@@ -20,8 +20,8 @@ pub struct NarrowerLoser {
     pub loser: usize,
     /// The rule that wins.
     pub winner: usize,
-    /// The comparison that decides: [`Because::Host`] or [`Because::Path`].
-    pub because: Because,
+    /// The comparison that decides: [`DecidingRank::Host`] or [`DecidingRank::Path`].
+    pub because: DecidingRank,
     /// The kind of condition in which the loser is narrower.
     pub narrower: ConditionKind,
     /// Hosts and paths of requests that both rules match.
@@ -96,7 +96,7 @@ impl Router {
 fn narrower_loser<'r>(
     high: &'r Rule,
     low: &'r Rule,
-) -> Option<(Because, ConditionKind, Shared<'r>)> {
+) -> Option<(DecidingRank, ConditionKind, Shared<'r>)> {
     const FURTHER: [ConditionKind; 4] = [
         ConditionKind::Listener,
         ConditionKind::Method,
@@ -124,9 +124,9 @@ fn narrower_loser<'r>(
         let further = || FURTHER.into_iter().find(narrower);
         if by_host {
             let kind = narrower_path().or_else(further)?;
-            Some((Because::Host, kind, shared))
+            Some((DecidingRank::Host, kind, shared))
         } else if by_path {
-            Some((Because::Path, further()?, shared))
+            Some((DecidingRank::Path, further()?, shared))
         } else {
             None
         }

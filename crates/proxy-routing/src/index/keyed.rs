@@ -87,7 +87,7 @@ impl Keyed {
 
     /// Calls `visit` with every list that may contain a rule for `head`; a list may be repeated.
     pub(crate) fn lists_for<'a>(&'a self, head: &Head<'_>, mut visit: impl FnMut(&'a [Candidate])) {
-        let mut seen = Seen::default();
+        let mut seen = VisitedLists::default();
         let mut look_up = |hash: Hash| {
             if let Some((id, list)) = self.list(hash)
                 && seen.is_new(id)
@@ -171,9 +171,9 @@ impl Keyed {
 
 /// Recently visited lists: a request that repeats a parameter a thousand times causes one visit.
 #[derive(Debug)]
-struct Seen([u32; 32]);
+struct VisitedLists([u32; 32]);
 
-impl Seen {
+impl VisitedLists {
     fn is_new(&mut self, id: u32) -> bool {
         let place = usize::try_from(id % 32).unwrap_or_default();
         let before = self
@@ -184,7 +184,7 @@ impl Seen {
     }
 }
 
-impl Default for Seen {
+impl Default for VisitedLists {
     fn default() -> Self {
         Self([u32::MAX; 32])
     }

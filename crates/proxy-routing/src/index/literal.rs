@@ -7,14 +7,14 @@ use regex_syntax::hir::Look;
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use std::collections::BTreeMap;
 
-/// Maximum number of texts in a set, for which [`Met`] has marks.
+/// Maximum number of texts in a set, for which [`FoundTexts`] has marks.
 pub(super) const MAX_LITERALS: usize = 1024;
 /// Minimum length of a literal, in bytes; shorter ones occur in nearly every path.
 const MIN_LITERAL_BYTES: usize = 2;
 
 /// The position of the literal in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum LiteralPosition {
     /// At its start.
     Start,
     /// Somewhere.
@@ -25,7 +25,7 @@ pub(super) enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Literal {
     pub(super) text: Vec<u8>,
-    pub(super) place: Place,
+    pub(super) place: LiteralPosition,
 }
 
 /// The longest such text that is easily determined, if any.
@@ -38,11 +38,11 @@ pub(super) fn literal_of(regex: &str) -> Option<Literal> {
     let suffix = suffixes.longest_common_suffix().unwrap_or_default();
     let anchored = hir.properties().look_set_prefix().contains(Look::Start);
     let (text, place) = if anchored && MIN_LITERAL_BYTES <= prefix.len() {
-        (prefix, Place::Start)
+        (prefix, LiteralPosition::Start)
     } else if prefix.len() < suffix.len() {
-        (suffix, Place::Anywhere)
+        (suffix, LiteralPosition::Anywhere)
     } else {
-        (prefix, Place::Anywhere)
+        (prefix, LiteralPosition::Anywhere)
     };
     let text = text.to_vec();
     (MIN_LITERAL_BYTES <= text.len()).then_some(Literal { text, place })
@@ -59,10 +59,13 @@ pub(super) struct LiteralSet {
 
 impl LiteralSet {
     /// Takes at most [`MAX_LITERALS`] texts; `None` if no automaton can hold them.
-    pub(super) fn new(texts: BTreeMap<Vec<u8>, Vec<usize>>, place: Place) -> Option<Self> {
+    pub(super) fn new(
+        texts: BTreeMap<Vec<u8>, Vec<usize>>,
+        place: LiteralPosition,
+    ) -> Option<Self> {
         let (anchored, start_kind) = match place {
-            Place::Start => (Anchored::Yes, StartKind::Anchored),
-            Place::Anywhere => (Anchored::No, StartKind::Unanchored),
+            LiteralPosition::Start => (Anchored::Yes, StartKind::Anchored),
+            LiteralPosition::Anywhere => (Anchored::No, StartKind::Unanchored),
         };
         let automaton = AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -80,7 +83,7 @@ impl LiteralSet {
     pub(super) fn owners_in<'a>(&'a self, path: &str, mut visit: impl FnMut(&'a [usize])) {
         let input = Input::new(path).anchored(self.anchored);
         let mut state = OverlappingState::start();
-        let mut met = Met::default();
+        let mut met = FoundTexts::default();
         while self
             .automaton
             .try_find_overlapping(input.clone(), &mut state)
@@ -99,9 +102,9 @@ impl LiteralSet {
 
 /// The texts already found in this path, where one may occur a thousand times.
 #[derive(Debug, Default)]
-struct Met([u64; MAX_LITERALS / 64]);
+struct FoundTexts([u64; MAX_LITERALS / 64]);
 
-impl Met {
+impl FoundTexts {
     fn is_new(&mut self, text: usize) -> bool {
         let mark = 1 << (text % 64);
         let word = self.0.get_mut(text / 64);

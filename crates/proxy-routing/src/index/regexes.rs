@@ -1,6 +1,6 @@
 //! The regexes of one host, with a filter for the ones that can match a path.
 
-use super::literal::{Literal, LiteralSet, MAX_LITERALS, Place, literal_of};
+use super::literal::{Literal, LiteralPosition, LiteralSet, MAX_LITERALS, literal_of};
 use crate::rank::Rank;
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Regexes {
             return Self { always, sets };
         }
         let mut filed = Self::default();
-        let mut by_place: BTreeMap<Place, Vec<(Group, Vec<u8>)>> = BTreeMap::new();
+        let mut by_place: BTreeMap<LiteralPosition, Vec<(Group, Vec<u8>)>> = BTreeMap::new();
         for group in groups {
             match texts.get(group.regex).and_then(|text| literal_of(text)) {
                 None => filed.always.push(group),
@@ -62,7 +62,7 @@ impl Regexes {
         filed
     }
 
-    fn add_set(&mut self, members: &[(Group, Vec<u8>)], place: Place) {
+    fn add_set(&mut self, members: &[(Group, Vec<u8>)], place: LiteralPosition) {
         let Some((best, _)) = members.first() else {
             return;
         };

@@ -26,13 +26,13 @@ pub(crate) struct AdminListeners {
 
 /// The sockets that the admin interface serves already.
 #[derive(Debug, Default)]
-pub(crate) struct OpenPlaces {
-    pub(super) tcp: Option<OpenPlace>,
-    pub(super) unix: Option<OpenPlace>,
+pub(crate) struct AdminSockets {
+    pub(super) tcp: Option<AdminSocket>,
+    pub(super) unix: Option<AdminSocket>,
 }
 
 #[derive(Debug)]
-pub(super) struct OpenPlace {
+pub(super) struct AdminSocket {
     /// The address as written in the configuration.
     pub(super) address: BindAddress,
     pub(super) file: Option<Arc<SocketFile>>,
@@ -60,7 +60,7 @@ pub(super) struct Opened {
 impl AdminListeners {
     /// Opens the sockets that `settings` require and that are not open `now`.
     pub(crate) fn prepare(
-        now: &OpenPlaces,
+        now: &AdminSockets,
         settings: &Settings,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
@@ -80,7 +80,7 @@ impl AdminListeners {
             (wanted, path.place())
         });
         // Another process may have removed the file.
-        let there = |place: &&OpenPlace| place.file.as_ref().is_none_or(|file| file.is_there());
+        let there = |place: &&AdminSocket| place.file.as_ref().is_none_or(|file| file.is_there());
         let unix = now.unix.as_ref().filter(there);
         Ok(Self {
             tcp: Change::from(now.tcp.as_ref(), wanted, inherited)?,
@@ -104,7 +104,7 @@ impl AdminListeners {
 
 impl Change {
     fn from(
-        now: Option<&OpenPlace>,
+        now: Option<&AdminSocket>,
         wanted: Option<(BindAddress, Option<Place>)>,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {

@@ -141,7 +141,7 @@ impl BoundTest {
             Ok(Ok(answer)) => Ok(live_answer(answer)),
             Ok(Err(why)) => Err(why.to_string()),
             Err(_) => Err(format!(
-                "there is no whole answer within {} ms",
+                "there is no complete answer within {} ms",
                 limit.as_millis()
             )),
         }
@@ -187,7 +187,7 @@ impl BoundTest {
         let authority = authority.as_deref().unwrap_or("localhost");
         let host = authority
             .parse::<http::uri::Authority>()
-            .map_err(|error| format!("`{authority}` is no host: {error}"))?;
+            .map_err(|error| format!("`{authority}` is not a host: {error}"))?;
         let mut request = Request::builder().method(method.as_str());
         if http2 {
             let scheme = if self.has_tls { "https" } else { "http" };

@@ -15,10 +15,10 @@ use super::registry::new_registry;
 use crate::config::delivery::PrivateKeys;
 use crate::config::live_tests::LiveTests;
 use crate::error::start_error::StartError;
-use crate::reload::server::{Purpose, Server};
+use crate::reload::server::{Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock;
-use crate::sockets::handover::Knowledge;
+use crate::sockets::handover::HealthSnapshot;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
@@ -58,15 +58,17 @@ async fn failed_tests(
     let registry = new_registry();
     let lifecycle = Lifecycle::new(("", ""), Arc::clone(&registry), system_clock::now());
     let started = Server::start(
-        (Arc::new(beside(before, model)), keys),
-        Purpose::Rehearsal,
-        (registry, Arc::new(lifecycle)),
-        (
-            disk.clone(),
-            InheritedSockets::default(),
-            ListenerSet::without_sockets(),
-        ),
-        Knowledge::default(),
+        ServerParts {
+            model: Arc::new(rehearsal_model(before, model)),
+            keys,
+            purpose: Purpose::Rehearsal,
+            registry,
+            lifecycle: Arc::new(lifecycle),
+            disk: disk.clone(),
+            inherited: InheritedSockets::default(),
+            listeners: ListenerSet::without_sockets(),
+            snapshot: HealthSnapshot::default(),
+        },
         async || {},
     );
     let mut server = match started.await {
@@ -91,7 +93,7 @@ async fn failed_tests(
 }
 
 /// The model with one worker, and with new targets in turn in place of all targets.
-fn beside(before: &Model, after: &Model) -> Model {
+fn rehearsal_model(before: &Model, after: &Model) -> Model {
     let mut model = after.clone();
     for upstream in &mut model.upstreams {
         let new = new_targets(before, after, &upstream.name);

@@ -3,7 +3,7 @@
 use super::pending_reload::{DeliveryAnswer, PendingReload, Prepared, prepared};
 use super::process::Process;
 use super::rehearsal::rehearse;
-use crate::admin::{Admin, AdminListeners, OpenPlaces};
+use crate::admin::{Admin, AdminListeners, AdminSockets};
 use crate::config::delivery::{self, Delivery};
 use crate::config::live_tests::LiveTests;
 use crate::config::options::Source;
@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 struct Sources {
     disk: DiskThread,
     config: Source,
-    admin: OpenPlaces,
+    admin: AdminSockets,
     opening: Opening,
     bundle: Option<Delivery>,
     /// The model in force, if the bundle is rehearsed.
@@ -244,7 +244,7 @@ pub(super) async fn load_on_disk_thread(
 /// thread, which may block.
 pub(super) async fn prepare_admin(
     disk: &DiskThread,
-    open: OpenPlaces,
+    open: AdminSockets,
     model: &Arc<Model>,
     inherited: &mut InheritedSockets,
 ) -> Result<AdminListeners, StartError> {

@@ -4,18 +4,18 @@ use super::process::Process;
 use super::registry::new_registry;
 use super::reload::{load_on_disk_thread, prepare_admin, warn};
 use super::upgrade;
-use crate::admin::{Admin, OpenPlaces};
+use crate::admin::{Admin, AdminSockets};
 use crate::config::delivery::{Deliveries, Follow, Follower, PrivateKeys};
-use crate::config::options::{Build, Options};
+use crate::config::options::Options;
 use crate::error::start_error::{StartError, into_start_error};
-use crate::reload::server::{Purpose, Server};
+use crate::reload::server::{Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
 use crate::sockets::handover::Predecessor;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use proxy_model::ControlPlane;
-use proxy_telemetry::Lifecycle;
+use proxy_telemetry::{Lifecycle, Registry};
 use std::mem;
 use std::sync::Arc;
 
@@ -40,30 +40,29 @@ impl Process {
         if let Some(events) = events {
             events.count_into(&registry);
         }
-        let Build {
-            version, commit, ..
-        } = *build;
-        let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
-        let lifecycle = Arc::new(lifecycle);
+        let names = (build.version, build.commit);
+        let lifecycle = Arc::new(Lifecycle::new(names, Arc::clone(&registry), now()));
         let model = Arc::new(loaded.model);
         let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry));
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
         // Before serving begins, because no step may fail after a client is accepted.
-        let listeners = prepare_admin(&disk, OpenPlaces::default(), &model, &mut inherited).await?;
-        let knowledge = predecessor.as_mut().map(|it| mem::take(&mut it.knowledge));
+        let listeners =
+            prepare_admin(&disk, AdminSockets::default(), &model, &mut inherited).await?;
+        let snapshot = predecessor.as_mut().map(|it| mem::take(&mut it.snapshot));
         let keys = PrivateKeys::default();
         let started = Server::start(
-            (Arc::clone(&model), &keys),
-            Purpose::Serving,
-            (Arc::clone(&registry), Arc::clone(&lifecycle)),
-            (disk.clone(), inherited, ListenerSet::default()),
-            knowledge.unwrap_or_default(),
-            async || {
-                if let Some(predecessor) = predecessor {
-                    predecessor.relieve().await;
-                    upgrade::count(&registry, "success");
-                }
+            ServerParts {
+                model: Arc::clone(&model),
+                keys: &keys,
+                purpose: Purpose::Serving,
+                registry: Arc::clone(&registry),
+                lifecycle: Arc::clone(&lifecycle),
+                disk: disk.clone(),
+                inherited,
+                listeners: ListenerSet::default(),
+                snapshot: snapshot.unwrap_or_default(),
             },
+            async || relieve(predecessor, &registry).await,
         );
         let server = started
             .await
@@ -91,10 +90,9 @@ impl Process {
         // Sockets of a predecessor that the bundle requires must not be closed before.
         process.follow(follower).await;
         process.server.finish_handover();
-        process
-            .admin
-            .iter()
-            .for_each(|admin| admin.keep_files(false));
+        if let Some(admin) = &process.admin {
+            admin.keep_files(false);
+        }
         process.lifecycle.serves(process.server.plan().generation());
         Ok(process)
     }
@@ -109,6 +107,14 @@ impl Process {
             Some(delivery) => Some(self.deliver(delivery).await),
         };
         self.follower = Some(start(outcome));
+    }
+}
+
+/// Ends the predecessor's serving, if there is one, and counts the upgrade.
+async fn relieve(predecessor: Option<Predecessor>, registry: &Registry) {
+    if let Some(predecessor) = predecessor {
+        predecessor.relieve().await;
+        upgrade::count(registry, "success");
     }
 }
 

@@ -4,7 +4,7 @@ use super::process::Process;
 use crate::admin::Admin;
 use crate::observe::events::ANSWER;
 use crate::runtime::systemd;
-use crate::sockets::handover::{self, Candidate, Knowledge, Passed, Successor, UpgradeError};
+use crate::sockets::handover::{self, Candidate, HealthSnapshot, Passed, Successor, UpgradeError};
 use proxy_telemetry::{Registry, names};
 use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;
@@ -24,8 +24,8 @@ impl Process {
         }
         let begun = match &self.program {
             Some(program) => self.sockets().and_then(|sockets| {
-                let knowledge = Knowledge::encode(self.server.plan());
-                handover::begin(program, sockets, &knowledge)
+                let snapshot = HealthSnapshot::encode(self.server.plan());
+                handover::begin(program, sockets, &snapshot)
             }),
             None => Err(UpgradeError::NoProgram),
         };

@@ -157,10 +157,10 @@ pub(super) fn why(path: &Path, error: &io::Error) -> String {
             let path = path.display();
             format!("another process listens there; `ss -lxp src {path}` shows it")
         }
-        io::ErrorKind::AlreadyExists => "a file stands there that is no socket".to_owned(),
+        io::ErrorKind::AlreadyExists => "the path is a file, not a socket".to_owned(),
         io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
         io::ErrorKind::PermissionDenied if is_socket(path) => {
-            "permission denied; a socket stands there that is another user's".to_owned()
+            "permission denied; the path is another user's socket".to_owned()
         }
         io::ErrorKind::PermissionDenied => {
             "permission denied; the folder must be writable".to_owned()
@@ -265,10 +265,7 @@ mod tests {
         let text = folder.path().join("notes");
         fs::write(&text, "mine").unwrap();
         let refused = open(&text, 16, None).unwrap_err();
-        assert_eq!(
-            why(&text, &refused),
-            "a file stands there that is no socket"
-        );
+        assert_eq!(why(&text, &refused), "the path is a file, not a socket");
         assert_eq!(fs::read(&text).unwrap(), b"mine");
     }
 
@@ -319,11 +316,14 @@ mod tests {
     #[test]
     fn an_obstacle_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        let told = |name: &str| {
+        let fault_of = |name: &str| {
             let path = folder.path().join(name);
             why(&path, &open(&path, 16, None).unwrap_err())
         };
-        assert_eq!(told("none/a.sock"), "its folder does not exist");
-        assert_eq!(told(&"x".repeat(200)), "the path is too long for a socket");
+        assert_eq!(fault_of("none/a.sock"), "its folder does not exist");
+        assert_eq!(
+            fault_of(&"x".repeat(200)),
+            "the path is too long for a socket"
+        );
     }
 }

@@ -5,10 +5,10 @@ use crate::config::options::{Build, Source};
 use crate::control_loop::configuration::load;
 use crate::control_loop::new_registry;
 use crate::error::start_error::{StartError, into_start_error};
-use crate::reload::server::{Opened, Purpose, Server};
+use crate::reload::server::{Opened, Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
-use crate::sockets::handover::Knowledge;
+use crate::sockets::handover::HealthSnapshot;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::HandedConnection;
@@ -183,15 +183,17 @@ impl Control {
         let lifecycle = Arc::new(lifecycle);
         let keys = PrivateKeys::default();
         let started = Server::start(
-            (Arc::clone(&model), &keys),
-            Purpose::Serving,
-            (registry, Arc::clone(&lifecycle)),
-            (
-                disk.clone(),
-                InheritedSockets::default(),
-                ListenerSet::without_sockets(),
-            ),
-            Knowledge::default(),
+            ServerParts {
+                model: Arc::clone(&model),
+                keys: &keys,
+                purpose: Purpose::Serving,
+                registry,
+                lifecycle: Arc::clone(&lifecycle),
+                disk: disk.clone(),
+                inherited: InheritedSockets::default(),
+                listeners: ListenerSet::without_sockets(),
+                snapshot: HealthSnapshot::default(),
+            },
             async || {},
         );
         let server = started

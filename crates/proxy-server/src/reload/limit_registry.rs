@@ -366,7 +366,7 @@ impl Builder<'_> {
             scope: scope.clone(),
             settings,
         };
-        let made = || new_state(&scope, settings, (seed, now_ns));
+        let made = || new_state(&scope, settings, seed, now_ns);
         let state = self.rates.try_enter(identity, made).ok()?;
         Some(match (&*state, scope) {
             (RateState::One(bucket), _) => RateBuckets::One(Arc::clone(bucket)),
@@ -400,7 +400,8 @@ fn stage(route: &RoutePlan, key: &RateKey) -> RateStage {
 fn new_state(
     scope: &Scope,
     settings: RateLimitSettings,
-    (seed, now_ns): (KeySeed, u64),
+    seed: KeySeed,
+    now_ns: u64,
 ) -> Result<RateState, RateError> {
     let is_keyed = match scope {
         Scope::Global | Scope::PerRoute(_) | Scope::Policy(_, RateKey::Route) => false,

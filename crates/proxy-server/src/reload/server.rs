@@ -15,7 +15,7 @@ use crate::reload::limit_registry::LimitRegistry;
 use crate::reload::plan_gauges::PlanGauges;
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
-use crate::sockets::handover::{Knowledge, Label};
+use crate::sockets::handover::{HealthSnapshot, Label};
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::sockets::socket_assignment::SocketAssignment;
@@ -93,47 +93,56 @@ pub(crate) enum Purpose {
     Rehearsal,
 }
 
+/// The inputs of [`Server::start`].
+pub(crate) struct ServerParts<'k> {
+    pub(crate) model: Arc<Model>,
+    /// Private keys that are held in memory.
+    pub(crate) keys: &'k PrivateKeys,
+    pub(crate) purpose: Purpose,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) lifecycle: Arc<Lifecycle>,
+    pub(crate) disk: DiskThread,
+    pub(crate) inherited: InheritedSockets,
+    /// The set to which every listener is added.
+    pub(crate) listeners: ListenerSet,
+    /// Empty unless this process replaces another one.
+    pub(crate) snapshot: HealthSnapshot,
+}
+
 impl Server {
-    /// Adds every listener to `listeners` and starts the workers, all or nothing. `relieve_predecessor`
-    /// runs between the last step that can fail and the first accept. `knowledge` is empty
-    /// unless this process replaces another one. `keys` are private keys held in memory.
+    /// Opens every listener and starts the workers, all or nothing. `relieve_predecessor` runs
+    /// between the last step that can fail and the first accept.
     pub(crate) async fn start(
-        (model, keys): (Arc<Model>, &PrivateKeys),
-        purpose: Purpose,
-        (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
-        (disk, mut inherited, listeners): (DiskThread, InheritedSockets, ListenerSet),
-        knowledge: Knowledge,
+        mut parts: ServerParts<'_>,
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
         let loading = certificates.begin_load();
-        let loaded_tls = loading.run(&model, keys, now()).await;
+        let loaded_tls = loading.run(&parts.model, parts.keys, now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
         let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
-        let names = NameTable::new(&model, Arc::clone(&registry));
-        let looked_up = names.prepare(&model, names.first_look_ups().run(&model).await, now());
+        let names = NameTable::new(&parts.model, Arc::clone(&parts.registry));
+        let answers = names.first_look_ups().run(&parts.model).await;
+        let looked_up = names.prepare(&parts.model, answers, now());
         let recording = Arc::<LineRing>::default();
-        let logs = open_logs(&disk, &model, (&registry, &recording)).await?;
-        let arranged = arrange(&disk, listeners.clone(), (&model, &mut inherited)).await?;
+        let logs = open_logs(&parts.disk, &parts.model, &parts.registry, &recording).await?;
+        let (listeners, inherited) = (parts.listeners, &mut parts.inherited);
+        let arranged = arrange(&parts.disk, listeners.clone(), &parts.model, inherited).await?;
         let named = targets.begin();
         let mut named = named.with_resolution(looked_up.resolution.clone());
-        let plan = Arc::new(Plan::compile(1, model, &mut named));
-        knowledge.restore(&plan);
+        let plan = Arc::new(Plan::compile(1, parts.model, &mut named));
+        parts.snapshot.restore(&plan);
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes));
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
-        let shared = shared_state::new(&plan, ids.key_seed(), (health_changes, lifecycle));
+        let shared = shared_state::new(&plan, ids.key_seed(), (health_changes, parts.lifecycle));
         let route_limits = LimitRegistry::new(ids.key_seed());
         let now_ns = Time::shared_ns(&shared.clock);
-        let acme = AcmeTasks::new(
-            shared.challenges.clone(),
-            certificates.challenges().clone(),
-            (Arc::clone(&registry), Arc::clone(&shared.lifecycle)),
-        );
+        let acme = acme_tasks(parts.purpose, &shared, &certificates, &parts.registry);
         let common = Common {
             shared: Arc::new(shared),
-            registry,
+            registry: parts.registry,
         };
         let prepared = Preparation {
             limits: limits.prepare(&plan),
@@ -143,14 +152,14 @@ impl Server {
             names: looked_up,
             loaded_tls,
             logs: None,
-            collector: open_collector(&disk, plan.model()).await?,
+            collector: open_collector(&parts.disk, plan.model()).await?,
         };
         let mut server = Self {
             key_sets: KeySetTasks::new(&common.registry, &common.shared.lifecycle),
             memory: MemoryWatch::new(Arc::clone(&common.shared.memory), &common.registry),
-            exporters: Exporters::new(purpose == Purpose::Serving, &common.shared, &ids),
+            exporters: Exporters::new(parts.purpose == Purpose::Serving, &common.shared, &ids),
             common,
-            disk,
+            disk: parts.disk,
             workers: WorkerPool::default(),
             targets,
             names,
@@ -160,8 +169,8 @@ impl Server {
             logs,
             recording,
             certificates,
-            acme: (purpose == Purpose::Serving).then_some(acme),
-            inherited,
+            acme,
+            inherited: parts.inherited,
             health: TargetHealth::default(),
             gauges: PlanGauges::default(),
             prober,
@@ -562,6 +571,22 @@ impl Server {
         self.exporters.flush(now_ns).await;
         self.logs.close();
     }
+}
+
+/// The tasks that obtain certificates; `None` in a rehearsal.
+fn acme_tasks(
+    purpose: Purpose,
+    shared: &Shared,
+    certificates: &CertificateManager,
+    registry: &Arc<Registry>,
+) -> Option<AcmeTasks> {
+    let tasks = AcmeTasks::new(
+        shared.challenges.clone(),
+        certificates.challenges().clone(),
+        Arc::clone(registry),
+        Arc::clone(&shared.lifecycle),
+    );
+    (purpose == Purpose::Serving).then_some(tasks)
 }
 
 /// Memory for recorded heads; 0 if none are recorded.

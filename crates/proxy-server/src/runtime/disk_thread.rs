@@ -11,8 +11,8 @@ const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// A single thread for all loads of the configuration, in sequence.
 ///
-/// The allocator keeps freed memory per thread: a new thread for each load would leave memory
-/// behind each time.
+/// The allocator keeps freed memory per thread: a new thread for each load would leak
+/// memory each time.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskThread {
     jobs: Sender<DiskJob>,

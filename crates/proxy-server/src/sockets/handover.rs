@@ -6,7 +6,7 @@
 //! accepting. The sockets are listening at every moment. Until the new process is ready, the old
 //! one serves unchanged and may kill the new one, which has no client yet.
 
-mod knowledge;
+mod health_snapshot;
 mod label;
 mod pass;
 mod predecessor;
@@ -14,7 +14,7 @@ mod program;
 mod protocol;
 mod successor;
 
-pub(crate) use knowledge::Knowledge;
+pub(crate) use health_snapshot::HealthSnapshot;
 pub(crate) use label::{Label, Purpose};
 pub(crate) use pass::Passed;
 pub(crate) use predecessor::Predecessor;

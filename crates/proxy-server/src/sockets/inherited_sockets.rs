@@ -1,6 +1,6 @@
 //! Listening sockets that existed before this process: the service manager's or the predecessor's.
 
-use crate::listen::Bound;
+use crate::listen::BoundAddress;
 use crate::runtime::disk_thread::DiskThread;
 use crate::sockets::handover::{Label, Passed, Purpose};
 use proxy_model::{BindAddress, Listener};
@@ -20,7 +20,7 @@ pub(crate) struct InheritedSockets {
 
 impl InheritedSockets {
     /// The sockets that systemd opened for this process. Call it before any descriptor is opened,
-    /// so that descriptors behind the passed ones are not mistaken for sockets even if the
+    /// so that descriptors after the passed ones are not mistaken for sockets even if the
     /// environment counts too many.
     pub(crate) fn from_service_manager() -> Self {
         let mut given = listenfd::ListenFd::from_env();
@@ -56,7 +56,11 @@ impl InheritedSockets {
 
     /// Claims the sockets for `address`. If its port is 0, sockets of the other listeners are
     /// excluded.
-    pub(crate) fn take(&mut self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
+    pub(crate) fn take(
+        &mut self,
+        address: &BindAddress,
+        others: &[Listener],
+    ) -> Option<BoundAddress> {
         self.claim_passed(address)
             .or_else(|| self.claim_managed(address, others))
     }
@@ -114,7 +118,7 @@ impl InheritedSockets {
         }
     }
 
-    fn claim_passed(&mut self, address: &BindAddress) -> Option<Bound> {
+    fn claim_passed(&mut self, address: &BindAddress) -> Option<BoundAddress> {
         let first = self.passed.iter().find(|passed| {
             matches!(passed.label.purpose, Purpose::Listener(_)) && passed.label.address == *address
         })?;
@@ -125,16 +129,16 @@ impl InheritedSockets {
         if !owned {
             self.managed.extend(sockets.iter().map(Arc::clone));
         }
-        Bound::from_sockets(address, sockets, owned)
+        BoundAddress::from_sockets(address, sockets, owned)
     }
 
-    fn claim_managed(&self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
+    fn claim_managed(&self, address: &BindAddress, others: &[Listener]) -> Option<BoundAddress> {
         let is_it = |socket: &&Arc<Socket>| {
             let bound = socket.local_addr();
             is_unclaimed(socket) && bound.is_ok_and(|bound| is_for(&bound, address, others))
         };
         let socket = self.managed.iter().find(is_it)?;
-        Bound::from_sockets(address, vec![Arc::clone(socket)], false)
+        BoundAddress::from_sockets(address, vec![Arc::clone(socket)], false)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The bound listeners of the active plan, kept across plans while their address is unchanged.
 
-use crate::listen::{self, BindError, Bound};
+use crate::listen::{self, BindError, BoundAddress};
 use crate::runtime::disk_thread::DiskThread;
 use crate::sockets::handover::{Label, Purpose};
 use crate::sockets::inherited_sockets::InheritedSockets;
@@ -24,7 +24,7 @@ struct BoundListener {
     /// The address as written in the configuration.
     address: BindAddress,
     backlog: u32,
-    bound: Bound,
+    bound: BoundAddress,
 }
 
 impl ListenerSet {
@@ -64,7 +64,7 @@ impl ListenerSet {
                     backlog,
                     bound: match inherited.take(address, &model.listeners) {
                         Some(bound) => bound.widened(workers),
-                        None if self.is_socketless => Bound::without_sockets(address),
+                        None if self.is_socketless => BoundAddress::without_sockets(address),
                         None => listen::bind(address, backlog, workers)?,
                     },
                 },
@@ -121,8 +121,8 @@ impl ListenerSet {
     /// Sets the accept queue of each listener, unless `before` has the same length.
     pub(crate) fn set_backlogs(&self, before: &Self) {
         for listener in &self.known {
-            let mut said = before.known.iter();
-            if !said.any(|known| known.id == listener.id && known.backlog == listener.backlog) {
+            let mut former = before.known.iter();
+            if !former.any(|known| known.id == listener.id && known.backlog == listener.backlog) {
                 listener.bound.set_backlog(listener.backlog);
             }
         }

@@ -28,7 +28,7 @@ fn for_upstream(
     limits: &ConnectionLimits,
 ) -> UpstreamConnectors {
     let targets = upstream.targets.iter();
-    let targets = targets.map_while(|target| for_target((upstream, target), tls, limits));
+    let targets = targets.map_while(|target| for_target(upstream, target, tls, limits));
     UpstreamConnectors {
         targets: targets.collect(),
     }
@@ -38,7 +38,8 @@ fn for_upstream(
 /// timeout is the route's, the PROXY protocol header the client's, and requests set both. `None` if
 /// there is no name to verify.
 pub(crate) fn for_target(
-    (upstream, target): (&UpstreamPlan, &TargetPlan),
+    upstream: &UpstreamPlan,
+    target: &TargetPlan,
     tls: Option<&LoadedUpstreamTls>,
     limits: &ConnectionLimits,
 ) -> Option<ConnectSettings> {

@@ -58,11 +58,11 @@ impl Reconnections {
                 if !is_left_out || self.is_trying(state) || !is_due() {
                     continue;
                 }
-                let settings = connectors::for_target((upstream, target), tls.as_ref(), limits);
+                let settings = connectors::for_target(upstream, target, tls.as_ref(), limits);
                 if let Some(settings) = settings {
                     self.0.push(Attempt {
                         state: Arc::clone(state),
-                        task: spawn(Arc::clone(state), (settings, upstream.http2), observers),
+                        task: spawn(Arc::clone(state), settings, upstream.http2, observers),
                     });
                 }
             }
@@ -76,7 +76,8 @@ impl Reconnections {
 
 fn spawn(
     state: Arc<TargetState>,
-    (settings, http2): (ConnectSettings, bool),
+    settings: ConnectSettings,
+    http2: bool,
     observers: Observers<'_>,
 ) -> AbortOnDropHandle<()> {
     let (changes, wake) = (Arc::clone(observers.changes), Arc::clone(observers.wake));

@@ -32,7 +32,8 @@ impl AcmeTasks {
     pub(crate) fn new(
         tokens: ChallengeTokens,
         certificates: ChallengeCertificates,
-        (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
+        registry: Arc<Registry>,
+        lifecycle: Arc<Lifecycle>,
     ) -> Self {
         Self {
             tasks: TaskScope::new(system_clock::now),

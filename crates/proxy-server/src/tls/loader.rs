@@ -54,7 +54,7 @@ impl Loader {
         for listener in &model.listeners {
             let server = listener.tls.as_ref().and_then(|tls| {
                 let settings =
-                    settings::listener_settings((tls, *listener.protocol), keys, &self.challenges);
+                    settings::listener_settings(tls, *listener.protocol, keys, &self.challenges);
                 let known = self.held.server(&settings).or(loaded.server(&settings));
                 if let Some(known) = known {
                     return Some(Arc::clone(known));

@@ -15,7 +15,8 @@ use proxy_tls::{
 use rustls_pki_types::ServerName;
 
 pub(super) fn listener_settings(
-    (tls, protocol): (&ListenerTls, ListenerProtocol),
+    tls: &ListenerTls,
+    protocol: ListenerProtocol,
     keys: &PrivateKeys,
     challenges: &ChallengeCertificates,
 ) -> ServerTlsSettings {

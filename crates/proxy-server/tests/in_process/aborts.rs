@@ -31,7 +31,7 @@ fn a_client_that_leaves_takes_its_upstream_request_along() {
         .any(|line| !line.ends_with(" 0"));
     assert!(
         !blamed,
-        "a client that leaves is no failure of the upstream"
+        "a client that leaves is not a failure of the upstream"
     );
 }
 

@@ -92,7 +92,7 @@ fn a_reload_reads_files_of_networks_again() {
     assert_eq!(ask_from(&proxyd, "10.0.0.1").status, 403);
     fs::write(&office, "10.0.0.0/8\nnobody\n").unwrap();
     let Reload::Refused(error) = proxyd.reload(&config.kdl()) else {
-        panic!("a line that is no network is refused");
+        panic!("a line that is not a network is refused");
     };
     assert!(
         error.contains("line 2") && !error.contains("nobody"),

@@ -22,7 +22,7 @@ fn editing(edits: &'static [fn() -> HeaderEdit]) -> FakeAgent {
     })
 }
 
-fn start(upstream: &Upstream, socket: &str, (route, agent): (&str, &str)) -> Proxy {
+fn start(upstream: &Upstream, socket: &str, route: &str, agent: &str) -> Proxy {
     let agents = format!(
         "agents {{ agent \"auth\" {{ unix-socket \"{socket}\"; timeout-ms 30000; {agent} }} }}"
     );
@@ -72,7 +72,7 @@ fn other_spellings_of_a_field_that_an_agent_edits_are_removed() {
     for (edits, plain, other) in cases {
         let (upstream, agent) = (upstream(), editing(edits));
         let socket = agent.path().to_str().unwrap();
-        let proxy = start(&upstream, socket, ("", "failure-mode \"closed\""));
+        let proxy = start(&upstream, socket, "", "failure-mode \"closed\"");
 
         assert_eq!(proxy.connect().ask(get("/", &SPELLINGS)).status, 200);
 
@@ -88,7 +88,7 @@ fn other_spellings_of_a_field_that_an_agent_edits_are_removed() {
 fn no_spelling_of_a_copied_field_passes_an_unreachable_agent_that_fails_open() {
     let upstream = upstream();
     let agent = "failure-mode \"open\"; protocol \"forward-auth\"; copy-headers \"x-user\"";
-    let proxy = start(&upstream, "/nonexistent/agent.sock", ("", agent));
+    let proxy = start(&upstream, "/nonexistent/agent.sock", "", agent);
 
     assert_eq!(proxy.connect().ask(get("/", &SPELLINGS)).status, 200);
 
@@ -103,7 +103,7 @@ fn an_agent_cannot_set_what_is_read_like_a_field_of_the_proxy() {
     let upstream = upstream();
     let agent = editing(&[|| HeaderEdit::set("x_forwarded_for", "192.0.2.1").unwrap()]);
     let socket = agent.path().to_str().unwrap();
-    let proxy = start(&upstream, socket, ("", "failure-mode \"closed\""));
+    let proxy = start(&upstream, socket, "", "failure-mode \"closed\"");
 
     assert_eq!(proxy.connect().ask(get("/", &[])).status, 500);
 }
@@ -135,7 +135,7 @@ fn a_rate_limit_by_a_field_that_an_agent_sets_counts_the_agents_value() {
     );
     let socket = agent.path().to_str().unwrap();
     let limit = "rate-limit { requests-per-second 1; burst 2; key \"header:X-User\" }";
-    let proxy = start(&upstream, socket, (limit, "failure-mode \"closed\""));
+    let proxy = start(&upstream, socket, limit, "failure-mode \"closed\"");
     let mut client = proxy.connect();
 
     let mut statuses = (0..100).map(|index| {
@@ -217,7 +217,7 @@ fn a_route_edits_the_answer_of_an_agent_that_refuses() {
         let upstream = upstream();
         let agent = FakeAgent::start(Wants::default(), move |_| AgentReply::Decide(decide()));
         let socket = agent.path().to_str().unwrap();
-        let proxy = start(&upstream, socket, (EDITED, "failure-mode \"closed\""));
+        let proxy = start(&upstream, socket, EDITED, "failure-mode \"closed\"");
 
         let origin = [("Origin", "https://evil.test")];
         let response = proxy.connect().ask(get("/", &origin));
@@ -255,7 +255,7 @@ fn what_an_agent_removes_from_a_response_is_in_no_interim_response_and_no_traile
         }))
     });
     let socket = agent.path().to_str().unwrap();
-    let proxy = start(&upstream, socket, ("", "failure-mode \"closed\""));
+    let proxy = start(&upstream, socket, "", "failure-mode \"closed\"");
     let mut client = proxy.connect();
 
     client.send(get("/", &[("TE", "trailers"), ("Connection", "TE")]));

@@ -59,10 +59,10 @@ fn admitted(proxy: &Proxy, upstream: &Upstream) -> RawClient {
     loop {
         let seen = upstream.requests().len();
         let mut client = beginning(proxy);
-        client.be_patient_for(Duration::from_millis(20));
+        client.set_response_timeout(Duration::from_millis(20));
         while client.peek().is_err() {
             if seen < upstream.requests().len() {
-                client.be_patient_for(EVENT_TIMEOUT);
+                client.set_response_timeout(EVENT_TIMEOUT);
                 return client;
             }
             assert!(Instant::now() < end, "neither admitted nor refused");

@@ -38,12 +38,12 @@ fn a_length_goes_upstream_in_one_spelling() {
     let upstream = Upstream::echo();
     let proxyd = Config::to(&upstream).start();
 
-    for (told, length) in [("5", 5), ("0010", 10), ("00", 0), ("0", 0)] {
-        let fields = format!("Content-Length: {told}\r\n");
+    for (reported, length) in [("5", 5), ("0010", 10), ("00", 0), ("0", 0)] {
+        let fields = format!("Content-Length: {reported}\r\n");
         let body = "x".repeat(length);
         let response = proxyd.connect().ask(request("POST /", &fields, &body));
 
-        assert_eq!(response.text(), body, "{told}");
+        assert_eq!(response.text(), body, "{reported}");
         let fields = upstream.last_request().fields;
         assert_eq!(fields.get("content-length"), Some(&*length.to_string()));
     }

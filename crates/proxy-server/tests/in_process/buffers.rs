@@ -77,8 +77,8 @@ fn a_body_larger_than_the_buffer_is_refused_or_passed_on() {
         let response = proxyd.connect().ask(text);
 
         let message = refusal(&response, 413, "LIMIT_EXCEEDED");
-        let told = "Limit exceeded: buffer_size - Current value 11 exceeds limit 10";
-        assert_eq!(message, told);
+        let error_message = "Limit exceeded: buffer_size - Current value 11 exceeds limit 10";
+        assert_eq!(message, error_message);
         assert_eq!(reason(&proxyd, &response), "buffer_size_limit");
         let record = proxyd.limit_record(&response.correlation_id());
         assert_eq!(record.text("level"), "WARN");

@@ -3,7 +3,6 @@
 use crate::support::{Config, METRICS, Proxy, metric, post, reason, request};
 use proxy_testkit::{Gate, RawClient, Reload, Response, Upstream, get};
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Answers with status 200, these fields, and the number of the request as a body, from 1.
 fn numbered(fields: &'static str) -> Upstream {
@@ -12,11 +11,9 @@ fn numbered(fields: &'static str) -> Upstream {
 
 /// Answers with the result of `response` for the number of the request, from 1.
 fn scripted(response: impl Fn(usize) -> String + Send + Sync + 'static) -> Upstream {
-    let count = AtomicUsize::new(0);
     Upstream::start(move |served| {
-        while served.request().is_some() {
-            let number = count.fetch_add(1, Ordering::SeqCst) + 1;
-            served.send(response(number));
+        while let Some(request) = served.request() {
+            served.send(response(request.number));
         }
     })
 }
@@ -586,17 +583,13 @@ fn the_cache_stays_within_its_bytes() {
 
 #[test]
 fn an_unsafe_request_removes_what_is_stored_for_its_target() {
-    let upstream = Upstream::start({
-        let count = AtomicUsize::new(0);
-        move |served| {
-            while let Some(request) = served.request() {
-                let number = count.fetch_add(1, Ordering::SeqCst) + 1;
-                served.send(match request.target.as_str() {
-                    "/fails" if request.method == "POST" => answer(500, "", ""),
-                    "/form" => answer(201, "Location: /b\r\n", ""),
-                    _ => answer(200, FRESH, &number.to_string()),
-                });
-            }
+    let upstream = Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            served.send(match request.target.as_str() {
+                "/fails" if request.method == "POST" => answer(500, "", ""),
+                "/form" => answer(201, "Location: /b\r\n", ""),
+                _ => answer(200, FRESH, &request.number.to_string()),
+            });
         }
     });
     // The route of changes is not the one that caches.

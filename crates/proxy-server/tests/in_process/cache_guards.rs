@@ -3,7 +3,6 @@
 use crate::support::{Config, Proxy, reason, target};
 use proxy_testkit::{Gate, RawClient, Reload, Response, Upstream, get};
 use std::net::{IpAddr, TcpListener};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const FRESH: &str = "Cache-Control: public, max-age=600\r\n";
 /// Stale when it arrives, and good in place of an error.
@@ -16,10 +15,9 @@ fn answer(status: u16, fields: &str, body: &str) -> String {
 
 /// Answers with the result of `response` for the number of the request, from 1.
 fn scripted(response: impl Fn(usize) -> String + Send + Sync + 'static) -> Upstream {
-    let count = AtomicUsize::new(0);
     Upstream::start(move |served| {
-        while served.request().is_some() {
-            served.send(response(count.fetch_add(1, Ordering::SeqCst) + 1));
+        while let Some(request) = served.request() {
+            served.send(response(request.number));
         }
     })
 }
@@ -238,10 +236,9 @@ fn a_stream_of_events_is_neither_stored_nor_waited_for() {
 fn a_response_that_is_fetched_meanwhile_has_its_location_written_back() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let count = AtomicUsize::new(0);
     let upstream = Upstream::start_on(listener, move |served| {
-        while served.request().is_some() {
-            let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+        while let Some(request) = served.request() {
+            let number = request.number;
             let age = if number == 1 { 10 } else { 0 };
             let fields = format!(
                 "Cache-Control: max-age=5, stale-while-revalidate=600\r\nAge: {age}\r\n\

@@ -146,10 +146,10 @@ fn clients_learn_no_addresses_and_operators_learn_all() {
 fn reasons_are_sent_only_where_they_are_exposed() {
     let exposing = nobody_home("").listener("expose-reasons #true").start();
     let response = exposing.connect().ask(get("/", &[]));
-    let told = response.fields.get("proxy-status").unwrap();
-    assert!(told.starts_with("proxyd"), "{told}");
-    assert!(told.contains("error=connection_refused"), "{told}");
-    assert!(told.contains("connect_refused"), "{told}");
+    let reported = response.fields.get("proxy-status").unwrap();
+    assert!(reported.starts_with("proxyd"), "{reported}");
+    assert!(reported.contains("error=connection_refused"), "{reported}");
+    assert!(reported.contains("connect_refused"), "{reported}");
     let message = refusal(&response, 502, "UPSTREAM_ERROR");
     assert_eq!(message, "Upstream error: u - connection failed");
 

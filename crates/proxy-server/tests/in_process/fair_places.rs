@@ -117,8 +117,8 @@ fn a_request_over_its_share_is_refused_as_such() {
     let response = asking(&proxyd, "/hung", "192.0.2.99").response();
 
     let message = refusal(&response, 503, "LIMIT_EXCEEDED");
-    let told = "Limit exceeded: in_flight_requests - Current value 39 exceeds limit 38";
-    assert_eq!(message, told);
+    let error_message = "Limit exceeded: in_flight_requests - Current value 39 exceeds limit 38";
+    assert_eq!(message, error_message);
     assert_eq!(reason(&proxyd, &response), "in_flight_share");
     let record = proxyd.limit_record(&response.correlation_id());
     let setting = "limits.max-in-flight-requests-per-worker";

@@ -398,7 +398,7 @@ fn a_request_passes_no_more_servers_than_it_may() {
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();
 
-    for (method, told, passed_on) in [
+    for (method, reported, passed_on) in [
         ("OPTIONS", "5", Some("4")),
         ("TRACE", "1", Some("0")),
         ("OPTIONS", "007", Some("6")),
@@ -409,9 +409,9 @@ fn a_request_passes_no_more_servers_than_it_may() {
     ] {
         let before = upstream.requests().len();
         let request =
-            format!("{method} / HTTP/1.1\r\nHost: a.test\r\nMax-Forwards: {told}\r\n\r\n");
+            format!("{method} / HTTP/1.1\r\nHost: a.test\r\nMax-Forwards: {reported}\r\n\r\n");
         let response = client.ask(request);
-        let case = format!("{method} {told}");
+        let case = format!("{method} {reported}");
         if let Some(left) = passed_on {
             let fields = upstream.last_request().fields;
             assert_eq!(fields.get("max-forwards"), Some(left), "{case}");

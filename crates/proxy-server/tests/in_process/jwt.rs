@@ -492,7 +492,7 @@ fn a_secret_verifies_hmac_and_no_public_key_does() {
     assert_eq!(
         ask("/", &hmac_token(public.as_ref())),
         401,
-        "a public key is no secret"
+        "a public key is not a secret"
     );
     assert_eq!(ask("/", &format!("Bearer {}", issuer.token(""))), 200);
 }

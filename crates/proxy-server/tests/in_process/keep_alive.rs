@@ -213,7 +213,7 @@ fn empty_lines_do_not_keep_a_connection() {
     assert_eq!(client.ask(get("/", &[])).status, 200);
 
     // One tick in time to wake the connection, one while it is awake, and again.
-    client.be_patient_for(std::time::Duration::from_millis(450));
+    client.set_response_timeout(std::time::Duration::from_millis(450));
     let mut lines = 0;
     while let Err(Broken::Silent) = client.peek() {
         lines += 1;
@@ -242,10 +242,10 @@ fn a_rested_connection_serves_on() {
     assert_eq!(client.ask(get("/one", &[])).text(), "/one");
 
     // Long enough for the connection to hibernate and free its buffers.
-    client.be_patient_for(std::time::Duration::from_millis(2500));
+    client.set_response_timeout(std::time::Duration::from_millis(2500));
     assert!(client.peek().is_err());
 
-    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
+    client.set_response_timeout(proxy_testkit::EVENT_TIMEOUT);
     assert_eq!(client.ask(get("/two", &[])).text(), "/two");
     client.send("GET /three HTTP/1.1\r\nHo");
     assert_eq!(client.ask("st: a.test\r\n\r\n").text(), "/three");

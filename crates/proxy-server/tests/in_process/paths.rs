@@ -169,8 +169,8 @@ fn a_route_says_how_its_paths_are_read() {
         (forward, strict, 400),
     ] {
         let proxyd = config(listener, route);
-        let told = ask(&proxyd, "/files/..%2Fprivate").status;
-        assert_eq!(told, status, "{listener} {route}");
+        let reported = ask(&proxyd, "/files/..%2Fprivate").status;
+        assert_eq!(reported, status, "{listener} {route}");
     }
 }
 

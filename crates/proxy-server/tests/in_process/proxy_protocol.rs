@@ -9,7 +9,7 @@ timeouts { handshake-secs 1 }"#;
 
 const LINE: &[u8] = b"PROXY TCP4 192.0.2.7 192.0.2.9 40000 443\r\n";
 
-fn behind(upstream: &Upstream) -> Proxy {
+fn with_proxy_protocol(upstream: &Upstream) -> Proxy {
     Config::to(upstream).listener(LISTENER).start()
 }
 
@@ -22,7 +22,7 @@ fn version_2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
 #[test]
 fn a_trusted_proxy_s_header_sets_the_client() {
     let upstream = Upstream::saying("hello");
-    let proxyd = behind(&upstream);
+    let proxyd = with_proxy_protocol(&upstream);
     let four = [192, 0, 2, 7, 192, 0, 2, 9, 0x9c, 0x40, 1, 187];
     let with_more = [&four[..], &[4, 0, 3, 1, 2, 3]].concat();
     for header in [
@@ -47,7 +47,7 @@ fn a_trusted_proxy_s_header_sets_the_client() {
 #[test]
 fn a_header_without_a_client_leaves_the_peer() {
     let upstream = Upstream::saying("hello");
-    let proxyd = behind(&upstream);
+    let proxyd = with_proxy_protocol(&upstream);
     for header in [b"PROXY UNKNOWN\r\n".to_vec(), version_2(0x20, 0, &[])] {
         let mut client = proxyd.connect();
         client.send(&header);
@@ -60,7 +60,7 @@ fn a_header_without_a_client_leaves_the_peer() {
 #[test]
 fn a_header_without_a_client_grants_no_trust() {
     let upstream = Upstream::saying("hello");
-    let proxyd = behind(&upstream);
+    let proxyd = with_proxy_protocol(&upstream);
     let (local, unspecified) = (version_2(0x20, 0, &[]), version_2(0x21, 0, &[]));
     for header in [b"PROXY UNKNOWN\r\n".to_vec(), local, unspecified] {
         let mut client = proxyd.connect();
@@ -78,7 +78,7 @@ fn a_header_without_a_client_grants_no_trust() {
 #[test]
 fn a_header_may_come_in_pieces() {
     let upstream = Upstream::saying("hello");
-    let proxyd = behind(&upstream);
+    let proxyd = with_proxy_protocol(&upstream);
     let mut client = proxyd.connect();
     for byte in LINE {
         client.send([*byte]);
@@ -93,7 +93,7 @@ fn a_header_may_come_in_pieces() {
 #[test]
 fn a_connection_without_a_header_is_closed_unanswered() {
     let upstream = Upstream::saying("hello");
-    let proxyd = behind(&upstream);
+    let proxyd = with_proxy_protocol(&upstream);
     for text in [
         "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n",
         "PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n\r\n",

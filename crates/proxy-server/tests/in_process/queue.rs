@@ -47,8 +47,8 @@ fn a_request_over_the_queue_is_answered_503_and_the_queued_are_served() {
     let response = third.response();
 
     let message = refusal(&response, 503, "LIMIT_EXCEEDED");
-    let told = "Limit exceeded: queue_depth - Current value 2 exceeds limit 1";
-    assert_eq!(message, told);
+    let error_message = "Limit exceeded: queue_depth - Current value 2 exceeds limit 1";
+    assert_eq!(message, error_message);
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "queue_full");
     let record = proxyd.limit_record(&response.correlation_id());
@@ -82,8 +82,8 @@ fn a_request_waits_in_the_queue_only_so_long() {
     let took = began.elapsed();
 
     let message = refusal(&response, 503, "LIMIT_EXCEEDED");
-    let told = "Limit exceeded: in_flight_requests - Current value 2 exceeds limit 1";
-    assert_eq!(message, told);
+    let error_message = "Limit exceeded: in_flight_requests - Current value 2 exceeds limit 1";
+    assert_eq!(message, error_message);
     assert!(Duration::from_millis(290) < took, "{took:?}");
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "queue_timeout");
@@ -133,8 +133,8 @@ fn one_worker_serves_so_many_requests_at_once() {
     let response = asking(&proxyd, "/", "192.0.2.2").response();
 
     let message = refusal(&response, 503, "LIMIT_EXCEEDED");
-    let told = "Limit exceeded: in_flight_requests - Current value 2 exceeds limit 1";
-    assert_eq!(message, told);
+    let error_message = "Limit exceeded: in_flight_requests - Current value 2 exceeds limit 1";
+    assert_eq!(message, error_message);
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "in_flight_limit");
     let record = proxyd.limit_record(&response.correlation_id());

@@ -193,10 +193,10 @@ fn each_rate_key_has_a_bucket_for_each_of_its_values() {
     ] {
         let [first, same] = requests;
         let other = ("/9", "192.0.2.9", "z");
-        let told = answers(key, [first, same, other, other]);
-        assert_eq!(told, [200, 429, 200, 429], "{key} {requests:?}");
+        let reported = answers(key, [first, same, other, other]);
+        assert_eq!(reported, [200, 429, 200, 429], "{key} {requests:?}");
     }
-    let told = answers(
+    let reported = answers(
         "route",
         [
             ("/1", "192.0.2.1", "a"),
@@ -205,7 +205,7 @@ fn each_rate_key_has_a_bucket_for_each_of_its_values() {
             ("/metrics", "192.0.2.3", "c"),
         ],
     );
-    assert_eq!(told, [200, 429, 429, 200]);
+    assert_eq!(reported, [200, 429, 429, 200]);
 }
 
 #[test]
@@ -329,9 +329,9 @@ fn a_rate_limit_holds_over_all_workers() {
     let proxyd = by_policy(&upstream, limit).top("worker-threads 4").start();
 
     let began = Instant::now();
-    let told = statuses(&proxyd, 60, "/", "192.0.2.1");
+    let reported = statuses(&proxyd, 60, "/", "192.0.2.1");
 
-    let admitted = told.iter().filter(|status| **status == 200).count() as u64;
+    let admitted = reported.iter().filter(|status| **status == 200).count() as u64;
     // Plus the tokens added during the test.
     let most = 20 + began.elapsed().as_secs() + 1;
     assert!((20..=most).contains(&admitted), "{admitted} of {most}");

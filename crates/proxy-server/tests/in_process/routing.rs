@@ -334,21 +334,24 @@ fn the_error_log_names_the_nearest_route_of_a_request_that_has_none() {
     );
     let proxyd = config.start();
 
-    for (path, said) in [
-        ("/near/by", "\"near\", which wants method POST"),
-        ("/nearby", "\"near\", which wants path-prefix \"/near\""),
-        ("/key", "\"key\", which wants header x-api-key: (redacted)"),
+    for (path, reported) in [
+        ("/near/by", "\"near\", which requires method POST"),
+        ("/nearby", "\"near\", which requires path-prefix \"/near\""),
+        (
+            "/key",
+            "\"key\", which requires header x-api-key: (redacted)",
+        ),
     ] {
         let response = proxyd.connect().ask(get(path, &[]));
-        let told = refusal(&response, 404, "ROUTE_NOT_FOUND");
+        let report = refusal(&response, 404, "ROUTE_NOT_FOUND");
         assert_eq!(
-            told, "Not found: no route matches",
+            report, "Not found: no route matches",
             "a client learns no route"
         );
         let record = proxyd.error_record(&response.correlation_id());
         assert_eq!(
             record.text("message"),
-            format!("Not found: no route matches; nearest is {said}")
+            format!("Not found: no route matches; nearest is {reported}")
         );
     }
 }

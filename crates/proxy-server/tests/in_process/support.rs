@@ -136,7 +136,7 @@ impl Proxy {
     }
 }
 
-/// The reason of the failed request behind `response`, from the access log.
+/// The reason of a failed request, from its record in the access log.
 #[track_caller]
 pub(crate) fn reason(proxy: &Proxy, response: &Response) -> String {
     let record = proxy.access_record(&response.correlation_id());

@@ -56,7 +56,7 @@ fn a_reset_without_an_answer_is_answered_502() {
 
 #[test]
 fn an_invalid_response_is_answered_502() {
-    for (answer, told) in [
+    for (answer, logged) in [
         (&b"SSH-2.0-OpenSSH_9\r\n\r\n"[..], "bad_status_line"),
         (b"HTTP/1.1 2000 OK\r\n\r\n", "bad_status_line"),
         (
@@ -96,7 +96,7 @@ fn an_invalid_response_is_answered_502() {
         refusal(&response, 502, "RESPONSE_VALIDATION");
         assert_eq!(
             reason(&proxyd, &response),
-            told,
+            logged,
             "{}",
             answer.escape_ascii()
         );
@@ -167,10 +167,10 @@ fn a_body_that_breaks_off_is_not_made_whole() {
         assert!(broken && head.status == 200);
         head.body.clear();
         let record = proxyd.access_record(&head.correlation_id());
-        let told = record.text("reason");
+        let logged = record.text("reason");
         assert!(
-            ["response_truncated", "upstream_closed_early"].contains(&told),
-            "{told}"
+            ["response_truncated", "upstream_closed_early"].contains(&logged),
+            "{logged}"
         );
     }
 }

@@ -23,15 +23,15 @@ pub enum Destination {
     clippy::disallowed_types,
     reason = "only the threads that write logs wait for it, and the stream makes them wait as well"
 )]
-pub(crate) type Turn = std::sync::Mutex<()>;
+pub(crate) type StreamLock = std::sync::Mutex<()>;
 
-static STDOUT: Turn = Turn::new(());
-static STDERR: Turn = Turn::new(());
+static STDOUT: StreamLock = StreamLock::new(());
+static STDERR: StreamLock = StreamLock::new(());
 
 impl Destination {
     /// The lock that logs of the process hold while they write to a shared stream. Each log opens a file for
     /// appending, which is atomic.
-    pub(crate) fn turn(&self) -> Option<&'static Turn> {
+    pub(crate) fn turn(&self) -> Option<&'static StreamLock> {
         match self {
             Self::Stdout => Some(&STDOUT),
             Self::Stderr => Some(&STDERR),

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// are counted together.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedLimits {
-    by_client: Repetitions<LimitKind, Last>,
-    by_limit: Repetitions<LimitKind, Last>,
+    by_client: Repetitions<LimitKind, OmittedRecord>,
+    by_limit: Repetitions<LimitKind, OmittedRecord>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ struct LimitKind {
 
 /// The last record that was not written.
 #[derive(Debug)]
-struct Last {
+struct OmittedRecord {
     at: Duration,
     message: String,
     limit: u64,
@@ -46,7 +46,7 @@ impl RepeatedLimits {
             kind.client_ip = None;
             &mut self.by_limit
         };
-        known.admit(kind, record.at, || Last {
+        known.admit(kind, record.at, || OmittedRecord {
             at: record.at,
             message: record.message.to_owned(),
             limit: record.limit,

@@ -1,6 +1,6 @@
 //! Writing of whole lines to a destination.
 
-use super::destination::{Turn, append_to};
+use super::destination::{StreamLock, append_to};
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(crate) struct Sink {
     out: Box<dyn Write + Send>,
     path: Option<PathBuf>,
     /// Held while lines are written to a stream that other logs of the process may share.
-    turn: Option<&'static Turn>,
+    turn: Option<&'static StreamLock>,
     /// True if writes are as small as a pipe takes undivided.
     is_pipe: bool,
     /// The last write ended within a line.
@@ -62,7 +62,7 @@ impl Sink {
     }
 
     /// The same for a stream that several logs share; their lines must not be mixed.
-    pub(crate) fn shared(self, turn: Option<&'static Turn>, is_pipe: bool) -> Self {
+    pub(crate) fn shared(self, turn: Option<&'static StreamLock>, is_pipe: bool) -> Self {
         Self {
             turn,
             is_pipe,

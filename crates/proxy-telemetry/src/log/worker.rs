@@ -31,11 +31,11 @@ pub struct WorkerLog {
     head_buffers: HeadBufferPool,
     limits: RepeatedLimits,
     /// `None` if the log is off.
-    wire: Option<Wire>,
+    wire: Option<WriterChannel>,
 }
 
 #[derive(Debug)]
-struct Wire {
+struct WriterChannel {
     inbox: BatchSender,
     pool: BufferPool,
     home: SyncSender<Vec<u8>>,
@@ -46,7 +46,7 @@ impl WorkerLog {
     pub(crate) fn new(inbox: BatchSender, books: Arc<LineCounts>) -> Self {
         let (home, pool) = BufferPool::new();
         let most_lines = books.batch_lines();
-        let wire = Wire {
+        let wire = WriterChannel {
             inbox,
             pool,
             home,
@@ -60,7 +60,7 @@ impl WorkerLog {
         Self::over(None, u64::MAX)
     }
 
-    fn over(wire: Option<Wire>, most_lines: u64) -> Self {
+    fn over(wire: Option<WriterChannel>, most_lines: u64) -> Self {
         Self {
             batch: Vec::new(),
             lines: 0,

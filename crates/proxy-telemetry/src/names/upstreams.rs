@@ -35,7 +35,7 @@ pub const RETRIES_TOTAL: Metric = Metric::counter(
 pub const RETRIES_REFUSED_TOTAL: Metric = Metric::counter(
     "proxy_retries_refused_total",
     &["upstream"],
-    "Retries that were not made because the upstream's retry budget was spent.",
+    "Retries that were omitted because the upstream's retry budget was spent.",
     upstreams::retries_refused,
 );
 /// Connections to an upstream.

@@ -40,7 +40,7 @@ pub struct AccessLogHead {
     bytes: Vec<u8>,
     /// Offset of the optional fields, which end the record.
     optional_at: usize,
-    /// Offset in a [`CombinedHead`] of the fields behind the sizes; `None` for a record in JSON.
+    /// Offset in a [`CombinedHead`] of the fields after the sizes; `None` for a record in JSON.
     combined_fields_at: Option<usize>,
 }
 

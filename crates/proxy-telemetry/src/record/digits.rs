@@ -1,6 +1,6 @@
 //! Decimal digits of numbers; small numbers are converted as the bytes of a word.
 
-use super::short::Short;
+use super::short::ShortText;
 use std::time::Duration;
 
 const ZEROS: u64 = u64::from_le_bytes(*b"000\0\0\0\0\0");
@@ -24,7 +24,7 @@ pub(crate) fn push_millis(out: &mut Vec<u8>, time: Duration) {
     let decimals = three(micros - 1000 * millis) << 8 | POINT;
     if time.as_secs() == 0 {
         let whole = few(millis);
-        Short {
+        ShortText {
             word: whole.word | decimals << (8 * whole.count),
             count: whole.count + 4,
         }
@@ -32,7 +32,7 @@ pub(crate) fn push_millis(out: &mut Vec<u8>, time: Duration) {
     } else {
         push_many(out, u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let (word, count) = (decimals, 4);
-        Short { word, count }.push(out);
+        ShortText { word, count }.push(out);
     }
 }
 
@@ -51,9 +51,9 @@ pub(crate) fn three(number: u64) -> u64 {
 
 /// The digits of a number below 1000, without leading zeros.
 #[inline]
-fn few(number: u64) -> Short {
+fn few(number: u64) -> ShortText {
     let zeros = usize::from(number < 100) + usize::from(number < 10);
-    Short {
+    ShortText {
         word: three(number) >> (8 * zeros),
         count: 3 - zeros,
     }

@@ -36,7 +36,7 @@ impl RecordingFormat {
 }
 
 impl<'a, H: Iterator<Item = (&'a str, &'a [u8])>> RecordedFields<'_, H> {
-    /// Appends the fields behind earlier ones of the same object.
+    /// Appends the fields after earlier ones of the same object.
     pub(super) fn write(self, line: &mut Line<'_>, format: &RecordingFormat) {
         let Self { listener, headers } = self;
         line.text(",\"listener\":\"", listener.as_bytes());

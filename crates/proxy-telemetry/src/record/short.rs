@@ -2,12 +2,12 @@
 
 /// At most eight bytes, the first in the lowest bits; unused bits are zero.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Short {
+pub(crate) struct ShortText {
     pub(crate) word: u64,
     pub(crate) count: usize,
 }
 
-impl Short {
+impl ShortText {
     /// Appends the bytes.
     #[inline]
     pub(crate) fn push(self, out: &mut Vec<u8>) {
@@ -28,12 +28,12 @@ pub(crate) fn push(out: &mut Vec<u8>, text: &[u8]) {
     } else if let Some(ends) = ends::<4>(text) {
         let [first, last] = ends.map(|half| u64::from(u32::from_le_bytes(half)));
         let word = first | last << (8 * (count - 4));
-        Short { word, count }.push(out);
+        ShortText { word, count }.push(out);
     } else if let (Some(first), Some(last)) = (text.first(), text.last()) {
         let middle = text.get(count / 2).unwrap_or(first);
         let [first, middle, last] = [*first, *middle, *last].map(u64::from);
         let word = first | middle << (8 * (count / 2)) | last << (8 * (count - 1));
-        Short { word, count }.push(out);
+        ShortText { word, count }.push(out);
     }
 }
 

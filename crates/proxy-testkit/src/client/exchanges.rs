@@ -53,7 +53,7 @@ pub fn metric(client: &mut RawClient, name: &str) -> f64 {
 /// Waits briefly for bytes that do not arrive, which yields to other threads without busy waiting.
 #[track_caller]
 pub fn pause(client: &mut RawClient, millis: u64) {
-    client.be_patient_for(Duration::from_millis(millis));
+    client.set_response_timeout(Duration::from_millis(millis));
     assert!(client.peek().is_err(), "nothing comes unasked");
-    client.be_patient_for(EVENT_TIMEOUT);
+    client.set_response_timeout(EVENT_TIMEOUT);
 }

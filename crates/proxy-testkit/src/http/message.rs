@@ -21,6 +21,8 @@ pub enum Framing {
 pub struct Request {
     /// Index of the upstream's connection that it arrived on, from 0.
     pub connection: usize,
+    /// Number among the upstream's requests in the order of their records, from 1.
+    pub number: usize,
     /// The method.
     pub method: String,
     /// The target, unchanged.
@@ -75,6 +77,7 @@ impl Request {
         let framing = framing(&fields)?.unwrap_or(Framing::None);
         Ok(Self {
             connection,
+            number: 0,
             method,
             target,
             version,
@@ -86,7 +89,7 @@ impl Request {
         })
     }
 
-    /// Reads the rest behind the head.
+    /// Reads the rest after the head.
     pub(crate) fn read_body(&mut self, wire: &mut Wire) -> Result<(), Broken> {
         let (body, trailers) = body(wire, &mut self.framing)?;
         self.body = body;
@@ -129,7 +132,7 @@ impl Response {
         })
     }
 
-    /// Reads the rest behind the head.
+    /// Reads the rest after the head.
     pub(crate) fn read_body(&mut self, wire: &mut Wire) -> Result<(), Broken> {
         let (body, trailers) = body(wire, &mut self.framing)?;
         self.body = body;

@@ -80,7 +80,7 @@ impl Wire {
     }
 
     /// Sets the deadline of each read and write to `time`.
-    pub fn be_patient_for(&self, time: Duration) {
+    pub fn set_response_timeout(&self, time: Duration) {
         let result = self.stream.set_read_timeout(Some(time));
         result
             .and_then(|()| self.stream.set_write_timeout(Some(time)))

@@ -42,15 +42,13 @@ impl Served {
     pub fn request(&mut self) -> Option<Request> {
         let mut request = self.unrecorded_head()?;
         self.body(&mut request)?;
-        self.requests.push(request.clone());
-        Some(request)
+        Some(self.record(request))
     }
 
     /// Reads the head of a request, records it, and leaves the body unread.
     pub fn head(&mut self) -> Option<Request> {
         let request = self.unrecorded_head()?;
-        self.requests.push(request.clone());
-        Some(request)
+        Some(self.record(request))
     }
 
     /// Reads the body of a head. `None` if the connection broke.
@@ -70,6 +68,14 @@ impl Served {
         let (bytes, end) = self.note(rest)?;
         self.ends.push((self.number, end));
         Some(bytes)
+    }
+
+    fn record(&self, request: Request) -> Request {
+        let number = |index| Request {
+            number: index + 1,
+            ..request
+        };
+        self.requests.push_indexed(number)
     }
 
     fn unrecorded_head(&mut self) -> Option<Request> {

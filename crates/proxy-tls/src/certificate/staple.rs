@@ -63,7 +63,7 @@ fn basic_answers(mut response: &[u8]) -> Option<&[u8]> {
     take(&mut data, Tag::Sequence)
 }
 
-/// The serial number in a `SingleResponse`, and the bytes behind it.
+/// The serial number in a `SingleResponse`, and the bytes after it.
 fn certificate_id(mut single: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut id = take(&mut single, Tag::Sequence)?;
     take(&mut id, Tag::Sequence)?;

@@ -80,7 +80,7 @@ impl fmt::Display for ClientAuthVerdict {
     /// own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAsked => f.write_str("client certificate not asked for"),
+            Self::NotAsked => f.write_str("client certificate not requested"),
             Self::Missing { required: false } => f.write_str("client certificate missing"),
             Self::Missing { required: true } => f.write_str("client certificate required"),
             Self::Verified { subject, .. } => write!(f, "client certificate of {subject}"),

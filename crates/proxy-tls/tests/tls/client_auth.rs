@@ -1,8 +1,8 @@
 //! Client certificates do not fail the handshake and are verified after it.
 
 use crate::support::{
-    Ca, Dir, Issued, Leaf, Pair, Witness, client_settings, connect, load_client, load_server, now,
-    server_settings,
+    Ca, Dir, Issued, Leaf, Pair, RecordingClient, client_settings, connect, load_client,
+    load_server, now, server_settings,
 };
 use proxy_tls::{
     CertificateSource, ClientAuth, ClientAuthVerdict, ClientTlsSettings, ServerTls,
@@ -17,14 +17,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-struct Door {
+struct Fixture {
     dir: Dir,
     ca: Ca,
     ca_file: PathBuf,
     source: CertificateSource,
 }
 
-impl Door {
+impl Fixture {
     fn new() -> Self {
         let dir = Dir::new();
         let ca = Ca::new("root");
@@ -54,7 +54,12 @@ impl Door {
     }
 
     /// Connects with this certificate, or none.
-    fn knock(&self, server: &ServerTls, shown: Option<&Issued>, version: TlsVersion) -> Pair {
+    fn connect_with(
+        &self,
+        server: &ServerTls,
+        shown: Option<&Issued>,
+        version: TlsVersion,
+    ) -> Pair {
         let client_certificate = shown.map(|issued| self.dir.put("client", issued));
         let client = load_client(ClientTlsSettings {
             client_certificate,
@@ -65,30 +70,30 @@ impl Door {
     }
 
     fn verdict(&self, server: &ServerTls, shown: Option<&Issued>) -> ClientAuthVerdict {
-        let mut pair = self.knock(server, shown, TlsVersion::V1_3);
-        pair.talk();
+        let mut pair = self.connect_with(server, shown, TlsVersion::V1_3);
+        pair.exchange_data();
         server.verdict(&pair.server, now())
     }
 }
 
 #[test]
 fn no_client_certificate_is_requested_by_default() {
-    let door = Door::new();
-    let server = door.with(ClientAuth::None);
-    let shown = door.ca.issue(&Leaf::client());
+    let fixture = Fixture::new();
+    let server = fixture.with(ClientAuth::None);
+    let shown = fixture.ca.issue(&Leaf::client());
 
-    let verdict = door.verdict(&server, Some(&shown));
+    let verdict = fixture.verdict(&server, Some(&shown));
     assert_eq!(verdict, ClientAuthVerdict::NotAsked);
     assert!(!verdict.is_refusal());
 }
 
 #[test]
 fn a_good_certificate_is_known_by_its_subject() {
-    let door = Door::new();
-    let shown = door.ca.issue(&Leaf::client());
+    let fixture = Fixture::new();
+    let shown = fixture.ca.issue(&Leaf::client());
 
-    for server in [door.required(), door.optional()] {
-        let verdict = door.verdict(&server, Some(&shown));
+    for server in [fixture.required(), fixture.optional()] {
+        let verdict = fixture.verdict(&server, Some(&shown));
         assert!(!verdict.is_refusal());
         let ClientAuthVerdict::Verified {
             subject,
@@ -107,9 +112,9 @@ fn a_good_certificate_is_known_by_its_subject() {
 
 #[test]
 fn a_missing_certificate_is_refused_only_where_one_is_required() {
-    let door = Door::new();
-    for (server, required) in [(door.required(), true), (door.optional(), false)] {
-        let verdict = door.verdict(&server, None);
+    let fixture = Fixture::new();
+    for (server, required) in [(fixture.required(), true), (fixture.optional(), false)] {
+        let verdict = fixture.verdict(&server, None);
         assert_eq!(verdict, ClientAuthVerdict::Missing { required });
         assert_eq!(verdict.is_refusal(), required);
     }
@@ -117,7 +122,7 @@ fn a_missing_certificate_is_refused_only_where_one_is_required() {
 
 #[test]
 fn a_bad_certificate_is_refused_with_its_reason() {
-    let door = Door::new();
+    let fixture = Fixture::new();
     let cases = [
         (
             Ca::new("other").issue(&Leaf::client()),
@@ -129,27 +134,27 @@ fn a_bad_certificate_is_refused_with_its_reason() {
             VerifyFailure::BadSignature,
         ),
         (
-            door.ca.issue(&Leaf {
+            fixture.ca.issue(&Leaf {
                 years: (2001, 2021),
                 ..Leaf::client()
             }),
             VerifyFailure::Expired,
         ),
         (
-            door.ca.issue(&Leaf {
+            fixture.ca.issue(&Leaf {
                 years: (2090, 2091),
                 ..Leaf::client()
             }),
             VerifyFailure::NotYetValid,
         ),
         (
-            door.ca.issue(&Leaf::new(&["b.example"])),
+            fixture.ca.issue(&Leaf::new(&["b.example"])),
             VerifyFailure::WrongPurpose,
         ),
     ];
     for (shown, reason) in &cases {
-        for server in [door.required(), door.optional()] {
-            let verdict = door.verdict(&server, Some(shown));
+        for server in [fixture.required(), fixture.optional()] {
+            let verdict = fixture.verdict(&server, Some(shown));
             assert_eq!(verdict, ClientAuthVerdict::Rejected { reason: *reason });
             assert!(verdict.is_refusal());
             assert_eq!(verdict.to_string(), format!("client certificate {reason}"));
@@ -159,10 +164,10 @@ fn a_bad_certificate_is_refused_with_its_reason() {
 
 #[test]
 fn a_client_that_lacks_the_key_does_not_get_through() {
-    let door = Door::new();
+    let fixture = Fixture::new();
     let (stolen, own) = (
-        door.ca.issue(&Leaf::client()),
-        door.ca.issue(&Leaf::client()),
+        fixture.ca.issue(&Leaf::client()),
+        fixture.ca.issue(&Leaf::client()),
     );
     let key = PrivateKeyDer::try_from(own.key.serialize_der()).unwrap();
     let key = default_provider()
@@ -173,10 +178,10 @@ fn a_client_that_lacks_the_key_does_not_get_through() {
     let stolen = Arc::new(SingleCertAndKey::from(stolen));
 
     for version in [&TLS12, &TLS13] {
-        let mut client = Witness::of_everything().config(&[version]);
+        let mut client = RecordingClient::with_all_schemes().config(&[version]);
         client.client_auth_cert_resolver = Arc::clone(&stolen) as _;
         let broken =
-            connect(&Arc::new(client), &door.optional().config(), "a.example").unwrap_err();
+            connect(&Arc::new(client), &fixture.optional().config(), "a.example").unwrap_err();
         assert!(
             matches!(broken.server, Some(Error::InvalidCertificate(_))),
             "{broken:?}"
@@ -188,17 +193,19 @@ fn a_client_that_lacks_the_key_does_not_get_through() {
 
 #[test]
 fn a_tls_1_2_client_is_judged_alike() {
-    let door = Door::new();
-    let shown = door.dir.put("client", &door.ca.issue(&Leaf::client()));
+    let fixture = Fixture::new();
+    let shown = fixture
+        .dir
+        .put("client", &fixture.ca.issue(&Leaf::client()));
     let client = load_client(ClientTlsSettings {
         client_certificate: Some(shown),
-        ..client_settings(&door.ca_file)
+        ..client_settings(&fixture.ca_file)
     });
     let identity = Arc::clone(&client.config().client_auth_cert_resolver);
 
     for (presents, refused) in [(true, false), (false, true)] {
-        let server = door.required();
-        let mut config = Witness::of_everything().config(&[&TLS12]);
+        let server = fixture.required();
+        let mut config = RecordingClient::with_all_schemes().config(&[&TLS12]);
         if presents {
             config.client_auth_cert_resolver = Arc::clone(&identity);
         }
@@ -210,9 +217,9 @@ fn a_tls_1_2_client_is_judged_alike() {
 
 #[test]
 fn a_client_shows_its_certificate_on_every_connection() {
-    let door = Door::new();
-    let server = door.required();
-    let client = load_client(client_settings(&door.ca_file)).config();
+    let fixture = Fixture::new();
+    let server = fixture.required();
+    let client = load_client(client_settings(&fixture.ca_file)).config();
 
     for _ in 0..2 {
         let pair = connect(&client, &server.config(), "a.example").unwrap();
@@ -222,13 +229,13 @@ fn a_client_shows_its_certificate_on_every_connection() {
 
 #[test]
 fn the_time_of_the_verdict_decides_not_the_time_of_the_start() {
-    let door = Door::new();
-    let server = door.required();
-    let shown = door.ca.issue(&Leaf {
+    let fixture = Fixture::new();
+    let server = fixture.required();
+    let shown = fixture.ca.issue(&Leaf {
         years: (2000, 2050),
         ..Leaf::client()
     });
-    let pair = door.knock(&server, Some(&shown), TlsVersion::V1_3);
+    let pair = fixture.connect_with(&server, Some(&shown), TlsVersion::V1_3);
 
     let in_fifty_years = now() + Duration::from_hours(50 * 365 * 24);
     assert!(!server.verdict(&pair.server, now()).is_refusal());

@@ -1,6 +1,6 @@
 //! Certificates that are still to be obtained, and validations of hosts by authorities.
 
-use crate::support::{Ca, Dir, Leaf, Witness, connect, load_server, now, server_settings};
+use crate::support::{Ca, Dir, Leaf, RecordingClient, connect, load_server, now, server_settings};
 use proxy_tls::{CHALLENGE_PROTOCOL, CertificateSource, ChallengeCertificates, Change, Watcher};
 use rustls::ClientConfig;
 use rustls::version::TLS13;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A client that trusts every server and offers these protocols.
 fn offering(protocols: &[&[u8]]) -> Arc<ClientConfig> {
-    let mut client = Witness::of_everything().config(&[&TLS13]);
+    let mut client = RecordingClient::with_all_schemes().config(&[&TLS13]);
     client.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Arc::new(client)
 }

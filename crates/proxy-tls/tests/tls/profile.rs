@@ -1,6 +1,6 @@
 //! Versions, suites, groups and protocols.
 
-use crate::support::{Leaf, Site, Witness, connect, load_server, site};
+use crate::support::{Leaf, RecordingClient, Site, connect, load_server, site};
 use proxy_tls::{Alpn, ServerTls, ServerTlsSettings, TlsVersion, TlsVersionError};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
@@ -51,7 +51,7 @@ fn a_client_below_the_least_version_is_refused() {
         (&strict, &TLS13, true),
     ];
     for (server, version, accepted) in cases {
-        let client = Arc::new(Witness::of_everything().config(&[version]));
+        let client = Arc::new(RecordingClient::with_all_schemes().config(&[version]));
         let outcome = connect(&client, &server.config(), "a.example");
         assert_eq!(outcome.is_ok(), accepted, "{version:?}");
     }
@@ -63,7 +63,7 @@ fn a_client_above_the_greatest_version_is_refused() {
     let old = again(&site, |settings| settings.max_version = TlsVersion::V1_2);
 
     for (version, accepted) in [(&TLS12, true), (&TLS13, false)] {
-        let client = Arc::new(Witness::of_everything().config(&[version]));
+        let client = Arc::new(RecordingClient::with_all_schemes().config(&[version]));
         let outcome = connect(&client, &old.config(), "a.example");
         assert_eq!(outcome.is_ok(), accepted, "{version:?}");
     }
@@ -159,7 +159,7 @@ fn the_listener_chooses_the_protocol() {
         (&silent, &["h2"], None),
     ];
     for (server, offered, chosen) in cases {
-        let mut client = Witness::of_everything().config(&[&TLS13]);
+        let mut client = RecordingClient::with_all_schemes().config(&[&TLS13]);
         client.alpn_protocols = offered
             .iter()
             .map(|name| name.as_bytes().to_vec())
@@ -176,7 +176,7 @@ fn the_listener_chooses_the_protocol() {
 #[test]
 fn a_client_with_no_common_protocol_is_refused() {
     let site = plain();
-    let mut client = Witness::of_everything().config(&[&TLS13]);
+    let mut client = RecordingClient::with_all_schemes().config(&[&TLS13]);
     client.alpn_protocols = vec![b"gopher".to_vec()];
 
     let broken = connect(&Arc::new(client), &site.server.config(), "a.example").unwrap_err();

@@ -1,6 +1,6 @@
 //! Sessions resume on any worker and after any reload, until their ticket key is dropped.
 
-use crate::support::{Leaf, Site, TICKETS_EVERY, Witness, connect, now, site, tickets};
+use crate::support::{Leaf, RecordingClient, Site, TICKETS_EVERY, connect, now, site, tickets};
 use proxy_tls::{ServerTls, TicketKeys, TlsError, TlsVersion};
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::server::ProducesTickets;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 fn kind(client: &Arc<ClientConfig>, server: &ServerTls) -> HandshakeKind {
     let mut pair = connect(client, &server.config(), "a.example").unwrap();
-    pair.talk();
+    pair.exchange_data();
     pair.server.handshake_kind().unwrap()
 }
 
@@ -22,7 +22,7 @@ fn another(site: &Site, keys: &Arc<TicketKeys>) -> ServerTls {
 
 /// A client that performs one full handshake only: its verifier can be called once.
 fn client(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
-    Arc::new(Witness::of_everything().config(&[version]))
+    Arc::new(RecordingClient::with_all_schemes().config(&[version]))
 }
 
 /// A client without earlier sessions.
@@ -110,9 +110,9 @@ fn a_session_too_large_to_be_honest_gets_no_ticket() {
 
 #[test]
 fn the_lifetime_sent_to_clients_is_the_one_kept() {
-    let told = u64::from(tickets().lifetime());
+    let lifetime_secs = u64::from(tickets().lifetime());
 
-    assert_eq!(Duration::from_secs(told), TICKETS_EVERY * 2);
+    assert_eq!(Duration::from_secs(lifetime_secs), TICKETS_EVERY * 2);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn keys_are_not_in_debug_output() {
 #[test]
 fn a_tls_1_2_client_without_tickets_resumes_by_session_id() {
     let site = site(&[Leaf::new(&["a.example"])]);
-    let mut config = Witness::of_everything().config(&[&TLS12]);
+    let mut config = RecordingClient::with_all_schemes().config(&[&TLS12]);
     config.resumption =
         Resumption::in_memory_sessions(8).tls12_resumption(Tls12Resumption::SessionIdOnly);
     let client = Arc::new(config);

@@ -1,6 +1,6 @@
 //! Selection of the certificate, and the hosts that may be requested with it.
 
-use crate::support::{Ca, Dir, KeyKind, Leaf, Witness, connect, server, site};
+use crate::support::{Ca, Dir, KeyKind, Leaf, RecordingClient, connect, server, site};
 use proxy_tls::ServerTls;
 use rustls::SignatureScheme;
 use rustls::version::{TLS12, TLS13};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The leaf that `server` sends for the name `name`.
 fn shown(server: &ServerTls, name: &str) -> Vec<u8> {
-    let client = Arc::new(Witness::of_everything().config(&[&TLS13]));
+    let client = Arc::new(RecordingClient::with_all_schemes().config(&[&TLS13]));
     connect(&client, &server.config(), name)
         .unwrap()
         .leaf()
@@ -87,7 +87,7 @@ fn a_client_that_knows_ecdsa_is_not_shown_rsa() {
     ];
     for (schemes, name, expected) in cases {
         for version in [&TLS12, &TLS13] {
-            let client = Arc::new(Witness::new(schemes).config(&[version]));
+            let client = Arc::new(RecordingClient::new(schemes).config(&[version]));
             let pair = connect(&client, &server.config(), name).unwrap();
             assert_eq!(pair.leaf(), expected.der, "{schemes:?} {name}");
         }

@@ -1,6 +1,8 @@
 //! A fresh OCSP response is stapled; a stale one, or one for another certificate, is not.
 
-use crate::support::{Ca, Dir, Leaf, Witness, connect, load_server, now, server_settings, tickets};
+use crate::support::{
+    Ca, Dir, Leaf, RecordingClient, connect, load_server, now, server_settings, tickets,
+};
 use proxy_tls::{CertificateSource, Change, ServerTls, StapleError, TlsError, TlsWarning, Watcher};
 use rustls::version::{TLS12, TLS13};
 use std::sync::Arc;
@@ -70,7 +72,7 @@ impl Stapled {
 
 /// The OCSP response that a new client gets; empty if there is none.
 fn staple(server: &ServerTls) -> Vec<u8> {
-    let witness = Witness::of_everything();
+    let witness = RecordingClient::with_all_schemes();
     let client = Arc::new(witness.config(&[&TLS13]));
     connect(&client, &server.config(), "a.example").unwrap();
     witness.staple().unwrap().to_vec()
@@ -82,7 +84,7 @@ fn a_fresh_response_is_stapled() {
     let server = Stapled::new(&response).load(now()).unwrap();
 
     for version in [&TLS12, &TLS13] {
-        let witness = Witness::of_everything();
+        let witness = RecordingClient::with_all_schemes();
         let client = Arc::new(witness.config(&[version]));
         connect(&client, &server.config(), "a.example").unwrap();
         assert_eq!(witness.staple(), Some(&response[..]));

@@ -6,7 +6,7 @@ mod witness;
 
 pub(crate) use files::{Ca, Dir, Issued, KeyKind, Leaf, written};
 pub(crate) use handshake::{Pair, connect};
-pub(crate) use witness::Witness;
+pub(crate) use witness::RecordingClient;
 
 use proxy_tls::{
     Alpn, CertificateSource, ClientAuth, ClientTls, ClientTlsSettings, PlatformRoots, ServerTls,

@@ -48,8 +48,8 @@ fn a_target_with_an_untrusted_certificate_is_refused() {
         let error = broken.client.unwrap();
         assert_eq!(classify(&error), TlsFailure::Verify(*reason), "{error}");
         // The target gets an alert, and its error has the same class.
-        let told = classify(&broken.server.unwrap());
-        assert!(matches!(told, TlsFailure::Alert(_)), "{told}");
+        let reported = classify(&broken.server.unwrap());
+        assert!(matches!(reported, TlsFailure::Alert(_)), "{reported}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Certificates that change on disk are used; bad ones are not.
 
-use crate::support::{Dir, Issued, Leaf, Pair, Site, Witness, connect, now, server, site, written};
+use crate::support::{
+    Dir, Issued, Leaf, Pair, RecordingClient, Site, connect, now, server, site, written,
+};
 use proxy_tls::{CertificateSource, Change, HeldCertificate, ServerTls, TlsError, Watcher};
 use rustls::version::TLS13;
 use std::fs;
@@ -51,7 +53,7 @@ impl Watched {
 }
 
 fn shown(server: &ServerTls) -> Vec<u8> {
-    let client = Arc::new(Witness::of_everything().config(&[&TLS13]));
+    let client = Arc::new(RecordingClient::with_all_schemes().config(&[&TLS13]));
     connect(&client, &server.config(), "a.example")
         .unwrap()
         .leaf()
@@ -64,7 +66,7 @@ fn a_renewed_certificate_is_served_from_the_next_handshake_on() {
     let old = watched.shown();
     let config = watched.site.server.config();
     let mut under_way = Pair::new(&watched.site.client.config(), &config, "a.example");
-    under_way.hear_client().unwrap();
+    under_way.deliver_client_data().unwrap();
     let mut finished = connect(&watched.site.client.config(), &config, "a.example").unwrap();
     assert_eq!(watched.poll(), []);
 
@@ -76,7 +78,7 @@ fn a_renewed_certificate_is_served_from_the_next_handshake_on() {
     assert_eq!(watched.shown(), renewed.der);
     under_way.shake().unwrap();
     assert_eq!(under_way.leaf(), old);
-    finished.talk();
+    finished.exchange_data();
     assert_eq!(watched.poll(), []);
 }
 
@@ -140,8 +142,8 @@ fn a_key_that_never_fits_is_said_once() {
         cert_file,
         key_file,
     }];
-    let said: Vec<_> = (0..5).flat_map(|_| watched.poll()).collect();
-    assert_eq!(said, [Change::Kept { faults }]);
+    let reported: Vec<_> = (0..5).flat_map(|_| watched.poll()).collect();
+    assert_eq!(reported, [Change::Kept { faults }]);
     assert_eq!(watched.shown(), old);
 }
 
@@ -169,10 +171,10 @@ fn an_expired_certificate_does_not_replace_a_valid_one() {
     });
     watched.site.dir.put("leaf0", &expired);
 
-    let said: Vec<_> = (0..3).flat_map(|_| watched.poll()).collect();
+    let reported: Vec<_> = (0..3).flat_map(|_| watched.poll()).collect();
     assert!(
-        matches!(&said[..], [Change::Kept { faults }] if matches!(faults[..], [TlsError::Expired { .. }])),
-        "{said:?}"
+        matches!(&reported[..], [Change::Kept { faults }] if matches!(faults[..], [TlsError::Expired { .. }])),
+        "{reported:?}"
     );
     assert_eq!(watched.shown(), old);
 }

@@ -38,13 +38,13 @@ fn new_roots_for_clients_decide_from_then_on() {
     assert!(verdict().is_refusal());
 
     site.dir.write("clients.pem", "");
-    let said: Vec<_> = (0..4)
+    let reported: Vec<_> = (0..4)
         .flat_map(|_| watcher.poll(written(&ca_file)))
         .collect();
     let faults = vec![TlsError::NotPem {
         file: ca_file.clone(),
     }];
-    assert_eq!(said, [Change::Kept { faults }]);
+    assert_eq!(reported, [Change::Kept { faults }]);
     assert!(matches!(
         verdict(),
         ClientAuthVerdict::Missing { .. } | ClientAuthVerdict::Rejected { .. }

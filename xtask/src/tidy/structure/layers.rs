@@ -7,11 +7,11 @@ use crate::tidy::violation::Violation;
 struct Row {
     /// The value of `package.metadata.architecture.layer`.
     layer: &'static str,
-    /// A crate may import those behind it in the same chain.
+    /// A crate may import those after it in the same chain.
     chains: &'static [&'static [&'static str]],
 }
 
-/// Highest row first. A crate imports crates of lower rows, or behind it in its own chain.
+/// Highest row first. A crate imports crates of lower rows, or after it in its own chain.
 const ROWS: &[Row] = &[
     Row {
         layer: "bin",

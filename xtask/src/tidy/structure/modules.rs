@@ -250,7 +250,7 @@ fn group<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> 
             let end = rest.find([',', '}']).unwrap_or(rest.len());
             rest = rest.get(end..).unwrap_or_default();
         } else {
-            // Not a group of paths: a block behind a path that ends in `::`, which is invalid.
+            // Not a group of paths: a block after a path that ends in `::`, which is invalid.
             return rest;
         }
     }

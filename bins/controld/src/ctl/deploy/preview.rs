@@ -26,7 +26,7 @@ pub(super) fn text(preview: &Value) -> String {
     );
     note(number(preview, "unordered_nodes"), "have no order yet");
     if preview.get("needs_approval").and_then(Value::as_bool) == Some(true) {
-        page.push_str("the project's policy wants another person's approval\n");
+        page.push_str("the project's policy requires another person's approval\n");
     }
     let until = field(preview, "frozen_until");
     if !until.is_empty() {
@@ -201,7 +201,7 @@ mod tests {
              settings in force\n  x  1 -> none\n\n\
              the same bytes as bundle v2 (2), which 1 nodes are ordered to run\n\n\
              2 nodes have no order yet\n\
-             the project's policy wants another person's approval\n\
+             the project's policy requires another person's approval\n\
              the project's policy allows no change until 2026-11-30T08:00:00Z\n"
         );
         assert!(!is_in_force(&preview));

@@ -16,7 +16,7 @@ fn misdeeds() -> Vec<AgentReply> {
     ]
 }
 
-fn is_told(stage: &Stage) -> bool {
+fn has_completion(stage: &Stage) -> bool {
     let events = stage.agent.events();
     let mut phases = events.iter().filter_map(Phase::from_message);
     phases.any(|phase| phase == Phase::Completion)
@@ -25,7 +25,7 @@ fn is_told(stage: &Stage) -> bool {
 fn play(misdeed: AgentReply) {
     let what = format!("{misdeed:?}");
     let settings = format!("failure-mode \"closed\"; {AMPLE}");
-    let stage = Stage::start((Phase::Completion, vec![misdeed]), &settings);
+    let stage = Stage::start(Phase::Completion, vec![misdeed], &settings);
     stage.chosen.choose(0);
 
     let response = stage.ask();
@@ -34,7 +34,7 @@ fn play(misdeed: AgentReply) {
     let record = stage.proxyd.access_record(&response.correlation_id());
     assert_eq!(record.text("agent_decision"), "allow", "{what}");
     let mut events = Phase::ASKED.len();
-    while !is_told(&stage) {
+    while !has_completion(&stage) {
         events = stage.agent.wait_for_events(events + 1).len();
     }
     stage.chosen.clear();

@@ -41,7 +41,7 @@ fn play(phase: Phase, mode: &str) {
         .map(|(_, decision, _)| AgentReply::Decide(decision.clone()))
         .collect();
     let settings = format!("failure-mode \"{mode}\"; {AMPLE}");
-    let stage = Stage::start((phase, replies), &settings);
+    let stage = Stage::start(phase, replies, &settings);
     for (index, (outcome, decision, status)) in decisions.iter().enumerate() {
         let what = format!("{outcome:?} at {phase:?}, {mode}");
         stage.chosen.choose(index);

@@ -44,7 +44,7 @@ fn malformed() -> Vec<(&'static str, AgentReply)> {
     vec![
         ("reports a failure", AgentReply::Fail(ErrorCode::Internal)),
         (
-            "is no agent",
+            "is not an agent",
             AgentReply::Bytes(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()),
         ),
         ("sends an empty frame", AgentReply::Bytes(vec![0; 4])),
@@ -95,10 +95,10 @@ fn forbidden_edits(phase: Phase) -> Vec<(&'static str, AgentReply)> {
 }
 
 /// Plays `failures` one after the other, on one proxy with this failure mode.
-fn play(phase: Phase, mode: &str, (failures, time): (&[Failure], &str)) {
+fn play(phase: Phase, mode: &str, failures: &[Failure], time: &str) {
     let replies = failures.iter().map(|(_, _, reply)| reply.clone()).collect();
     let settings = format!("failure-mode \"{mode}\"; {time}");
-    let stage = Stage::start((phase, replies), &settings);
+    let stage = Stage::start(phase, replies, &settings);
     for (index, (what, outcome, _)) in failures.iter().enumerate() {
         let what = format!("an agent that {what} at {phase:?}, {mode}");
         let earlier = failures.get(..index).unwrap();
@@ -117,9 +117,9 @@ fn play(phase: Phase, mode: &str, (failures, time): (&[Failure], &str)) {
             assert_eq!(response.text(), "served", "{what}");
             assert_eq!(decision(&stage, &response), "failed_open", "{what}");
         } else {
-            check_refusal(&stage, &response, (*outcome, &what));
+            check_refusal(&stage, &response, *outcome, &what);
         }
-        check_counts(&stage, phase, (*outcome, alike.count() + 1));
+        check_counts(&stage, phase, *outcome, alike.count() + 1);
     }
     // A recovered agent is called again; half a frame corrupts the next answer on its connection.
     stage.chosen.clear();
@@ -136,7 +136,7 @@ fn decision(stage: &Stage, response: &Response) -> String {
 }
 
 #[track_caller]
-fn check_refusal(stage: &Stage, response: &Response, (outcome, what): (AgentOutcome, &str)) {
+fn check_refusal(stage: &Stage, response: &Response, outcome: AgentOutcome, what: &str) {
     let expected = outcome.reason().unwrap();
     assert_eq!(response.status, expected.status().as_u16(), "{what}");
     refusal(response, response.status, "AGENT");
@@ -146,7 +146,7 @@ fn check_refusal(stage: &Stage, response: &Response, (outcome, what): (AgentOutc
 
 /// Checks that `count` failures with the same reason have been counted.
 #[track_caller]
-fn check_counts(stage: &Stage, phase: Phase, (outcome, count): (AgentOutcome, usize)) {
+fn check_counts(stage: &Stage, phase: Phase, outcome: AgentOutcome, count: usize) {
     let count = f64::from(u32::try_from(count).unwrap());
     let reason = outcome.reason().unwrap().as_str();
     let mut client = stage.proxyd.connect();
@@ -160,22 +160,22 @@ fn check_counts(stage: &Stage, phase: Phase, (outcome, count): (AgentOutcome, us
 }
 
 /// Checks that an agent which has failed got no further event of the request: only the last request has
-/// phases behind the one of the failure.
+/// phases after the one of the failure.
 #[track_caller]
 fn check_silence(stage: &Stage, phase: Phase) {
     let is_later = |event: &_| Phase::from_message(event).is_some_and(|of| phase < of);
     let events = stage.agent.events();
     let later = events.iter().filter(|event| is_later(event)).count();
-    let behind = Phase::ASKED.iter().filter(|of| phase < **of).count();
+    let after = Phase::ASKED.iter().filter(|of| phase < **of).count();
     // The end of the last request may be reported during this count.
-    assert!(later == behind || later == behind + 1, "{events:?}");
+    assert!(later == after || later == after + 1, "{events:?}");
 }
 
 /// Plays all failures at `phase` under both failure modes, at the same time.
 fn play_all(phase: Phase) {
     thread::scope(|scope| {
         for mode in ["closed", "open"] {
-            scope.spawn(move || play(phase, mode, (&prompt(phase), AMPLE)));
+            scope.spawn(move || play(phase, mode, &prompt(phase), AMPLE));
             for failure in silent() {
                 scope.spawn(move || play_silence(phase, mode, failure));
             }
@@ -184,7 +184,7 @@ fn play_all(phase: Phase) {
 }
 
 fn play_silence(phase: Phase, mode: &str, failure: Failure) {
-    play(phase, mode, (&[failure], "timeout-ms 2500"));
+    play(phase, mode, &[failure], "timeout-ms 2500");
 }
 
 #[test]

@@ -51,7 +51,7 @@ struct Held {
 
 impl Held {
     /// The agent replies `to_others` to requests other than `/held`.
-    fn start(phase: Phase, to_others: AgentReply, (settings, top): (&str, &str)) -> Self {
+    fn start(phase: Phase, to_others: AgentReply, settings: &str, top: &str) -> Self {
         let gate = Gate::new();
         let opened = gate.clone();
         let upstream = Upstream::start(move |served| {
@@ -104,7 +104,7 @@ impl Held {
     }
 
     /// Sends the remainder, and checks the result.
-    fn end(&self, mut client: RawClient, (mode, outcome): (&str, AgentOutcome)) {
+    fn end(&self, mut client: RawClient, mode: &str, outcome: AgentOutcome) {
         let what = format!("{outcome:?} at {:?}, {mode}", self.phase);
         match self.phase {
             Phase::RequestHeaders => {
@@ -136,18 +136,18 @@ fn play_breaker(phase: Phase, mode: &str) {
         "failure-mode \"{mode}\"; circuit-breaker {{ failure-threshold 1; timeout-seconds 600 }}"
     );
     let failure = AgentReply::Fail(ErrorCode::Internal);
-    let held = Held::start(phase, failure, (&settings, ""));
+    let held = Held::start(phase, failure, &settings, "");
     let client = held.begin();
 
     held.proxyd.connect().ask(OTHER);
 
-    held.end(client, (mode, AgentOutcome::BreakerOpen));
+    held.end(client, mode, AgentOutcome::BreakerOpen);
 }
 
 fn play_queue(phase: Phase, mode: &str) {
     let settings = format!("failure-mode \"{mode}\"");
     let top = "limits { max-agent-queue-depth 1 }";
-    let held = Held::start(phase, AgentReply::Silence, (&settings, top));
+    let held = Held::start(phase, AgentReply::Silence, &settings, top);
     let client = held.begin();
 
     let mut other = held.proxyd.connect();
@@ -155,12 +155,12 @@ fn play_queue(phase: Phase, mode: &str) {
     let depth = "proxy_agent_queue_depth{agent=\"waf\"}";
     wait_for_metric(&mut held.proxyd.connect(), depth, 1.0);
 
-    held.end(client, (mode, AgentOutcome::QueueFull));
+    held.end(client, mode, AgentOutcome::QueueFull);
 }
 
 fn play_request_time(phase: Phase, mode: &str) {
     let settings = format!("failure-mode \"{mode}\"; {AMPLE}");
-    let stage = Stage::start_with((phase, vec![AgentReply::Silence]), &settings, |setup| {
+    let stage = Stage::start_with(phase, vec![AgentReply::Silence], &settings, |setup| {
         setup.route("upstream \"u\"; policies { timeouts { request-secs 2 } }")
     });
     stage.chosen.choose(0);
@@ -209,7 +209,7 @@ fn a_failure_that_is_passed_over_takes_no_event_from_other_agents() {
         let other = FakeAgent::start(all_events(), |_| AgentReply::allow());
         let reply = AgentReply::Fail(ErrorCode::Internal);
         let settings = format!("failure-mode \"open\"; {AMPLE}");
-        let stage = Stage::start_with((phase, vec![reply]), &settings, |setup| {
+        let stage = Stage::start_with(phase, vec![reply], &settings, |setup| {
             let settings = format!("failure-mode \"closed\"; {AMPLE}; {ALL_EVENTS}");
             setup.agent("other", &other, &settings)
         });

@@ -57,7 +57,7 @@ const EXPLICIT_LIFETIMES: &[Case] = &[
         &[first(&["Cache-Control: max-age=60", "Age: 9"]), GET],
     ),
     Case(
-        "Age that is no number",
+        "Age that is not a number",
         &[first(&["Cache-Control: max-age=60", "Age: abc"]), GET],
     ),
     Case(
@@ -143,7 +143,7 @@ const NONE: Step = first(&["Last-Modified: Thu, 01 Jan 2015 00:00:00 GMT"]);
 const RESPONSES_WITHOUT_A_LIFETIME: &[Case] = &[
     Case("no heuristic", &[NONE, asked(&[], Forwarded).answer(&[])]),
     Case(
-        "public is no lifetime",
+        "public is not a lifetime",
         &[first(&["Cache-Control: public"]), asked(&[], Forwarded)],
     ),
 ];

@@ -35,7 +35,7 @@ const PARTS_OF_RESPONSES: &[Case] = &[
         "a part is not stored",
         &[PART, asked(&["Range: bytes=0-5"], Forwarded), WHOLE],
     ),
-    Case("a part is no whole", &[PART.fields(&[]), WHOLE]),
+    Case("a part is not a whole", &[PART.fields(&[]), WHOLE]),
 ];
 
 #[test]

@@ -3,13 +3,13 @@
 //! The standard requires `COMPRESSION_ERROR`; `h2` sends `PROTOCOL_ERROR`. The connection ends in
 //! both cases, as the shared state of compression requires.
 
-use crate::frame_row::{Row, Want, seen};
+use crate::frame_row::{Expected, Row, seen};
 use crate::frames::{
     COMPRESSION_ERROR, HEADERS, PROTOCOL_ERROR, RST_STREAM, WHOLE, frame, head_in_pieces,
 };
 use crate::hpack::{GET, LOCAL, WAITING, field};
 
-const BROKEN: Want = Want::Ended(&[COMPRESSION_ERROR, PROTOCOL_ERROR]);
+const BROKEN: Expected = Expected::Ended(&[COMPRESSION_ERROR, PROTOCOL_ERROR]);
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = broken();
@@ -18,8 +18,8 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-fn found(name: &'static str, value: &'static str) -> Want {
-    Want::Passed(seen("GET", "/").with(name, value))
+fn found(name: &'static str, value: &'static str) -> Expected {
+    Expected::Passed(seen("GET", "/").with(name, value))
 }
 
 fn broken() -> Vec<Row> {
@@ -63,7 +63,7 @@ fn broken() -> Vec<Row> {
 }
 
 fn whole(rows: &mut Vec<Row>) {
-    for (name, bytes, want) in [
+    for (name, bytes, expected) in [
         (
             "a field that enters the table",
             &b"\x40\x01x\x01a"[..],
@@ -73,12 +73,12 @@ fn whole(rows: &mut Vec<Row>) {
         (
             "a field out of the table",
             b"\x40\x01x\x01a\xbe",
-            Want::Passed(seen("GET", "/")),
+            Expected::Passed(seen("GET", "/")),
         ),
         (
             "a name out of the table",
             b"\x40\x01x\x01a\x7e\x01b",
-            Want::Passed(seen("GET", "/")),
+            Expected::Passed(seen("GET", "/")),
         ),
         ("an empty value", b"\x00\x01x\x00", found("x", "")),
         (
@@ -92,7 +92,7 @@ fn whole(rows: &mut Vec<Row>) {
             found("x", "a"),
         ),
     ] {
-        rows.push(Row::head(name, &[GET, bytes].concat(), want));
+        rows.push(Row::head(name, &[GET, bytes].concat(), expected));
     }
 }
 
@@ -110,13 +110,13 @@ fn tables(rows: &mut Vec<Row>) {
     rows.push(Row::head(
         "no table from now on",
         &smaller,
-        Want::Passed(seen("GET", "/")),
+        Expected::Passed(seen("GET", "/")),
     ));
     let twice = [&b"\x20\x3f\xe1\x1f"[..], GET].concat();
     rows.push(Row::head(
         "no table, then one again",
         &twice,
-        Want::Passed(seen("GET", "/")),
+        Expected::Passed(seen("GET", "/")),
     ));
     let left = Row::new(
         "a field that another request left in the table",

@@ -1,13 +1,13 @@
 //! The beginning of connections, and connection-level frames. [RFC 9113 §3.4, §5.5, §6.7, §6.8]
 
-use crate::frame_row::{Row, Want, seen};
+use crate::frame_row::{Expected, Row, seen};
 use crate::frames::{
     ACK, END_HEADERS, GOAWAY, HEADERS, PING, PREFACE, PROTOCOL_ERROR, PUSH_PROMISE, SETTINGS,
     WHOLE, frame,
 };
 use crate::hpack::GET;
 
-const PROTOCOL: Want = Want::Ended(&[PROTOCOL_ERROR]);
+const PROTOCOL: Expected = Expected::Ended(&[PROTOCOL_ERROR]);
 
 pub(super) fn rows() -> Vec<Row> {
     [beginnings(), unknown(), promises(), pings(), farewells()]
@@ -24,29 +24,29 @@ fn beginnings() -> Vec<Row> {
         Row::raw(
             "a preface with a wrong end",
             [&wrong[..], &settings].concat(),
-            Want::Closed,
+            Expected::Closed,
         ),
         Row::raw(
             "a preface of HTTP/2.1",
             *b"PRI * HTTP/2.1\r\n\r\nSM\r\n\r\n",
-            Want::Closed,
+            Expected::Closed,
         ),
-        Row::raw("a preface cut short", &PREFACE[..20], Want::Closed),
-        Row::raw("no bytes at all", [], Want::Closed),
+        Row::raw("a preface cut short", &PREFACE[..20], Expected::Closed),
+        Row::raw("no bytes at all", [], Expected::Closed),
         Row::raw(
             "a preface twice",
             [PREFACE, PREFACE, &settings].concat(),
-            Want::Closed,
+            Expected::Closed,
         ),
         Row::raw(
             "a frame before the preface",
             [&settings, PREFACE].concat(),
-            Want::Closed,
+            Expected::Closed,
         ),
         Row::raw(
             "the beginning of TLS",
             *b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03aaaaaaaaaaaaaaaa",
-            Want::Closed,
+            Expected::Closed,
         ),
         Row::raw(
             "settings right behind the preface",
@@ -61,8 +61,8 @@ fn beginnings() -> Vec<Row> {
     ]
 }
 
-fn passed() -> Want {
-    Want::Passed(seen("GET", "/"))
+fn passed() -> Expected {
+    Expected::Passed(seen("GET", "/"))
 }
 
 fn unknown() -> Vec<Row> {
@@ -71,17 +71,17 @@ fn unknown() -> Vec<Row> {
         Row::new(
             "a frame of an unknown kind",
             frame(0x16, 0, 0, b"whatever"),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a frame of an unknown kind with all flags",
             frame(0xff, 0xff, 0, &[0; 8]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a frame of an unknown kind on an idle stream",
             frame(0x42, 0, 9, &[]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "an unknown frame before a request",
@@ -91,7 +91,7 @@ fn unknown() -> Vec<Row> {
         Row::new(
             "a PING with unknown flags",
             frame(PING, 0xfe, 0, b"whatever"),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a request with unknown flags",
@@ -111,17 +111,17 @@ fn unknown() -> Vec<Row> {
         Row::new(
             "an ALTSVC frame",
             frame(0x0a, 0, 0, b"\0\x06a.test"),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "an ORIGIN frame",
             frame(0x0c, 0, 0, b"\0\x06a.test"),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a PRIORITY_UPDATE frame",
             frame(0x10, 0, 0, b"\0\0\0\x01u=1"),
-            Want::Ignored,
+            Expected::Ignored,
         ),
     ]
 }
@@ -153,11 +153,11 @@ fn promises() -> Vec<Row> {
 
 fn pings() -> Vec<Row> {
     vec![
-        Row::new("a PING", frame(PING, 0, 0, b"01234567"), Want::Ignored),
+        Row::new("a PING", frame(PING, 0, 0, b"01234567"), Expected::Ignored),
         Row::new(
             "an answer to no PING",
             frame(PING, ACK, 0, b"01234567"),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a PING on a stream",

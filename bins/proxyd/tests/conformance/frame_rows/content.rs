@@ -1,12 +1,12 @@
 //! Bodies and their lengths. [RFC 9113 §8.1.1]
 
-use crate::frame_row::{Row, Seen, Want, seen};
+use crate::frame_row::{Expected, Row, Seen, seen};
 use crate::frames::{DATA, END_HEADERS, END_STREAM, HEADERS, PROTOCOL_ERROR, frame};
 use crate::hpack::{GET, POST, field, get_with, post_with};
 use crate::rows::NO_LENGTHS;
 
 const SMUGGLED: &str = "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
-const BROKEN: Want = Want::Reset(&[PROTOCOL_ERROR]);
+const BROKEN: Expected = Expected::Reset(&[PROTOCOL_ERROR]);
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
@@ -14,8 +14,8 @@ pub(super) fn rows() -> Vec<Row> {
     two_lengths(&mut rows);
     lengths_of_nothing(&mut rows);
     mismatches(&mut rows);
-    told(&mut rows);
-    untold(&mut rows);
+    with_length(&mut rows);
+    without_length(&mut rows);
     rows
 }
 
@@ -41,7 +41,7 @@ fn lengths(rows: &mut Vec<Row>) {
         rows.push(Row::new(
             format!("a length of {value:?}"),
             sent(&head, &["hello"]),
-            Want::Malformed,
+            Expected::Malformed,
         ));
     }
 }
@@ -63,7 +63,7 @@ fn two_lengths(rows: &mut Vec<Row>) {
             &field("content-length", second),
         ]
         .concat();
-        rows.push(Row::new(name, sent(&head, &["hello"]), Want::Malformed));
+        rows.push(Row::new(name, sent(&head, &["hello"]), Expected::Malformed));
     }
 }
 
@@ -88,13 +88,13 @@ fn lengths_of_nothing(rows: &mut Vec<Row>) {
             get_with("content-length", "99999999999999999999"),
         ),
     ] {
-        rows.push(Row::head(name, &section, Want::Malformed));
+        rows.push(Row::head(name, &section, Expected::Malformed));
     }
     let empty = post_with("content-length", "");
     rows.push(Row::new(
         "an empty length and empty DATA",
         sent(&empty, &[""]),
-        Want::Malformed,
+        Expected::Malformed,
     ));
 }
 
@@ -127,22 +127,22 @@ fn mismatches(rows: &mut Vec<Row>) {
     rows.push(Row::new(
         "a coding, and chunks",
         sent(&chunked, &[SMUGGLED]),
-        Want::Malformed,
+        Expected::Malformed,
     ));
     let both = [&of("5")[..], &field("transfer-encoding", "chunked")].concat();
     rows.push(Row::new(
         "a length and a coding",
         sent(&both, &["hello"]),
-        Want::Malformed,
+        Expected::Malformed,
     ));
 }
 
 fn passed(rows: &mut Vec<Row>, name: &str, bytes: Vec<u8>, seen: Seen) {
-    rows.push(Row::new(name, bytes, Want::Passed(seen)));
+    rows.push(Row::new(name, bytes, Expected::Passed(seen)));
 }
 
 /// An announced length must match.
-fn told(rows: &mut Vec<Row>) {
+fn with_length(rows: &mut Vec<Row>) {
     let of = |length: &str| post_with("content-length", length);
     let post = |length| {
         seen("POST", "/")
@@ -178,11 +178,15 @@ fn told(rows: &mut Vec<Row>) {
     );
     let large = 10 * 1024 * 1024 + 1;
     let head = sent(&of(&large.to_string()), &[]);
-    rows.push(Row::new("a length above the limit", head, Want::Told(413)));
+    rows.push(Row::new(
+        "a length above the limit",
+        head,
+        Expected::Answered(413),
+    ));
 }
 
 /// Bodies without a length are forwarded in chunks.
-fn untold(rows: &mut Vec<Row>) {
+fn without_length(rows: &mut Vec<Row>) {
     let chunked = |method, body: &str| {
         let seen = seen(method, "/").with("transfer-encoding", "chunked");
         seen.without("content-length").body(body)

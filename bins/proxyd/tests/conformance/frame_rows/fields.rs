@@ -1,9 +1,9 @@
 //! Header fields that HTTP/2 or HTTP/1.1 cannot represent, and fields that are rewritten. [RFC 9113
 //! §8.2]
 
-use crate::frame_row::{Row, Want, seen};
+use crate::frame_row::{Expected, Row, seen};
 use crate::frames::{ENHANCE_YOUR_CALM, head_in_pieces};
-use crate::hpack::{GET, asking, field, fields, get_with};
+use crate::hpack::{GET, field, fields, get_with, request_head};
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
@@ -20,7 +20,7 @@ fn is_name(byte: u8) -> bool {
 }
 
 fn malformed(rows: &mut Vec<Row>, name: String, section: &[u8]) {
-    rows.push(Row::head(name, section, Want::Malformed));
+    rows.push(Row::head(name, section, Expected::Malformed));
 }
 
 fn names(rows: &mut Vec<Row>) {
@@ -73,11 +73,11 @@ fn values(rows: &mut Vec<Row>) {
         malformed(rows, format!("value {value:?}"), &get_with("x", value));
     }
     for value in ["", "a\tb", "a b", "\"q\"", "caf\u{e9}", "a:b", ",,"] {
-        let want = Want::Passed(seen("GET", "/").with("x", value));
+        let expected = Expected::Passed(seen("GET", "/").with("x", value));
         rows.push(Row::head(
             format!("value {value:?}"),
             &get_with("x", value),
-            want,
+            expected,
         ));
     }
 }
@@ -103,7 +103,7 @@ fn of_the_connection(rows: &mut Vec<Row>) {
         malformed(rows, format!("{name}: {value}"), &get_with(name, value));
     }
     let passed = |rows: &mut Vec<Row>, name: &str, section: &[u8], seen| {
-        rows.push(Row::head(name, section, Want::Passed(seen)));
+        rows.push(Row::head(name, section, Expected::Passed(seen)));
     };
     let get = || seen("GET", "/");
     passed(
@@ -127,7 +127,7 @@ fn of_the_connection(rows: &mut Vec<Row>) {
     rows.push(Row::head(
         "an expectation nobody knows",
         &get_with("expect", "miracles"),
-        Want::Told(417),
+        Expected::Answered(417),
     ));
     passed(
         rows,
@@ -183,13 +183,13 @@ fn ours(rows: &mut Vec<Row>) {
             seen("GET", "/").with("x-correlation-id", "abc-1"),
         ),
     ] {
-        rows.push(Row::head(name, &section, Want::Passed(seen)));
+        rows.push(Row::head(name, &section, Expected::Passed(seen)));
     }
     let two = [GET, &field("x", "1"), &field("x", "2")].concat();
     rows.push(Row::head(
         "one name twice",
         &two,
-        Want::Passed(seen("GET", "/")),
+        Expected::Passed(seen("GET", "/")),
     ));
 }
 
@@ -207,7 +207,7 @@ fn too_large(rows: &mut Vec<Row>) {
         ("a value of 4097 bytes", get_with("x", "v".repeat(4_097))),
         ("fields of more than 8192 bytes", many(3, 3_000)),
     ] {
-        rows.push(Row::head(name, &section, Want::Told(429)));
+        rows.push(Row::head(name, &section, Expected::Answered(429)));
     }
     let whole = fields(&[
         (":method", "GET"),
@@ -218,9 +218,9 @@ fn too_large(rows: &mut Vec<Row>) {
     rows.push(in_pieces(
         "a long path",
         &whole,
-        Want::Passed(seen("GET", long_path)),
+        Expected::Passed(seen("GET", long_path)),
     ));
-    let longer = asking(
+    let longer = request_head(
         "GET",
         "http",
         "a.test",
@@ -229,22 +229,22 @@ fn too_large(rows: &mut Vec<Row>) {
     rows.push(in_pieces(
         "a path of more than 16 KiB",
         &longer,
-        Want::Told(429),
+        Expected::Answered(429),
     ));
     // Answered by h2 itself.
     rows.push(in_pieces(
         "fields of more than 64 KiB",
         &many(17, 4_000),
-        Want::Told(431),
+        Expected::Answered(431),
     ));
     let beyond = in_pieces(
         "fields beyond measure",
         &many(80, 4_000),
-        Want::Ended(&[ENHANCE_YOUR_CALM]),
+        Expected::Ended(&[ENHANCE_YOUR_CALM]),
     );
     rows.push(beyond);
 }
 
-fn in_pieces(name: &str, section: &[u8], want: Want) -> Row {
-    Row::new(name, head_in_pieces(1, section), want)
+fn in_pieces(name: &str, section: &[u8], expected: Expected) -> Row {
+    Row::new(name, head_in_pieces(1, section), expected)
 }

@@ -1,7 +1,7 @@
 //! The host of a request. [RFC 9113 §8.3.1, RFC 9110 §7.2]
 
-use crate::frame_row::{Row, Want, seen};
-use crate::hpack::{BARE, asking, field};
+use crate::frame_row::{Expected, Row, seen};
+use crate::hpack::{BARE, field, request_head};
 
 const BAD: [&str; 27] = [
     "",
@@ -36,17 +36,17 @@ const BAD: [&str; 27] = [
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for host in BAD {
-        let authority = asking("GET", "http", host, "/");
+        let authority = request_head("GET", "http", host, "/");
         rows.push(Row::head(
             format!("authority {host:?}"),
             &authority,
-            Want::Malformed,
+            Expected::Malformed,
         ));
         let alone = [BARE, &field("host", host)].concat();
         rows.push(Row::head(
             format!("host {host:?} and no authority"),
             &alone,
-            Want::Malformed,
+            Expected::Malformed,
         ));
     }
     for host in [
@@ -59,8 +59,8 @@ pub(super) fn rows() -> Vec<Row> {
         "127.0.0.1",
         "a_b.test",
     ] {
-        let found = || Want::Passed(seen("GET", "/").with("host", host));
-        let authority = asking("GET", "http", host, "/");
+        let found = || Expected::Passed(seen("GET", "/").with("host", host));
+        let authority = request_head("GET", "http", host, "/");
         rows.push(Row::head(
             format!("authority {host:?}"),
             &authority,
@@ -80,7 +80,7 @@ pub(super) fn rows() -> Vec<Row> {
 fn pairs(rows: &mut Vec<Row>) {
     let both = |authority: &str, hosts: &[&str]| {
         let hosts: Vec<_> = hosts.iter().map(|host| field("host", host)).collect();
-        [asking("GET", "http", authority, "/"), hosts.concat()].concat()
+        [request_head("GET", "http", authority, "/"), hosts.concat()].concat()
     };
     for (name, section) in [
         (
@@ -106,12 +106,12 @@ fn pairs(rows: &mut Vec<Row>) {
         ),
         ("neither authority nor host", BARE.to_vec()),
     ] {
-        rows.push(Row::head(name, &section, Want::Malformed));
+        rows.push(Row::head(name, &section, Expected::Malformed));
     }
     let same = both("a.test", &["A.TEST"]);
     rows.push(Row::head(
         "a host that is the authority",
         &same,
-        Want::Passed(seen("GET", "/").with("host", "a.test")),
+        Expected::Passed(seen("GET", "/").with("host", "a.test")),
     ));
 }

@@ -1,7 +1,7 @@
 //! Pseudo-header fields of requests. [RFC 9113 §8.3]
 
-use crate::frame_row::{Row, Want, seen};
-use crate::hpack::{BARE, GET, asking, field, fields};
+use crate::frame_row::{Expected, Row, seen};
+use crate::hpack::{BARE, GET, field, fields, request_head};
 
 const METHOD: (&str, &str) = (":method", "GET");
 const SCHEME: (&str, &str) = (":scheme", "http");
@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn malformed(rows: &mut Vec<Row>, name: impl Into<String>, section: &[u8]) {
-    rows.push(Row::head(name, section, Want::Malformed));
+    rows.push(Row::head(name, section, Expected::Malformed));
 }
 
 fn sets(rows: &mut Vec<Row>) {
@@ -86,13 +86,13 @@ fn sets(rows: &mut Vec<Row>) {
     rows.push(Row::head(
         "no path and no authority",
         &pathless,
-        Want::Passed(seen("GET", "/")),
+        Expected::Passed(seen("GET", "/")),
     ));
     let any = fields(&[PATH, HOST, SCHEME, METHOD]);
     rows.push(Row::head(
         "pseudo-header fields in another order",
         &any,
-        Want::Passed(seen("GET", "/")),
+        Expected::Passed(seen("GET", "/")),
     ));
 }
 
@@ -113,25 +113,29 @@ fn methods(rows: &mut Vec<Row>) {
         malformed(
             rows,
             format!("method {method:?}"),
-            &asking(method, "http", "a.test", "/"),
+            &request_head(method, "http", "a.test", "/"),
         );
     }
     for method in ["POST", "DELETE", "PATCH", "PROPFIND", "get", "X-Y", "TRACE"] {
-        let want = Want::Passed(seen(method, "/"));
+        let expected = Expected::Passed(seen(method, "/"));
         rows.push(Row::head(
             format!("method {method}"),
-            &asking(method, "http", "a.test", "/"),
-            want,
+            &request_head(method, "http", "a.test", "/"),
+            expected,
         ));
     }
-    let all = asking("OPTIONS", "http", "a.test", "*");
+    let all = request_head("OPTIONS", "http", "a.test", "*");
     rows.push(Row::head(
         "OPTIONS of the whole server",
         &all,
-        Want::Passed(seen("OPTIONS", "*")),
+        Expected::Passed(seen("OPTIONS", "*")),
     ));
     // The connection preface, as a request.
-    malformed(rows, "method PRI", &asking("PRI", "http", "a.test", "*"));
+    malformed(
+        rows,
+        "method PRI",
+        &request_head("PRI", "http", "a.test", "*"),
+    );
 }
 
 fn schemes(rows: &mut Vec<Row>) {
@@ -148,15 +152,15 @@ fn schemes(rows: &mut Vec<Row>) {
         malformed(
             rows,
             format!("scheme {scheme:?}"),
-            &asking("GET", scheme, "a.test", "/"),
+            &request_head("GET", scheme, "a.test", "/"),
         );
     }
     // RFC 9113 §8.3.1 leaves the accepted schemes to the server, and h2 accepts an empty one; the
     // upstream never gets it.
     for scheme in ["", "http", "https", "HTTP"] {
-        let section = asking("GET", scheme, "a.test", "/");
-        let want = Want::Passed(seen("GET", "/").without("scheme").without(":scheme"));
-        rows.push(Row::head(format!("scheme {scheme}"), &section, want));
+        let section = request_head("GET", scheme, "a.test", "/");
+        let expected = Expected::Passed(seen("GET", "/").without("scheme").without(":scheme"));
+        rows.push(Row::head(format!("scheme {scheme}"), &section, expected));
     }
 }
 
@@ -184,7 +188,7 @@ fn paths(rows: &mut Vec<Row>) {
         malformed(
             rows,
             format!("path {path:?}"),
-            &asking("GET", "http", "a.test", path),
+            &request_head("GET", "http", "a.test", path),
         );
     }
     for path in [
@@ -199,23 +203,23 @@ fn paths(rows: &mut Vec<Row>) {
         "/a%2fb",
         "//b.test\\",
     ] {
-        let want = Want::Passed(seen("GET", path));
+        let expected = Expected::Passed(seen("GET", path));
         rows.push(Row::head(
             format!("path {path:?}"),
-            &asking("GET", "http", "a.test", path),
-            want,
+            &request_head("GET", "http", "a.test", path),
+            expected,
         ));
     }
     let with_host = [BARE, &field("host", "a.test")].concat();
     rows.push(Row::head(
         "a host in place of an authority",
         &with_host,
-        Want::Passed(seen("GET", "/").with("host", "a.test")),
+        Expected::Passed(seen("GET", "/").with("host", "a.test")),
     ));
     rows.push(Row::head(
         "nothing but what must be there",
         GET,
-        Want::Passed(seen("GET", "/").with("host", "a.test")),
+        Expected::Passed(seen("GET", "/").with("host", "a.test")),
     ));
 }
 
@@ -229,7 +233,7 @@ fn bytes_of_paths(rows: &mut Vec<Row>) {
         }
     }
     for path in ["/a#b", "/a?b#c", "/#", "/a#?b", "#"] {
-        let section = asking("GET", "http", "a.test", path);
+        let section = request_head("GET", "http", "a.test", path);
         malformed(rows, format!("path {path:?}"), &section);
     }
     let section = [

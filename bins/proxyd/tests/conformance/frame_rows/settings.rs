@@ -1,6 +1,6 @@
 //! Valid and invalid settings. [RFC 9113 §6.5, RFC 8441 §3]
 
-use crate::frame_row::{Row, Want, seen};
+use crate::frame_row::{Expected, Row, seen};
 use crate::frames::{
     FLOW_CONTROL_ERROR, HEADERS, PROTOCOL_ERROR, SETTINGS, WHOLE, WINDOW_UPDATE, frame, opening,
     parameters,
@@ -23,7 +23,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn values() -> Vec<Row> {
-    let told = |id: u16, value: u32| frame(SETTINGS, 0, 0, &parameters(&[(id, value)]));
+    let settings_frame = |id: u16, value: u32| frame(SETTINGS, 0, 0, &parameters(&[(id, value)]));
     let mut rows = Vec::new();
     for (id, value) in [
         (ENABLE_PUSH, 2),
@@ -36,15 +36,15 @@ fn values() -> Vec<Row> {
         let name = format!("setting {id} of {value}");
         rows.push(Row::new(
             name,
-            told(id, value),
-            Want::Ended(&[PROTOCOL_ERROR]),
+            settings_frame(id, value),
+            Expected::Ended(&[PROTOCOL_ERROR]),
         ));
     }
     for value in [0x8000_0000, u32::MAX] {
         let name = format!("setting {WINDOW} of {value}");
         // h2 does not distinguish it from other invalid values; the connection ends in both cases.
-        let want = Want::Ended(&[FLOW_CONTROL_ERROR, PROTOCOL_ERROR]);
-        rows.push(Row::new(name, told(WINDOW, value), want));
+        let expected = Expected::Ended(&[FLOW_CONTROL_ERROR, PROTOCOL_ERROR]);
+        rows.push(Row::new(name, settings_frame(WINDOW, value), expected));
     }
     for (id, value) in [
         (TABLE_SIZE, 0),
@@ -64,7 +64,7 @@ fn values() -> Vec<Row> {
         (0x0a0a, 77),
         (0xffff, u32::MAX),
     ] {
-        let bytes = [told(id, value), frame(HEADERS, WHOLE, 1, GET)].concat();
+        let bytes = [settings_frame(id, value), frame(HEADERS, WHOLE, 1, GET)].concat();
         rows.push(Row::new(
             format!("setting {id} of {value}, then a request"),
             bytes,
@@ -74,8 +74,8 @@ fn values() -> Vec<Row> {
     rows
 }
 
-fn passed() -> Want {
-    Want::Passed(seen("GET", "/"))
+fn passed() -> Expected {
+    Expected::Passed(seen("GET", "/"))
 }
 
 fn first() -> Vec<Row> {
@@ -89,7 +89,7 @@ fn first() -> Vec<Row> {
         Row::new(
             "settings without any",
             frame(SETTINGS, 0, 0, &[]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "one setting twice",
@@ -99,12 +99,12 @@ fn first() -> Vec<Row> {
         Row::new(
             "settings with unknown flags",
             frame(SETTINGS, 0xfe, 0, &[]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::raw(
             "a window of nothing from the start",
             [opening(&[(WINDOW, 0)]), frame(HEADERS, WHOLE, 1, WAITING)].concat(),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::raw(
             "no table for compression",
@@ -121,6 +121,6 @@ fn windows() -> Vec<Row> {
     vec![Row::new(
         "a setting that drives a stream's window beyond measure",
         [open, grow, settings].concat(),
-        Want::Ended(&[FLOW_CONTROL_ERROR]),
+        Expected::Ended(&[FLOW_CONTROL_ERROR]),
     )]
 }

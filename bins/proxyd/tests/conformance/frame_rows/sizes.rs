@@ -3,7 +3,7 @@
 //! The standard requires `FRAME_SIZE_ERROR`; `h2` sends `PROTOCOL_ERROR` for a frame that is too
 //! short or too long for its type. Both end the connection before the frame has an effect.
 
-use crate::frame_row::{Row, Want, seen};
+use crate::frame_row::{Expected, Row, seen};
 use crate::frames::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, FRAME_SIZE_ERROR, GOAWAY, HEADERS, PADDED,
     PING, PRIORITY, PROTOCOL_ERROR, PUSH_PROMISE, RST_STREAM, SETTINGS, WHOLE, WINDOW_UPDATE,
@@ -11,9 +11,9 @@ use crate::frames::{
 };
 use crate::hpack::{GET, POST, WAITING_POST, field};
 
-const SIZE: Want = Want::Ended(&[FRAME_SIZE_ERROR, PROTOCOL_ERROR]);
-const TOO_LARGE: Want = Want::Ended(&[FRAME_SIZE_ERROR]);
-const PROTOCOL: Want = Want::Ended(&[PROTOCOL_ERROR]);
+const SIZE: Expected = Expected::Ended(&[FRAME_SIZE_ERROR, PROTOCOL_ERROR]);
+const TOO_LARGE: Expected = Expected::Ended(&[FRAME_SIZE_ERROR]);
+const PROTOCOL: Expected = Expected::Ended(&[PROTOCOL_ERROR]);
 
 pub(super) fn rows() -> Vec<Row> {
     [kinds(), largest(), padded_data(), padded_heads()]
@@ -98,12 +98,12 @@ fn largest() -> Vec<Row> {
             frame(DATA, END_STREAM, 1, &body),
         ]
         .concat(),
-        Want::Passed(seen("POST", "/").body(body)),
+        Expected::Passed(seen("POST", "/").body(body)),
     ));
     rows.push(Row::new(
         "an unknown frame of 16384 bytes",
         frame(0x42, 0, 0, &[0; 16_384]),
-        Want::Ignored,
+        Expected::Ignored,
     ));
     rows
 }
@@ -111,44 +111,44 @@ fn largest() -> Vec<Row> {
 fn padded_data() -> Vec<Row> {
     let open = frame(HEADERS, END_HEADERS, 1, WAITING_POST);
     let post = frame(HEADERS, END_HEADERS, 1, POST);
-    let behind = |open: &[u8], flags: u8, payload: &[u8]| {
+    let after = |open: &[u8], flags: u8, payload: &[u8]| {
         [open, &frame(DATA, END_STREAM | flags, 1, payload)].concat()
     };
-    let passed = |body: &'static str| Want::Passed(seen("POST", "/").body(body));
+    let passed = |body: &'static str| Expected::Passed(seen("POST", "/").body(body));
     vec![
         Row::new(
             "DATA padded to its end",
-            behind(&open, PADDED, &[5, 0, 0, 0, 0]),
+            after(&open, PADDED, &[5, 0, 0, 0, 0]),
             PROTOCOL,
         ),
         Row::new(
             "DATA padded beyond its end",
-            behind(&open, PADDED, &[9, 1, 2]),
+            after(&open, PADDED, &[9, 1, 2]),
             PROTOCOL,
         ),
         Row::new(
             "DATA padded without a length",
-            behind(&open, PADDED, &[]),
+            after(&open, PADDED, &[]),
             SIZE,
         ),
         Row::new(
             "DATA with padding",
-            behind(&post, PADDED, b"\x03hello\0\0\0"),
+            after(&post, PADDED, b"\x03hello\0\0\0"),
             passed("hello"),
         ),
         Row::new(
             "DATA with padding that is not zero",
-            behind(&post, PADDED, b"\x03helloxyz"),
+            after(&post, PADDED, b"\x03helloxyz"),
             passed("hello"),
         ),
         Row::new(
             "DATA with padding of no bytes",
-            behind(&post, PADDED, b"\0hello"),
+            after(&post, PADDED, b"\0hello"),
             passed("hello"),
         ),
         Row::new(
             "DATA that is nothing but padding",
-            behind(&post, PADDED, &[2, 0, 0]),
+            after(&post, PADDED, &[2, 0, 0]),
             passed(""),
         ),
     ]
@@ -158,10 +158,10 @@ fn padded_heads() -> Vec<Row> {
     let padded_head = [&[3][..], GET, &[0, 0, 0]].concat();
     let with_priority = [&[0, 0, 0, 0, 15][..], GET].concat();
     let with_both = [&[2, 0, 0, 0, 0, 15][..], GET, &[0, 0]].concat();
-    let head = |name, flags, section: &[u8], want| {
-        Row::new(name, frame(HEADERS, WHOLE | flags, 1, section), want)
+    let head = |name, flags, section: &[u8], expected| {
+        Row::new(name, frame(HEADERS, WHOLE | flags, 1, section), expected)
     };
-    let found = || Want::Passed(seen("GET", "/"));
+    let found = || Expected::Passed(seen("GET", "/"));
     vec![
         head(
             "a head padded to its end",

@@ -3,7 +3,7 @@
 //! For frames on closed or half-closed streams the standard requires `STREAM_CLOSED`; `h2` ends the
 //! whole connection with `PROTOCOL_ERROR` unless a race was possible.
 
-use crate::frame_row::{Row, Want, seen};
+use crate::frame_row::{Expected, Row, seen};
 use crate::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, FLOW_CONTROL_ERROR, HEADERS, PING, PRIORITY,
     PROTOCOL_ERROR, REFUSED_STREAM, RST_STREAM, SETTINGS, STREAM_CLOSED, WHOLE, WINDOW_UPDATE,
@@ -11,8 +11,8 @@ use crate::frames::{
 };
 use crate::hpack::{GET, LOCAL, POST, WAITING, WAITING_POST};
 
-const PROTOCOL: Want = Want::Ended(&[PROTOCOL_ERROR]);
-const CLOSED: Want = Want::Reset(&[STREAM_CLOSED, PROTOCOL_ERROR]);
+const PROTOCOL: Expected = Expected::Ended(&[PROTOCOL_ERROR]);
+const CLOSED: Expected = Expected::Reset(&[STREAM_CLOSED, PROTOCOL_ERROR]);
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
 pub(super) fn rows() -> Vec<Row> {
@@ -48,7 +48,7 @@ fn idle() -> Vec<Row> {
         Row::new(
             "PRIORITY on an idle stream",
             frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "PRIORITY on an idle stream, then a request by it",
@@ -57,7 +57,7 @@ fn idle() -> Vec<Row> {
                 frame(HEADERS, WHOLE, 1, GET),
             ]
             .concat(),
-            Want::Passed(seen("GET", "/")),
+            Expected::Passed(seen("GET", "/")),
         ),
         Row::new(
             "RST_STREAM on an idle stream below one that was used",
@@ -118,7 +118,7 @@ fn numbers() -> Vec<Row> {
         Row::new(
             "a request on the last stream there is",
             frame(HEADERS, WHOLE, 0x7fff_ffff, LOCAL),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a request beyond the last stream there is",
@@ -132,40 +132,40 @@ fn numbers() -> Vec<Row> {
                 frame(HEADERS, WHOLE, 101, LOCAL),
             ]
             .concat(),
-            Want::Passed(seen("GET", "/")),
+            Expected::Passed(seen("GET", "/")),
         ),
     ]
 }
 
 fn half_closed() -> Vec<Row> {
     let open = frame(HEADERS, WHOLE, 1, WAITING);
-    let behind = |name: &str, frame: Vec<u8>, want| {
+    let after = |name: &str, frame: Vec<u8>, expected| {
         let name = format!("{name} behind the end of its stream");
-        Row::new(name, [&open[..], &frame].concat(), want)
+        Row::new(name, [&open[..], &frame].concat(), expected)
     };
     vec![
-        behind("DATA", frame(DATA, 0, 1, b"x"), CLOSED),
-        behind("empty DATA", frame(DATA, END_STREAM, 1, &[]), CLOSED),
-        behind("HEADERS", frame(HEADERS, WHOLE, 1, GET), CLOSED),
-        behind(
+        after("DATA", frame(DATA, 0, 1, b"x"), CLOSED),
+        after("empty DATA", frame(DATA, END_STREAM, 1, &[]), CLOSED),
+        after("HEADERS", frame(HEADERS, WHOLE, 1, GET), CLOSED),
+        after(
             "CONTINUATION",
             frame(CONTINUATION, END_HEADERS, 1, GET),
             PROTOCOL,
         ),
-        behind(
+        after(
             "WINDOW_UPDATE",
             frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
-        behind(
+        after(
             "PRIORITY",
             frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
-        behind(
+        after(
             "RST_STREAM",
             frame(RST_STREAM, 0, 1, &CANCEL),
-            Want::Ignored,
+            Expected::Ignored,
         ),
     ]
 }
@@ -176,32 +176,32 @@ fn closed() -> Vec<Row> {
         frame(RST_STREAM, 0, 1, &CANCEL),
     ]
     .concat();
-    let behind = |name: &str, frame: Vec<u8>, want| {
+    let after = |name: &str, frame: Vec<u8>, expected| {
         let name = format!("{name} on a stream given up");
-        Row::new(name, [&gone[..], &frame].concat(), want)
+        Row::new(name, [&gone[..], &frame].concat(), expected)
     };
     vec![
-        behind("DATA", frame(DATA, END_STREAM, 1, b"x"), CLOSED),
-        behind("HEADERS", frame(HEADERS, WHOLE, 1, GET), CLOSED),
-        behind(
+        after("DATA", frame(DATA, END_STREAM, 1, b"x"), CLOSED),
+        after("HEADERS", frame(HEADERS, WHOLE, 1, GET), CLOSED),
+        after(
             "CONTINUATION",
             frame(CONTINUATION, END_HEADERS, 1, GET),
             PROTOCOL,
         ),
-        behind(
+        after(
             "PRIORITY",
             frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
-        behind(
+        after(
             "WINDOW_UPDATE",
             frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
-            Want::Ignored,
+            Expected::Ignored,
         ),
-        behind(
+        after(
             "RST_STREAM",
             frame(RST_STREAM, 0, 1, &CANCEL),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "RST_STREAM with an unknown code",
@@ -210,7 +210,7 @@ fn closed() -> Vec<Row> {
                 frame(RST_STREAM, 0, 1, &[1, 2, 3, 4]),
             ]
             .concat(),
-            Want::Ignored,
+            Expected::Ignored,
         ),
     ]
 }
@@ -221,41 +221,41 @@ fn piece(flags: u8, stream: u32, bytes: &[u8]) -> Vec<u8> {
 
 fn interrupted_heads() -> Vec<Row> {
     let begun = frame(HEADERS, END_STREAM, 1, &GET[..4]);
-    let behind = |name: &str, frame: Vec<u8>, want| {
+    let after = |name: &str, frame: Vec<u8>, expected| {
         let name = format!("{name} within a head");
-        Row::new(name, [&begun[..], &frame].concat(), want)
+        Row::new(name, [&begun[..], &frame].concat(), expected)
     };
     let rest = &GET[4..];
     vec![
-        behind("DATA", frame(DATA, 0, 1, b"x"), PROTOCOL),
-        behind(
+        after("DATA", frame(DATA, 0, 1, b"x"), PROTOCOL),
+        after(
             "PRIORITY",
             frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5]),
             PROTOCOL,
         ),
-        behind("SETTINGS", frame(SETTINGS, 0, 0, &[]), PROTOCOL),
-        behind(
+        after("SETTINGS", frame(SETTINGS, 0, 0, &[]), PROTOCOL),
+        after(
             "WINDOW_UPDATE",
             frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
             PROTOCOL,
         ),
-        behind("RST_STREAM", frame(RST_STREAM, 0, 1, &CANCEL), PROTOCOL),
-        behind(
+        after("RST_STREAM", frame(RST_STREAM, 0, 1, &CANCEL), PROTOCOL),
+        after(
             "HEADERS of the same stream",
             frame(HEADERS, WHOLE, 1, GET),
             PROTOCOL,
         ),
-        behind(
+        after(
             "HEADERS of another stream",
             frame(HEADERS, WHOLE, 3, GET),
             PROTOCOL,
         ),
-        behind(
+        after(
             "CONTINUATION of another stream",
             piece(END_HEADERS, 3, rest),
             PROTOCOL,
         ),
-        behind(
+        after(
             "CONTINUATION of stream 0",
             piece(END_HEADERS, 0, rest),
             PROTOCOL,
@@ -265,23 +265,23 @@ fn interrupted_heads() -> Vec<Row> {
 
 fn heads_in_pieces() -> Vec<Row> {
     let begun = frame(HEADERS, END_STREAM, 1, &GET[..4]);
-    let behind = |frame: Vec<u8>| [&begun[..], &frame].concat();
+    let after = |frame: Vec<u8>| [&begun[..], &frame].concat();
     let rest = &GET[4..];
-    let found = || Want::Passed(seen("GET", "/").with("host", "a.test"));
+    let found = || Expected::Passed(seen("GET", "/").with("host", "a.test"));
     vec![
         Row::new(
             "a head in two pieces",
-            behind(piece(END_HEADERS, 1, rest)),
+            after(piece(END_HEADERS, 1, rest)),
             found(),
         ),
         Row::new(
             "a head in three pieces",
-            behind([piece(0, 1, &rest[..3]), piece(END_HEADERS, 1, &rest[3..])].concat()),
+            after([piece(0, 1, &rest[..3]), piece(END_HEADERS, 1, &rest[3..])].concat()),
             found(),
         ),
         Row::new(
             "a head that ends in an empty piece",
-            behind([piece(0, 1, rest), piece(END_HEADERS, 1, &[])].concat()),
+            after([piece(0, 1, rest), piece(END_HEADERS, 1, &[])].concat()),
             found(),
         ),
         Row::new(
@@ -320,7 +320,7 @@ fn heads_in_pieces() -> Vec<Row> {
                 frame(DATA, END_STREAM, 1, b"hi"),
             ]
             .concat(),
-            Want::Passed(seen("POST", "/").body("hi")),
+            Expected::Passed(seen("POST", "/").body("hi")),
         ),
     ]
 }
@@ -332,12 +332,12 @@ fn priorities() -> Vec<Row> {
         Row::new(
             "a PRIORITY that depends on itself",
             frame(PRIORITY, 0, 1, &[0, 0, 0, 1, 5]),
-            Want::Reset(&[PROTOCOL_ERROR]),
+            Expected::Reset(&[PROTOCOL_ERROR]),
         ),
         Row::new(
             "a head that depends on itself",
             frame(HEADERS, WHOLE | WITH_PRIORITY, 1, &itself),
-            Want::Reset(&[PROTOCOL_ERROR]),
+            Expected::Reset(&[PROTOCOL_ERROR]),
         ),
     ]
 }
@@ -354,32 +354,32 @@ fn windows() -> Vec<Row> {
         Row::new(
             "a window of a stream that grows by nothing",
             [open.clone(), update(1, 0)].concat(),
-            Want::Reset(&[PROTOCOL_ERROR]),
+            Expected::Reset(&[PROTOCOL_ERROR]),
         ),
         Row::new(
             "a window of the connection that grows beyond measure",
             update(0, 0x7fff_ffff),
-            Want::Ended(&[FLOW_CONTROL_ERROR]),
+            Expected::Ended(&[FLOW_CONTROL_ERROR]),
         ),
         Row::new(
             "a window of a stream that grows beyond measure",
             [open.clone(), update(1, 0x7fff_ffff)].concat(),
-            Want::Reset(&[FLOW_CONTROL_ERROR]),
+            Expected::Reset(&[FLOW_CONTROL_ERROR]),
         ),
         Row::new(
             "a window of the connection that grows as far as it may",
             update(0, 0x7fff_ffff - 65_535),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a window of a stream that grows as far as it may",
             [open, update(1, 0x7fff_ffff - 65_535)].concat(),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a window that grows by the reserved bit and one",
             update(0, 0x8000_0001),
-            Want::Ignored,
+            Expected::Ignored,
         ),
         Row::new(
             "a window that grows by the reserved bit alone",
@@ -395,11 +395,11 @@ fn many() -> Vec<Row> {
     let most = streams.clone().take(8).collect::<Vec<_>>().concat();
     let too_many = streams.collect::<Vec<_>>().concat();
     vec![
-        Row::new("as many streams as there may be", most, Want::Ignored),
+        Row::new("as many streams as there may be", most, Expected::Ignored),
         Row::new(
             "one stream more than there may be",
             too_many,
-            Want::Reset(&[REFUSED_STREAM, PROTOCOL_ERROR]),
+            Expected::Reset(&[REFUSED_STREAM, PROTOCOL_ERROR]),
         )
         .on(17),
     ]

@@ -1,13 +1,13 @@
 //! Trailers. [RFC 9113 §8.1, RFC 9110 §6.5]
 
-use crate::frame_row::{Row, Want, seen};
+use crate::frame_row::{Expected, Row, seen};
 use crate::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, PROTOCOL_ERROR, STREAM_CLOSED,
     WHOLE, WITH_PRIORITY, frame,
 };
 use crate::hpack::{POST, field, fields, post_with};
 
-const BROKEN: Want = Want::Reset(&[PROTOCOL_ERROR]);
+const BROKEN: Expected = Expected::Reset(&[PROTOCOL_ERROR]);
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = broken();
@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 /// A body of two bytes, followed by this.
-fn behind(frames: &[u8]) -> Vec<u8> {
+fn after(frames: &[u8]) -> Vec<u8> {
     let head = frame(HEADERS, END_HEADERS, 1, POST);
     [&head, &frame(DATA, 0, 1, b"hi"), frames].concat()
 }
@@ -53,17 +53,17 @@ fn broken() -> Vec<Row> {
     ] {
         rows.push(Row::new(
             format!("trailers with {name}"),
-            behind(&trailers(&section)),
+            after(&trailers(&section)),
             BROKEN,
         ));
     }
     let sum = field("x-sum", "1");
     rows.push(Row::new(
         "trailers that do not end their stream",
-        behind(&frame(HEADERS, END_HEADERS, 1, &sum)),
+        after(&frame(HEADERS, END_HEADERS, 1, &sum)),
         BROKEN,
     ));
-    let closed = Want::Reset(&[STREAM_CLOSED, PROTOCOL_ERROR]);
+    let closed = Expected::Reset(&[STREAM_CLOSED, PROTOCOL_ERROR]);
     let waiting = frame(HEADERS, END_HEADERS, 1, crate::hpack::WAITING_POST);
     rows.push(Row::new(
         "DATA behind trailers",
@@ -75,7 +75,7 @@ fn broken() -> Vec<Row> {
         .concat(),
         closed,
     ));
-    let closed = Want::Reset(&[STREAM_CLOSED, PROTOCOL_ERROR]);
+    let closed = Expected::Reset(&[STREAM_CLOSED, PROTOCOL_ERROR]);
     rows.push(Row::new(
         "trailers behind trailers",
         [&waiting[..], &trailers(&sum), &trailers(&sum)].concat(),
@@ -88,7 +88,7 @@ fn broken() -> Vec<Row> {
     .concat();
     rows.push(Row::new(
         "trailers that DATA interrupts",
-        behind(&interrupted),
+        after(&interrupted),
         BROKEN,
     ));
     rows
@@ -116,11 +116,11 @@ fn dropped() -> Vec<Row> {
         ("x-correlation-id", "forged"),
     ] {
         let section = [field(name, value), field("x-sum", "1")].concat();
-        let want = Want::Passed(seen("POST", "/").body("hi").trailer("x-sum", "1"));
+        let expected = Expected::Passed(seen("POST", "/").body("hi").trailer("x-sum", "1"));
         rows.push(Row::new(
             format!("{name} behind a body"),
-            behind(&trailers(&section)),
-            want,
+            after(&trailers(&section)),
+            expected,
         ));
     }
     rows
@@ -166,7 +166,7 @@ fn led_by_pseudo_header_fields() -> Vec<Row> {
             let section = [&section, more].concat();
             rows.push(Row::new(
                 format!("trailers led by {name}, {} bytes", section.len()),
-                behind(&trailers(&section)),
+                after(&trailers(&section)),
                 BROKEN,
             ));
         }
@@ -229,7 +229,7 @@ fn led_by_a_path_in_other_frames() -> Vec<Row> {
     let led = |(name, frames): (&str, Vec<u8>)| {
         Row::new(
             format!("trailers led by :path {name}"),
-            behind(&frames),
+            after(&frames),
             BROKEN,
         )
     };
@@ -239,29 +239,29 @@ fn led_by_a_path_in_other_frames() -> Vec<Row> {
 fn passed() -> Vec<Row> {
     let sum = field("x-sum", "1");
     let found = || seen("POST", "/").body("hi");
-    let told = frame(HEADERS, END_HEADERS, 1, &post_with("content-length", "2"));
+    let post_head = frame(HEADERS, END_HEADERS, 1, &post_with("content-length", "2"));
     let alone = frame(HEADERS, END_HEADERS, 1, POST);
     vec![
         Row::new(
             "trailers",
-            behind(&trailers(&sum)),
-            Want::Passed(found().trailer("x-sum", "1")),
+            after(&trailers(&sum)),
+            Expected::Passed(found().trailer("x-sum", "1")),
         ),
         Row::new(
             "trailers without any",
-            behind(&trailers(&[])),
-            Want::Passed(found()),
+            after(&trailers(&[])),
+            Expected::Passed(found()),
         ),
         Row::new(
             "trailers without a body",
             [&alone[..], &trailers(&sum)].concat(),
-            Want::Passed(seen("POST", "/").trailer("x-sum", "1")),
+            Expected::Passed(seen("POST", "/").trailer("x-sum", "1")),
         ),
-        // HTTP/1.1 cannot send them behind a length.
+        // HTTP/1.1 cannot send them after a length.
         Row::new(
             "trailers behind a body whose length was said",
-            [&told[..], &frame(DATA, 0, 1, b"hi"), &trailers(&sum)].concat(),
-            Want::Passed(found().with("content-length", "2")),
+            [&post_head[..], &frame(DATA, 0, 1, b"hi"), &trailers(&sum)].concat(),
+            Expected::Passed(found().with("content-length", "2")),
         ),
     ]
 }
@@ -278,43 +278,43 @@ fn passed_in_other_frames() -> Vec<Row> {
     vec![
         Row::new(
             "trailers behind a new table size",
-            behind(&trailers(&[b"\x20", &sum[..]].concat())),
-            Want::Passed(found().trailer("x-sum", "1")),
+            after(&trailers(&[b"\x20", &sum[..]].concat())),
+            Expected::Passed(found().trailer("x-sum", "1")),
         ),
         Row::new(
             "trailers of nothing but a new table size",
-            behind(&trailers(b"\x20")),
-            Want::Passed(found()),
+            after(&trailers(b"\x20")),
+            Expected::Passed(found()),
         ),
         Row::new(
             "trailers with padding",
-            behind(&frame(
+            after(&frame(
                 HEADERS,
                 WHOLE | PADDED,
                 1,
                 &[&[2], &sum[..], &[0; 2]].concat(),
             )),
-            Want::Passed(found().trailer("x-sum", "1")),
+            Expected::Passed(found().trailer("x-sum", "1")),
         ),
         Row::new(
             "trailers with a priority",
-            behind(&frame(
+            after(&frame(
                 HEADERS,
                 WHOLE | WITH_PRIORITY,
                 1,
                 &[&[0, 0, 0, 0, 16], &sum[..]].concat(),
             )),
-            Want::Passed(found().trailer("x-sum", "1")),
+            Expected::Passed(found().trailer("x-sum", "1")),
         ),
         Row::new(
             "trailers that fill a frame, above the limits of a head",
-            behind(&full),
-            Want::Told(429),
+            after(&full),
+            Expected::Answered(429),
         ),
         Row::new(
             "trailers in pieces",
-            behind(&in_two(&sum, 3)),
-            Want::Passed(found().trailer("x-sum", "1")),
+            after(&in_two(&sum, 3)),
+            Expected::Passed(found().trailer("x-sum", "1")),
         ),
     ]
 }

@@ -1,6 +1,6 @@
 //! `CONNECT`, plain and extended. [RFC 9113 §8.5, RFC 8441 §4]
 
-use crate::frame_row::{Row, Want, seen};
+use crate::frame_row::{Expected, Row, seen};
 use crate::frames::{DATA, END_HEADERS, HEADERS, WHOLE, frame};
 use crate::hpack::fields;
 
@@ -26,7 +26,7 @@ fn plain() -> Vec<Row> {
         rows.push(Row::new(
             format!("CONNECT, its stream {name}"),
             bytes,
-            Want::Told(405),
+            Expected::Answered(405),
         ));
     }
     for (name, set) in [
@@ -44,7 +44,7 @@ fn plain() -> Vec<Row> {
         ),
     ] {
         // Plain CONNECT is not supported: RFC 9110 allows any 4xx.
-        rows.push(Row::head(name, &fields(set), Want::Refused));
+        rows.push(Row::head(name, &fields(set), Expected::Refused));
     }
     rows
 }
@@ -101,7 +101,7 @@ fn misspelt() -> Vec<Row> {
         ),
     ] {
         let bytes = frame(HEADERS, END_HEADERS, 1, &section);
-        rows.push(Row::new(name, bytes, Want::Refused));
+        rows.push(Row::new(name, bytes, Expected::Refused));
     }
     rows
 }
@@ -115,23 +115,23 @@ fn websockets() -> Vec<Row> {
             .without("content-length")
             .without("transfer-encoding")
             .without("protocol")
-            .told(502)
+            .answered_with(502)
     };
     let opened = |section: &[u8]| frame(HEADERS, END_HEADERS, 1, section);
     let whole = opened(&fields(&WHOLE_SET));
-    let behind = [&whole[..], &frame(DATA, 0, 1, b"GET /b HTTP/1.1\r\n\r\n")].concat();
+    let after = [&whole[..], &frame(DATA, 0, 1, b"GET /b HTTP/1.1\r\n\r\n")].concat();
     let keyed = opened(&with("sec-websocket-key", "mine"));
     // A tunnel has no length; a proxy that waited for the upstream would take the next request for
     // tunnel data.
     let measured = opened(&with("content-length", "5"));
     vec![
-        Row::new("WebSocket", whole, Want::Passed(declined())),
-        Row::new("WebSocket with a key", keyed, Want::Passed(declined())),
+        Row::new("WebSocket", whole, Expected::Passed(declined())),
+        Row::new("WebSocket with a key", keyed, Expected::Passed(declined())),
         Row::new(
             "WebSocket with bytes right behind it",
-            behind,
-            Want::Passed(declined()),
+            after,
+            Expected::Passed(declined()),
         ),
-        Row::new("WebSocket with a length", measured, Want::Refused),
+        Row::new("WebSocket with a length", measured, Expected::Refused),
     ]
 }

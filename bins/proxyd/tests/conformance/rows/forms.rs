@@ -1,6 +1,6 @@
 //! Forms of targets, methods and versions. [RFC 9112 §2.3, §3.2]
 
-use super::{Row, Want};
+use super::{Expected, Row};
 use crate::frame_row::{Seen, seen};
 
 pub(super) fn rows() -> Vec<Row> {
@@ -22,55 +22,55 @@ fn line(line: &str, host: &str) -> Vec<u8> {
     format!("{line}\r\nHost: {host}\r\n\r\n").into_bytes()
 }
 
-fn got(line_: &str, host: &str, seen: Seen) -> Row {
+fn received_request(line_: &str, host: &str, seen: Seen) -> Row {
     Row::new(
         format!("line {line_:?}, Host {host:?}"),
         line(line_, host),
-        Want::Got(seen),
+        Expected::Received(seen),
     )
 }
 
 fn absolute() -> Vec<Row> {
     let found = |target: &str| seen("GET", target).with("host", "a.test");
     vec![
-        got("GET http://a.test/ HTTP/1.1", "a.test", found("/")),
-        got(
+        received_request("GET http://a.test/ HTTP/1.1", "a.test", found("/")),
+        received_request(
             "GET http://a.test/a?b=c HTTP/1.1",
             "a.test",
             found("/a?b=c"),
         ),
-        got("GET http://a.test HTTP/1.1", "a.test", found("/")),
-        got("GET http://a.test?b HTTP/1.1", "a.test", found("/?b")),
-        got("GET HTTP://a.test/ HTTP/1.1", "a.test", found("/")),
-        got("GET https://a.test/ HTTP/1.1", "a.test", found("/")),
+        received_request("GET http://a.test HTTP/1.1", "a.test", found("/")),
+        received_request("GET http://a.test?b HTTP/1.1", "a.test", found("/?b")),
+        received_request("GET HTTP://a.test/ HTTP/1.1", "a.test", found("/")),
+        received_request("GET https://a.test/ HTTP/1.1", "a.test", found("/")),
         // The target has precedence over the field. [RFC 9112 §3.2.2]
-        got(
+        received_request(
             "GET http://a.test/ HTTP/1.1",
             "b.test",
             found("/").with("x-forwarded-host", "a.test"),
         ),
-        got(
+        received_request(
             "GET http://a.test:80/ HTTP/1.1",
             "a.test",
             seen("GET", "/").with("host", "a.test:80"),
         ),
-        got(
+        received_request(
             "GET http://[::1]/ HTTP/1.1",
             "a.test",
             seen("GET", "/").with("host", "[::1]"),
         ),
-        got(
+        received_request(
             "OPTIONS http://a.test/ HTTP/1.1",
             "a.test",
             seen("OPTIONS", "/"),
         ),
         // A target without a path concerns the whole server. [RFC 9112 §3.2.4]
-        got(
+        received_request(
             "OPTIONS http://a.test HTTP/1.1",
             "a.test",
             seen("OPTIONS", "*").with("host", "a.test"),
         ),
-        got(
+        received_request(
             "OPTIONS http://a.test?q HTTP/1.1",
             "a.test",
             seen("OPTIONS", "/?q"),
@@ -101,21 +101,29 @@ fn no_absolute() -> Vec<Row> {
         "gopher://a.test",
     ] {
         let bytes = line(&format!("GET {target} HTTP/1.1"), "a.test");
-        let want = match target {
+        let expected = match target {
             // An ordinary path.
-            "//" => Want::Passed {
+            "//" => Expected::Passed {
                 target: "//",
                 body: "",
             },
-            _ => Want::Refused(400),
+            _ => Expected::Refused(400),
         };
-        rows.push(Row::new(format!("absolute target {target:?}"), bytes, want));
+        rows.push(Row::new(
+            format!("absolute target {target:?}"),
+            bytes,
+            expected,
+        ));
     }
     rows
 }
 
 fn asterisks() -> Vec<Row> {
-    let mut rows = vec![got("OPTIONS * HTTP/1.1", "a.test", seen("OPTIONS", "*"))];
+    let mut rows = vec![received_request(
+        "OPTIONS * HTTP/1.1",
+        "a.test",
+        seen("OPTIONS", "*"),
+    )];
     for text in [
         "GET * HTTP/1.1",
         "POST * HTTP/1.1",
@@ -127,7 +135,7 @@ fn asterisks() -> Vec<Row> {
         rows.push(Row::new(
             format!("line {text:?}"),
             line(text, "a.test"),
-            Want::Refused(400),
+            Expected::Refused(400),
         ));
     }
     rows
@@ -151,7 +159,7 @@ fn methods() -> Vec<Row> {
         rows.push(Row::new(
             format!("method {method}"),
             bytes,
-            Want::Got(seen(method, "/m")),
+            Expected::Received(seen(method, "/m")),
         ));
     }
     for method in [
@@ -161,30 +169,30 @@ fn methods() -> Vec<Row> {
         rows.push(Row::new(
             format!("method {method:?}"),
             bytes,
-            Want::Refused(400),
+            Expected::Refused(400),
         ));
     }
     rows
 }
 
 fn tunnels() -> Vec<Row> {
-    let told = |text: &str| {
+    let message = |text: &str| {
         Row::new(
             format!("line {text:?}"),
             line(text, "a.test:443"),
-            Want::Told(405),
+            Expected::Answered(405),
         )
     };
     let refused = |text: &str| {
         Row::new(
             format!("line {text:?}"),
             line(text, "a.test:443"),
-            Want::Refused(400),
+            Expected::Refused(400),
         )
     };
     vec![
-        told("CONNECT a.test:443 HTTP/1.1"),
-        told("CONNECT [::1]:443 HTTP/1.1"),
+        message("CONNECT a.test:443 HTTP/1.1"),
+        message("CONNECT [::1]:443 HTTP/1.1"),
         refused("CONNECT a.test HTTP/1.1"),
         refused("CONNECT / HTTP/1.1"),
         refused("CONNECT * HTTP/1.1"),
@@ -197,8 +205,8 @@ fn tunnels() -> Vec<Row> {
 }
 
 fn old() -> Vec<Row> {
-    let want = || {
-        Want::Got(
+    let expected = || {
+        Expected::Received(
             seen("GET", "/")
                 .with("via", "1.0 proxyd")
                 .without("connection"),
@@ -208,53 +216,53 @@ fn old() -> Vec<Row> {
         Row::new(
             "HTTP/1.0 with a host",
             line("GET / HTTP/1.0", "a.test"),
-            want(),
+            expected(),
         ),
         Row::new(
             "HTTP/1.0 without a host",
             *b"GET / HTTP/1.0\r\n\r\n",
-            want(),
+            expected(),
         ),
         Row::new(
             "HTTP/1.0 that keeps its connection",
             *b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-            want(),
+            expected(),
         ),
         Row::new(
             "HTTP/1.0 with a body",
             *b"POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi",
-            Want::Got(seen("POST", "/").body("hi").with("content-length", "2")),
+            Expected::Received(seen("POST", "/").body("hi").with("content-length", "2")),
         ),
         Row::new(
             "HTTP/1.0 with an upgrade",
             *b"GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
-            Want::Got(seen("GET", "/").without("upgrade").without("connection")),
+            Expected::Received(seen("GET", "/").without("upgrade").without("connection")),
         ),
         Row::new(
             "HTTP/1.0 with two hosts",
             *b"GET / HTTP/1.0\r\nHost: a.test\r\nHost: a.test\r\n\r\n",
-            Want::Refused(400),
+            Expected::Refused(400),
         ),
         Row::new(
             "HTTP/1.0 that ends the connection to upstreams",
             *b"GET / HTTP/1.0\r\nConnection: close, x-kept\r\nX-Kept: 1\r\n\r\n",
-            Want::Got(seen("GET", "/").without("x-kept").without("connection")),
+            Expected::Received(seen("GET", "/").without("x-kept").without("connection")),
         ),
-        Row::new("HTTP/0.9", *b"GET /\r\n", Want::Refused(400)),
+        Row::new("HTTP/0.9", *b"GET /\r\n", Expected::Refused(400)),
         Row::new(
             "HTTP/1.2",
             line("GET / HTTP/1.2", "a.test"),
-            Want::Refused(400),
+            Expected::Refused(400),
         ),
         Row::new(
             "HTTP/2.0",
             line("GET / HTTP/2.0", "a.test"),
-            Want::Refused(400),
+            Expected::Refused(400),
         ),
         Row::new(
             "HTTP/0.9 spelt out",
             line("GET / HTTP/0.9", "a.test"),
-            Want::Refused(400),
+            Expected::Refused(400),
         ),
     ]
 }
@@ -278,7 +286,11 @@ fn paths() -> Vec<Row> {
         "/..\\b",
     ] {
         let bytes = line(&format!("GET {path} HTTP/1.1"), "a.test");
-        rows.push(Row::new(format!("path {path}"), bytes, Want::Told(400)));
+        rows.push(Row::new(
+            format!("path {path}"),
+            bytes,
+            Expected::Answered(400),
+        ));
     }
     for path in [
         "/a/../b",
@@ -300,7 +312,7 @@ fn paths() -> Vec<Row> {
         rows.push(Row::new(
             format!("path {path}"),
             bytes,
-            Want::Got(seen("GET", path)),
+            Expected::Received(seen("GET", path)),
         ));
     }
     rows

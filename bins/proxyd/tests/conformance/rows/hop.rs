@@ -1,6 +1,6 @@
 //! Hop-by-hop fields, and fields that the proxy sets. [RFC 9110 §7.6, §7.8, §10.1.1]
 
-use super::{GET, Row, Want, with_field};
+use super::{Expected, GET, Row, with_field};
 use crate::frame_row::{Seen, seen};
 
 pub(super) fn rows() -> Vec<Row> {
@@ -17,7 +17,11 @@ fn get() -> Seen {
 
 fn row(fields: &str, seen: Seen) -> Row {
     let bytes = [GET, fields.as_bytes(), b"\r\n\r\n"].concat();
-    Row::new(format!("fields {fields:?}"), bytes, Want::Got(seen))
+    Row::new(
+        format!("fields {fields:?}"),
+        bytes,
+        Expected::Received(seen),
+    )
 }
 
 fn nominations() -> Vec<Row> {
@@ -44,8 +48,8 @@ fn nominations() -> Vec<Row> {
         row("TE: gzip", get().without("te")),
         row("TE: trailers, gzip;q=0.5", get().with("te", "trailers")),
         row("TE: trailers\r\nConnection: te", get().with("te", "trailers").with("connection", "te")),
-        Row::new("a length that is nominated", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: content-length\r\nContent-Length: 2\r\n\r\nhi", Want::Got(seen("POST", "/").body("hi").with("content-length", "2"))),
-        Row::new("a coding that is nominated", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: transfer-encoding\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", Want::Got(seen("POST", "/").body("hi").with("transfer-encoding", "chunked"))),
+        Row::new("a length that is nominated", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: content-length\r\nContent-Length: 2\r\n\r\nhi", Expected::Received(seen("POST", "/").body("hi").with("content-length", "2"))),
+        Row::new("a coding that is nominated", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: transfer-encoding\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", Expected::Received(seen("POST", "/").body("hi").with("transfer-encoding", "chunked"))),
     ]
 }
 
@@ -69,8 +73,8 @@ fn upgrades() -> Vec<Row> {
             get().without("http2-settings"),
         ),
         // A body precedes the protocol switch. [RFC 9110 §7.8]
-        Row::new("an upgrade with a body", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi", Want::Got(seen("POST", "/").body("hi").with("content-length", "2"))),
-        Row::new("an upgrade with chunks", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", Want::Got(seen("POST", "/").body("hi"))),
+        Row::new("an upgrade with a body", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi", Expected::Received(seen("POST", "/").body("hi").with("content-length", "2"))),
+        Row::new("an upgrade with chunks", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", Expected::Received(seen("POST", "/").body("hi"))),
         row(
             "Connection: keep-alive\r\nUpgrade: websocket",
             get().without("upgrade"),
@@ -78,12 +82,12 @@ fn upgrades() -> Vec<Row> {
         Row::new(
             "an expectation nobody knows",
             with_field(b"Expect: miracles"),
-            Want::Told(417),
+            Expected::Answered(417),
         ),
         Row::new(
             "an expectation beside another",
             with_field(b"Expect: 100-continue, miracles"),
-            Want::Told(417),
+            Expected::Answered(417),
         ),
         row("Expect: 100-continue", get().without("expect")),
     ]
@@ -122,7 +126,7 @@ fn ours() -> Vec<Row> {
     ]
 }
 
-/// Fields that must be known before the body are not allowed behind it. [RFC 9110 §6.5.1]
+/// Fields that must be known before the body are not allowed after it. [RFC 9110 §6.5.1]
 fn trailers() -> Vec<Row> {
     let mut rows = Vec::new();
     let sent = |trailers: &str| {
@@ -134,7 +138,7 @@ fn trailers() -> Vec<Row> {
     rows.push(Row::new(
         "trailers",
         sent("X-Sum: 1\r\n"),
-        Want::Got(post().trailer("x-sum", "1")),
+        Expected::Received(post().trailer("x-sum", "1")),
     ));
     for name in [
         "Authorization",
@@ -158,7 +162,7 @@ fn trailers() -> Vec<Row> {
         rows.push(Row::new(
             format!("{name} behind a body"),
             bytes,
-            Want::Got(post().trailer("x-sum", "1")),
+            Expected::Received(post().trailer("x-sum", "1")),
         ));
     }
     for name in [
@@ -172,7 +176,7 @@ fn trailers() -> Vec<Row> {
         rows.push(Row::new(
             format!("{name} behind a body"),
             bytes,
-            Want::CutOff,
+            Expected::CutOff,
         ));
     }
     for line in [
@@ -188,7 +192,7 @@ fn trailers() -> Vec<Row> {
         rows.push(Row::new(
             format!("trailer line {line:?}"),
             sent(line),
-            Want::CutOff,
+            Expected::CutOff,
         ));
     }
     rows

@@ -1,6 +1,6 @@
 //! Heads at and above the default limits.
 
-use super::{GET, Row, Want};
+use super::{Expected, GET, Row};
 use crate::frame_row::seen;
 
 pub(super) fn rows() -> Vec<Row> {
@@ -9,8 +9,8 @@ pub(super) fn rows() -> Vec<Row> {
         let each = (0..count).map(|number| format!("X{number}: v\r\n"));
         each.collect::<Vec<_>>().concat()
     };
-    let passed = |name: &str, bytes| Row::new(name, bytes, Want::Got(seen("GET", "/")));
-    let refused = |name: &str, bytes| Row::new(name, bytes, Want::Refused(429));
+    let passed = |name: &str, bytes| Row::new(name, bytes, Expected::Received(seen("GET", "/")));
+    let refused = |name: &str, bytes| Row::new(name, bytes, Expected::Refused(429));
     let target = |length: usize| {
         let path = ["/", &"p".repeat(length - 1)].concat();
         (format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n"), path)
@@ -45,17 +45,21 @@ pub(super) fn rows() -> Vec<Row> {
                 "v".repeat(3_000)
             )),
         ),
-        Row::new("a target of 8000 bytes", long, Want::Got(seen("GET", path))),
+        Row::new(
+            "a target of 8000 bytes",
+            long,
+            Expected::Received(seen("GET", path)),
+        ),
         refused("a target of 20000 bytes", target(20_000).0.into_bytes()),
         Row::new(
             "a body of more than 10 MiB",
             length("10485761"),
-            Want::Told(413),
+            Expected::Answered(413),
         ),
         Row::new(
             "a body of nearly 2^63 bytes",
             length("9223372036854775807"),
-            Want::Told(413),
+            Expected::Answered(413),
         ),
         refused("a name without an end", head(&"x".repeat(300))),
     ]

@@ -1,6 +1,6 @@
 //! Pipelined requests: the end of one and the beginning of the next. [RFC 9112 §6, §9.3.2]
 
-use super::{Row, Want};
+use super::{Expected, Row};
 
 const B: &str = "GET /b HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
@@ -18,7 +18,7 @@ fn several(
     statuses: &'static [u16],
     seen: &'static [(&'static str, &'static str)],
 ) -> Row {
-    Row::new(name, text, Want::Several { statuses, seen })
+    Row::new(name, text, Expected::Several { statuses, seen })
 }
 
 fn post(fields: &str, rest: &str) -> String {
@@ -210,53 +210,53 @@ fn hidden() -> Vec<Row> {
     ]
 }
 
-/// The first is answered; the next is refused, and nothing behind it is parsed.
+/// The first is answered; the next is refused, and nothing after it is parsed.
 fn bad() -> Vec<Row> {
     const REFUSED: &[u16] = &[200, 400];
     const A: &[(&str, &str)] = &[("/a", "")];
-    let behind = |name: &str, text: &str| {
+    let after = |name: &str, text: &str| {
         let whole = [&B.replace("/b", "/a"), text, B].concat();
         several(&format!("a GET, then {name}"), whole, REFUSED, A)
     };
     vec![
-        behind("a request without a host", "GET /x HTTP/1.1\r\n\r\n"),
-        behind(
+        after("a request without a host", "GET /x HTTP/1.1\r\n\r\n"),
+        after(
             "a length and a coding",
             &post(
                 "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
                 "0\r\n\r\n",
             ),
         ),
-        behind(
+        after(
             "a coding and a length",
             &post(
                 "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
                 "0\r\n\r\n",
             ),
         ),
-        behind(
+        after(
             "two lengths",
             &post("Content-Length: 5\r\nContent-Length: 6\r\n", "hello"),
         ),
-        behind(
+        after(
             "a coding of two names",
             &post("Transfer-Encoding: x, chunked\r\n", "0\r\n\r\n"),
         ),
-        behind(
+        after(
             "a coding behind a tab",
             &post("Transfer-Encoding\t: chunked\r\n", "0\r\n\r\n"),
         ),
-        behind(
+        after(
             "a folded coding",
             &post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n"),
         ),
-        behind(
+        after(
             "a bare LF before a length",
             "POST /x HTTP/1.1\nHost: a.test\nContent-Length: 5\n\nhello",
         ),
-        behind("a NUL", "GET /\0 HTTP/1.1\r\nHost: a.test\r\n\r\n"),
-        behind("the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-        behind("the rest of a body nobody announced", "hello\r\n"),
-        behind("a chunk nobody announced", "5\r\nhello\r\n0\r\n\r\n"),
+        after("a NUL", "GET /\0 HTTP/1.1\r\nHost: a.test\r\n\r\n"),
+        after("the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        after("the rest of an unannounced body", "hello\r\n"),
+        after("an unannounced chunk", "5\r\nhello\r\n0\r\n\r\n"),
     ]
 }

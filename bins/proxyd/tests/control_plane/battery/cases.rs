@@ -7,16 +7,16 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     /// Texts and their replacements, each of which occurs.
     pub(super) edits: &'static [(&'static str, &'static str)],
-    pub(super) place: Place,
+    pub(super) condition: Condition,
 }
 
-/// The peculiarity of a case.
+/// A special condition of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Condition {
     Nothing,
-    /// Listeners have other ports afterwards.
+    /// The ports of the listeners change.
     LosesListener,
-    /// The load of the clients grows and falls meanwhile.
+    /// The load of the clients grows and falls during the rollout.
     LoadChanges,
 }
 
@@ -24,12 +24,12 @@ const fn case(name: &'static str, edits: &'static [(&'static str, &'static str)]
     Case {
         name,
         edits,
-        place: Place::Nothing,
+        condition: Condition::Nothing,
     }
 }
 
-const fn special(case: Case, place: Place) -> Case {
-    Case { place, ..case }
+const fn special(case: Case, condition: Condition) -> Case {
+    Case { condition, ..case }
 }
 
 const API: &str = "upstream \"api\"\n        policies";
@@ -240,7 +240,7 @@ pub(super) const HURTFUL: &[Case] = &[
                 ),
             ],
         ),
-        Place::LosesListener,
+        Condition::LosesListener,
     ),
     case(
         "streams that are held back",
@@ -499,7 +499,7 @@ pub(super) const HARMLESS: &[Case] = &[
     ),
     special(
         case("a deploy while the load grows", &[]),
-        Place::LoadChanges,
+        Condition::LoadChanges,
     ),
     special(
         case(
@@ -509,7 +509,7 @@ pub(super) const HARMLESS: &[Case] = &[
                 "    route \"news\" { matches { path-prefix \"/news\" }; upstream \"front\" }\n    route \"site\"",
             )],
         ),
-        Place::LoadChanges,
+        Condition::LoadChanges,
     ),
     special(
         case(
@@ -519,7 +519,7 @@ pub(super) const HARMLESS: &[Case] = &[
                 "target \"@reports@\"; target \"@reports2@\"",
             )],
         ),
-        Place::LoadChanges,
+        Condition::LoadChanges,
     ),
     special(
         case(
@@ -529,7 +529,7 @@ pub(super) const HARMLESS: &[Case] = &[
                 "upstream \"reports\"; policies { response-headers { set \"X-Content-Type-Options\" \"nosniff\" } } }",
             )],
         ),
-        Place::LoadChanges,
+        Condition::LoadChanges,
     ),
     special(
         case(
@@ -545,6 +545,6 @@ pub(super) const HARMLESS: &[Case] = &[
                 ),
             ],
         ),
-        Place::LoadChanges,
+        Condition::LoadChanges,
     ),
 ];

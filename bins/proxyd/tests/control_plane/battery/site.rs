@@ -1,10 +1,10 @@
 //! A control plane, six nodes, their upstreams, and the rollout of one bundle after the other.
 
-use super::cases::{Case, Place};
+use super::cases::{Case, Condition};
 use super::clients::{Clients, HOST, Hurt, Ports};
 use super::table::Row;
 use crate::fleet::ARGUMENTS;
-use crate::world::{LOOK_INTERVAL, PROXYD, World, until_told};
+use crate::world::{LOOK_INTERVAL, PROXYD, World, poll_until};
 use agent_protocol::Wants;
 use proxy_load::clock::{Stopwatch, pause};
 use proxy_testkit::{AgentReply, FakeAgent, Launch, Proxyd, Upstream, closed_port, ok};
@@ -187,7 +187,7 @@ impl Site {
             let own = world.own(&name, &world.url);
             let own = own.replace("upstreams-on-loopback #true", &allow);
             let node = Launch::new(PROXYD, &own).start();
-            until_told("the node has enrolled", || {
+            poll_until("the node has enrolled", || {
                 let nodes = world.get("nodes");
                 let mut nodes = nodes["items"].as_array().into_iter().flatten();
                 nodes.any(|node| node["name"] == name)
@@ -250,10 +250,10 @@ impl Site {
         for (node, ports) in self.nodes.iter().zip(self.ports.iter()) {
             let log = node.stderr();
             let records = log.records();
-            let said = records
+            let logged = records
                 .iter()
                 .filter(|record| record.text("message") == "listening");
-            let found: Vec<SocketAddr> = said
+            let found: Vec<SocketAddr> = logged
                 .filter_map(|record| record.text("address").parse().ok())
                 .collect();
             ports.plain.store(found[0].port(), Ordering::Relaxed);
@@ -311,7 +311,7 @@ impl Site {
         let (guard, reason) = self.deploy(case, &config);
         self.until_all_run(&self.base);
         let hurts = self.clients.take();
-        if case.place == Place::LosesListener {
+        if case.condition == Condition::LosesListener {
             self.find_ports();
             drop(self.clients.take());
         }
@@ -392,7 +392,7 @@ impl Site {
             if ends.iter().any(|end| found["state"] == *end) {
                 return found;
             }
-            if case.place == Place::LoadChanges {
+            if case.condition == Condition::LoadChanges {
                 self.clients
                     .scale_pause(1 + since.elapsed().as_secs() / 3 % 3);
             }

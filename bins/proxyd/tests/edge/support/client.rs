@@ -46,7 +46,7 @@ impl TlsClient {
     }
 
     /// Trusts every server, and records the OCSP responses.
-    pub(crate) fn noting(staples: &Arc<Staples>) -> Self {
+    pub(crate) fn recording_staples(staples: &Arc<Staples>) -> Self {
         Self {
             config: Arc::new(staples.client()),
         }

@@ -69,7 +69,7 @@ pub(crate) struct GrpcService {
 
 /// State shared by the methods.
 #[derive(Clone)]
-struct Desk {
+struct ServiceState {
     calls: Journal<MetadataMap>,
     given_up: Journal<&'static str>,
 }
@@ -93,12 +93,12 @@ impl GrpcService {
             let tls = ServerTlsConfig::new().identity(Pair::from_pem(chain, key));
             server = server.tls_config(tls).unwrap();
         }
-        let desk = Desk {
+        let state = ServiceState {
             calls: Journal::default(),
             given_up: Journal::default(),
         };
-        let (calls, given_up) = (desk.calls.clone(), desk.given_up.clone());
-        let service = service_fn(move |request| serve(desk.clone(), request));
+        let (calls, given_up) = (state.calls.clone(), state.given_up.clone());
+        let service = service_fn(move |request| serve(state.clone(), request));
         tokio::spawn(async move { server.serve_with_incoming(service, incoming).await });
         Self {
             address,
@@ -109,12 +109,12 @@ impl GrpcService {
 }
 
 async fn serve(
-    desk: Desk,
+    state: ServiceState,
     request: http::Request<Body>,
 ) -> Result<http::Response<Body>, Infallible> {
     let mut grpc = tonic::server::Grpc::new(Plain).max_decoding_message_size(8 * 1024 * 1024);
     let headers = request.headers().clone();
-    desk.calls.push(MetadataMap::from_headers(headers));
+    state.calls.push(MetadataMap::from_headers(headers));
     let method = request.uri().path().to_owned();
     Ok(match method.as_str() {
         "/test.Echo/Unary" => grpc.unary(service_fn(unary), request).await,
@@ -125,12 +125,12 @@ async fn serve(
         "/test.Echo/Fail" => grpc.unary(service_fn(fail), request).await,
         "/test.Echo/Hang" => {
             // Before the message is read: a caller may cancel earlier.
-            let _alarm = Alarm(desk.given_up, "Hang");
+            let _alarm = Alarm(state.given_up, "Hang");
             grpc.unary(service_fn(hang), request).await
         }
         "/test.Echo/Watch" => {
             let watch =
-                service_fn(move |request| std::future::ready(Ok(watch(desk.clone(), request))));
+                service_fn(move |request| std::future::ready(Ok(watch(state.clone(), request))));
             grpc.server_streaming(watch, request).await
         }
         _ => Status::unimplemented("no such method").into_http(),
@@ -217,10 +217,10 @@ async fn hang(_: Request<Bytes>) -> Result<Response<Bytes>, Status> {
 }
 
 /// One message, and then silence.
-fn watch(desk: Desk, request: Request<Bytes>) -> Response<Messages> {
+fn watch(state: ServiceState, request: Request<Bytes>) -> Response<Messages> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
-        let _alarm = Alarm(desk.given_up, "Watch");
+        let _alarm = Alarm(state.given_up, "Watch");
         drop(sender.send(Ok(request.into_inner())).await);
         sender.closed().await;
     });

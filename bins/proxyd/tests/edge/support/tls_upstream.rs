@@ -61,7 +61,7 @@ pub(crate) fn greeting(
 
 impl TlsUpstream {
     pub(crate) fn start(config: Arc<ServerConfig>) -> Self {
-        let (told, greetings) = channel();
+        let (greeting_sender, greetings) = channel();
         let (tells_end, ends) = channel();
         let (bound, address) = channel();
         thread::spawn(move || {
@@ -77,7 +77,8 @@ impl TlsUpstream {
                     tokio::spawn(greet(
                         acceptor.clone(),
                         stream,
-                        (told.clone(), tells_end.clone()),
+                        greeting_sender.clone(),
+                        tells_end.clone(),
                     ));
                 }
             });
@@ -97,7 +98,7 @@ impl TlsUpstream {
     }
 
     /// Waits for the next connection's end. Returns whether it was closed with `close_notify`.
-    pub(crate) fn end_was_told(&self) -> bool {
+    pub(crate) fn was_closed_by_notify(&self) -> bool {
         self.ends
             .recv_timeout(proxy_testkit::EVENT_TIMEOUT)
             .unwrap()
@@ -120,13 +121,14 @@ impl Greeting {
 async fn greet(
     acceptor: TlsAcceptor,
     stream: TcpStream,
-    (told, tells_end): (Sender<Greeting>, Sender<bool>),
+    greeting_sender: Sender<Greeting>,
+    tells_end: Sender<bool>,
 ) {
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };
     // The listener must be closed when the test ends.
-    drop(told.send(Greeting::from_stream(&stream)));
+    drop(greeting_sender.send(Greeting::from_stream(&stream)));
     let end = answer(stream).await;
     tells_end.send(end).unwrap_or_default();
 }

@@ -1,6 +1,6 @@
 //! Clients over HTTP/1.1.
 
-use super::exchange::{Ask, Content, Exchange, Outcome};
+use super::exchange::{ClientRequest, Content, Exchange, Outcome};
 use super::random::Random;
 use proxy_testkit::{Broken, Gate, Journal, RawClient, Wire};
 use std::net::SocketAddr;
@@ -12,13 +12,14 @@ const MAX_PAUSE_MS: usize = 12;
 /// Sends requests until it is `over`.
 pub(crate) fn run(
     address: SocketAddr,
-    (client, mut random): (usize, Random),
+    client: usize,
+    mut random: Random,
     over: &Gate,
     exchanges: &Journal<Exchange>,
 ) {
     let mut connection = None;
     for number in 0.. {
-        let ask = Ask::new(&mut random, client, number);
+        let ask = ClientRequest::new(&mut random, client, number);
         let pause = Duration::from_millis(random.below(MAX_PAUSE_MS) as u64);
         let mut wire = connection
             .take()
@@ -39,7 +40,7 @@ pub(crate) fn run(
 }
 
 /// Sends a request and leaves, with a reset or without.
-fn leave(mut wire: RawClient, ask: &Ask, pause: Duration, reset: bool) {
+fn leave(mut wire: RawClient, ask: &ClientRequest, pause: Duration, reset: bool) {
     if Wire::send(&mut wire, bytes(ask)).is_ok() {
         Gate::new().opens_within(pause);
     }
@@ -49,7 +50,7 @@ fn leave(mut wire: RawClient, ask: &Ask, pause: Duration, reset: bool) {
 }
 
 /// The outcome of a request, and whether the connection stays open.
-fn request(wire: &mut RawClient, ask: &Ask) -> (Outcome, bool) {
+fn request(wire: &mut RawClient, ask: &ClientRequest) -> (Outcome, bool) {
     // The proxy may respond early and close; the response is readable all the same.
     let sent = Wire::send(wire, bytes(ask));
     let mut response = match wire.try_head() {
@@ -71,8 +72,8 @@ fn unanswered(broken: Broken, sent: Result<(), Broken>) -> Outcome {
     Outcome::Unanswered(format!("{broken}; the request was sent: {sent:?}"))
 }
 
-fn bytes(ask: &Ask) -> Vec<u8> {
-    let Ask { id, body, .. } = ask;
+fn bytes(ask: &ClientRequest) -> Vec<u8> {
+    let ClientRequest { id, body, .. } = ask;
     let method = if body.is_some() { "POST" } else { "GET" };
     let body = body.as_deref().unwrap_or_default();
     let length = match method {

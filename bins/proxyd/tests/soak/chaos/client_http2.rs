@@ -1,6 +1,6 @@
 //! Clients over HTTP/2, with several streams on each connection.
 
-use super::exchange::{Ask, Content, Exchange, Outcome};
+use super::exchange::{ClientRequest, Content, Exchange, Outcome};
 use super::random::Random;
 use super::wait::wait;
 use bytes::Bytes;
@@ -22,7 +22,8 @@ const MAX_PAUSE_MS: usize = 25;
 /// Sends requests until it is `over`.
 pub(crate) fn run(
     address: SocketAddr,
-    (client, random): (usize, Random),
+    client: usize,
+    random: &Random,
     over: &Gate,
     exchanges: &Journal<Exchange>,
 ) {
@@ -62,7 +63,7 @@ async fn requests(
     exchanges: Journal<Exchange>,
 ) {
     for number in 0.. {
-        let ask = Ask::new(&mut random, client, number);
+        let ask = ClientRequest::new(&mut random, client, number);
         let pause = Duration::from_millis(random.below(MAX_PAUSE_MS) as u64);
         let outcome = match begin(&send, &ask).await {
             Ok((answer, body)) if ask.leaves => {
@@ -87,9 +88,9 @@ async fn requests(
 /// Sends a request; of one that its client leaves, without its last byte of the body.
 async fn begin(
     send: &SendRequest<Bytes>,
-    ask: &Ask,
+    ask: &ClientRequest,
 ) -> Result<(ResponseFuture, Option<SendStream<Bytes>>), h2::Error> {
-    let Ask { id, body, .. } = ask;
+    let ClientRequest { id, body, .. } = ask;
     let method = if body.is_some() { "POST" } else { "GET" };
     let request = Request::builder()
         .method(method)
@@ -115,7 +116,7 @@ fn leave(answer: ResponseFuture, body: Option<SendStream<Bytes>>) {
     drop(answer);
 }
 
-async fn receive(answer: ResponseFuture, ask: &Ask) -> Outcome {
+async fn receive(answer: ResponseFuture, ask: &ClientRequest) -> Outcome {
     let response = match answer.await {
         Ok(response) => response,
         Err(error) => return Outcome::Unanswered(error.to_string()),

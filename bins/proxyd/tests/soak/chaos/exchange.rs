@@ -37,7 +37,7 @@ pub(crate) const FAILURE: &[u8] = b"failed";
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ClientRequest {
     pub(crate) route: Route,
     /// Its correlation ID, which begins with `get-`, `post-` or `denied-`.
     pub(crate) id: String,
@@ -78,13 +78,13 @@ pub(crate) enum Content {
 /// A request and its outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
-    pub(crate) ask: Ask,
+    pub(crate) ask: ClientRequest,
     pub(crate) outcome: Outcome,
 }
 
 impl Exchange {
     /// Without the request's body, which is large.
-    pub(crate) fn new(mut ask: Ask, outcome: Outcome) -> Self {
+    pub(crate) fn new(mut ask: ClientRequest, outcome: Outcome) -> Self {
         ask.body = None;
         Self { ask, outcome }
     }
@@ -92,7 +92,7 @@ impl Exchange {
 
 impl Content {
     /// The content of the response to `ask` with this body.
-    pub(crate) fn classify(body: &[u8], ask: &Ask) -> Self {
+    pub(crate) fn classify(body: &[u8], ask: &ClientRequest) -> Self {
         if body == ask.echo() {
             return Self::Echo;
         }
@@ -155,7 +155,7 @@ impl Route {
     }
 }
 
-impl Ask {
+impl ClientRequest {
     /// The request with this number of a client.
     pub(crate) fn new(random: &mut Random, client: usize, number: usize) -> Self {
         let route = random.pick(&ROUTES);

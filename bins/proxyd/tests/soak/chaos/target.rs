@@ -77,7 +77,8 @@ pub(crate) struct State {
 impl Target {
     /// A target at this address; port 0 takes a free one. Records in `once`.
     pub(crate) fn start(
-        (ip, port): (Ipv4Addr, u16),
+        ip: Ipv4Addr,
+        port: u16,
         protocol: Protocol,
         once: &Journal<String>,
     ) -> std::io::Result<Self> {

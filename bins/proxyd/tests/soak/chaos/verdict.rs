@@ -1,6 +1,6 @@
 //! Judgement of exchanges by the access log and the table of reasons.
 
-use super::exchange::{Ask, Content, Exchange, Outcome};
+use super::exchange::{ClientRequest, Content, Exchange, Outcome};
 use proxy_errors::Reason;
 use proxy_testkit::Record;
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +19,7 @@ pub(crate) fn judge(exchanges: &[Exchange], lines: &[String], once: &[String]) -
     for line in lines {
         match Record::parse(line) {
             Some(record) => records.push(record),
-            None => verdict.fault(&format!("a line is no record: {line}"), &[]),
+            None => verdict.fault(&format!("a line is not a record: {line}"), &[]),
         }
     }
     let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
@@ -86,7 +86,7 @@ impl Verdict {
 }
 
 /// The kind of a correct outcome, or its fault.
-fn right(ask: &Ask, outcome: &Outcome, record: &Record) -> Result<String, String> {
+fn right(ask: &ClientRequest, outcome: &Outcome, record: &Record) -> Result<String, String> {
     let logged = status(record);
     let name = record.text("reason");
     let reason = by_name(name);
@@ -117,7 +117,7 @@ fn right(ask: &Ask, outcome: &Outcome, record: &Record) -> Result<String, String
 }
 
 /// The kind of a right response of a target.
-fn right_response(ask: &Ask, status: u16, content: &Content) -> Result<String, String> {
+fn right_response(ask: &ClientRequest, status: u16, content: &Content) -> Result<String, String> {
     match (status, content) {
         _ if ask.denied => Err(format!("refused by its agent, and answered {status}")),
         (200, Content::Echo) => Ok("200".to_owned()),

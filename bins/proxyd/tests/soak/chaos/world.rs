@@ -81,7 +81,7 @@ const AGENT_FAULTS: [AgentFault; 10] = [
 impl World {
     pub(crate) fn start() -> Self {
         let once = Journal::default();
-        let target = |protocol| Target::start((LOOPBACK, 0), protocol, &once).unwrap();
+        let target = |protocol| Target::start(LOOPBACK, 0, protocol, &once).unwrap();
         let agent_fault = Arc::new(AtomicUsize::new(usize::MAX));
         let fault = Arc::clone(&agent_fault);
         let agent = FakeAgent::start(Wants::default(), move |event| {
@@ -177,7 +177,7 @@ impl World {
                 DnsReply::Addresses(1, all)
             }
         };
-        let told = match reply {
+        let reported = match reply {
             DnsReply::Addresses(..) => "name with other addresses".to_owned(),
             DnsReply::Services(..)
             | DnsReply::TextsIn(_)
@@ -186,7 +186,7 @@ impl World {
             | DnsReply::Garbage => format!("name server's {reply:?}"),
         };
         self.dns.set(NAME, reply);
-        told
+        reported
     }
 
     fn set_process(&mut self, state: ProcessState) {
@@ -231,7 +231,7 @@ fn addresses(targets: &[Target]) -> Vec<IpAddr> {
 fn named(once: &Journal<String>) -> Vec<Target> {
     let start = |number, port| {
         let ip = Ipv4Addr::new(127, 0, 0, number);
-        Target::start((ip, port), Protocol::Http1, once)
+        Target::start(ip, port, Protocol::Http1, once)
     };
     loop {
         let first = start(2, 0).unwrap();

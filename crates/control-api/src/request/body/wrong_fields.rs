@@ -26,7 +26,7 @@ enum Step {
     Position(usize),
 }
 
-/// Parses a body; bytes behind it are ignored.
+/// Parses a body; bytes after it are ignored.
 pub(crate) fn read<T: DeserializeOwned>(
     deserializer: &mut serde_json::Deserializer<serde_json::de::StrRead<'_>>,
 ) -> Result<T, WrongField> {
@@ -34,7 +34,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     read.map_err(|error| WrongField::new(error.path(), error.inner()))
 }
 
-/// `first` and the wrong fields that are found behind it.
+/// `first` and the wrong fields that are found after it.
 pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
     text: &str,
     first: WrongField,

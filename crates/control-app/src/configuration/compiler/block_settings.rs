@@ -26,9 +26,9 @@ pub(crate) fn nodes(text: &str, fields: &[&str]) -> Result<Vec<KdlNode>, String>
         return Err("are larger than 16 KiB".to_owned());
     }
     let settings: Map<String, Value> =
-        serde_json::from_str(text).map_err(|_| "are no object".to_owned())?;
+        serde_json::from_str(text).map_err(|_| "are not an object".to_owned())?;
     if let Some(own) = settings.keys().find(|name| fields.contains(&name.as_str())) {
-        return Err(format!("`{own}` has a field of its own"));
+        return Err(format!("`{own}` has a separate field"));
     }
     block(&settings, 0)
 }
@@ -41,7 +41,7 @@ fn block(settings: &Map<String, Value>, depth: usize) -> Result<Vec<KdlNode>, St
     for (name, value) in settings {
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || !name.chars().all(is_plain) {
-            return Err(format!("{name:?} is no name of a setting"));
+            return Err(format!("{name:?} is not a name of a setting"));
         }
         if let Value::Array(all) = value
             && all.iter().any(Value::is_array)

@@ -62,7 +62,7 @@ pub(super) struct Periods {
     pub(super) values: BTreeMap<NodeId, String>,
 }
 
-/// Figures of a window beside those of the earlier one.
+/// Figures of a window in addition to those of the earlier one.
 #[derive(Debug)]
 pub(super) struct Summary {
     pub(super) total: TrafficFigures,
@@ -93,7 +93,7 @@ impl Periods {
         let before = Sums::new(earlier_steps)?;
         let before = is_whole(&before.totals, *earlier).then_some(before);
         let earlier_totals = before.as_ref().map(|sums| &sums.totals);
-        let points = points((*window, *earlier), &now.totals, earlier_totals);
+        let points = points(*window, *earlier, &now.totals, earlier_totals);
         let earlier_all = before.as_ref().map(|sums| &sums.all);
         let earlier_routes = earlier_all.map(|all| &all.routes);
         let earlier_nodes = earlier_all.map(|all| &all.nodes);
@@ -110,14 +110,14 @@ impl Periods {
                 now.all.routes.routes.clone(),
                 earlier_routes.map(|routes| &routes.routes),
             ),
-            nodes: beside(now.all.nodes, earlier_nodes),
+            nodes: with_week_before(now.all.nodes, earlier_nodes),
             groups,
         })
     }
 }
 
 impl TotalPeriods {
-    /// All requests beside those of the earlier window, and those of each step.
+    /// All requests in addition to those of the earlier window, and those of each step.
     pub(super) fn totals(&self) -> Result<(TrafficFigures, Vec<TrafficPoint>), StoreError> {
         let Self {
             window,
@@ -131,7 +131,7 @@ impl TotalPeriods {
             counted: total(&now),
             week_before: before.as_ref().map(total),
         };
-        Ok((figures, points((*window, *earlier), &now, before.as_ref())))
+        Ok((figures, points(*window, *earlier, &now, before.as_ref())))
     }
 }
 
@@ -166,9 +166,10 @@ fn is_whole(totals: &StepTotals, window: TrafficWindow) -> bool {
     totals.contains_key(&window.from)
 }
 
-/// The steps of a window, each beside the one of the earlier window if both have steps of one length.
+/// The steps of a window, each with the one of the earlier window if both have steps of one length.
 fn points(
-    (window, earlier): (TrafficWindow, TrafficWindow),
+    window: TrafficWindow,
+    earlier: TrafficWindow,
     now: &StepTotals,
     before: Option<&StepTotals>,
 ) -> Vec<TrafficPoint> {
@@ -198,8 +199,8 @@ fn by_value(
     groups
 }
 
-/// Figures beside the earlier ones, most requests first.
-fn beside<K: Ord + Clone>(
+/// Figures with the earlier ones, most requests first.
+fn with_week_before<K: Ord + Clone>(
     now: BTreeMap<K, CountedRequests>,
     before: Option<&BTreeMap<K, CountedRequests>>,
 ) -> Vec<(K, TrafficFigures)> {
@@ -220,7 +221,7 @@ fn named(
     now: BTreeMap<String, CountedRequests>,
     before: Option<&BTreeMap<String, CountedRequests>>,
 ) -> Vec<NamedTraffic> {
-    let rows = beside(now, before).into_iter();
+    let rows = with_week_before(now, before).into_iter();
     rows.map(|(name, figures)| NamedTraffic { name, figures })
         .collect()
 }

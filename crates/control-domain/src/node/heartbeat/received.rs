@@ -88,7 +88,7 @@ impl StoredReport {
     pub fn receive(
         self,
         order: Option<OrderedBundles>,
-        said: &HeartbeatRequest,
+        heartbeat: &HeartbeatRequest,
         now: Timestamp,
     ) -> ReceivedReport {
         let HeartbeatRequest {
@@ -97,7 +97,7 @@ impl StoredReport {
             status,
             traffic,
             instance,
-        } = said;
+        } = heartbeat;
         let before = self.clone();
         let mut report = self;
         report.seen_at = now;
@@ -303,9 +303,9 @@ mod tests {
     #[test]
     fn an_altered_bundle_diverges_until_it_is_restored() {
         let ordered = Some(order(5, 2, None));
-        let mut said = runs(2);
-        said.status.get_or_insert_default().altered = true;
-        let altered = stored().receive(ordered, &said, after(1)).report;
+        let mut heartbeat = runs(2);
+        heartbeat.status.get_or_insert_default().altered = true;
+        let altered = stored().receive(ordered, &heartbeat, after(1)).report;
         assert_eq!(altered.diverged_at, Some(after(1)));
         let restored = altered.receive(ordered, &runs(2), after(2));
         assert_eq!(restored.report.diverged_at, None);
@@ -315,7 +315,8 @@ mod tests {
     #[test]
     fn counters_of_another_bundle_go() {
         let known = stored().receive(None, &runs(1), after(1)).report;
-        let traffic = |said: &HeartbeatRequest| known.clone().receive(None, said, after(2)).traffic;
+        let traffic =
+            |heartbeat: &HeartbeatRequest| known.clone().receive(None, heartbeat, after(2)).traffic;
         assert_eq!(traffic(&runs(1)), TrafficChange::Kept);
         assert_eq!(traffic(&runs(2)), TrafficChange::Replaced);
         assert_eq!(traffic(&bare()), TrafficChange::Kept);
@@ -323,11 +324,11 @@ mod tests {
 
     #[test]
     fn a_rejection_is_of_the_newest_order() {
-        let mut said = runs(1);
+        let mut heartbeat = runs(1);
         for (answered, rejected) in [(5, Some(5)), (4, None)] {
-            let status = said.status.get_or_insert_default();
+            let status = heartbeat.status.get_or_insert_default();
             (status.order, status.verdict) = (Some(answered), Some(Verdict::Rejected));
-            let received = stored().receive(Some(order(5, 2, Some(1))), &said, after(1));
+            let received = stored().receive(Some(order(5, 2, Some(1))), &heartbeat, after(1));
             let counter = received.rejected.map(|answer| answer.counter);
             assert_eq!(counter, rejected, "{answered}");
         }
@@ -338,11 +339,11 @@ mod tests {
         let mut report = stored();
         let mut noticed = Vec::new();
         for (process, secs) in [1, 2, 1, 2, 1, 2, 1].into_iter().zip(1..) {
-            let said = HeartbeatRequest {
+            let heartbeat = HeartbeatRequest {
                 instance: Some(InstanceId(Uuid::from_u128(process))),
                 ..bare()
             };
-            let received = report.receive(None, &said, after(secs));
+            let received = report.receive(None, &heartbeat, after(secs));
             noticed.push(received.has_found_duplicate);
             assert!(!received.is_unchanged);
             report = received.report;

@@ -1,4 +1,4 @@
-//! Steps of time that requests are counted by, and the periods that are made of them.
+//! Time steps in which requests are counted, and periods made of them.
 
 use crate::org::Retention;
 use jiff::{SignedDuration, Timestamp};
@@ -8,7 +8,7 @@ const WRITE_DELAY: SignedDuration = SignedDuration::from_secs(60);
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 const DAY_HOURS: i64 = 24;
 
-/// Length of the steps that requests are counted by.
+/// Length of a time step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrafficStep {
     /// Five minutes; kept for three hours.
@@ -19,7 +19,7 @@ pub enum TrafficStep {
     SixHours,
 }
 
-/// Lengths of time that are shown.
+/// A displayed period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficPeriod {
     /// An hour, by five minutes.

@@ -1,7 +1,7 @@
 //! Worse responses: more 5xx, 4xx or reasons of failure, and missing refusals.
 
 use crate::rollout::gate::settings::Gate;
-use crate::rollout::gate::sides::{Direction, Scope, Sides, counts_of, permille};
+use crate::rollout::gate::sides::{ComparedReports, Direction, Scope, counts_of, permille};
 use crate::rollout::gate::verdict::GateFailure;
 use control_wire::{RouteTraffic, Traffic};
 use proxy_errors::Reason;
@@ -21,7 +21,7 @@ const MIN_REFUSALS: f64 = 0.01;
 const LOST_PART: f64 = 0.1;
 
 /// The first scope with too much growth of 5xx.
-pub(super) fn errors(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+pub(super) fn errors(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille);
     sides.scopes().into_iter().find_map(|scope| {
         let found = sides.share(scope, Direction::Growth, |route| Some(route.errors))?;
@@ -38,7 +38,7 @@ pub(super) fn errors(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
 }
 
 /// The first reason of failure that is more frequent than on the rest.
-pub(super) fn reasons(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+pub(super) fn reasons(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let all = Scope {
         route: None,
         standard: None,
@@ -70,7 +70,7 @@ pub(super) fn reasons(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
 }
 
 /// The first status of a route that is more frequent than on the rest, or missing refusal.
-pub(super) fn statuses(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+pub(super) fn statuses(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille) * CLIENT_FAULT_FACTOR;
     // A route of a new name may answer otherwise than all routes together: it is compared with them among all requests.
     let scopes = sides.scopes().into_iter();
@@ -97,7 +97,7 @@ pub(super) fn statuses(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
 }
 
 /// A route that has lost its agent or its credentials serves requests that it refused before.
-fn lost_refusals(sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
+fn lost_refusals(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     if scope.route != scope.standard {
         return None;
     }

@@ -1,9 +1,9 @@
 //! Latency: the slowest hundredth of requests, the mean, and the first byte of streams.
 
 use crate::rollout::figures::total;
-use crate::rollout::gate::pool::{Spread, Without, float, pool_means};
+use crate::rollout::gate::pool::{ExcludedNode, Spread, float, pool_means};
 use crate::rollout::gate::settings::Gate;
-use crate::rollout::gate::sides::{Direction, Scope, Sides, counts_of};
+use crate::rollout::gate::sides::{ComparedReports, Direction, Scope, counts_of};
 use crate::rollout::gate::significance::{Estimate, excess};
 use crate::rollout::gate::verdict::GateFailure;
 use crate::rollout::weighing::{NodeCounts, Trim};
@@ -19,7 +19,7 @@ const LONGEST_FACTOR: f64 = 2.0;
 type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 
 /// The first scope that is slower than the rest.
-pub(super) fn latency(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+pub(super) fn latency(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes();
     let mut own = scopes.iter().filter(|scope| scope.route == scope.standard);
     own.find_map(|scope| {
@@ -35,7 +35,7 @@ pub(super) fn p99_limit(gate: &Gate, others_ms: i64) -> i64 {
     share.saturating_add(gate.p99_slack_ms)
 }
 
-fn slowest(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
+fn slowest(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     let own = p99_ms(sides.batch, scope.route, Trim::Lowest)?;
     let others = p99_ms(sides.rest, scope.standard, Trim::BothEnds)?;
     let limit = p99_limit(gate, others);
@@ -63,7 +63,7 @@ fn slowest(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailu
     })
 }
 
-fn mean(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
+fn mean(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     let more = f64::from(i32::try_from(gate.max_latency_increase_percent).unwrap_or(i32::MAX));
     let slack = float(gate.p99_slack_ms.unsigned_abs()) / MEAN_SLACK_PART;
     let limit = |ms: f64| (ms * (1.0 + more / 100.0)).max(ms + slack);
@@ -77,7 +77,7 @@ fn mean(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure>
     )))
 }
 
-fn first_byte(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
+fn first_byte(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     let slack = float(gate.p99_slack_ms.unsigned_abs());
     let limit = |ms: f64| (ms * FIRST_BYTE_FACTOR).max(ms + slack);
     let durations = |route: &RouteTraffic| Some((route.first_byte?, None));
@@ -93,19 +93,19 @@ fn first_byte(gate: &Gate, sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFa
 /// The means of both sides, and the requests of the batch, if its mean is significantly above
 /// `limit` of the rest's.
 fn surely_slower(
-    sides: &Sides<'_>,
+    sides: &ComparedReports<'_>,
     scope: Scope<'_>,
     durations: impl Fn(&RouteTraffic) -> Option<(Buckets, Option<u64>)>,
     limit: impl Fn(f64) -> f64,
 ) -> Option<(f64, f64, f64)> {
-    let means = |nodes: &[Traffic], route: Option<&str>, without: Without| {
+    let means = |nodes: &[Traffic], route: Option<&str>, without: ExcludedNode| {
         let spreads = nodes.iter().map(|node| spread(node, route, &durations));
         let pooled = pool_means(spreads, without);
         pooled.filter(|(_, requests)| sides.is_enough(*requests))
     };
-    let (own, requests) = means(sides.batch, scope.route, Without::Lowest)?;
-    let (others, _) = means(sides.rest, scope.standard, Without::BothEnds)?;
-    let before = means(sides.before, scope.route, Without::BothEnds);
+    let (own, requests) = means(sides.batch, scope.route, ExcludedNode::Lowest)?;
+    let (others, _) = means(sides.rest, scope.standard, ExcludedNode::BothEnds)?;
+    let before = means(sides.before, scope.route, ExcludedNode::BothEnds);
     let mut standards = [Some(others), before.map(|(before, _)| before)]
         .into_iter()
         .flatten();

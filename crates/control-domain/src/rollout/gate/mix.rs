@@ -2,7 +2,9 @@
 
 use crate::rollout::gate::pool::Hits;
 use crate::rollout::gate::settings::Gate;
-use crate::rollout::gate::sides::{Direction, Sides, all_requests, permille, requests_of};
+use crate::rollout::gate::sides::{
+    ComparedReports, Direction, all_requests, permille, requests_of,
+};
 use crate::rollout::gate::verdict::GateFailure;
 use control_wire::{ConnectionTraffic, Traffic};
 
@@ -14,13 +16,13 @@ const EARLIER_FACTOR: f64 = 4.0;
 const ANY_SHIFT: i64 = 1_000;
 /// Growth of the share of TLS handshakes that fail.
 const MAX_HANDSHAKE_GROWTH: f64 = 0.1;
-/// The least share of connections with TLS that is compared.
+/// The minimum share of connections with TLS that is compared.
 const MIN_TLS: f64 = 0.05;
 /// Fraction of the rest's TLS connections below which the listener is considered lost.
 const LOST_PART: f64 = 0.1;
 
 /// The first route that serves another part of the requests than on the rest.
-pub(super) fn routes(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
+pub(super) fn routes(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     if ANY_SHIFT <= gate.max_mix_shift_permille {
         return None;
     }
@@ -58,7 +60,7 @@ pub(super) fn routes(gate: &Gate, sides: &Sides<'_>) -> Option<GateFailure> {
 }
 
 /// Failing handshakes, missing TLS connections, and connections that are closed for their PROXY header.
-pub(super) fn handshakes(sides: &Sides<'_>) -> Option<GateFailure> {
+pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let limit = |share: f64| (share * SHIFT_FACTOR).max(share + MAX_HANDSHAKE_GROWTH);
     let closed = |node: &Traffic| {
         connections(node, |counts| Hits {

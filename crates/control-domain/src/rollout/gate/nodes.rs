@@ -8,7 +8,7 @@ use crate::rollout::gate::settings::Gate;
 use crate::rollout::gate::significance::{Counted, growth};
 use crate::rollout::gate::verdict::GateFailure;
 use crate::rollout::served::{count, error_permille};
-use crate::rollout::weighing::{Trim, Weighed};
+use crate::rollout::weighing::{Trim, WeighedFigures};
 
 /// Tolerance for one node, as a multiple of the batch's: fewer requests and fewer clients mean more
 /// noise.
@@ -33,7 +33,12 @@ pub(super) fn worse(gate: &Gate, compared: &Comparison, needed: f64) -> Option<G
     })
 }
 
-fn errors(gate: &Gate, node: &NodeFigures, others: Weighed, needed: f64) -> Option<GateFailure> {
+fn errors(
+    gate: &Gate,
+    node: &NodeFigures,
+    others: WeighedFigures,
+    needed: f64,
+) -> Option<GateFailure> {
     let allowed = gate.max_error_increase_permille;
     let limit = allowed
         .saturating_mul(NODE_ERROR_FACTOR)
@@ -64,7 +69,7 @@ fn errors(gate: &Gate, node: &NodeFigures, others: Weighed, needed: f64) -> Opti
     })
 }
 
-fn latency(gate: &Gate, node: &NodeFigures, others: Weighed) -> Option<GateFailure> {
+fn latency(gate: &Gate, node: &NodeFigures, others: WeighedFigures) -> Option<GateFailure> {
     let limit = p99_limit(gate, others.p99_ms?);
     let median = node.median_ms?;
     (is_enough(gate, node) && limit < median).then(|| {

@@ -6,7 +6,7 @@ use crate::rollout::weighing::weight_cap;
 
 /// The excluded nodes, of at least two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Without {
+pub(super) enum ExcludedNode {
     /// The one with the lowest share: a batch has to pass without its best node.
     Lowest,
     /// The one with the highest share.
@@ -33,7 +33,7 @@ pub(super) struct Spread {
 }
 
 /// Shares of several nodes.
-pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: Without) -> Counted {
+pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: ExcludedNode) -> Counted {
     let mut nodes: Vec<Hits> = nodes.filter(|node| node.of > 0).collect();
     let cap = weight_cap(nodes.iter().map(|node| node.of));
     let product = |hits: u64, of: u64| u128::from(hits) * u128::from(of);
@@ -50,7 +50,7 @@ pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: Without) -> Count
 /// Means of several nodes; `None` without requests.
 pub(super) fn pool_means(
     nodes: impl Iterator<Item = Spread>,
-    without: Without,
+    without: ExcludedNode,
 ) -> Option<(Estimate, f64)> {
     let mut nodes: Vec<Spread> = nodes.filter(|node| node.requests > 0).collect();
     let cap = weight_cap(nodes.iter().map(|node| node.requests));
@@ -71,13 +71,13 @@ pub(super) fn pool_means(
     })
 }
 
-fn keep<T>(sorted: &[T], without: Without) -> &[T] {
+fn keep<T>(sorted: &[T], without: ExcludedNode) -> &[T] {
     let all = sorted.len();
     let (low, high) = match (all, without) {
         (0 | 1, _) => (0, 0),
-        (_, Without::Lowest) => (1, 0),
-        (_, Without::Highest) | (2, Without::BothEnds) => (0, 1),
-        (_, Without::BothEnds) => (1, 1),
+        (_, ExcludedNode::Lowest) => (1, 0),
+        (_, ExcludedNode::Highest) | (2, ExcludedNode::BothEnds) => (0, 1),
+        (_, ExcludedNode::BothEnds) => (1, 1),
     };
     sorted.get(low..all - high).unwrap_or_default()
 }
@@ -95,7 +95,7 @@ pub(super) fn float(count: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn pooled(nodes: &[(u64, u64)], without: Without) -> (f64, f64) {
+    fn pooled(nodes: &[(u64, u64)], without: ExcludedNode) -> (f64, f64) {
         let nodes = nodes.iter().map(|(hits, of)| Hits {
             hits: *hits,
             of: *of,
@@ -108,12 +108,12 @@ mod tests {
     fn the_extreme_nodes_are_left_out_and_a_busy_one_weighs_as_the_median() {
         let nodes = [(0, 100), (5, 100), (90, 100), (40, 10_000_000)];
         for (nodes, without, expected) in [
-            (&nodes[..], Without::BothEnds, (5.0, 200.0)),
-            (&nodes[..3], Without::Lowest, (95.0, 200.0)),
-            (&nodes[..3], Without::Highest, (5.0, 200.0)),
-            (&nodes[..2], Without::BothEnds, (0.0, 100.0)),
-            (&nodes[1..2], Without::Lowest, (5.0, 100.0)),
-            (&nodes[..0], Without::Lowest, (0.0, 0.0)),
+            (&nodes[..], ExcludedNode::BothEnds, (5.0, 200.0)),
+            (&nodes[..3], ExcludedNode::Lowest, (95.0, 200.0)),
+            (&nodes[..3], ExcludedNode::Highest, (5.0, 200.0)),
+            (&nodes[..2], ExcludedNode::BothEnds, (0.0, 100.0)),
+            (&nodes[1..2], ExcludedNode::Lowest, (5.0, 100.0)),
+            (&nodes[..0], ExcludedNode::Lowest, (0.0, 0.0)),
         ] {
             let (hits, of) = pooled(nodes, without);
             assert!((hits - expected.0).abs() < 0.1, "{without:?}: {hits}");

@@ -17,7 +17,7 @@ pub struct Gate {
     pub p99_slack_ms: i64,
     /// Growth of the mean latency of a route, in percent.
     pub max_latency_increase_percent: i64,
-    /// By how much the mean CPU of a node may grow; 100 is one core.
+    /// Tolerated growth of a node's mean CPU, in percent of one core.
     pub max_cpu_increase_percent: i64,
     /// Failures of one reason that pass in any case, however few the rest has.
     pub max_new_failures: i64,

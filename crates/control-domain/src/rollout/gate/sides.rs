@@ -1,7 +1,7 @@
 //! The two sides of a gate, route by route.
 
 use crate::rollout::figures::{Comparison, Figures};
-use crate::rollout::gate::pool::{Hits, Without, float, pool};
+use crate::rollout::gate::pool::{ExcludedNode, Hits, float, pool};
 use crate::rollout::gate::significance::{Counted, growth, needed};
 use control_wire::{RouteTraffic, Traffic};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ const SUSPICION_EVIDENCE: f64 = 0.5;
 const SUSPICION_REQUESTS: f64 = 0.25;
 
 /// Reports of the batch, of the nodes that it is compared with, and of its own nodes before.
-pub(super) struct Sides<'a> {
+pub(super) struct ComparedReports<'a> {
     pub(super) batch: &'a [Traffic],
     pub(super) rest: &'a [Traffic],
     pub(super) before: &'a [Traffic],
@@ -53,7 +53,7 @@ pub(super) enum Direction {
     Fall,
 }
 
-impl<'a> Sides<'a> {
+impl<'a> ComparedReports<'a> {
     pub(super) fn new(compared: &'a Comparison, min_requests: i64) -> Self {
         let Comparison { batch, rest } = compared;
         let reports = |figures: &'a Figures| figures.reports.as_slice();
@@ -128,12 +128,12 @@ impl<'a> Sides<'a> {
         others: impl Fn(&Traffic) -> Hits,
     ) -> Option<Difference> {
         let without = match direction {
-            Direction::Growth => Without::Lowest,
-            Direction::Fall => Without::Highest,
+            Direction::Growth => ExcludedNode::Lowest,
+            Direction::Fall => ExcludedNode::Highest,
         };
-        let before = pool(self.before.iter().map(&own), Without::BothEnds);
+        let before = pool(self.before.iter().map(&own), ExcludedNode::BothEnds);
         let own = pool(self.batch.iter().map(own), without);
-        let others = pool(self.rest.iter().map(others), Without::BothEnds);
+        let others = pool(self.rest.iter().map(others), ExcludedNode::BothEnds);
         if own.of < self.min_requests || others.of < self.min_requests {
             return None;
         }
@@ -156,7 +156,7 @@ impl<'a> Sides<'a> {
 
     fn is_served(&self, route: &str) -> bool {
         let nodes = self.batch.iter().map(|node| requests_of(node, route));
-        self.is_enough(pool(nodes, Without::Lowest).of)
+        self.is_enough(pool(nodes, ExcludedNode::Lowest).of)
     }
 
     fn has_standard(&self, route: &str) -> bool {
@@ -167,7 +167,7 @@ impl<'a> Sides<'a> {
         let serving = self.rest.iter().filter(|node| !node.routes.is_empty());
         let nodes = self.rest.iter().map(|node| requests_of(node, route));
         serving.count().min(MIN_STANDARD_NODES) <= serve(route)
-            && self.is_enough(pool(nodes, Without::BothEnds).of)
+            && self.is_enough(pool(nodes, ExcludedNode::BothEnds).of)
     }
 
     fn requests(&self, route: &str) -> u64 {

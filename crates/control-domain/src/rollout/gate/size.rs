@@ -5,7 +5,7 @@
 //! no answer changed its size by more than a factor of four, the first share is not the larger one.
 
 use crate::rollout::gate::pool::{Hits, float};
-use crate::rollout::gate::sides::{Difference, Direction, Scope, Sides};
+use crate::rollout::gate::sides::{ComparedReports, Difference, Direction, Scope};
 use crate::rollout::gate::verdict::GateFailure;
 use control_wire::Traffic;
 
@@ -26,13 +26,13 @@ enum End {
 }
 
 /// The first route with answers of another size than on the rest.
-pub(super) fn sizes(sides: &Sides<'_>) -> Option<GateFailure> {
+pub(super) fn sizes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes().into_iter();
     let mut routes = scopes.filter(|scope| scope.route.is_some() && scope.route == scope.standard);
     routes.find_map(|scope| differs(sides, scope))
 }
 
-fn differs(sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
+fn differs(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     let route = scope.route?;
     let smaller = (0..CLASSES - FACTOR_CLASSES).map(End::UpTo);
     let larger = (FACTOR_CLASSES + 1..CLASSES).map(End::From);
@@ -71,7 +71,7 @@ fn differs(sides: &Sides<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     })
 }
 
-fn compare(sides: &Sides<'_>, route: &str, end: End) -> Option<Difference> {
+fn compare(sides: &ComparedReports<'_>, route: &str, end: End) -> Option<Difference> {
     let hits = |node: &Traffic, end: End| Totals::new(std::slice::from_ref(node), route).hits(end);
     sides.compare(
         Direction::Growth,

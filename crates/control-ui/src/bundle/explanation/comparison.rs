@@ -45,7 +45,8 @@ impl Compared {
 /// Compares the decision `now` with another bundle's.
 pub(super) fn compare(
     now: &Document,
-    (name, then): (&str, &Document),
+    name: &str,
+    then: &Document,
     changed: &[Changed],
 ) -> Compared {
     let (before, after) = (clause(now), clause(then));
@@ -254,7 +255,7 @@ mod tests {
         );
         let heading = |then: &Document| {
             let changed = changes(&now, then);
-            compare(&now, ("spring", then), &changed).heading
+            compare(&now, "spring", then, &changed).heading
         };
         assert_eq!(
             heading(&now),

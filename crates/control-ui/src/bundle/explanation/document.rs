@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The decision on a request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(super) struct Document {
-    pub(super) request: Asked,
+    pub(super) request: ExplainedRequest,
     pub(super) listener: Option<Named>,
     pub(super) route: Option<Winner>,
     pub(super) agents: Vec<Named>,
@@ -20,7 +20,7 @@ pub(super) struct Document {
 
 /// The request, with the parts that are normalized before they are compared.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ExplainedRequest {
     pub(super) host: Host,
     pub(super) path: Target,
     pub(super) client_ip: Option<String>,
@@ -98,12 +98,12 @@ struct Rejected {
     name: String,
     source: String,
     priority: i32,
-    why: Why,
+    why: LossReason,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-enum Why {
+enum LossReason {
     Unmet {
         unmet: Unmet,
     },
@@ -140,7 +140,7 @@ pub(super) struct Reason {
 }
 
 impl Document {
-    /// The document behind an answer of the interface.
+    /// The JSON document of an answer of the interface.
     pub(super) fn read(value: Value) -> Result<Self, Failure> {
         serde_json::from_value(value).map_err(|error| {
             tracing::error!(cause = %error, "explanation has another form than its page");
@@ -162,7 +162,7 @@ impl Document {
     /// The routes: the matching one, further candidates, and the rest in the order of the
     /// configuration.
     pub(super) fn reasons(&self) -> Vec<Reason> {
-        let outranked = |one: &&Rejected| matches!(one.why, Why::Outranked { .. });
+        let outranked = |one: &&Rejected| matches!(one.why, LossReason::Outranked { .. });
         let close = self.rejected.iter().filter(outranked);
         let far = self.rejected.iter().filter(|one| !outranked(one));
         let winner = self.route.iter().map(Winner::reason);
@@ -203,8 +203,8 @@ impl Winner {
 impl Rejected {
     fn reason(&self) -> Reason {
         let (status, because) = match &self.why {
-            Why::Unmet { unmet } => (Status::new(Tone::Off, "off", "No"), unmet.words()),
-            Why::Outranked {
+            LossReason::Unmet { unmet } => (Status::new(Tone::Off, "off", "No"), unmet.words()),
+            LossReason::Outranked {
                 outranked_by,
                 because,
             } => (
@@ -229,7 +229,7 @@ impl Unmet {
             "path" => self.wanted.clone(),
             condition => format!("{condition} {}", self.wanted),
         };
-        format!("wants {condition}, got {}", self.got)
+        format!("requires {condition}, got {}", self.got)
     }
 }
 
@@ -254,6 +254,6 @@ fn outranked(by: &str, because: &str) -> String {
         "path" => format!("the path of {by} is more specific"),
         "host" => format!("the host of {by} is more specific"),
         "conditions" => format!("more conditions of {by} hold"),
-        _ => format!("{by} stands before it"),
+        _ => format!("{by} precedes it in the file"),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::detail;
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -61,23 +61,23 @@ pub(crate) async fn create(
 pub(crate) async fn replace(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, CertificateId)>,
+    Path(ids): Path<(ProjectId, CertificateId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let faults = match new(&fields) {
         Err(faults) => faults,
-        Ok(new) => match ui.app.update_certificate(&caller.call, place, new).await {
+        Ok(new) => match ui.app.update_certificate(&caller.call, ids, new).await {
             Ok(_) => {
                 let note = Note::good(
                     "The certificate is replaced. Nodes fetch it within half a minute; no new bundle is needed.",
                 );
-                return Ok(note.at(&page(place), ui.cookie));
+                return Ok(note.at(&page(ids), ui.cookie));
             }
             Err(error) => Faults::from_error(error)?,
         },
     };
     let form = Form::refused(&caller.visit.csrf, fields.without(KEY), faults);
-    let mut response = detail::respond(&ui, &caller, place, Some(form)).await?;
+    let mut response = detail::respond(&ui, &caller, ids, Some(form)).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -96,11 +96,11 @@ fn new(fields: &Fields) -> Result<NewCertificate, Faults> {
 pub(crate) async fn ask_deletion(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, CertificateId)>,
+    Path(ids): Path<(ProjectId, CertificateId)>,
 ) -> Result<Response, Failure> {
-    let (project, _) = place;
-    let certificate = ui.app.certificate(&caller.call, place).await?.value;
-    let title = (Place::Certificates, "Delete a certificate");
+    let (project, _) = ids;
+    let certificate = ui.app.certificate(&caller.call, ids).await?.value;
+    let title = NavEntry::Certificates.titled("Delete a certificate");
     let frame = Frame::project(&ui, &caller, project, title).await?;
     Ok(shown(&ConfirmPage {
         frame,
@@ -111,8 +111,8 @@ pub(crate) async fn ask_deletion(
                 "Its private key is deleted here. Nodes keep serving it until they get another bundle.".to_owned(),
                 "A certificate that a service uses is not deleted.".to_owned(),
             ],
-            action: format!("{}/delete", page(place)),
-            back: page(place),
+            action: format!("{}/delete", page(ids)),
+            back: page(ids),
             csrf: caller.visit.csrf.clone(),
             button: "Delete it".to_owned(),
         },
@@ -123,14 +123,14 @@ pub(crate) async fn ask_deletion(
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, CertificateId)>,
+    Path(ids): Path<(ProjectId, CertificateId)>,
 ) -> Result<Response, Failure> {
-    let (note, path) = match ui.app.delete_certificate(&caller.call, place).await {
+    let (note, path) = match ui.app.delete_certificate(&caller.call, ids).await {
         Ok(()) => {
-            let path = format!("/projects/{}/certificates", place.0);
+            let path = format!("/projects/{}/certificates", ids.0);
             (Note::good("The certificate is deleted."), path)
         }
-        Err(error) => (Faults::from_error(error)?.note(), page(place)),
+        Err(error) => (Faults::from_error(error)?.note(), page(ids)),
     };
     Ok(note.at(&path, ui.cookie))
 }

@@ -2,13 +2,13 @@
 
 use super::{labels, status, users};
 use crate::frame::form::Form;
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, When, when};
+use crate::view::component::{RelativeTime, Status, when};
 use crate::view::phrase::duration;
 use askama::Template;
 use axum::extract::State;
@@ -28,8 +28,8 @@ struct CertificatePage {
     heading: String,
     status: Status,
     hosts: Vec<String>,
-    begins: When,
-    ends: When,
+    begins: RelativeTime,
+    ends: RelativeTime,
     fingerprint: String,
     labels: Vec<String>,
     services: Vec<String>,
@@ -42,9 +42,9 @@ struct CertificatePage {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, CertificateId)>,
+    Path(ids): Path<(ProjectId, CertificateId)>,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, place, None).await
+    respond(&ui, &caller, ids, None).await
 }
 
 /// `refused`: the form that replaces the certificate, with its faults.
@@ -54,7 +54,7 @@ pub(super) async fn respond(
     (project, id): (ProjectId, CertificateId),
     refused: Option<Form>,
 ) -> Result<Response, Failure> {
-    let title = (Place::Certificates, "Certificate");
+    let title = NavEntry::Certificates.titled("Certificate");
     let frame = Frame::project(ui, caller, project, title).await?;
     let certificate = ui.app.certificate(&caller.call, (project, id)).await?.value;
     let services = users(ui, caller, project).await?.remove(&id);

@@ -3,14 +3,14 @@
 use super::{Names, Row, read, row};
 use crate::definition::versioned;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{RelativeTime, when};
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -30,7 +30,7 @@ struct ServicePage {
     certificate: Option<CertificateId>,
     /// JSON of the settings that the form leaves as they are; empty if there are none.
     further: String,
-    made: When,
+    made: RelativeTime,
     version: i64,
     form: Form,
     upstreams: Vec<(String, String)>,
@@ -43,26 +43,26 @@ struct ServicePage {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, ServiceId)>,
+    Path(ids): Path<(ProjectId, ServiceId)>,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, place, None).await
+    respond(&ui, &caller, ids, None).await
 }
 
 /// Changes the service.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, ServiceId)>,
+    Path(ids): Path<(ProjectId, ServiceId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let (app, call) = (&ui.app, versioned(&caller.call, &fields));
-    let found = app.service(&call, place).await?.value;
+    let found = app.service(&call, ids).await?.value;
     let faults = match read(&fields, &found.settings) {
-        Ok(settings) => match app.update_service(&call, place, settings).await {
+        Ok(settings) => match app.update_service(&call, ids, settings).await {
             Ok(_) => {
                 let note =
                     Note::good("The service is changed. The next bundle of services has it so.");
-                let path = format!("/projects/{}/services/{}", place.0, place.1);
+                let path = format!("/projects/{}/services/{}", ids.0, ids.1);
                 return Ok(note.at(&path, ui.cookie));
             }
             Err(error) => Faults::from_error(error)?,
@@ -70,7 +70,7 @@ pub(crate) async fn send(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, place, Some(form)).await?;
+    let mut response = respond(&ui, &caller, ids, Some(form)).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -82,7 +82,7 @@ async fn respond(
     (project, id): (ProjectId, ServiceId),
     refused: Option<Form>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, project, (Place::Services, "Service")).await?;
+    let frame = Frame::project(ui, caller, project, NavEntry::Services.titled("Service")).await?;
     let found = ui.app.service(&caller.call, (project, id)).await?;
     let (service, version) = (found.value, found.version);
     let names = Names::read(ui, caller, project).await?;

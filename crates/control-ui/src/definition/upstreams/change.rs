@@ -3,14 +3,14 @@
 use super::{Row, balancing_choices, in_form, read, row, users};
 use crate::definition::versioned;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
@@ -31,7 +31,7 @@ struct UpstreamPage {
     server_name: String,
     /// JSON of the settings that the form leaves as they are; empty if there are none.
     further: String,
-    made: When,
+    made: RelativeTime,
     version: i64,
     form: Form,
     balancing: Vec<(String, String)>,
@@ -43,26 +43,26 @@ struct UpstreamPage {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, UpstreamId)>,
+    Path(ids): Path<(ProjectId, UpstreamId)>,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, place, None).await
+    respond(&ui, &caller, ids, None).await
 }
 
 /// Changes the upstream.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(place): Path<(ProjectId, UpstreamId)>,
+    Path(ids): Path<(ProjectId, UpstreamId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let (app, call) = (&ui.app, versioned(&caller.call, &fields));
-    let found = app.upstream(&call, place).await?.value;
+    let found = app.upstream(&call, ids).await?.value;
     let faults = match read(&fields, &found.settings) {
-        Ok(settings) => match app.update_upstream(&call, place, settings).await {
+        Ok(settings) => match app.update_upstream(&call, ids, settings).await {
             Ok(_) => {
                 let note =
                     Note::good("The upstream is changed. The next bundle of services has it so.");
-                let path = format!("/projects/{}/upstreams/{}", place.0, place.1);
+                let path = format!("/projects/{}/upstreams/{}", ids.0, ids.1);
                 return Ok(note.at(&path, ui.cookie));
             }
             Err(error) => in_form(Faults::from_error(error)?),
@@ -70,7 +70,7 @@ pub(crate) async fn send(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, place, Some(form)).await?;
+    let mut response = respond(&ui, &caller, ids, Some(form)).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -82,7 +82,7 @@ async fn respond(
     (project, id): (ProjectId, UpstreamId),
     refused: Option<Form>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(ui, caller, project, (Place::Upstreams, "Upstream")).await?;
+    let frame = Frame::project(ui, caller, project, NavEntry::Upstreams.titled("Upstream")).await?;
     let found = ui.app.upstream(&caller.call, (project, id)).await?;
     let (upstream, version) = (found.value, found.version);
     let row = row(&upstream, &users(ui, caller, project).await?);

@@ -1,13 +1,13 @@
-//! One drift: the settings that differ, ordered beside found.
+//! One drift: the settings that differ, as ordered and as found.
 
 use super::{Row, row};
 use crate::bundle::difference::{SettingRow, setting_rows};
-use crate::frame::{Frame, Place, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::{count, number, pick};
 use askama::Template;
 use axum::extract::State;
@@ -29,8 +29,8 @@ struct DriftPage {
     csrf: String,
     heading: String,
     row: Row,
-    resolved: Option<When>,
-    /// How far the two bundles differ, as a sentence.
+    resolved: Option<RelativeTime>,
+    /// The difference of the two bundles, as a sentence.
     difference: String,
     settings: Vec<SettingRow>,
     /// The page with all differences of the two bundles.
@@ -47,14 +47,14 @@ pub(crate) async fn show(
     caller: Caller,
     Path((project, id)): Path<(ProjectId, DriftId)>,
 ) -> Result<Response, Failure> {
-    let frame = Frame::project(&ui, &caller, project, (Place::Drift, "Drift")).await?;
+    let frame = Frame::project(&ui, &caller, project, NavEntry::Drift.titled("Drift")).await?;
     let (app, call) = (&ui.app, &caller.call);
     let drift = app.drift(call, (project, id)).await?.value;
     let nodes = BTreeSet::from([drift.node]);
     let nodes = app.node_names(call, project, &nodes).await?;
     let bundles: BTreeSet<BundleId> = drift.active.into_iter().chain([drift.desired]).collect();
     let bundles = app.bundle_names(call, project, &bundles).await?;
-    let row = row(&drift, (&nodes, &bundles), &caller);
+    let row = row(&drift, &nodes, &bundles, &caller);
     let compared = match drift.active {
         Some(active) if !row.is_edited() => {
             let compared = app.compare_bundles(call, (project, active), drift.desired);
@@ -147,7 +147,7 @@ mod tests {
     fn the_heading_says_what_runs_in_place_of_the_order() {
         let (ordered, other) = (BundleId(Uuid::from_u128(1)), BundleId(Uuid::from_u128(2)));
         let named = |id, name: &str| (id, name.to_owned());
-        for (found, is_open, expected, told) in [
+        for (found, is_open, expected, reported) in [
             (
                 Some(named(other, "cart")),
                 true,
@@ -185,7 +185,7 @@ mod tests {
             };
             assert_eq!(heading(&row), expected);
             let difference = difference(&row, Some(2));
-            assert!(difference.starts_with(told), "{difference}");
+            assert!(difference.starts_with(reported), "{difference}");
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The enrolment tokens of a project.
 
 use crate::frame::form::Faults;
-use crate::frame::{Frame, Place, foot, show};
+use crate::frame::{Frame, NavEntry, foot, show};
 use crate::request::failure::Failure;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{Status, Tone, When, when};
+use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::phrase::{count, number, pick};
 use askama::Template;
 use axum::extract::State;
@@ -38,7 +38,7 @@ struct Row {
     status: Status,
     uses: String,
     labels: Vec<String>,
-    ends: When,
+    ends: RelativeTime,
     is_active: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn list(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let title = (Place::EnrolmentTokens, "Enrolment tokens");
+    let title = NavEntry::EnrolmentTokens.titled("Enrolment tokens");
     let frame = Frame::project(&ui, &caller, project, title).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let page = Page {

@@ -1,13 +1,13 @@
 //! A new enrolment token; its secret is shown once.
 
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{When, when};
+use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
@@ -37,12 +37,12 @@ struct NewTokenPage {
 
 #[derive(Template)]
 #[template(path = "enrolment_token_made.html")]
-struct MadePage {
+struct CreatedPage {
     frame: Frame,
     project: ProjectId,
     heading: String,
     secret: String,
-    ends: When,
+    ends: RelativeTime,
     labels: Vec<String>,
 }
 
@@ -71,9 +71,9 @@ pub(crate) async fn send(
         {
             Ok((token, secret)) => {
                 let token = token.value;
-                let title = (Place::EnrolmentTokens, "New enrolment token");
+                let title = NavEntry::EnrolmentTokens.titled("New enrolment token");
                 let labels = token.labels.pairs().iter();
-                return Ok(shown(&MadePage {
+                return Ok(shown(&CreatedPage {
                     frame: Frame::project(&ui, &caller, project, title).await?,
                     project,
                     heading: format!(
@@ -118,7 +118,7 @@ async fn respond(
     project: ProjectId,
     form: Form,
 ) -> Result<Response, Failure> {
-    let title = (Place::EnrolmentTokens, "New enrolment token");
+    let title = NavEntry::EnrolmentTokens.titled("New enrolment token");
     let lifetimes = LIFETIMES.iter();
     Ok(shown(&NewTokenPage {
         frame: Frame::project(ui, caller, project, title).await?,

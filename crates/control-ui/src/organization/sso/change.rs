@@ -1,7 +1,7 @@
 //! Forms of a connection: OpenID Connect and SAML.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -76,7 +76,8 @@ pub(crate) async fn send_oidc(
         &ui,
         &caller,
         org,
-        (Protocol::Oidc, fields),
+        Protocol::Oidc,
+        fields,
         settings.map(|one| (one, secret)),
     )
     .await
@@ -94,7 +95,8 @@ pub(crate) async fn send_saml(
         &ui,
         &caller,
         org,
-        (Protocol::Saml, fields),
+        Protocol::Saml,
+        fields,
         settings.map(|one| (one, None)),
     )
     .await
@@ -130,7 +132,8 @@ async fn show(
         ui,
         caller,
         org,
-        (protocol, Form::new(&caller.visit.csrf, fields)),
+        protocol,
+        Form::new(&caller.visit.csrf, fields),
     )
     .await
 }
@@ -139,9 +142,10 @@ async fn respond(
     ui: &Ui,
     caller: &Caller,
     org: OrgId,
-    (protocol, form): (Protocol, Form),
+    protocol: Protocol,
+    form: Form,
 ) -> Result<Response, Failure> {
-    let frame = Frame::org(ui, caller, org, (Place::Sso, "Single sign-on")).await?;
+    let frame = Frame::org(ui, caller, org, NavEntry::Sso.titled("Single sign-on")).await?;
     let found = ui.app.sso(&caller.call, org).await?.connection;
     let connected = found.map(|found| found.value.settings);
     Ok(shown(&ChangePage {
@@ -162,7 +166,8 @@ async fn send(
     ui: &Ui,
     caller: &Caller,
     org: OrgId,
-    (protocol, fields): (Protocol, Fields),
+    protocol: Protocol,
+    fields: Fields,
     settings: Result<(SsoSettings, Option<Zeroizing<String>>), Faults>,
 ) -> Result<Response, Failure> {
     let faults = match settings {
@@ -178,7 +183,7 @@ async fn send(
         },
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(ui, caller, org, (protocol, form)).await?;
+    let mut response = respond(ui, caller, org, protocol, form).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }

@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Alias] = &[
     missing(
         Route,
         "websocket.max-message-size|max-message-size-bytes|max-frame-size",
-        "leave it out: messages pass as they come",
+        "leave it out: messages are passed on unchanged",
     ),
     group(Route, "websocket", "upgrades pass on every route"),
     implied(

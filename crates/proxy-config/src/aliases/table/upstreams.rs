@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Alias] = &[
         Upstream,
         "tls.enabled",
         as_::true_only,
-        "the block alone says so",
+        "the block itself states this",
     ),
     missing(
         Upstream,

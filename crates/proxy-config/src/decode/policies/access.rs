@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use ipnet::IpNet;
 use proxy_model::registry::policies::access as spec;
-use proxy_model::registry::{Many, Raw, Spec, Text};
+use proxy_model::registry::{Raw, Repeatable, Spec, Text};
 use proxy_model::{Access, NetworkFile, Setting};
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The rows of a block with networks.
 pub(in crate::decode) struct Rows {
-    allow: &'static Spec<Text<IpNet>, Many>,
-    allow_file: &'static Spec<Text<PathBuf>, Many>,
-    deny: &'static Spec<Text<IpNet>, Many>,
-    deny_file: &'static Spec<Text<PathBuf>, Many>,
+    allow: &'static Spec<Text<IpNet>, Repeatable>,
+    allow_file: &'static Spec<Text<PathBuf>, Repeatable>,
+    deny: &'static Spec<Text<IpNet>, Repeatable>,
+    deny_file: &'static Spec<Text<PathBuf>, Repeatable>,
 }
 
 pub(in crate::decode) const LISTENER: Rows = Rows {
@@ -53,8 +53,8 @@ pub(in crate::decode) fn access<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows
 fn files<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
-    row: &Spec<Text<PathBuf>, Many>,
-    network: &Spec<Text<IpNet>, Many>,
+    row: &Spec<Text<PathBuf>, Repeatable>,
+    network: &Spec<Text<IpNet>, Repeatable>,
 ) -> Vec<Setting<NetworkFile>> {
     let mut files = Vec::new();
     for written in b.list(d, row) {
@@ -87,7 +87,7 @@ fn files<'t>(
 }
 
 /// The networks of a file, or the number of its first invalid line.
-fn networks(bytes: &[u8], row: &Spec<Text<IpNet>, Many>) -> Result<Vec<IpNet>, usize> {
+fn networks(bytes: &[u8], row: &Spec<Text<IpNet>, Repeatable>) -> Result<Vec<IpNet>, usize> {
     let text = String::from_utf8_lossy(bytes);
     let mut networks = Vec::new();
     for (number, line) in (1_usize..).zip(text.lines()) {

@@ -5,7 +5,7 @@ use crate::decode::decoder::Decoder;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::policies::error_pages as spec;
-use proxy_model::registry::{self, Many, PageStatuses, Required, Spec, Text, Unset};
+use proxy_model::registry::{self, PageStatuses, Repeatable, Required, Spec, Text, Unset};
 use proxy_model::{ErrorPage, ErrorPages, PageTemplate, Setting};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const MAX_PAGE_BYTES: u64 = 256 << 10;
 /// The registry's rows of a listener or of a route.
 pub(in crate::decode) struct Rows {
     block: &'static Spec<registry::Block, Unset>,
-    page: &'static Spec<registry::Block, Many>,
+    page: &'static Spec<registry::Block, Repeatable>,
     status: &'static Spec<PageStatuses, Required>,
     file: &'static Spec<Text<PathBuf>, Unset>,
     html: &'static Spec<Text<String>, Unset>,

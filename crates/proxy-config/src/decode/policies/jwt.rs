@@ -162,7 +162,7 @@ fn remote<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RemoteKeySet> {
             max_age.place(),
         ];
         if let Some(place) = places.into_iter().flatten().next() {
-            let message = "this goes with `jwks-url`";
+            let message = "this requires `jwks-url`";
             d.fault(DiagnosticCode::Conflict, place, message);
         }
         return None;

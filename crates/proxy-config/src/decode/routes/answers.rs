@@ -36,7 +36,7 @@ pub(super) fn redirect<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Red
     ];
     for (name, place) in parts {
         if let Some(place) = place.filter(|_| has_path) {
-            let message = format!("`{name}` does not go with a URL that has a path");
+            let message = format!("`{name}` cannot be combined with a URL that has a path");
             let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
             d.push(fault.help("write the URL without its path"));
         }
@@ -112,7 +112,7 @@ pub(super) fn respond<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Fixe
         d.fault(
             DiagnosticCode::Conflict,
             place,
-            "`content-type` goes with a text",
+            "`content-type` requires a text",
         );
     }
     if let Some(status) = &status {

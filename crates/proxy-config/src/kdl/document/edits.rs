@@ -12,13 +12,13 @@ pub(crate) fn nest(mut node: KdlNode, name: &str) -> KdlNode {
         terminator: mem::take(&mut inner.terminator),
         ..KdlNodeFormat::default()
     };
-    let behind = &mut inner.before_terminator;
-    let own = if has_disabled_part(behind) {
-        behind.trim_end().len()
+    let after = &mut inner.before_terminator;
+    let own = if has_disabled_part(after) {
+        after.trim_end().len()
     } else {
         0
     };
-    outer.before_terminator = behind.split_off(own);
+    outer.before_terminator = after.split_off(own);
     node.set_format(inner);
     let mut nest = KdlNode::new(name);
     nest.set_format(outer);
@@ -91,7 +91,7 @@ pub(crate) fn remove_node(block: &mut KdlDocument, index: usize) -> KdlNode {
     let mut format = layout(&node);
     let leading = mem::take(&mut format.leading);
     let terminator = mem::take(&mut format.terminator);
-    let behind = if has_disabled_part(&format.before_terminator) {
+    let after = if has_disabled_part(&format.before_terminator) {
         String::new()
     } else {
         mem::take(&mut format.before_terminator)
@@ -100,18 +100,18 @@ pub(crate) fn remove_node(block: &mut KdlDocument, index: usize) -> KdlNode {
     let (lines, indent) = leading.split_at(leading.rfind('\n').map_or(0, |newline| newline + 1));
     let begins_line = (is_behind_line_end || !lines.is_empty()) && indent.trim().is_empty();
     let is_blank = |c: char| c.is_whitespace() || c == '\\';
-    let behind = if behind.chars().all(is_blank) {
-        behind.replace('\\', "")
+    let after = if after.chars().all(is_blank) {
+        after.replace('\\', "")
     } else {
-        behind
+        after
     };
-    let has_comment = !behind.trim().is_empty() || terminator.starts_with("//");
+    let has_comment = !after.trim().is_empty() || terminator.starts_with("//");
     let kept = if has_comment {
-        format!("{leading}{}{terminator}", behind.trim_start())
+        format!("{leading}{}{terminator}", after.trim_start())
     } else if terminator == ";" {
         leading.clone()
     } else if terminator.is_empty() {
-        format!("{}{behind}", leading.trim_end_matches([' ', '\t']))
+        format!("{}{after}", leading.trim_end_matches([' ', '\t']))
     } else if begins_line {
         lines.to_owned()
     } else {

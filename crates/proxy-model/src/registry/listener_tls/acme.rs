@@ -4,18 +4,18 @@ use super::server_name;
 use crate::listener::{AcmeChallenge, AcmeKeyType};
 use crate::registry::kind::Block;
 use crate::registry::number::Time;
-use crate::registry::spec::{Given, MachinePart, Many, Required, Unset};
+use crate::registry::spec::{DefaultValue, MachinePart, Repeatable, Required, Unset};
 use crate::registry::table::{
     block, choice, file, flag, settings, text, time_from, word, words, written,
 };
 use crate::registry::text::{Text, Written};
-use crate::registry::word::{Choice, Flag, Meaning};
+use crate::registry::word::{Choice, ChoiceWord, Flag};
 use std::path::PathBuf;
 use std::time::Duration;
 
 const BY: &str = "proxy-server";
 
-const CHALLENGES: &[Meaning<AcmeChallenge>] = &[
+const CHALLENGES: &[ChoiceWord<AcmeChallenge>] = &[
     word(
         "http-01",
         AcmeChallenge::Http01,
@@ -33,7 +33,7 @@ const CHALLENGES: &[Meaning<AcmeChallenge>] = &[
     ),
 ];
 
-const KEY_TYPES: &[Meaning<AcmeKeyType>] = &[
+const KEY_TYPES: &[ChoiceWord<AcmeKeyType>] = &[
     word("rsa-2048", AcmeKeyType::Rsa2048, "RSA with 2048 bits"),
     word("ecdsa-p384", AcmeKeyType::EcdsaP384, "ECDSA with P-384"),
     word("ecdsa-p256", AcmeKeyType::EcdsaP256, "ECDSA with P-256"),
@@ -82,12 +82,12 @@ settings! {
     /// A certificate that the proxy obtains from an authority by ACME, and renews. Its key is made here and
     /// leaves the machine never. Until there is a certificate, handshakes for its hosts are refused. Repeat
     /// the block for further certificates; equal blocks of several listeners share one certificate.
-    ACME: Block, Many = block("listeners.listener.tls.acme")
+    ACME: Block, Repeatable = block("listeners.listener.tls.acme")
         .many()
         .enforced(BY, "a_certificate_is_obtained_by_http_01");
     /// The hosts of the certificate. No certificate is obtained for other names. A host that cannot be
     /// validated fails the whole certificate: write unrelated hosts in blocks of their own.
-    HOSTS: Text<String>, Many = text(
+    HOSTS: Text<String>, Repeatable = text(
         "listeners.listener.tls.acme.hosts",
         "a host name",
         "www.example.com",
@@ -118,7 +118,7 @@ settings! {
     TERMS_AGREED: Flag, Required = flag("listeners.listener.tls.acme.terms-agreed")
         .enforced("proxy-config", "acme_without_agreement_to_the_terms_is_refused");
     /// Proof of control over the hosts, requested from the authority.
-    CHALLENGE: Choice<AcmeChallenge>, Given<AcmeChallenge> =
+    CHALLENGE: Choice<AcmeChallenge>, DefaultValue<AcmeChallenge> =
         choice("listeners.listener.tls.acme.challenge", CHALLENGES)
             .or(AcmeChallenge::Http01)
             .enforced(BY, "a_certificate_is_obtained_by_tls_alpn_01");
@@ -133,7 +133,7 @@ settings! {
     .optional("there is no `dns-01`")
     .enforced(BY, "a_certificate_is_obtained_by_dns_01");
     /// Maximum time of one run of `dns-command`, which is killed after that.
-    DNS_COMMAND_TIMEOUT: Time, Given<Duration> = time_from(
+    DNS_COMMAND_TIMEOUT: Time, DefaultValue<Duration> = time_from(
         "listeners.listener.tls.acme.dns-command-timeout-secs",
         Duration::from_secs(1),
         Duration::from_hours(1),
@@ -153,13 +153,13 @@ settings! {
         file("listeners.listener.tls.acme.eab.key-file", "a file", "eab.key")
             .enforced(BY, "an_account_is_bound_to_an_external_one");
     /// The kind of the certificate's key. Every certificate has a new key.
-    KEY_TYPE: Choice<AcmeKeyType>, Given<AcmeKeyType> =
+    KEY_TYPE: Choice<AcmeKeyType>, DefaultValue<AcmeKeyType> =
         choice("listeners.listener.tls.acme.key-type", KEY_TYPES)
             .or(AcmeKeyType::EcdsaP256)
             .enforced(BY, "a_certificate_has_a_key_of_the_type_that_is_set");
     /// The folder of accounts, keys and certificates. It is made if it is missing, with mode 0700; its files
     /// have mode 0600. Processes that share it obtain a certificate once.
-    STORAGE: Text<PathBuf>, Given<Written<PathBuf>> =
+    STORAGE: Text<PathBuf>, DefaultValue<Written<PathBuf>> =
         file("listeners.listener.tls.acme.storage", "a folder", "/var/lib/proxyd/acme")
             .or(written("/var/lib/proxyd/acme", || "/var/lib/proxyd/acme".into()))
             .names(MachinePart::Folder)

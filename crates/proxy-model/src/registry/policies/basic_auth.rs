@@ -2,7 +2,7 @@
 
 use crate::policies::RequestRate;
 use crate::registry::kind::{Block, Pair};
-use crate::registry::spec::{Given, Many, Unset};
+use crate::registry::spec::{DefaultValue, Repeatable, Unset};
 use crate::registry::table::{block, file, flag, pair, settings, text, written};
 use crate::registry::text::{Text, Written};
 use crate::registry::word::Flag;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 const BY: &str = "proxy-server";
 
-/// The least text of a quoted string: a challenge has it between quotes.
+/// The minimum text of a quoted string: a challenge has it between quotes.
 pub(super) fn realm(text: &str) -> Result<String, String> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     match text {
@@ -30,7 +30,7 @@ settings! {
         .also(&["routes.route"])
         .enforced(BY, "users_of_the_list_and_of_the_file_are_let_in");
     /// The name shown in browsers' password dialogs.
-    BASIC_REALM: Text<String>, Given<Written<String>> = text(
+    BASIC_REALM: Text<String>, DefaultValue<Written<String>> = text(
         "routes.route.policies.basic-auth.realm",
         "printable ASCII",
         "Wiki",
@@ -40,7 +40,7 @@ settings! {
     .enforced(BY, "a_request_without_credentials_is_challenged");
     /// A user, and the hash of the password: bcrypt (`htpasswd -nB ann`), which reads the first 72 bytes of
     /// a password, or Argon2. Passwords in clear, MD5 and SHA are refused.
-    BASIC_USER: Pair, Many = pair(
+    BASIC_USER: Pair, Repeatable = pair(
         "routes.route.policies.basic-auth.user",
         "a name and the hash of a password",
         "\"ann\" \"$2y$04$abcdefghijklmnopqrstuu5Eib6dQmcaRkU2y9cEEtmnhcGHVBJfm\"",
@@ -49,14 +49,14 @@ settings! {
     .enforced(BY, "users_of_the_list_and_of_the_file_are_let_in");
     /// Files of users as Apache's `htpasswd -B` writes them: `user:hash`, one a line, and at least one. They are
     /// read at start and at each reload.
-    BASIC_USERS_FILE: Text<PathBuf>, Many =
+    BASIC_USERS_FILE: Text<PathBuf>, Repeatable =
         file("routes.route.policies.basic-auth.users-file", "a file of users", "users.htpasswd")
             .many()
             .enforced(BY, "a_reload_reads_files_of_users_again");
     /// Wrong passwords of one client, by its address (IPv6 by /64), before further ones are answered 429, reason
     /// `credential_attempts`, until the rate allows the next. Credentials that the same client proved within
     /// the last minute still pass.
-    BASIC_ATTEMPTS: Text<RequestRate>, Given<Written<RequestRate>> = text(
+    BASIC_ATTEMPTS: Text<RequestRate>, DefaultValue<Written<RequestRate>> = text(
         "routes.route.policies.basic-auth.attempts",
         "a rate",
         "10/min",
@@ -65,7 +65,7 @@ settings! {
     .or(written("10/min", || RequestRate { events: 10, period_secs: 60 }))
     .enforced(BY, "guessing_is_limited_for_each_client");
     /// Forwards the credentials to the upstream. Agents never receive them.
-    BASIC_FORWARD: Flag, Given<bool> = flag("routes.route.policies.basic-auth.forward-credentials")
+    BASIC_FORWARD: Flag, DefaultValue<bool> = flag("routes.route.policies.basic-auth.forward-credentials")
         .or(false)
         .enforced(BY, "the_upstream_gets_no_password_unless_the_route_says_so");
 }

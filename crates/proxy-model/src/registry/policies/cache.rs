@@ -2,7 +2,7 @@
 
 use crate::registry::kind::Block;
 use crate::registry::number::{Integer, Size, Time};
-use crate::registry::spec::{Given, Many, Unset};
+use crate::registry::spec::{DefaultValue, Repeatable, Unset};
 use crate::registry::table::{block, flag, integer, settings, size, text, time, time_from, words};
 use crate::registry::text::Text;
 use crate::registry::word::Flag;
@@ -28,11 +28,11 @@ settings! {
         .enforced(BY, "the_cache_stays_within_its_bytes");
     /// Memory for stored responses, their heads and keys, and for responses that are being read: an eighth of it is for
     /// those. Where `max-memory-bytes` is set, at most half of it.
-    MAX_BYTES: Size, Given<u64> = size("cache.max-bytes", 64 * KIB, 64 * GIB)
+    MAX_BYTES: Size, DefaultValue<u64> = size("cache.max-bytes", 64 * KIB, 64 * GIB)
         .or(64 * MIB)
         .enforced(BY, "the_cache_stays_within_its_bytes");
     /// Largest body that is stored; at most an eighth of `max-bytes`. Larger ones pass.
-    MAX_OBJECT_BYTES: Size, Given<u64> = size("cache.max-object-bytes", KIB, 8 * GIB)
+    MAX_OBJECT_BYTES: Size, DefaultValue<u64> = size("cache.max-object-bytes", KIB, 8 * GIB)
         .or(MIB)
         .enforced(BY, "a_response_that_is_too_large_passes_whole");
     /// Stores responses in memory and answers later requests from there, by RFC 9111. Stored are responses to GET that
@@ -51,12 +51,12 @@ settings! {
         .enforced(BY, "a_lifetime_of_the_route_is_for_responses_without_one");
     /// Statuses of responses that may be stored. Without the setting: 200, 203, 204, 301, 308, 404 and 410. 206 and
     /// 304 are parts of other responses.
-    STATUSES: Integer<u16>, Many =
+    STATUSES: Integer<u16>, Repeatable =
         integer("routes.route.policies.cache.statuses", 200, 599, "")
             .many()
             .enforced(BY, "only_listed_statuses_are_stored");
-    /// Request fields that are part of the key, beside those that a response names in `Vary`.
-    KEY_HEADERS: Text<HeaderName>, Many = text(
+    /// Request fields that are part of the key, in addition to those that a response names in `Vary`.
+    KEY_HEADERS: Text<HeaderName>, Repeatable = text(
         "routes.route.policies.cache.key-headers",
         "a header name",
         "x-device",
@@ -66,7 +66,7 @@ settings! {
     .enforced(BY, "fields_and_parameters_of_the_key_are_those_of_the_route");
     /// Query parameters that are not part of the key, by their exact names. The upstream still gets them, and must not
     /// answer differently for them.
-    IGNORE_QUERY: Text<String>, Many = words(
+    IGNORE_QUERY: Text<String>, Repeatable = words(
         "routes.route.policies.cache.ignore-query",
         "a parameter's name",
         "utm_source",
@@ -75,7 +75,7 @@ settings! {
     .enforced(BY, "fields_and_parameters_of_the_key_are_those_of_the_route");
     /// Time for which a stale response is served while a new one is fetched, if the response does not state another
     /// one. 0 waits for the new one.
-    STALE_WHILE_REVALIDATE: Time, Given<Duration> = time_from(
+    STALE_WHILE_REVALIDATE: Time, DefaultValue<Duration> = time_from(
         "routes.route.policies.cache.stale-while-revalidate-secs",
         Duration::ZERO,
         WEEK,
@@ -84,7 +84,7 @@ settings! {
     .enforced(BY, "a_stale_response_is_served_while_a_new_one_is_fetched");
     /// Time for which a stale response is served where the upstream fails or answers 500, 502, 503 or 504, if the
     /// response does not state another one.
-    STALE_IF_ERROR: Time, Given<Duration> = time_from(
+    STALE_IF_ERROR: Time, DefaultValue<Duration> = time_from(
         "routes.route.policies.cache.stale-if-error-secs",
         Duration::ZERO,
         WEEK,
@@ -93,7 +93,7 @@ settings! {
     .enforced(BY, "a_stale_response_is_served_in_place_of_an_error");
     /// Longest wait for the response to another request of the same key. Then the request is forwarded too, as it is at
     /// once where that response turns out not to be stored. 0 forwards every request that finds nothing.
-    COLLAPSE: Time, Given<Duration> = time_from(
+    COLLAPSE: Time, DefaultValue<Duration> = time_from(
         "routes.route.policies.cache.collapse-secs",
         Duration::ZERO,
         Duration::from_mins(1),
@@ -101,12 +101,12 @@ settings! {
     .or(Duration::from_secs(5))
     .enforced(BY, "one_request_is_forwarded_for_many_of_the_same_key");
     /// Whether `no-cache`, `max-age`, `min-fresh` and `max-stale` of clients count, so that every client can have a
-    /// response fetched anew. `no-store` and `only-if-cached` always count.
-    CLIENT_DIRECTIVES: Flag, Given<bool> = flag("routes.route.policies.cache.client-directives")
+    /// response fetched again. `no-store` and `only-if-cached` always count.
+    CLIENT_DIRECTIVES: Flag, DefaultValue<bool> = flag("routes.route.policies.cache.client-directives")
         .or(false)
         .enforced(BY, "wishes_of_clients_count_where_the_route_says_so");
     /// Whether responses carry `Cache-Status` (RFC 9211): whether they are stored ones, and why not.
-    CACHE_STATUS: Flag, Given<bool> = flag("routes.route.policies.cache.cache-status")
+    CACHE_STATUS: Flag, DefaultValue<bool> = flag("routes.route.policies.cache.cache-status")
         .or(false)
         .enforced(BY, "a_fresh_response_is_served_from_the_store");
 }

@@ -3,7 +3,7 @@
 use crate::policies::OriginPattern;
 use crate::registry::kind::Block;
 use crate::registry::number::Time;
-use crate::registry::spec::{Given, Many, Required, Spec, Unset};
+use crate::registry::spec::{DefaultValue, Repeatable, Required, Spec, Unset};
 use crate::registry::table::{block, flag, settings, text, time_from};
 use crate::registry::text::Text;
 use crate::registry::word::Flag;
@@ -28,7 +28,7 @@ settings! {
         .enforced(BY, "pages_of_allowed_origins_may_use_a_route");
     /// Origins that are allowed: `https://app.example.com`, `https://*.example.com` for all names below one, or
     /// `*` for every origin.
-    ALLOW_ORIGINS: Text<OriginPattern>, Many = text(
+    ALLOW_ORIGINS: Text<OriginPattern>, Repeatable = text(
         "routes.route.policies.cors.allow-origins",
         "an origin",
         "https://app.example.com",
@@ -37,7 +37,7 @@ settings! {
     .many()
     .enforced(BY, "pages_of_allowed_origins_may_use_a_route");
     /// Methods that are allowed. Without the setting: GET, HEAD and POST.
-    ALLOW_METHODS: Text<Method>, Many = text(
+    ALLOW_METHODS: Text<Method>, Repeatable = text(
         "routes.route.policies.cors.allow-methods",
         "a method",
         "PUT",
@@ -46,19 +46,19 @@ settings! {
     .many()
     .enforced(BY, "a_preflight_request_is_answered_by_the_proxy");
     /// Permitted header fields of requests, in addition to CORS-safelisted ones.
-    ALLOW_HEADERS: Text<HeaderName>, Many = name("routes.route.policies.cors.allow-headers")
+    ALLOW_HEADERS: Text<HeaderName>, Repeatable = name("routes.route.policies.cors.allow-headers")
         .many()
         .enforced(BY, "a_preflight_request_is_answered_by_the_proxy");
     /// Header fields of responses that pages may read, in addition to CORS-safelisted ones.
-    EXPOSE_HEADERS: Text<HeaderName>, Many = name("routes.route.policies.cors.expose-headers")
+    EXPOSE_HEADERS: Text<HeaderName>, Repeatable = name("routes.route.policies.cors.expose-headers")
         .many()
         .enforced(BY, "pages_of_allowed_origins_may_use_a_route");
     /// Permits requests with cookies and other credentials. Excludes `*`.
-    ALLOW_CREDENTIALS: Flag, Given<bool> = flag("routes.route.policies.cors.allow-credentials")
+    ALLOW_CREDENTIALS: Flag, DefaultValue<bool> = flag("routes.route.policies.cors.allow-credentials")
         .or(false)
         .enforced(BY, "pages_of_allowed_origins_may_use_a_route");
     /// Time for which browsers keep the answer to a preflight request.
-    MAX_AGE: Time, Given<Duration> = time_from(
+    MAX_AGE: Time, DefaultValue<Duration> = time_from(
         "routes.route.policies.cors.max-age-secs",
         Duration::ZERO,
         Duration::from_hours(24),

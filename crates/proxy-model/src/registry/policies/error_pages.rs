@@ -1,7 +1,7 @@
 //! HTML pages of errors, of a listener and of a route.
 
 use crate::registry::kind::Block;
-use crate::registry::spec::{Many, Required, Spec, Unset};
+use crate::registry::spec::{Repeatable, Required, Spec, Unset};
 use crate::registry::table::{block, file, named, page_statuses, settings, text};
 use crate::registry::text::{PageStatuses, Text};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ settings! {
     /// A page: `page 404 file="errors/404.html"`, or `page "5xx" html="…"`. A page for a status comes before one
     /// for its class. Values are escaped: `{status}`, `{status_text}`, `{message}`, `{request_id}` and `{retry_after}`.
     /// The request's ID, and the seconds to wait where there are some, are appended to a page without a place for them.
-    LISTENER_ERROR_PAGE: Block, Many = named("listeners.listener.error-pages.page", "its statuses")
+    LISTENER_ERROR_PAGE: Block, Repeatable = named("listeners.listener.error-pages.page", "its statuses")
         .many()
         .enforced(BY, OF_LISTENER);
     /// The page's statuses: one from 400 to 599, `4xx` or `5xx`. May be written as the block's argument.
@@ -55,7 +55,7 @@ settings! {
         .also(&["routes.route"])
         .enforced(BY, OF_ROUTE);
     /// A page, as `page` of a listener.
-    ERROR_PAGE: Block, Many = named("routes.route.policies.error-pages.page", "its statuses")
+    ERROR_PAGE: Block, Repeatable = named("routes.route.policies.error-pages.page", "its statuses")
         .many()
         .enforced(BY, OF_ROUTE);
     /// The page's statuses: one from 400 to 599, `4xx` or `5xx`. May be written as the block's argument.

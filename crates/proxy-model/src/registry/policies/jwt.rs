@@ -4,12 +4,12 @@ use super::basic_auth::realm;
 use crate::policies::KeySetUrl;
 use crate::registry::kind::{Block, Pair};
 use crate::registry::number::{Size, Time};
-use crate::registry::spec::{Given, MachinePart, Many, Required, Unset};
+use crate::registry::spec::{DefaultValue, MachinePart, Repeatable, Required, Unset};
 use crate::registry::table::{
     block, choice, file, flag, pair, settings, size, text, time_from, word, words, written,
 };
 use crate::registry::text::{Text, Written};
-use crate::registry::word::{Choice, Flag, Meaning};
+use crate::registry::word::{Choice, ChoiceWord, Flag};
 use http::HeaderName;
 use proxy_auth::JwtAlgorithm;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const BY: &str = "proxy-server";
 
-const ALGORITHMS: &[Meaning<JwtAlgorithm>] = &[
+const ALGORITHMS: &[ChoiceWord<JwtAlgorithm>] = &[
     word("HS256", JwtAlgorithm::Hs256, "HMAC, SHA-256: `hmac-file`"),
     word("HS384", JwtAlgorithm::Hs384, "HMAC, SHA-384: `hmac-file`"),
     word("HS512", JwtAlgorithm::Hs512, "HMAC, SHA-512: `hmac-file`"),
@@ -70,7 +70,7 @@ settings! {
             .enforced(BY, "requests_with_a_valid_token_are_let_in");
     /// `aud` of the tokens: one of these, or a list with one of them. At least one is needed: tokens for another
     /// service would be let in.
-    JWT_AUDIENCE: Text<String>, Many =
+    JWT_AUDIENCE: Text<String>, Repeatable =
         words("routes.route.policies.jwt.audience", "an audience", "api")
             .many()
             .enforced(BY, "requests_with_a_valid_token_are_let_in");
@@ -98,7 +98,7 @@ settings! {
             .enforced(BY, "keys_are_fetched_and_fetched_again_for_an_unknown_one");
     /// Minimum time between two fetches, regardless of unknown keys in tokens and a shorter
     /// `max-age` of the response.
-    JWKS_MIN_INTERVAL: Time, Given<Duration> = time_from(
+    JWKS_MIN_INTERVAL: Time, DefaultValue<Duration> = time_from(
         "routes.route.policies.jwt.jwks-min-interval-secs",
         Duration::from_secs(1),
         Duration::from_hours(1),
@@ -106,7 +106,7 @@ settings! {
     .or(Duration::from_secs(10))
     .enforced(BY, "keys_are_fetched_and_fetched_again_for_an_unknown_one");
     /// Longest time between two fetches; a shorter `max-age` of the answer counts.
-    JWKS_MAX_INTERVAL: Time, Given<Duration> = time_from(
+    JWKS_MAX_INTERVAL: Time, DefaultValue<Duration> = time_from(
         "routes.route.policies.jwt.jwks-max-interval-secs",
         Duration::from_secs(1),
         Duration::from_hours(24),
@@ -115,7 +115,7 @@ settings! {
     .enforced(BY, "the_last_keys_are_used_while_the_issuer_is_away_until_they_are_too_old");
     /// Longest use of keys while the issuer does not answer. Then requests are answered 503, reason
     /// `token_keys_unavailable`.
-    JWKS_MAX_AGE: Time, Given<Duration> = time_from(
+    JWKS_MAX_AGE: Time, DefaultValue<Duration> = time_from(
         "routes.route.policies.jwt.jwks-max-age-secs",
         Duration::from_secs(1),
         Duration::from_hours(24 * 30),
@@ -130,7 +130,7 @@ settings! {
             .enforced(BY, "a_secret_verifies_hmac_and_no_public_key_does");
     /// Allowed algorithms. Without the setting: the algorithms of each key's type, restricted by
     /// its own `alg`. `none` is never accepted.
-    JWT_ALGORITHMS: Choice<JwtAlgorithm>, Many =
+    JWT_ALGORITHMS: Choice<JwtAlgorithm>, Repeatable =
         choice("routes.route.policies.jwt.algorithms", ALGORITHMS)
             .many()
             .enforced(BY, "only_listed_algorithms_are_let_in");
@@ -150,7 +150,7 @@ settings! {
     /// names that upstreams treat as equal (`x_user`). A claim name with dots that is not in the
     /// token is a path: `realm_access.roles`. A claim with a value that is invalid in a field, or with
     /// white space at its ends, is answered 403.
-    JWT_CLAIM_HEADER: Pair, Many = pair(
+    JWT_CLAIM_HEADER: Pair, Repeatable = pair(
         "routes.route.policies.jwt.claim-header",
         "a header name and a claim",
         "\"X-User\" \"sub\"",
@@ -158,7 +158,7 @@ settings! {
     .many()
     .enforced(BY, "claims_replace_the_fields_of_the_client");
     /// A claim that the token must have: with this value, or a list with it. All of them are required.
-    JWT_REQUIRE_CLAIM: Pair, Many = pair(
+    JWT_REQUIRE_CLAIM: Pair, Repeatable = pair(
         "routes.route.policies.jwt.require-claim",
         "a claim and its value",
         "\"role\" \"admin\"",
@@ -166,12 +166,12 @@ settings! {
     .many()
     .enforced(BY, "a_token_without_a_required_claim_is_answered_403");
     /// Scopes that the token must have in `scope` or `scp`, all of them.
-    JWT_REQUIRE_SCOPE: Text<String>, Many =
+    JWT_REQUIRE_SCOPE: Text<String>, Repeatable =
         text("routes.route.policies.jwt.require-scope", "a scope", "orders:read", scope)
             .many()
             .enforced(BY, "refusals_have_a_challenge_of_their_class");
     /// Largest difference between the clocks of issuer and proxy, for `exp` and `nbf`.
-    JWT_CLOCK_SKEW: Time, Given<Duration> = time_from(
+    JWT_CLOCK_SKEW: Time, DefaultValue<Duration> = time_from(
         "routes.route.policies.jwt.clock-skew-secs",
         Duration::ZERO,
         Duration::from_mins(10),
@@ -179,17 +179,17 @@ settings! {
     .or(Duration::from_mins(1))
     .enforced(BY, "clocks_may_differ_by_the_skew");
     /// Longest token. `limits { max-header-value-bytes }` is another bound.
-    JWT_MAX_TOKEN: Size, Given<u64> =
+    JWT_MAX_TOKEN: Size, DefaultValue<u64> =
         size("routes.route.policies.jwt.max-token-size", 256, 65_536)
             .or(8_192)
             .enforced(BY, "a_token_is_not_longer_than_allowed");
     /// Forwards the token to the upstream. Otherwise the field or the cookie is removed, for agents
     /// too.
-    JWT_FORWARD: Flag, Given<bool> = flag("routes.route.policies.jwt.forward-token")
+    JWT_FORWARD: Flag, DefaultValue<bool> = flag("routes.route.policies.jwt.forward-token")
         .or(false)
         .enforced(BY, "the_upstream_gets_no_token_unless_the_route_says_so");
     /// The name in challenges.
-    JWT_REALM: Text<String>, Given<Written<String>> = text(
+    JWT_REALM: Text<String>, DefaultValue<Written<String>> = text(
         "routes.route.policies.jwt.realm",
         "printable ASCII",
         "Orders",

@@ -2,7 +2,7 @@
 
 use crate::policies::{CaptureTemplate, PrefixReplacement};
 use crate::registry::kind::{Block, Pair};
-use crate::registry::spec::{Given, Unset};
+use crate::registry::spec::{DefaultValue, Unset};
 use crate::registry::table::{block, flag, pair, settings, text};
 use crate::registry::text::Text;
 use crate::registry::word::Flag;
@@ -58,12 +58,12 @@ settings! {
     .enforced(BY, "a_path_is_made_of_captures_of_the_regex");
     /// Rewrites `Location` and `Content-Location` of responses: the replaced path prefix, and the
     /// upstream's origin (its target, or the configured `Host`) to the client's.
-    REWRITE_LOCATION: Flag, Given<bool> = flag("routes.route.policies.rewrite.location")
+    REWRITE_LOCATION: Flag, DefaultValue<bool> = flag("routes.route.policies.rewrite.location")
         .or(true)
         .enforced(BY, "locations_and_cookies_are_written_back");
     /// Rewrites `Path` of `Set-Cookie`, and removes a `Domain` of the upstream, so that the cookie
     /// belongs to the client's host.
-    REWRITE_COOKIES: Flag, Given<bool> = flag("routes.route.policies.rewrite.cookies")
+    REWRITE_COOKIES: Flag, DefaultValue<bool> = flag("routes.route.policies.rewrite.cookies")
         .or(true)
         .enforced(BY, "locations_and_cookies_are_written_back");
 }

@@ -2,14 +2,14 @@
 
 use crate::registry::kind::{Block, Pair};
 use crate::registry::number::Integer;
-use crate::registry::spec::{Given, Required, Unset};
+use crate::registry::spec::{DefaultValue, Required, Unset};
 use crate::registry::table::{choice, integer, named, pair, settings, text, word, written};
 use crate::registry::text::{Text, Written};
-use crate::registry::word::{Choice, Meaning};
+use crate::registry::word::{Choice, ChoiceWord};
 use crate::route::{RedirectStatus, RedirectTarget, TrailingSlash};
 use http::HeaderValue;
 
-const STATUSES: &[Meaning<RedirectStatus>] = &[
+const STATUSES: &[ChoiceWord<RedirectStatus>] = &[
     word(
         "301",
         RedirectStatus::MovedPermanently,
@@ -37,7 +37,7 @@ const STATUSES: &[Meaning<RedirectStatus>] = &[
     ),
 ];
 
-const SLASHES: &[Meaning<TrailingSlash>] = &[
+const SLASHES: &[ChoiceWord<TrailingSlash>] = &[
     word("add", TrailingSlash::Add, "appends the missing slash"),
     word(
         "remove",
@@ -80,7 +80,7 @@ settings! {
             .optional("it stays")
             .enforced("proxy-server", "a_redirect_adds_and_removes_the_slash_at_the_end");
     /// Status of the redirect. Browsers keep permanent ones, with or without a later change here.
-    REDIRECT_STATUS: Choice<RedirectStatus>, Given<RedirectStatus> =
+    REDIRECT_STATUS: Choice<RedirectStatus>, DefaultValue<RedirectStatus> =
         choice("routes.route.redirect.status", STATUSES)
             .or(RedirectStatus::Found)
             .enforced("proxy-server", "a_redirect_has_its_status");
@@ -98,7 +98,7 @@ settings! {
             .optional("no body; for a 4xx or 5xx the proxy's own error in JSON or HTML")
             .enforced("proxy-server", "a_route_responds_with_its_status_and_text");
     /// `Content-Type` of the body.
-    RESPOND_CONTENT_TYPE: Text<HeaderValue>, Given<Written<HeaderValue>> = text(
+    RESPOND_CONTENT_TYPE: Text<HeaderValue>, DefaultValue<Written<HeaderValue>> = text(
         "routes.route.respond.content-type",
         "a media type",
         "text/html; charset=utf-8",

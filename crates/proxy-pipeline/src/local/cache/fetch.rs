@@ -7,7 +7,7 @@ use crate::exchange::Exchange;
 use crate::forward;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
-use crate::policy::in_flight::Holders;
+use crate::policy::in_flight::InFlightScope;
 use crate::policy::{admission, sticky_cookie};
 use crate::response::body::Body;
 use crate::worker::cache_counters::CacheOutcome;
@@ -50,7 +50,7 @@ impl<'p> Fetch<'p> {
             return Err(problem);
         };
         if exchange.record().permits.in_flight.is_none() {
-            let holders = Holders {
+            let holders = InFlightScope {
                 route: cached.route,
                 upstream: None,
             };
@@ -115,7 +115,7 @@ impl<'p> Fetch<'p> {
         };
         let received = receive(exchange, cached.into(), (fill, earlier), request, response);
         let is_refused = matches!(received, Received::Refused(..));
-        let mut response = deliver(exchange, cached, (sent, missed, status), received);
+        let mut response = deliver(exchange, cached, sent, missed, status, received);
         if is_refused {
             sticky_cookie::apply(exchange, upstream, choice, response.headers_mut());
         }
@@ -152,7 +152,9 @@ pub(super) fn is_failure(status: StatusCode) -> bool {
 fn deliver(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
-    (sent, missed, status): (&HeaderMap, MissReason, StatusCode),
+    sent: &HeaderMap,
+    missed: MissReason,
+    status: StatusCode,
     received: Received,
 ) -> Response<Body> {
     let is_not_modified = status == StatusCode::NOT_MODIFIED;
@@ -171,8 +173,7 @@ fn deliver(
     match received {
         Received::Stored(stored) => {
             cache_status.is_stored = true;
-            let mut response =
-                served::from_fields(exchange, cached, (sent, &stored), &cache_status);
+            let mut response = served::from_fields(exchange, cached, sent, &stored, &cache_status);
             if stored.freshness.initial_age == 0 && !is_validated {
                 // It comes from its origin.
                 response.headers_mut().remove(AGE);
@@ -207,5 +208,5 @@ fn instead_of_error(
         detail: Some("stale-if-error"),
         ..CacheStatus::default()
     };
-    served::from_fields(exchange, cached, (sent, stored), &cache_status)
+    served::from_fields(exchange, cached, sent, stored, &cache_status)
 }

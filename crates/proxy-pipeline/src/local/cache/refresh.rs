@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Timeout of a fetch, if its route has none.
 const FETCH_TIME: Duration = Duration::from_mins(1);
 
-/// A fetch under way, a task beside the request that began it.
+/// A fetch in progress, in a task separate from the request that began it.
 struct Refresh {
     exchange: Exchange,
     route: usize,

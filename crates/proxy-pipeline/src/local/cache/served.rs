@@ -20,7 +20,8 @@ pub(super) fn from_head(
     from_fields(
         exchange,
         cached,
-        (exchange.head.headers.as_map(), stored),
+        exchange.head.headers.as_map(),
+        stored,
         status,
     )
 }
@@ -29,7 +30,8 @@ pub(super) fn from_head(
 pub(super) fn from_fields(
     exchange: &Exchange,
     cached: CachedRoute<'_>,
-    (sent, stored): (&HeaderMap, &StoredResponse),
+    sent: &HeaderMap,
+    stored: &StoredResponse,
     status: &CacheStatus,
 ) -> Response<Body> {
     let now = super::lookup::now(exchange);

@@ -29,7 +29,7 @@ pub(super) struct Caching<'p> {
     pub(super) settings: &'p CachePlan,
 }
 
-/// The request behind a response, and its times.
+/// The request of a response, and its times.
 #[derive(Clone, Copy)]
 pub(super) struct Sent<'s> {
     pub(super) headers: &'s HeaderMap,
@@ -78,7 +78,7 @@ pub(super) fn receive(
     let (head, body) = response.into_parts();
     match (fill, earlier) {
         (fill, Some(earlier)) if head.status == StatusCode::NOT_MODIFIED => {
-            validated(caching, (fill, &earlier), sent, head)
+            validated(caching, fill, &earlier, sent, head)
         }
         // The answer to the client's own condition says nothing about the whole response.
         (Some(_), None) if head.status == StatusCode::NOT_MODIFIED => {
@@ -99,7 +99,8 @@ pub(super) fn receive(
 /// The stored response after a 304 with the head `fresh`.
 fn validated(
     caching: Caching<'_>,
-    (fill, earlier): (Option<Fill>, &StoredResponse),
+    fill: Option<Fill>,
+    earlier: &StoredResponse,
     sent: Sent<'_>,
     mut fresh: Parts,
 ) -> Received {
@@ -112,7 +113,7 @@ fn validated(
     let refused = match (fill, decided) {
         (Some(fill), Ok((freshness, variant))) => {
             let head = ResponseHead::new(earlier.status, &headers, freshness);
-            return Received::Stored(fill.publish_validated((head, variant), earlier, now));
+            return Received::Stored(fill.publish_validated(head, variant, earlier, now));
         }
         (Some(fill), Err(reason)) => {
             if !reason.is_some_and(RefuseReason::is_of_request) {

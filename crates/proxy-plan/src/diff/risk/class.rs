@@ -228,7 +228,7 @@ impl RiskClass {
                 "404s in masses; `proxyd explain` on the example names the nearest route"
             }
             Self::FewerGuards => {
-                "a path beside the one that is guarded; test with `expect { agents … }`"
+                "a path other than the guarded one; test with `expect { agents … }`"
             }
             Self::AgentRemoved => "requests pass without authentication or inspection",
             Self::AgentChanged => {

@@ -78,7 +78,7 @@ async fn finish(conn: &Rc<Connection>, end: End) {
     match end {
         End::Closed if conn.eof.get() => {}
         End::Closed => linger::close(&mut wire, conn.timeout()).await,
-        End::Switched(switched) => {
+        End::SwitchedConnection(switched) => {
             let unread = conn.reader().take_unread();
             let timing = (&*conn.guard.worker.clock, &*conn.guard.deadline);
             switched.carry(wire, &unread, timing).await;

@@ -2,7 +2,7 @@
 
 use proxy_clock::Timer;
 use proxy_framing::FramingError;
-use proxy_pipeline::Switched;
+use proxy_pipeline::SwitchedConnection;
 use std::time::Duration;
 
 /// The reason why no further request is read.
@@ -11,7 +11,7 @@ pub(crate) enum End {
     /// One side closed the connection, or it failed.
     Closed,
     /// The client has the head of the response to a protocol switch.
-    Switched(Box<Switched>),
+    SwitchedConnection(Box<SwitchedConnection>),
     /// The connection ended within a response delimited by its end, which must not look complete.
     Truncated,
     /// The connection is idle.

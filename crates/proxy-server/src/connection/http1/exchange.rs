@@ -67,7 +67,7 @@ pub(crate) async fn exchange(
         return Some(End::Truncated);
     }
     if let (None | Some(End::Closed), Some(switched)) = (&end, upgrade) {
-        return Some(End::Switched(switched));
+        return Some(End::SwitchedConnection(switched));
     }
     if end.is_some() {
         return end;

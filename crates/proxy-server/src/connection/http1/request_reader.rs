@@ -21,7 +21,7 @@ pub(crate) struct RequestReader {
     unread: BytesMut,
     /// Line positions of the head at the beginning of `unread`, as recorded by the validator.
     lines: Lines,
-    /// Input behind a request with an upgrade; its protocol is not decided yet.
+    /// Input after a request with an upgrade; its protocol is not decided yet.
     deferred: BytesMut,
     upgrade_pending: bool,
     fault: Option<FramingError>,
@@ -101,7 +101,7 @@ impl RequestReader {
         self.is_empty() && self.validator.is_untouched()
     }
 
-    /// The bytes behind a request that switched protocols.
+    /// The bytes after a request that switched protocols.
     pub(crate) fn take_unread(&mut self) -> Vec<u8> {
         [self.unread.split(), self.deferred.split()].concat()
     }

@@ -67,11 +67,11 @@ struct ConnectionDriver<'c> {
     session: &'c Rc<Session>,
     http: &'c mut Http,
     /// Deadline of the GOAWAY notice.
-    notice: Option<Notice>,
+    notice: Option<GoawayNotice>,
 }
 
 /// The time between the notice and the final GOAWAY.
-struct Notice {
+struct GoawayNotice {
     deadline: Rc<Deadline>,
     _entry: TimerGuard,
 }
@@ -183,7 +183,7 @@ impl ConnectionDriver<'_> {
             session.notice.set(true);
             let deadline = Rc::<Deadline>::default();
             deadline.start(&worker.clock, Timer::Linger, GOAWAY_NOTICE_TIME);
-            Notice {
+            GoawayNotice {
                 _entry: worker.timers.register(Rc::clone(&deadline)),
                 deadline,
             }

@@ -12,8 +12,8 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, request, response
 use http_body::Body as _;
 use proxy_clock::Deadline;
 use proxy_pipeline::{
-    Body, ClientBody, ExtendedConnectProtocol, Reply, RequestStream, Switched, Worker, handle,
-    informational, log_connection_problem,
+    Body, ClientBody, ExtendedConnectProtocol, Reply, RequestStream, SwitchedConnection, Worker,
+    handle, informational, log_connection_problem,
 };
 use proxy_pool::StreamPair;
 use std::cell::{Cell, RefCell};
@@ -124,7 +124,7 @@ fn log_malformed(worker: &Worker, session: &Session, stream: u32) {
     }
 }
 
-/// The parts of a request behind its head: for the pipeline, and for this task.
+/// The parts of a request after its head: for the pipeline, and for this task.
 #[derive(Debug)]
 struct Opened {
     body: ClientBody,
@@ -214,6 +214,11 @@ fn complete(worker: &Worker, session: &Session, head: &mut response::Parts, body
     }
 }
 
-async fn carry(switched: Switched, pair: StreamPair, session: &Session, deadline: &Deadline) {
+async fn carry(
+    switched: SwitchedConnection,
+    pair: StreamPair,
+    session: &Session,
+    deadline: &Deadline,
+) {
     switched.carry(pair, &[], (&session.clock, deadline)).await;
 }

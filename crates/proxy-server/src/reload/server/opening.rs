@@ -69,10 +69,10 @@ impl Opening {
         let logs = if logs == LogSettings::from(&model.observability) {
             None
         } else {
-            Some(open_logs(&disk, &model, (&registry, &recording)).await?)
+            Some(open_logs(&disk, &model, &registry, &recording).await?)
         };
         let collector = open_collector(&disk, &model).await?;
-        let listeners = arrange(&disk, listeners, (&model, inherited)).await?;
+        let listeners = arrange(&disk, listeners, &model, inherited).await?;
         Ok(Opened {
             model,
             loaded_tls,
@@ -88,7 +88,8 @@ impl Opening {
 pub(super) async fn open_logs(
     disk: &DiskThread,
     model: &Arc<Model>,
-    (registry, recording): (&Arc<Registry>, &Arc<LineRing>),
+    registry: &Arc<Registry>,
+    recording: &Arc<LineRing>,
 ) -> Result<OpenLogs, ApplyError> {
     let (model, registry) = (Arc::clone(model), Arc::clone(registry));
     let recording = Arc::clone(recording);
@@ -102,7 +103,8 @@ pub(super) async fn open_logs(
 pub(super) async fn arrange(
     disk: &DiskThread,
     listeners: ListenerSet,
-    (model, inherited): (&Arc<Model>, &mut InheritedSockets),
+    model: &Arc<Model>,
+    inherited: &mut InheritedSockets,
 ) -> Result<ListenerSet, ApplyError> {
     let (model, remover) = (Arc::clone(model), disk.clone());
     let mut taken = std::mem::take(inherited);

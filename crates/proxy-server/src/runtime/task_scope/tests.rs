@@ -50,8 +50,8 @@ impl Observed {
                 let _end = EndOfTask(key, sender.clone());
                 drop(sender.send(Step::Began(key)));
                 while context.settings.changed().await.is_ok() {
-                    let told = *context.settings.borrow_and_update();
-                    drop(sender.send(Step::Told(key, told)));
+                    let reported = *context.settings.borrow_and_update();
+                    drop(sender.send(Step::Told(key, reported)));
                 }
             };
             transaction.add((key, key.to_owned()), settings, work);
@@ -206,12 +206,15 @@ async fn a_task_that_panics_is_logged_by_its_name_and_starts_again_with_the_next
 
     let transaction = with_task(&scope, true);
     scope.commit(transaction);
-    let told = lines.recv().await.unwrap_or_default();
+    let reported = lines.recv().await.unwrap_or_default();
     let transaction = with_task(&scope, false);
     scope.commit(transaction);
     assert_eq!(begun.recv().await, Some(()), "the new task runs");
 
-    assert!(told.contains("a background task panicked"), "{told}");
-    assert!(told.contains("watch of one"), "{told}");
+    assert!(
+        reported.contains("a background task panicked"),
+        "{reported}"
+    );
+    assert!(reported.contains("watch of one"), "{reported}");
     assert!(lines.try_recv().is_err());
 }

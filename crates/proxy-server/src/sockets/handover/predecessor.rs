@@ -1,8 +1,8 @@
 //! The new process's side of a handover.
 
-use super::knowledge::Knowledge;
+use super::health_snapshot::HealthSnapshot;
 use super::pass::{Passed, receive};
-use super::protocol::{KNOWLEDGE_VARIABLE, PREDECESSOR_VARIABLE, READY_BYTE};
+use super::protocol::{HEALTH_SNAPSHOT_VARIABLE, PREDECESSOR_VARIABLE, READY_BYTE};
 use rustix::process::getppid;
 use std::io;
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Predecessor {
     line: UnixStream,
     /// The states of its targets when it started this process.
-    pub(crate) knowledge: Knowledge,
+    pub(crate) snapshot: HealthSnapshot,
     /// Process id.
     pub(crate) id: u32,
 }
@@ -38,10 +38,10 @@ impl Predecessor {
         line.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
         let passed = receive(&mut line)?;
         let id = id.parse().unwrap_or_default();
-        let knowledge = std::env::var(KNOWLEDGE_VARIABLE).unwrap_or_default();
+        let snapshot = std::env::var(HEALTH_SNAPSHOT_VARIABLE).unwrap_or_default();
         let predecessor = Self {
             line,
-            knowledge: Knowledge::decode(&knowledge),
+            snapshot: HealthSnapshot::decode(&snapshot),
             id,
         };
         Ok(Some((predecessor, passed)))
@@ -60,7 +60,7 @@ impl Predecessor {
             Ok(READY_BYTE) => tracing::info!(from = self.id, "took over"),
             // The predecessor has exited; it would have killed this process to continue serving.
             Ok(_) | Err(_) => {
-                tracing::warn!(from = self.id, "took over from a process that is gone");
+                tracing::warn!(from = self.id, "took over from a process that has ended");
             }
         }
     }

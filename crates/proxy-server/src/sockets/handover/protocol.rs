@@ -6,7 +6,7 @@ pub(super) const PREDECESSOR_VARIABLE: &str = "PROXYD_UPGRADE_FROM";
 
 /// The environment variable with the states of the predecessor's targets. A process without it starts
 /// from scratch.
-pub(super) const KNOWLEDGE_VARIABLE: &str = "PROXYD_UPGRADE_KNOWLEDGE";
+pub(super) const HEALTH_SNAPSHOT_VARIABLE: &str = "PROXYD_UPGRADE_KNOWLEDGE";
 
 /// Sent by the new process when it is ready, and by the old one to confirm.
 pub(super) const READY_BYTE: u8 = b'!';

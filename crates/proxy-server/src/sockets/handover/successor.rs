@@ -2,7 +2,7 @@
 
 use super::pass::{Passed, send};
 use super::program::Program;
-use super::protocol::{KNOWLEDGE_VARIABLE, PREDECESSOR_VARIABLE, READY_BYTE};
+use super::protocol::{HEALTH_SNAPSHOT_VARIABLE, PREDECESSOR_VARIABLE, READY_BYTE};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
@@ -64,17 +64,17 @@ impl Successor {
     }
 }
 
-/// Starts `program`, and passes `sockets` and `knowledge` to it.
+/// Starts `program`, and passes `sockets` and `snapshot` to it.
 pub(crate) fn begin(
     program: &Program,
     sockets: Vec<Passed>,
-    knowledge: &str,
+    snapshot: &str,
 ) -> Result<Candidate, UpgradeError> {
     if rustix::process::getpid().is_init() {
         return Err(UpgradeError::FirstProcess);
     }
     let path = program.path.display();
-    let started = start(program, knowledge);
+    let started = start(program, snapshot);
     let (process, line) = started.map_err(|error| UpgradeError::Start(path.to_string(), error))?;
     let timeout = program.timeout;
     tracing::info!(program = %path, id = process.0.as_ref().map(Child::id), "upgrade begins");
@@ -121,7 +121,7 @@ async fn ended(child: &mut Child) {
     }
 }
 
-fn start(program: &Program, knowledge: &str) -> io::Result<(Process, UnixStream)> {
+fn start(program: &Program, snapshot: &str) -> io::Result<(Process, UnixStream)> {
     let Program {
         path,
         arguments,
@@ -135,7 +135,7 @@ fn start(program: &Program, knowledge: &str) -> io::Result<(Process, UnixStream)
     command
         .args(arguments)
         .env(PREDECESSOR_VARIABLE, std::process::id().to_string())
-        .env(KNOWLEDGE_VARIABLE, knowledge)
+        .env(HEALTH_SNAPSHOT_VARIABLE, snapshot)
         .stdin(Stdio::from(OwnedFd::from(theirs)));
     // If the folder no longer exists, the new process inherits the current one.
     if folder.is_dir() {

@@ -101,7 +101,7 @@ impl Fetcher {
             let source = settings.borrow().clone();
             let pause = match fetch_any(&source).await {
                 Ok((keys, age)) => {
-                    self.succeeded(keys, (started, now()));
+                    self.succeeded(keys, started, now());
                     let age = age.unwrap_or(max_interval);
                     age.clamp(min_interval, max_interval)
                 }
@@ -129,7 +129,7 @@ impl Fetcher {
         }
     }
 
-    fn succeeded(&mut self, keys: JwtKeys, (started, now): (Instant, SystemTime)) {
+    fn succeeded(&mut self, keys: JwtKeys, started: Instant, now: SystemTime) {
         let (url, upstream) = (&self.url, &self.identity.upstream);
         let count = keys.len();
         if self.state.failure.take().is_some() || self.state.fetched_at.is_none() {

@@ -42,10 +42,10 @@ impl Pair {
     pub(crate) fn shake(&mut self) -> Result<(), Box<Broken>> {
         let (mut client, mut server) = (None, None);
         while self.client.wants_write() || self.server.wants_write() {
-            if let Err(error) = self.hear_client() {
+            if let Err(error) = self.deliver_client_data() {
                 server.get_or_insert(error);
             }
-            if let Err(error) = self.hear_server() {
+            if let Err(error) = self.deliver_server_data() {
                 client.get_or_insert(error);
             }
         }
@@ -57,7 +57,7 @@ impl Pair {
     }
 
     /// Delivers the client's data to the server.
-    pub(crate) fn hear_client(&mut self) -> Result<(), Error> {
+    pub(crate) fn deliver_client_data(&mut self) -> Result<(), Error> {
         let mut wire = Vec::new();
         while self.client.wants_write() {
             self.client.write_tls(&mut wire).unwrap();
@@ -71,7 +71,7 @@ impl Pair {
     }
 
     /// Delivers the server's data to the client.
-    pub(crate) fn hear_server(&mut self) -> Result<(), Error> {
+    pub(crate) fn deliver_server_data(&mut self) -> Result<(), Error> {
         let mut wire = Vec::new();
         while self.server.wants_write() {
             self.server.write_tls(&mut wire).unwrap();
@@ -90,14 +90,14 @@ impl Pair {
     }
 
     /// Sends a few bytes each way through the established connection.
-    pub(crate) fn talk(&mut self) {
+    pub(crate) fn exchange_data(&mut self) {
         self.client.writer().write_all(b"ping").unwrap();
         self.server.writer().write_all(b"pong").unwrap();
         self.shake().unwrap();
-        let mut heard = [0; 4];
-        self.server.reader().read_exact(&mut heard).unwrap();
-        assert_eq!(&heard, b"ping");
-        self.client.reader().read_exact(&mut heard).unwrap();
-        assert_eq!(&heard, b"pong");
+        let mut received = [0; 4];
+        self.server.reader().read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"ping");
+        self.client.reader().read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"pong");
     }
 }

@@ -10,12 +10,12 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct RecordingClient {
     schemes: Vec<SignatureScheme>,
     staple: OnceLock<Vec<u8>>,
 }
 
-impl Witness {
+impl RecordingClient {
     pub(crate) fn new(schemes: &[SignatureScheme]) -> Arc<Self> {
         Arc::new(Self {
             schemes: schemes.to_vec(),
@@ -23,7 +23,7 @@ impl Witness {
         })
     }
 
-    pub(crate) fn of_everything() -> Arc<Self> {
+    pub(crate) fn with_all_schemes() -> Arc<Self> {
         Self::new(
             &default_provider()
                 .signature_verification_algorithms
@@ -48,7 +48,7 @@ impl Witness {
     }
 }
 
-impl ServerCertVerifier for Witness {
+impl ServerCertVerifier for RecordingClient {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -14,9 +14,9 @@ const MAX_BYTES: usize = 100 * 1024;
 /// Health, ejections and breaker states of one process, by the names of the configuration. Times are of
 /// the machine's monotonic clock, which both processes read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Knowledge(HashMap<String, Vec<String>>);
+pub(crate) struct HealthSnapshot(HashMap<String, Vec<String>>);
 
-impl Knowledge {
+impl HealthSnapshot {
     /// The text for the new process: unhealthy targets, and breakers that have counted a failure.
     /// Entries above the maximum size are omitted.
     pub(crate) fn encode(plan: &Plan) -> String {
@@ -37,7 +37,7 @@ impl Knowledge {
         text
     }
 
-    /// Parses the text of [`Self::encode`]. The text of another version is empty knowledge.
+    /// Parses the text of [`Self::encode`]. The text of another version gives an empty snapshot.
     pub(crate) fn decode(text: &str) -> Self {
         let mut records = text.split(RECORD_END);
         if records.next() != Some(VERSION) {
@@ -187,11 +187,11 @@ mod tests {
         breaker.admit(0).unwrap().failure(0);
         assert_eq!(breaker.state(), BreakerState::Open);
 
-        let text = Knowledge::encode(&old);
+        let text = HealthSnapshot::encode(&old);
         assert!(!text.contains('\0'), "a variable of the environment");
         let (new, unchecked) = (plan(checked), plan(""));
         for plan in [&new, &unchecked] {
-            Knowledge::decode(&text).restore(plan);
+            HealthSnapshot::decode(&text).restore(plan);
             let breaker = plan.routes()[0].breaker.as_ref().unwrap();
             assert_eq!(breaker.state(), BreakerState::Open);
         }
@@ -210,9 +210,9 @@ mod tests {
     #[test]
     fn a_text_of_another_version_is_ignored() {
         assert_eq!(
-            Knowledge::decode("proxyd-knowledge-2\u{1e}a\u{1f}1"),
-            Knowledge::default()
+            HealthSnapshot::decode("proxyd-knowledge-2\u{1e}a\u{1f}1"),
+            HealthSnapshot::default()
         );
-        assert_eq!(Knowledge::decode(""), Knowledge::default());
+        assert_eq!(HealthSnapshot::decode(""), HealthSnapshot::default());
     }
 }

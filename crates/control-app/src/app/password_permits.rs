@@ -1,5 +1,5 @@
-//! Places for the comparison of passwords, each of which takes 19 MiB and a tenth of a second of one core. The memory is
-//! kept with the place.
+//! Permits for the comparison of passwords, each of which takes 19 MiB and a tenth of a second of one core. The memory is
+//! kept with the permit.
 
 use crate::error::Error;
 use control_auth::PasswordMemory;
@@ -12,77 +12,77 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
 /// Maximum number of concurrent comparisons for unknown browsers.
-const STRANGERS: usize = 2;
+const UNKNOWN_BROWSER_PERMITS: usize = 2;
 /// Permits for signed-in users and known browsers: a flood of other clients does not delay them.
-const KNOWN: usize = 2;
-/// Requests of one network that wait for a place; more are refused at once.
+const KNOWN_BROWSER_PERMITS: usize = 2;
+/// Requests of one network that wait for a permit; more are refused at once.
 const MAX_WAITING_OF_NETWORK: usize = 8;
-/// Requests that wait for a place; more are refused at once.
+/// Requests that wait for a permit; more are refused at once.
 const MAX_WAITING: usize = 1_024;
-/// The longest wait for a place.
+/// The longest wait for a permit.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The places of this replica. Networks of unknown browsers take turns: each has one request in the common queue, and
+/// The permits of this replica. Networks of unknown browsers take turns: each has one request in the common queue, and
 /// further requests of the network wait behind it.
 #[derive(Debug)]
-pub(crate) struct PasswordPlaces {
-    strangers: PlacePool,
-    known: PlacePool,
+pub(crate) struct PasswordPermits {
+    strangers: PermitPool,
+    known: PermitPool,
     waiting: Semaphore,
-    networks: Mutex<HashMap<IpAddr, Arc<Turns>>>,
+    networks: Mutex<HashMap<IpAddr, Arc<NetworkQueue>>>,
 }
 
-/// Places that are free, each with its memory; `None` until it is used for the first time.
+/// Permits that are free, each with its memory; `None` until it is used for the first time.
 #[derive(Debug)]
-struct PlacePool {
+struct PermitPool {
     freed: Sender<Option<PasswordMemory>>,
     free: Mutex<Receiver<Option<PasswordMemory>>>,
 }
 
-/// A place with its memory. It belongs to the thread that computes: a client that disconnects does not free it.
+/// A permit with its memory. It belongs to the thread that computes: a client that disconnects does not free it.
 #[derive(Debug)]
-pub(crate) struct PasswordPlace {
+pub(crate) struct PasswordPermit {
     memory: Option<PasswordMemory>,
     freed: Sender<Option<PasswordMemory>>,
 }
 
-impl PlacePool {
-    fn new(places: usize) -> Self {
-        let (freed, free) = channel(places);
-        for _ in 0..places {
-            // It has as much room.
+impl PermitPool {
+    fn new(permits: usize) -> Self {
+        let (freed, free) = channel(permits);
+        for _ in 0..permits {
+            // The channel has room for all.
             drop(freed.try_send(None));
         }
         let free = Mutex::new(free);
         Self { freed, free }
     }
 
-    /// Waits for a place, in the order of the calls; `None` never, for the sender lives as long.
-    async fn take(&self) -> Option<PasswordPlace> {
+    /// Waits for a permit, in the order of the calls. Never `None`: the sender lives as long as the pool.
+    async fn take(&self) -> Option<PasswordPermit> {
         let memory = self.free.lock().await.recv().await?;
-        Some(self.place(memory))
+        Some(self.permit(memory))
     }
 
-    /// A place if one is free and no call waits.
-    fn try_take(&self) -> Option<PasswordPlace> {
+    /// A permit if one is free and no call waits.
+    fn try_take(&self) -> Option<PasswordPermit> {
         let memory = self.free.try_lock().ok()?.try_recv().ok()?;
-        Some(self.place(memory))
+        Some(self.permit(memory))
     }
 
-    fn place(&self, memory: Option<PasswordMemory>) -> PasswordPlace {
+    fn permit(&self, memory: Option<PasswordMemory>) -> PasswordPermit {
         let freed = self.freed.clone();
-        PasswordPlace { memory, freed }
+        PasswordPermit { memory, freed }
     }
 }
 
-impl PasswordPlace {
+impl PasswordPermit {
     /// Memory for one password.
     pub(crate) fn memory(&mut self) -> &mut PasswordMemory {
         self.memory.get_or_insert_default()
     }
 }
 
-impl Drop for PasswordPlace {
+impl Drop for PasswordPermit {
     fn drop(&mut self) {
         drop(self.freed.try_send(self.memory.take()));
     }
@@ -90,12 +90,12 @@ impl Drop for PasswordPlace {
 
 /// The turns of one network; kept while a request of it waits.
 #[derive(Debug)]
-struct Turns {
+struct NetworkQueue {
     turn: Semaphore,
     waiting: Semaphore,
 }
 
-/// The person behind the comparison or the hash of a password.
+/// The user that a password is compared or hashed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PasswordOwner {
     /// A browser that never signed in, at this address.
@@ -104,29 +104,29 @@ pub(crate) enum PasswordOwner {
     Known,
 }
 
-impl Default for PasswordPlaces {
+impl Default for PasswordPermits {
     fn default() -> Self {
         Self {
-            strangers: PlacePool::new(STRANGERS),
-            known: PlacePool::new(KNOWN),
+            strangers: PermitPool::new(UNKNOWN_BROWSER_PERMITS),
+            known: PermitPool::new(KNOWN_BROWSER_PERMITS),
             waiting: Semaphore::new(MAX_WAITING),
             networks: Mutex::default(),
         }
     }
 }
 
-impl PasswordPlaces {
-    /// A place, to be held until the password is compared.
+impl PasswordPermits {
+    /// A permit, to be held until the password is compared.
     ///
     /// # Errors
     ///
     /// [`Error::TooManySignIns`] if too many wait, or none is free in ten seconds.
-    pub(crate) async fn take(&self, owner: PasswordOwner) -> Result<PasswordPlace, Error> {
-        let place = match owner {
+    pub(crate) async fn take(&self, owner: PasswordOwner) -> Result<PasswordPermit, Error> {
+        let permit = match owner {
             PasswordOwner::Known => timeout(MAX_WAIT, self.known.take()).await,
             PasswordOwner::Stranger(address) => {
-                if let Some(place) = self.strangers.try_take() {
-                    return Ok(place);
+                if let Some(permit) = self.strangers.try_take() {
+                    return Ok(permit);
                 }
                 let refused = |_| Error::TooManySignIns;
                 let _waiting = self.waiting.try_acquire().map_err(refused)?;
@@ -139,16 +139,16 @@ impl PasswordPlaces {
                 timeout(MAX_WAIT, queued).await
             }
         };
-        let place = place.map_err(|_| Error::TooManySignIns)?;
-        place.ok_or(Error::Stopped)
+        let permit = permit.map_err(|_| Error::TooManySignIns)?;
+        permit.ok_or(Error::Stopped)
     }
 
     /// The turns of a network. Entries without a waiting request are dropped first.
-    async fn turns(&self, network: IpAddr) -> Arc<Turns> {
+    async fn turns(&self, network: IpAddr) -> Arc<NetworkQueue> {
         let mut networks = self.networks.lock().await;
         networks.retain(|_, turns| 1 < Arc::strong_count(turns));
         let turns = networks.entry(network).or_insert_with(|| {
-            Arc::new(Turns {
+            Arc::new(NetworkQueue {
                 turn: Semaphore::new(1),
                 waiting: Semaphore::new(MAX_WAITING_OF_NETWORK),
             })
@@ -192,19 +192,19 @@ mod tests {
         1024 * number.unwrap().parse::<u64>().unwrap()
     }
 
-    async fn compare(places: Arc<PasswordPlaces>, number: u8, hash: PasswordHash) {
+    async fn compare(permits: Arc<PasswordPermits>, number: u8, hash: PasswordHash) {
         let owner = match number % 2 {
             0 => PasswordOwner::Known,
             _ => at(&format!("192.0.{number}.1")),
         };
-        let mut place = places.take(owner).await.unwrap();
+        let mut permit = permits.take(owner).await.unwrap();
         let wrong = Password::new("wrong horse".to_owned());
-        let compared = spawn_blocking(move || hash.verify_in(place.memory(), &wrong));
+        let compared = spawn_blocking(move || hash.verify_in(permit.memory(), &wrong));
         assert!(compared.await.unwrap().is_err());
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn many_passwords_take_no_more_memory_than_the_places() {
+    async fn many_passwords_take_no_more_memory_than_the_permits() {
         let barrier = Arc::new(Barrier::new(THREADS));
         let mut threads = JoinSet::new();
         for _ in 0..THREADS {
@@ -213,16 +213,16 @@ mod tests {
         }
         threads.join_all().await;
         let hash = PasswordHash::unknown();
-        let places = Arc::new(PasswordPlaces::default());
-        compare(Arc::clone(&places), 0, hash.clone()).await;
+        let permits = Arc::new(PasswordPermits::default());
+        compare(Arc::clone(&permits), 0, hash.clone()).await;
         let before = resident_bytes();
         let mut tasks = JoinSet::new();
         for number in 0..PASSWORDS {
-            tasks.spawn(compare(Arc::clone(&places), number, hash.clone()));
+            tasks.spawn(compare(Arc::clone(&permits), number, hash.clone()));
         }
         tasks.join_all().await;
         let grown = resident_bytes().saturating_sub(before) / MIB;
-        // Three more places of 19 MiB, and what else the allocator holds.
+        // Three more permits of 19 MiB, and memory that the allocator keeps.
         assert!(grown < 90, "{grown} MiB");
     }
 
@@ -231,23 +231,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_strangers_is_bounded_and_leaves_the_known_their_places() {
-        let places = PasswordPlaces::default();
+    async fn a_flood_of_strangers_is_bounded_and_leaves_the_known_their_permits() {
+        let permits = PasswordPermits::default();
         let mut held = Vec::new();
-        for _ in 0..STRANGERS {
-            held.push(places.take(at("192.0.2.1")).await.unwrap());
+        for _ in 0..UNKNOWN_BROWSER_PERMITS {
+            held.push(permits.take(at("192.0.2.1")).await.unwrap());
         }
-        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| places.take(at("192.0.2.2")));
+        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| permits.take(at("192.0.2.2")));
         let mut flood: Vec<_> = flood.map(Box::pin).collect();
         for waiting in &mut flood {
             assert!(futures_poll(waiting).is_pending());
         }
-        let refused = places.take(at("192.0.2.3")).await;
+        let refused = permits.take(at("192.0.2.3")).await;
         assert!(matches!(refused, Err(Error::TooManySignIns)), "{refused:?}");
-        assert!(places.take(PasswordOwner::Known).await.is_ok());
+        assert!(permits.take(PasswordOwner::Known).await.is_ok());
         held.pop();
         let first = flood.remove(0).await;
-        assert!(first.is_ok(), "the place that became free");
+        assert!(first.is_ok(), "the permit that became free");
         let second = flood.remove(0).await;
         assert!(
             matches!(second, Err(Error::TooManySignIns)),
@@ -257,24 +257,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_network_waits_for_one_request_of_each_other_network() {
-        let places = PasswordPlaces::default();
+        let permits = PasswordPermits::default();
         let mut held = Vec::new();
-        for _ in 0..STRANGERS {
-            held.push(places.take(at("192.0.2.1")).await.unwrap());
+        for _ in 0..UNKNOWN_BROWSER_PERMITS {
+            held.push(permits.take(at("192.0.2.1")).await.unwrap());
         }
-        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| places.take(at("192.0.2.2")));
+        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| permits.take(at("192.0.2.2")));
         let mut flood: Vec<_> = flood.map(Box::pin).collect();
         for waiting in &mut flood {
             assert!(futures_poll(waiting).is_pending());
         }
-        let mut owner = Box::pin(places.take(at("2001:db8::1")));
+        let mut owner = Box::pin(permits.take(at("2001:db8::1")));
         assert!(futures_poll(&mut owner).is_pending());
         held.pop();
         drop(flood.remove(0).await.unwrap());
-        assert!(owner.await.is_ok(), "the second place that became free");
+        assert!(owner.await.is_ok(), "the second permit that became free");
         drop(flood);
-        let last = places.turns(network(None)).await;
-        assert_eq!(places.networks.lock().await.len(), 1, "{last:?}");
+        let last = permits.turns(network(None)).await;
+        assert_eq!(permits.networks.lock().await.len(), 1, "{last:?}");
     }
 
     fn futures_poll<F: Future + Unpin>(future: &mut F) -> std::task::Poll<F::Output> {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::thread::{self, JoinHandle};
 
 /// All clients.
-pub(crate) struct Crowd(Vec<Caller>);
+pub(crate) struct Clients(Vec<Caller>);
 
 struct Caller {
     what: &'static str,
@@ -45,9 +45,9 @@ const MANNERS: &[(&str, usize, Manner)] = &[
     ),
 ];
 
-impl Crowd {
+impl Clients {
     /// Runs all clients until it is `over`.
-    pub(crate) fn gather(address: SocketAddr, over: &Gate) -> Self {
+    pub(crate) fn start(address: SocketAddr, over: &Gate) -> Self {
         let mut callers = Vec::new();
         for (what, count, manner) in MANNERS {
             for _ in 0..*count {

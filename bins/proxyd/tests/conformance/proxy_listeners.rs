@@ -12,7 +12,7 @@ pub(crate) const MOST_STREAMS: u32 = 8;
 
 /// A proxy with a listener of each kind, in front of one upstream. Paths that begin with `/wait` go
 /// to another one, which never answers; `nowhere.test` is answered by the proxy itself.
-pub(crate) struct Doors {
+pub(crate) struct ProxyListeners {
     /// HTTP/1.1, or HTTP/2 by prior knowledge.
     pub(crate) plain: SocketAddr,
     /// HTTP/1.1 over TLS.
@@ -23,7 +23,7 @@ pub(crate) struct Doors {
 }
 
 /// Starts the proxy in front of `target`, with these settings of its upstream.
-pub(crate) fn open(target: SocketAddr, upstream: &str) -> Doors {
+pub(crate) fn open(target: SocketAddr, upstream: &str) -> ProxyListeners {
     let waiting = Upstream::start(|served| {
         served.end();
     });
@@ -66,7 +66,7 @@ pub(crate) fn open(target: SocketAddr, upstream: &str) -> Doors {
         [plain, secure] => (*plain, *secure),
         other => panic!("two listeners were asked for, not {other:?}"),
     };
-    Doors {
+    ProxyListeners {
         plain,
         tls: bridge::over_tls(secure, authority.roots(), "http/1.1"),
         tls_h2: bridge::over_tls(secure, authority.roots(), "h2"),

@@ -6,7 +6,7 @@ use proxy_testkit::{Fields, Request};
 
 /// A whole request.
 #[derive(Clone, Debug)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedRequest {
     pub(crate) http2: bool,
     pub(crate) method: String,
     pub(crate) target: String,
@@ -17,7 +17,7 @@ pub(crate) struct Got {
     pub(crate) text: String,
 }
 
-impl From<&Request> for Got {
+impl From<&Request> for ReceivedRequest {
     fn from(request: &Request) -> Self {
         let owned = |fields: &Fields| {
             let each = fields.iter();
@@ -37,7 +37,7 @@ impl From<&Request> for Got {
     }
 }
 
-impl Got {
+impl ReceivedRequest {
     /// A request received over HTTP/2.
     pub(crate) fn by_http2(head: &Parts, body: Vec<u8>, trailers: &HeaderMap) -> Self {
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

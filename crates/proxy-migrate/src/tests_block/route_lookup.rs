@@ -45,12 +45,12 @@ struct Key<'s> {
 
 /// The two routes of highest rank.
 #[derive(Clone, Copy, Debug, Default)]
-struct Best {
+struct TopTwo {
     first: Option<(Rank, usize)>,
     second: Option<(Rank, usize)>,
 }
 
-impl Best {
+impl TopTwo {
     fn add(&mut self, rank: Rank, route: usize) {
         match self.first {
             Some((_, first)) if first == route => self.first = self.first.max(Some((rank, route))),
@@ -79,26 +79,26 @@ pub(super) struct Sample<'r> {
 
 /// The routes of a site by their conditions.
 #[derive(Debug)]
-pub(super) struct Takers<'s> {
-    by_key: HashMap<Key<'s>, Best>,
+pub(super) struct RoutesByCondition<'s> {
+    by_key: HashMap<Key<'s>, TopTwo>,
     /// Routes with too many conditions for keys.
-    anywhere: Best,
+    anywhere: TopTwo,
     has_beginnings: bool,
     keys: usize,
 }
 
-impl<'s> Takers<'s> {
+impl<'s> RoutesByCondition<'s> {
     pub(super) fn new(site: &'s Site) -> Self {
-        let mut takers = Self {
+        let mut lookup = Self {
             by_key: HashMap::new(),
-            anywhere: Best::default(),
+            anywhere: TopTwo::default(),
             has_beginnings: false,
             keys: 0,
         };
         for (position, route) in site.routes.iter().enumerate() {
-            takers.add(position, route);
+            lookup.add(position, route);
         }
-        takers
+        lookup
     }
 
     fn add(&mut self, position: usize, route: &'s Route) {
@@ -298,8 +298,8 @@ mod tests {
                 host: "a.test",
                 path: path_of_sample,
             };
-            let takers = Takers::new(&site);
-            let taken = takers.takes(own, &site.routes[own], sample);
+            let lookup = RoutesByCondition::new(&site);
+            let taken = lookup.takes(own, &site.routes[own], sample);
             assert_eq!(taken, expected, "{host} {path:?}");
         }
     }
@@ -317,8 +317,8 @@ mod tests {
                 host: "a.test",
                 path: "/7/sample",
             };
-            let takers = Takers::new(&site);
-            work::steps_of(|| takers.takes(7, &site.routes[7], sample)).0
+            let lookup = RoutesByCondition::new(&site);
+            work::steps_of(|| lookup.takes(7, &site.routes[7], sample)).0
         };
         assert_eq!(steps(10), steps(1_000));
     }

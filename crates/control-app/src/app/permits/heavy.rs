@@ -1,30 +1,30 @@
-//! Places for work that keeps a processor busy: whole configurations, large bodies.
+//! Permits for work that keeps a processor busy: whole configurations, large bodies.
 
-use super::fair::{FairPlace, FairPlaces, PlaceLimits};
+use super::fair::{FairPermit, FairPermits, PermitLimits};
 use crate::error::Error;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-/// The places of this replica for such work. An organization holds at most one and waits once in
+/// The permits of this replica for such work. An organization holds at most one and waits once in
 /// the shared queue, regardless of the number of its waiting requests.
 #[derive(Debug)]
-pub(crate) struct HeavyPlaces(FairPlaces);
+pub(crate) struct HeavyPermits(FairPermits);
 
-/// A place, given back when it is dropped.
-pub(crate) type HeavyPlace = FairPlace;
+/// A permit, given back when it is dropped.
+pub(crate) type HeavyPermit = FairPermit;
 
-impl HeavyPlaces {
-    /// `all` places, of which an organization holds one at most.
+impl HeavyPermits {
+    /// `all` permits, of which an organization holds one at most.
     pub(crate) fn new(all: usize) -> Self {
-        Self(FairPlaces::new(PlaceLimits {
+        Self(FairPermits::new(PermitLimits {
             all,
             each: 1,
             further: 0,
         }))
     }
 
-    /// Waits for a place.
-    pub(crate) async fn take(&self, org: Uuid) -> HeavyPlace {
+    /// Waits for a permit.
+    pub(crate) async fn take(&self, org: Uuid) -> HeavyPermit {
         self.0.take(org).await
     }
 
@@ -38,11 +38,11 @@ impl HeavyPlaces {
         org: Uuid,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let place = self.take(org).await;
-        // The work continues when its caller is cancelled, and keeps its place.
+        let permit = self.take(org).await;
+        // The work continues when its caller is cancelled, and keeps its permit.
         let task = spawn_blocking(move || {
             let done = task();
-            drop(place);
+            drop(permit);
             done
         });
         task.await.map_err(|_| Error::Stopped)
@@ -58,16 +58,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_organization_waits_for_its_own_work_alone() {
         let short = Duration::from_millis(1);
-        let places = HeavyPlaces::new(2);
+        let permits = HeavyPermits::new(2);
         let [hostile, other] = [1, 2].map(Uuid::from_u128);
-        let held = places.take(hostile).await;
+        let held = permits.take(hostile).await;
         for _ in 0..10 {
-            let further = timeout(short, places.take(hostile)).await;
+            let further = timeout(short, permits.take(hostile)).await;
             assert!(further.is_err());
         }
-        let of_other = timeout(short, places.take(other)).await;
+        let of_other = timeout(short, permits.take(other)).await;
         assert!(of_other.is_ok());
         drop(held);
-        assert!(timeout(short, places.take(hostile)).await.is_ok());
+        assert!(timeout(short, permits.take(hostile)).await.is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! The places of each owner.
+//! The permits of each owner.
 
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-/// The places of each owner, such as an organization.
+/// The permits of each owner, such as an organization.
 #[derive(Debug)]
-pub(crate) struct OwnerPlaces {
+pub(crate) struct OwnerPermits {
     each: usize,
-    /// Owners that hold a place or wait for one.
+    /// Owners that hold a permit or wait for one.
     by_owner: Mutex<BTreeMap<Uuid, Arc<Semaphore>>>,
 }
 
-impl OwnerPlaces {
+impl OwnerPermits {
     pub(crate) fn new(each: usize) -> Self {
         Self {
             each,
@@ -22,7 +22,7 @@ impl OwnerPlaces {
         }
     }
 
-    /// Waits for a place of `owner`.
+    /// Waits for a permit of `owner`.
     ///
     /// # Errors
     ///
@@ -32,12 +32,12 @@ impl OwnerPlaces {
         own.acquire_owned().await.map_err(|_| Error::Stopped)
     }
 
-    /// Owners without a held or awaited place are dropped.
+    /// Owners without a held or awaited permit are dropped.
     async fn semaphore(&self, owner: Uuid) -> Arc<Semaphore> {
         let mut by_owner = self.by_owner.lock().await;
-        by_owner.retain(|_, places| Arc::strong_count(places) > 1);
-        let places = by_owner.entry(owner);
-        Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(self.each))))
+        by_owner.retain(|_, permits| Arc::strong_count(permits) > 1);
+        let permits = by_owner.entry(owner);
+        Arc::clone(permits.or_insert_with(|| Arc::new(Semaphore::new(self.each))))
     }
 }
 
@@ -46,11 +46,11 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_owner_without_places_is_forgotten() {
-        let places = OwnerPlaces::new(2);
+    async fn an_owner_without_permits_is_forgotten() {
+        let permits = OwnerPermits::new(2);
         for number in 0..100 {
-            drop(places.take(Uuid::from_u128(number)).await.unwrap());
+            drop(permits.take(Uuid::from_u128(number)).await.unwrap());
         }
-        assert_eq!(places.by_owner.lock().await.len(), 1);
+        assert_eq!(permits.by_owner.lock().await.len(), 1);
     }
 }

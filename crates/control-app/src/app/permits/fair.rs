@@ -1,4 +1,4 @@
-//! Places at which owners take turns.
+//! Permits shared fairly among their owners.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -7,36 +7,36 @@ use uuid::Uuid;
 
 #[expect(
     clippy::disallowed_types,
-    reason = "held for a look-up among those that wait, and by no request without a place"
+    reason = "held for a look-up among waiters, never across an await"
 )]
-type Lock = std::sync::Mutex<Turns>;
+type Lock = std::sync::Mutex<FairQueue>;
 
 /// Number of permits, and the maximum of one owner.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlaceLimits {
-    /// Places in all.
+pub(crate) struct PermitLimits {
+    /// Permits in all.
     pub(crate) all: usize,
-    /// Places of one owner.
+    /// Permits of one owner.
     pub(crate) each: usize,
-    /// Places beyond the first one of each owner, for all owners together.
+    /// Permits beyond the first one of each owner, for all owners together.
     pub(crate) further: usize,
 }
 
-/// A pool of places. A free place is granted to the owner that holds the fewest and, among equals,
+/// A pool of permits. A free permit is granted to the owner that holds the fewest and, among equals,
 /// to the one served longest ago, regardless of the number of its waiting requests.
 #[derive(Clone, Debug)]
-pub(crate) struct FairPlaces(Arc<Lock>);
+pub(crate) struct FairPermits(Arc<Lock>);
 
 #[derive(Debug)]
-struct Turns {
-    limits: PlaceLimits,
+struct FairQueue {
+    limits: PermitLimits,
     owners: BTreeMap<Uuid, Owner>,
     /// In the order of their arrival.
     waiting: VecDeque<Waiter>,
     grants: u64,
 }
 
-/// An owner that holds a place or waits for one.
+/// An owner that holds a permit or waits for one.
 #[derive(Debug, Default)]
 struct Owner {
     held: usize,
@@ -51,24 +51,24 @@ struct Waiter {
     granted: oneshot::Sender<()>,
 }
 
-/// A place, given back when it is dropped.
+/// A permit, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct FairPlace {
-    places: FairPlaces,
+pub(crate) struct FairPermit {
+    permits: FairPermits,
     owner: Uuid,
 }
 
-/// A wait for a place, cancelled when dropped.
+/// A wait for a permit, cancelled when dropped.
 struct Wait<'a> {
-    places: &'a FairPlaces,
+    permits: &'a FairPermits,
     owner: Uuid,
     granted: oneshot::Receiver<()>,
     is_over: bool,
 }
 
-impl FairPlaces {
-    pub(crate) fn new(limits: PlaceLimits) -> Self {
-        Self(Arc::new(Lock::new(Turns {
+impl FairPermits {
+    pub(crate) fn new(limits: PermitLimits) -> Self {
+        Self(Arc::new(Lock::new(FairQueue {
             limits,
             owners: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -76,11 +76,11 @@ impl FairPlaces {
         })))
     }
 
-    /// Waits for a place of `owner`.
-    pub(crate) async fn take(&self, owner: Uuid) -> FairPlace {
+    /// Waits for a permit of `owner`.
+    pub(crate) async fn take(&self, owner: Uuid) -> FairPermit {
         let (sender, granted) = oneshot::channel();
         let mut wait = Wait {
-            places: self,
+            permits: self,
             owner,
             granted,
             is_over: false,
@@ -92,38 +92,38 @@ impl FairPlaces {
         // The sender is dropped unused only if its receiver is dropped too.
         (&mut wait.granted).await.unwrap_or_default();
         wait.is_over = true;
-        FairPlace {
-            places: self.clone(),
+        FairPermit {
+            permits: self.clone(),
             owner,
         }
     }
 
-    /// Places that `owner` holds.
+    /// Permits that `owner` holds.
     pub(crate) fn held_by(&self, owner: Uuid) -> usize {
         let turns = self.turns();
         turns.owners.get(&owner).map_or(0, |owner| owner.held)
     }
 
-    /// Returns true if an owner without a place waits for one.
+    /// Returns true if an owner without a permit waits for one.
     pub(crate) fn are_wanted(&self) -> bool {
         let turns = self.turns();
         let mut owners = turns.owners.values();
         owners.any(|owner| owner.held == 0 && 0 < owner.waiting)
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
+    fn turns(&self) -> MutexGuard<'_, FairQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Turns {
+impl FairQueue {
     fn enter(&mut self, waiter: Waiter) {
         self.owners.entry(waiter.owner).or_default().waiting += 1;
         self.waiting.push_back(waiter);
         self.grant();
     }
 
-    /// Grants free places to waiters.
+    /// Grants free permits to waiters.
     fn grant(&mut self) {
         while let Some(waiter) = self.next() {
             let owner = self.owners.entry(waiter.owner).or_default();
@@ -137,12 +137,12 @@ impl Turns {
         }
     }
 
-    /// The waiter for the next free place.
+    /// The waiter for the next free permit.
     fn next(&mut self) -> Option<Waiter> {
         let held: usize = self.owners.values().map(|owner| owner.held).sum();
         let further = |owner: &Owner| owner.held.saturating_sub(1);
         let further: usize = self.owners.values().map(further).sum();
-        let PlaceLimits {
+        let PermitLimits {
             all,
             each,
             further: most_further,
@@ -176,9 +176,9 @@ impl Turns {
     }
 }
 
-impl Drop for FairPlace {
+impl Drop for FairPermit {
     fn drop(&mut self) {
-        self.places.turns().leave(self.owner);
+        self.permits.turns().leave(self.owner);
     }
 }
 
@@ -187,8 +187,8 @@ impl Drop for Wait<'_> {
         if self.is_over {
             return;
         }
-        let mut turns = self.places.turns();
-        // Under the lock no place is granted between both.
+        let mut turns = self.permits.turns();
+        // Under the lock no permit is granted between both.
         self.granted.close();
         if self.granted.try_recv().is_ok() {
             turns.leave(self.owner);
@@ -214,56 +214,56 @@ mod tests {
     const A: Uuid = Uuid::from_u128(1);
     const B: Uuid = Uuid::from_u128(2);
 
-    fn places(all: usize, each: usize) -> FairPlaces {
-        FairPlaces::new(PlaceLimits {
+    fn permits(all: usize, each: usize) -> FairPermits {
+        FairPermits::new(PermitLimits {
             all,
             each,
             further: all,
         })
     }
 
-    type Begun<'a> = Pin<Box<dyn Future<Output = FairPlace> + 'a>>;
+    type Waiting<'a> = Pin<Box<dyn Future<Output = FairPermit> + 'a>>;
 
-    /// The place, if it was granted.
-    async fn granted(wait: &mut Begun<'_>) -> Option<FairPlace> {
+    /// The permit, if it was granted.
+    async fn granted(wait: &mut Waiting<'_>) -> Option<FairPermit> {
         let poll = |context: &mut std::task::Context<'_>| match wait.as_mut().poll(context) {
-            Poll::Ready(place) => Poll::Ready(Some(place)),
+            Poll::Ready(permit) => Poll::Ready(Some(permit)),
             Poll::Pending => Poll::Ready(None),
         };
         poll_fn(poll).await
     }
 
     /// A wait that has begun.
-    async fn begun(places: &FairPlaces, owner: Uuid) -> Begun<'_> {
-        let mut wait: Begun<'_> = Box::pin(places.take(owner));
-        assert!(granted(&mut wait).await.is_none(), "no place is free");
+    async fn begun(permits: &FairPermits, owner: Uuid) -> Waiting<'_> {
+        let mut wait: Waiting<'_> = Box::pin(permits.take(owner));
+        assert!(granted(&mut wait).await.is_none(), "no permit is free");
         wait
     }
 
     #[tokio::test]
-    async fn the_next_place_is_for_the_owner_without_one() {
-        let places = places(2, 2);
-        let (first, _second) = (places.take(A).await, places.take(A).await);
-        let third = begun(&places, A).await;
-        assert!(!places.are_wanted(), "its owner holds a place");
-        let mut other = begun(&places, B).await;
-        assert!(places.are_wanted());
+    async fn the_next_permit_is_for_the_owner_without_one() {
+        let permits = permits(2, 2);
+        let (first, _second) = (permits.take(A).await, permits.take(A).await);
+        let third = begun(&permits, A).await;
+        assert!(!permits.are_wanted(), "its owner holds a permit");
+        let mut other = begun(&permits, B).await;
+        assert!(permits.are_wanted());
         drop(first);
         assert!(granted(&mut other).await.is_some());
         drop(third);
-        assert!(!places.are_wanted());
+        assert!(!permits.are_wanted());
     }
 
     #[tokio::test]
     async fn owners_take_turns_however_many_of_one_wait() {
-        let places = places(1, 1);
-        let mut held = places.take(A).await;
+        let permits = permits(1, 1);
+        let mut held = permits.take(A).await;
         let (mut of_a, mut of_b) = (VecDeque::new(), VecDeque::new());
         for _ in 0..4 {
-            of_a.push_back(begun(&places, A).await);
+            of_a.push_back(begun(&permits, A).await);
         }
         for _ in 0..3 {
-            of_b.push_back(begun(&places, B).await);
+            of_b.push_back(begun(&permits, B).await);
         }
         for turn in 0..6 {
             drop(held);
@@ -275,15 +275,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_wait_that_ends_leaves_nothing_behind() {
-        let places = places(1, 1);
-        let held = places.take(A).await;
-        drop((begun(&places, A).await, begun(&places, B).await));
-        let next = begun(&places, B).await;
+        let permits = permits(1, 1);
+        let held = permits.take(A).await;
+        drop((begun(&permits, A).await, begun(&permits, B).await));
+        let next = begun(&permits, B).await;
         drop(held);
-        // The place was granted, and the grant not yet received.
+        // The permit was granted, and the grant not yet received.
         drop(next);
-        drop(places.take(A).await);
-        let turns = places.turns();
+        drop(permits.take(A).await);
+        let turns = permits.turns();
         assert!(
             turns.owners.is_empty() && turns.waiting.is_empty(),
             "{turns:?}"

@@ -1,7 +1,7 @@
 //! Heartbeats without news, until they are written together.
 
 use control_domain::HeartbeatInterval;
-use control_store::{SignOfLife, Store, StoreError};
+use control_store::{QuietHeartbeat, Store, StoreError};
 use control_wire::NodeId;
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -18,14 +18,14 @@ const DELAY_PARTS: u32 = 8;
 /// Signs of life by node. A crash loses up to an eighth of an interval of them, which the next
 /// heartbeats replace.
 #[derive(Debug, Default)]
-pub(super) struct SignsOfLife {
-    signs: BTreeMap<NodeId, SignOfLife>,
+pub(super) struct QuietHeartbeats {
+    signs: BTreeMap<NodeId, QuietHeartbeat>,
     due: Option<Pin<Box<Sleep>>>,
 }
 
-impl SignsOfLife {
+impl QuietHeartbeats {
     /// Adds one; the first decides when all are due.
-    pub(super) fn add(&mut self, node: NodeId, sign: SignOfLife, interval: HeartbeatInterval) {
+    pub(super) fn add(&mut self, node: NodeId, sign: QuietHeartbeat, interval: HeartbeatInterval) {
         self.signs.insert(node, sign);
         let delay = Duration::from_secs(interval.secs().into()) / DELAY_PARTS;
         self.due.get_or_insert_with(|| Box::pin(sleep(delay)));
@@ -57,8 +57,8 @@ impl SignsOfLife {
     }
 }
 
-async fn write(store: &Store, part: Vec<(NodeId, SignOfLife)>) -> Result<(), StoreError> {
+async fn write(store: &Store, part: Vec<(NodeId, QuietHeartbeat)>) -> Result<(), StoreError> {
     let mut tx = store.begin_unsynced().await?;
-    tx.write_signs_of_life(part).await?;
+    tx.write_quiet_heartbeats(part).await?;
     tx.commit().await
 }
