@@ -14,9 +14,9 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The pause before the next request; `None` if the data is to be dropped. `asked` is the collector's
+    /// The pause before the next request; `None` if the data is to be dropped. `requested` is the collector's
     /// `Retry-After`, which counts up to 30 s. `random` is any number.
-    pub fn next_pause(&mut self, asked: Option<Duration>, random: u64) -> Option<Duration> {
+    pub fn next_pause(&mut self, requested: Option<Duration>, random: u64) -> Option<Duration> {
         self.failed += 1;
         if MAX_REQUESTS <= self.failed {
             return None;
@@ -25,7 +25,7 @@ impl Backoff {
         // Half of it at least, so that many proxies do not repeat at once.
         let share = 500 + u32::try_from(random % 501).unwrap_or_default();
         let pause = pause.min(MAX_PAUSE).saturating_mul(share) / 1_000;
-        Some(asked.map_or(pause, |asked| asked.min(MAX_PAUSE)))
+        Some(requested.map_or(pause, |requested| requested.min(MAX_PAUSE)))
     }
 }
 
@@ -45,10 +45,10 @@ mod tests {
     }
 
     #[test]
-    fn the_collector_may_ask_for_a_pause_within_bounds() {
-        for (asked, pause) in [(0, 0), (7, 7), (86_400, 30)] {
-            let asked = Some(Duration::from_secs(asked));
-            let paused = Backoff::default().next_pause(asked, 3);
+    fn a_pause_that_the_collector_requests_is_bounded() {
+        for (requested, pause) in [(0, 0), (7, 7), (86_400, 30)] {
+            let requested = Some(Duration::from_secs(requested));
+            let paused = Backoff::default().next_pause(requested, 3);
             assert_eq!(paused, Some(Duration::from_secs(pause)));
         }
     }

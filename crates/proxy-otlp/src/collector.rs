@@ -76,7 +76,7 @@ pub enum CollectorError {
 /// The result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportResult {
-    /// The collector took the data, except for `rejected` spans or points.
+    /// The collector accepted the data, except for `rejected` spans or points.
     Accepted {
         /// Number of rejected spans or points.
         rejected: u64,
@@ -85,7 +85,7 @@ pub enum ExportResult {
     },
     /// The data may be sent again.
     Unavailable {
-        /// The pause that the collector asks for.
+        /// The pause that the collector requests.
         retry_after: Option<Duration>,
         /// The cause.
         cause: String,
@@ -118,8 +118,8 @@ impl Signal {
 /// only itself.
 impl PartialEq for Collector {
     fn eq(&self, other: &Self) -> bool {
-        let (own, others) = (&self.inner.settings, &other.inner.settings);
-        Arc::ptr_eq(&self.inner, &other.inner) || own.ca_file.is_none() && own == others
+        let (own, theirs) = (&self.inner.settings, &other.inner.settings);
+        Arc::ptr_eq(&self.inner, &other.inner) || own.ca_file.is_none() && own == theirs
     }
 }
 
@@ -186,7 +186,7 @@ impl Collector {
 async fn result(signal: Signal, response: Response) -> ExportResult {
     let status = response.status();
     if status.is_success() {
-        // The data has arrived, whatever the rest of the answer is.
+        // The data has arrived, even if the rest of the answer is invalid.
         let body = read(response).await;
         let (rejected, message) = partial_success(signal, &body.unwrap_or_default());
         return ExportResult::Accepted { rejected, message };

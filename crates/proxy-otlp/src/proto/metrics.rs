@@ -18,7 +18,7 @@ pub struct ExportMetricsServiceResponse {
     pub partial_success: Option<ExportMetricsPartialSuccess>,
 }
 
-/// Points that the collector did not take.
+/// Points that the collector rejected.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExportMetricsPartialSuccess {
     /// Their number.

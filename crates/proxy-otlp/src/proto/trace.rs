@@ -18,7 +18,7 @@ pub struct ExportTraceServiceResponse {
     pub partial_success: Option<ExportTracePartialSuccess>,
 }
 
-/// Spans that the collector did not take.
+/// Spans that the collector rejected.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExportTracePartialSuccess {
     /// Their number.

@@ -53,7 +53,7 @@ pub(crate) async fn open_collector(
 }
 
 impl Exporters {
-    /// Without tasks. `ids` makes the ID of this process among others of its name.
+    /// Without tasks. `ids` makes `service.instance.id`.
     pub(crate) fn new(is_serving: bool, shared: &Shared, ids: &IdSource) -> Self {
         Self {
             tasks: TaskScope::new(system_clock::now),
@@ -115,7 +115,7 @@ impl Exporters {
         let lost = self.spans.len();
         if flushed.is_err() || lost > 0 {
             let endpoint = &*otlp.endpoint;
-            tracing::warn!(%endpoint, spans = lost, "the collector did not take all data before the exit");
+            tracing::warn!(%endpoint, spans = lost, "data was not exported before the exit");
         }
     }
 

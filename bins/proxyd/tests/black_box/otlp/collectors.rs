@@ -103,7 +103,7 @@ fn a_collector_that_is_down_is_tried_again_and_found() {
 
     assert_eq!(spans(&collector, 2).len(), 2);
     reaches(&proxyd, &exports("success"), 1.0);
-    let found = |record: &Record| record.text("message") == "the collector takes data again";
+    let found = |record: &Record| record.text("message") == "the collector accepts data again";
     assert_eq!(proxyd.stderr().find(0, found).text("signal"), "traces");
 }
 
@@ -151,8 +151,11 @@ fn spans_that_the_collector_rejects_are_counted() {
 
     assert_eq!(reaches(&proxyd, &dropped("refused"), 1.0), Some(1.0));
     assert_eq!(reaches(&proxyd, EXPORTED, 1.0), Some(1.0));
-    let told = |record: &Record| record.has("rejected");
-    assert_eq!(proxyd.stderr().find(0, told).number("rejected"), Some(1.0));
+    let is_partial = |record: &Record| record.has("rejected");
+    assert_eq!(
+        proxyd.stderr().find(0, is_partial).number("rejected"),
+        Some(1.0)
+    );
 }
 
 #[test]

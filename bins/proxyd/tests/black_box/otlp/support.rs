@@ -25,7 +25,7 @@ pub(super) fn sampled(target: &str) -> Vec<u8> {
     get(target, &[("traceparent", &traceparent("01"))])
 }
 
-/// A collector that takes everything.
+/// A collector that accepts everything.
 pub(super) fn collector() -> Upstream {
     Upstream::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 }

@@ -21,7 +21,7 @@ const COMPRESSIONS: &[Meaning<OtlpCompression>] = &[
 
 settings! {
     /// Export of traces and metrics to an OpenTelemetry collector, by OTLP/HTTP with protobuf. A
-    /// background task sends them: no request waits for the collector, whatever its state.
+    /// background task sends them, so that no request waits for the collector.
     OTLP: Block, Unset = block("observability.otlp")
         .optional("nothing is exported")
         .enforced(BY, "a_sampled_request_is_a_server_span_with_a_client_span");

@@ -26,7 +26,7 @@ pub(super) struct Exporter {
     failure: Option<String>,
 }
 
-/// Data that the collector did not take.
+/// The cause of lost data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dropped {
     /// After all repetitions.
@@ -91,14 +91,14 @@ impl Exporter {
         self.count("success");
         let signal = self.signal.name();
         if self.failure.take().is_some() {
-            tracing::info!(signal, "the collector takes data again");
+            tracing::info!(signal, "the collector accepts data again");
         }
         if rejected > 0 || !message.is_empty() {
             tracing::warn!(
                 signal,
                 rejected,
                 message,
-                "the collector took a part of the data"
+                "the collector rejected a part of the data"
             );
         }
     }
@@ -108,7 +108,7 @@ impl Exporter {
         self.count("failure");
         if self.failure.as_ref() != Some(&cause) {
             let signal = self.signal.name();
-            tracing::warn!(signal, error = cause, "the collector did not take data");
+            tracing::warn!(signal, error = cause, "the collector did not accept data");
         }
         self.failure = Some(cause);
     }

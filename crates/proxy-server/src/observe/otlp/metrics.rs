@@ -44,7 +44,7 @@ pub(super) async fn run(
     }
 }
 
-/// Ticks whose first one is a whole interval from now.
+/// Ticks; the first one is a whole interval from now.
 async fn after_each(interval: Duration) -> Interval {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
