@@ -2,7 +2,7 @@
 
 use crate::fuzz_api::build;
 use crate::setup;
-use control_testkit::databases;
+use control_testkit::Database;
 use serde_json::json;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
@@ -15,6 +15,25 @@ pub(crate) struct Options {
     /// Only cases with this in their name, such as `pysaml2` or `lies`
     #[arg(long, default_value = "")]
     only: String,
+    /// Only on this database
+    #[arg(long)]
+    database: Option<DatabaseKind>,
+}
+
+/// A database of the cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum DatabaseKind {
+    Sqlite,
+    Postgres,
+}
+
+impl DatabaseKind {
+    fn create(self) -> Database {
+        match self {
+            Self::Sqlite => Database::sqlite(),
+            Self::Postgres => Database::postgres(),
+        }
+    }
 }
 
 /// Runs all cases on SQLite with one replica, and on PostgreSQL with two: the response arrives at
@@ -27,7 +46,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     let controld = build(workspace)?;
     let target = workspace.target_dir()?;
     let mut failed = Vec::new();
-    for database in databases() {
+    let kinds = match options.database {
+        Some(kind) => vec![kind],
+        None => vec![DatabaseKind::Sqlite, DatabaseKind::Postgres],
+    };
+    for database in kinds.into_iter().map(DatabaseKind::create) {
         say(format!("identity: on {}", database.kind));
         let settings = json!({
             "controld": controld,

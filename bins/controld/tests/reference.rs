@@ -35,7 +35,10 @@ fn the_page_of_the_interface_is_up_to_date() {
 
 #[test]
 fn the_page_of_access_is_up_to_date() {
-    compare("access.md", &control_api::access_md(control_api::ROUTES));
+    let pages = control_ui::PAGES.iter();
+    let pages = pages.map(|page| (&page.method, page.path, page.access));
+    let access = control_api::access_md(control_api::ROUTES, pages);
+    compare("access.md", &access);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use axum::http::header::InvalidHeaderValue;
 use axum::http::{HeaderMap, HeaderValue, header};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use control_app::NewSession;
 use control_auth::Secret;
 
@@ -9,6 +10,10 @@ use control_auth::Secret;
 const KNOWN_SECS: u32 = 90 * 24 * 60 * 60;
 /// A sign-in through an identity provider takes this long at most, in seconds.
 const ATTEMPT_SECS: u32 = 600;
+/// Lifetime of a note, which the next page shows, in seconds.
+const NOTE_SECS: u32 = 60;
+/// Maximum length of a note, so that the cookie stays within the browsers' limit of 4 KiB.
+const MAX_NOTE_CHARS: usize = 600;
 
 /// Scheme by which browsers reach the interface; it decides on the name and the flags of the cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +111,29 @@ impl SessionCookie {
     /// The field that ends it.
     pub fn end_attempt(self) -> Option<HeaderValue> {
         self.field("sign-in", "", Some(0)).ok()
+    }
+
+    /// The field with a sentence that the next page shows once; `is_good`: something was carried out.
+    pub fn set_note(self, is_good: bool, text: &str) -> Option<HeaderValue> {
+        let mark = if is_good { '+' } else { '-' };
+        let text: String = text.chars().take(MAX_NOTE_CHARS).collect();
+        let value = URL_SAFE_NO_PAD.encode(format!("{mark}{text}"));
+        self.field("note", &value, Some(NOTE_SECS)).ok()
+    }
+
+    /// The field that deletes the note, once it was shown.
+    pub fn end_note(self) -> Option<HeaderValue> {
+        self.field("note", "", Some(0)).ok()
+    }
+
+    /// The note in a request, with whether something was carried out; `None` if there is none, or it is malformed.
+    pub fn note(self, headers: &HeaderMap) -> Option<(bool, String)> {
+        let value = cookie(headers, &self.named("note"))?;
+        let text = String::from_utf8(URL_SAFE_NO_PAD.decode(value).ok()?).ok()?;
+        if let Some(text) = text.strip_prefix('+') {
+            return Some((true, text.to_owned()));
+        }
+        text.strip_prefix('-').map(|text| (false, text.to_owned()))
     }
 
     /// A `Set-Cookie` field, for `max_age` seconds or until the browser is closed; 0 deletes the

@@ -25,6 +25,8 @@ const NAME: &[&str] = &[
     "urn:oid:2.5.4.3",
     "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/name",
 ];
+/// RFC 5321, section 4.5.3.1.3: a path of 256 bytes with its brackets.
+const MAX_EMAIL_BYTES: usize = 254;
 const EMAIL_FORMAT: &str = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress";
 
 /// A user as an identity provider asserts it. `issuer` and `subject` identify the user; the rest may change.
@@ -34,7 +36,7 @@ pub struct AssertedUser {
     pub issuer: String,
     /// The user's permanent name at the identity provider.
     pub subject: String,
-    /// The address, unless the provider marks it as unverified.
+    /// The address, unless the provider marks it as unverified; at most 254 bytes without control characters.
     pub email: Option<String>,
     /// The name to show.
     pub name: Option<String>,
@@ -63,7 +65,7 @@ impl From<IdToken> for AssertedUser {
         let claims = &token.claims;
         let is_denied = matches!(claims.get("email_verified"), Some(Value::Bool(false)))
             || claims.get("email_verified").and_then(Value::as_str) == Some("false");
-        let email = text(claims, "email").filter(|_| !is_denied);
+        let email = text(claims, "email").filter(|text| !is_denied && is_address(text));
         let name = ["name", "preferred_username"];
         let name = name.iter().find_map(|name| text(claims, name));
         Self {
@@ -84,10 +86,10 @@ impl From<Claims> for AssertedUser {
             let mut found = names.iter().map(|name| claims.attribute(name));
             found.find_map(|values| values.first().cloned())
         };
-        let is_address = claims.name_id_format == EMAIL_FORMAT;
-        let email = first(EMAIL).or_else(|| is_address.then(|| claims.name_id.clone()));
+        let is_name = claims.name_id_format == EMAIL_FORMAT;
+        let email = first(EMAIL).or_else(|| is_name.then(|| claims.name_id.clone()));
         Self {
-            email,
+            email: email.filter(|text| is_address(text)),
             name: first(NAME),
             groups: groups_of_attributes(&claims),
             issuer: claims.issuer,
@@ -96,6 +98,11 @@ impl From<Claims> for AssertedUser {
             authenticated_at: claims.authenticated_at,
         }
     }
+}
+
+/// Refused sign-ins are stored with the address: a database keeps no NUL, and a list no long text.
+fn is_address(text: &str) -> bool {
+    text.len() <= MAX_EMAIL_BYTES && !text.chars().any(char::is_control)
 }
 
 fn text(claims: &Map<String, Value>, name: &str) -> Option<String> {
@@ -204,6 +211,11 @@ mod tests {
                 None,
             ),
             (json!({"email": ["a@b.test"]}), None),
+            (json!({"email": "a\u{0}@b.test"}), None),
+            (
+                json!({"email": format!("a@{}", "b".repeat(MAX_EMAIL_BYTES))}),
+                None,
+            ),
         ];
         for (value, expected) in cases {
             let token = IdToken {

@@ -34,6 +34,9 @@ pub static PAGES: &[Page] = &[
     page("/invitations/accept", Access::Invitee, || get(invitation::show)).strict(),
     form("/invitations/accept", Access::Invitee, || post(invitation::accept)).strict()
         .fields(&["token", "user_name", "email", "password"]),
+    page("/invitations/join", Access::Session, || get(invitation::ask_join)),
+    form("/invitations/join", Access::Session, || post(invitation::join)).strict()
+        .fields(&["secret"]),
 
     page("/sign-in", Access::Public, || get(sign_in::show)),
     form("/sign-in", Access::Public, || post(sign_in::send)).strict()
@@ -74,16 +77,16 @@ pub static PAGES: &[Page] = &[
         .fields(&["return", "theme"]),
 
     page("/orgs/{org}/members", Access::ADMINISTER, || get(members::list)),
-    form("/orgs/{org}/members/{user}", Access::ADMINISTER, || post(members::change_role))
+    form("/orgs/{org}/members/{user}", Access::CONTROL, || post(members::change_role))
         .fields(&["role"]),
     page("/orgs/{org}/members/{user}/remove", Access::ADMINISTER, || get(members::ask_removal)),
-    form("/orgs/{org}/members/{user}/remove", Access::ADMINISTER, || post(members::remove)),
-    form("/orgs/{org}/removed-members/{user}/readmit", Access::ADMINISTER, || post(members::readmit)),
+    form("/orgs/{org}/members/{user}/remove", Access::CONTROL, || post(members::remove)),
+    form("/orgs/{org}/removed-members/{user}/readmit", Access::CONTROL, || post(members::readmit)),
     page("/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || get(reset::ask)),
     form("/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || post(reset::create)),
-    form("/orgs/{org}/invitations", Access::ADMINISTER, || post(members::invite))
+    form("/orgs/{org}/invitations", Access::CONTROL, || post(members::invite))
         .fields(&["email", "role"]),
-    form("/orgs/{org}/invitations/{invitation}/withdraw", Access::ADMINISTER, || post(members::withdraw)),
+    form("/orgs/{org}/invitations/{invitation}/withdraw", Access::CONTROL, || post(members::withdraw)),
     page("/orgs/{org}", Access::READ_ORG, || get(settings::show)),
     form("/orgs/{org}", Access::ADMINISTER, || post(settings::rename))
         .fields(&["name"]),
@@ -107,9 +110,9 @@ pub static PAGES: &[Page] = &[
     form("/orgs/{org}/sso/remove", Access::CONTROL, || post(sso::remove)),
     page("/orgs/{org}/signing-keys", Access::READ_ORG, || get(signing_keys::list)),
     page("/orgs/{org}/signing-keys/rotate", Access::ADMINISTER, || get(signing_keys::ask_rotation)),
-    form("/orgs/{org}/signing-keys/rotate", Access::ADMINISTER, || post(signing_keys::rotate)),
+    form("/orgs/{org}/signing-keys/rotate", Access::CONTROL, || post(signing_keys::rotate)),
     page("/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::ADMINISTER, || get(signing_keys::ask_end)),
-    form("/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::ADMINISTER, || post(signing_keys::end)),
+    form("/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::CONTROL, || post(signing_keys::end)),
     page("/api-keys", Access::READ_API_KEYS, || get(api_keys::list)),
     form("/api-keys", Access::WRITE_API_KEYS, || post(api_keys::create))
         .fields(&["org", "name", "project", "days"]).boxes("scope"),

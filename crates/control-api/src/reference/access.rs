@@ -1,13 +1,14 @@
-//! `docs/reference/access.md`: the rights of each role and credential, from the table of routes.
+//! `docs/reference/access.md`: the rights of each role and credential, from the tables of routes and of pages.
 
 use crate::route::Route;
+use axum::http::Method;
 use control_domain::{Access, Role, ScopeRule};
 use std::fmt::Write as _;
 
 const OPENING: &str = "\
 # Who may do what
 
-<!-- Written by `cargo xtask reference` from the table of routes; changes here are lost. -->
+<!-- Written by `cargo xtask reference` from the tables of routes and of pages; changes here are lost. -->
 
 Roles are `admin` > `operator` > `reader`. A member has one in the organization, and perhaps a higher one in single
 projects: below `/projects/{project}` the higher one counts, elsewhere that of the organization. An API key may do no
@@ -16,37 +17,43 @@ more than the role of its maker. To another tenant, everything looks like what d
 *fresh*: a session needs the password or a code of the last 10 minutes, `POST /users/me/strong`; else it is 403,
 `STEP_UP_REQUIRED`. API keys have no such proof, and need none. *none* in the column of keys: API keys are refused.
 
+## The interface
+
+Below `/api/v1`.
+
 | request | reader | operator | admin | fresh | API key | others |
 |---|---|---|---|---|---|---|
 ";
 
-/// The page of a table of routes.
-pub fn access_md(routes: &[Route]) -> String {
-    let mut page = OPENING.to_owned();
+const PAGES: &str = "
+## The pages
+
+`GET` shows a page, `POST` takes its form. Pages are for sessions, and for the links of set-up and invitations; API keys are
+ignored. Without a session they lead to the sign-in, without a fresh proof to the page that asks for one.
+
+| page | reader | operator | admin | fresh | others |
+|---|---|---|---|---|---|
+";
+
+/// The page of the table of routes, and of the table of pages: method, path and access rule of each.
+pub fn access_md<'a>(
+    routes: &[Route],
+    pages: impl IntoIterator<Item = (&'a Method, &'a str, Access)>,
+) -> String {
+    let mut text = OPENING.to_owned();
     for route in routes {
         let row = Row::new(route.access);
-        let may = |role: Role| {
-            if row.role.is_some_and(|least| least <= role) {
-                "yes"
-            } else {
-                ""
-            }
-        };
-        writeln!(
-            page,
-            "| {} `{}` | {} | {} | {} | {} | {} | {} |",
-            route.method,
-            route.path,
-            may(Role::Reader),
-            may(Role::Operator),
-            may(Role::Admin),
-            if row.fresh { "fresh" } else { "" },
-            row.key,
-            row.others,
-        )
-        .unwrap_or_default();
+        let roles = row.roles();
+        let (method, path, key, others) = (&route.method, route.path, &row.key, row.others);
+        writeln!(text, "| {method} `{path}` | {roles} | {key} | {others} |").unwrap_or_default();
     }
-    page
+    text.push_str(PAGES);
+    for (method, path, access) in pages {
+        let row = Row::new(access);
+        let (roles, others) = (row.roles(), row.others);
+        writeln!(text, "| {method} `{path}` | {roles} | {others} |").unwrap_or_default();
+    }
+    text
 }
 
 /// An access rule, by kind of caller.
@@ -59,6 +66,17 @@ struct Row {
 }
 
 impl Row {
+    /// The cells of the roles, and of the fresh proof.
+    fn roles(&self) -> String {
+        let may = |role: Role| {
+            let is_enough = self.role.is_some_and(|least| least <= role);
+            if is_enough { "yes" } else { "" }
+        };
+        let fresh = if self.fresh { "fresh" } else { "" };
+        let roles = [Role::Reader, Role::Operator, Role::Admin].map(may);
+        format!("{} | {fresh}", roles.join(" | "))
+    }
+
     fn new(access: Access) -> Self {
         let none = || "none".to_owned();
         let (role, key, others) = match access {

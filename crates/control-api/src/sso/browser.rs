@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use control_app::{
-    App, Call, Error, Presented, SamlArrival, SsoBrowser, SsoIntent, SsoOutcome, SsoRequest, Visit,
-    metric,
+    App, Call, Error, NewSession, Presented, SamlArrival, SsoBrowser, SsoIntent, SsoOutcome,
+    SsoRequest, Visit, metric,
 };
 use control_auth::Secret;
 use control_domain::Actor;
@@ -113,6 +113,8 @@ impl Browser {
         let started = outcome.session.iter();
         let mut fields: Vec<HeaderValue> =
             started.flat_map(|new| self.cookie.set_all(new)).collect();
+        let notice = outcome.session.as_ref().and_then(NewSession::notice);
+        fields.extend(notice.and_then(|notice| self.cookie.set_note(false, &notice)));
         fields.extend(self.cookie.end_attempt());
         for field in fields {
             response.headers_mut().append(header::SET_COOKIE, field);
@@ -176,7 +178,7 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
     };
     let (links, tries) = (parameter("link").is_some(), parameter("try").is_some());
     let proves = parameter("prove").is_some();
-    if browser.actor.is_some() && !links && is_cross_site(&parts) {
+    if browser.actor.is_some() && !links && is_other_site(&parts) {
         return ask_first(&browser, &parts);
     }
     let call = if links || proves || tries {
@@ -210,9 +212,10 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
     }
 }
 
-fn is_cross_site(parts: &Parts) -> bool {
+/// Returns true for a link of another origin, also of another host of the same domain.
+fn is_other_site(parts: &Parts) -> bool {
     let site = parts.headers.get(FETCH_SITE);
-    site.is_some_and(|site| site == "cross-site")
+    site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
 /// A page of another site must not replace the session of a browser: its next steps would be another user's. The link of

@@ -189,7 +189,7 @@ async fn sessions_are_listed_and_ended_in_another_browser_within_a_request() {
 }
 
 #[tokio::test]
-async fn a_changed_password_ends_all_other_sessions_and_what_waits() {
+async fn a_changed_password_ends_all_other_sessions() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;
         let (own, other) = (world.sign_in(&person).await, world.sign_in(&person).await);
@@ -224,6 +224,29 @@ async fn a_changed_password_ends_all_other_sessions_and_what_waits() {
         let entries = world.audited("password.changed").await;
         assert_eq!(entries[0]["after"]["sessions_ended"], 1);
         assert!(!entries[0].to_string().contains("good one"));
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_that_waits_for_its_code_ends_with_the_password() {
+    for world in worlds().await {
+        let person = world.person(world.org, Role::Reader).await;
+        let session = world.sign_in(&person).await.session;
+        let (app, codes, session) = world.enable_totp(&session).await;
+        let waiting = world.pending(&person).await;
+        world.change_address();
+        let changed = change_password(&world, &session, "another good one").await;
+        assert_eq!(changed.status, StatusCode::NO_CONTENT, "{}", changed.body);
+        for (step, code) in [
+            ("code", world.next_code(&app)),
+            ("recovery", codes[0].clone()),
+        ] {
+            let body = json!({"sign_in": waiting, "code": code});
+            let path = format!("/sign-in/{step}");
+            let late = world.post(&path, &Credential::None, body).await;
+            assert_eq!(late.status, StatusCode::UNAUTHORIZED, "{step}");
+            assert!(late.headers.get("set-cookie").is_none(), "{step}");
+        }
     }
 }
 

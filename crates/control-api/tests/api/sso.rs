@@ -435,6 +435,12 @@ async fn an_address_never_links_and_foreign_domains_make_no_users() {
                 "no address",
             ),
             (json!({"email": null}), "no address"),
+            // PostgreSQL keeps no NUL, and lists no long text.
+            (json!({"email": "ann\u{0}@example.test"}), "no address"),
+            (
+                json!({"email": format!("ann@{}.test", "a".repeat(40_000))}),
+                "no address",
+            ),
         ];
         for (claims, rule) in cases {
             let mut behaviour = OidcBehaviour::honest("ann", &["ops"]);
@@ -749,13 +755,17 @@ async fn settings_show_no_secret_and_belong_to_administrators_with_a_fresh_proof
             "{}",
             refused.text
         );
-        // Switched off: its sessions end.
+        // Switched off: its sessions end, and so do sign-ins under way.
+        let mut waiting = Browser::default();
+        let query = provider.authorize(&site.begin(&mut waiting).await);
         let deleted = site.call(&admin, Method::DELETE, &path, &Value::Null).await;
         assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.text);
         let me = site
             .call(&browser.session(), Method::GET, "/users/me", &Value::Null)
             .await;
         assert_eq!(me.status, StatusCode::UNAUTHORIZED);
+        let late = site.call_back(&mut waiting, &query).await;
+        assert_refused(&late, &waiting);
         let gone = site
             .get(0, &mut Browser::default(), &format!("/sso/{}", site.org()))
             .await;

@@ -195,6 +195,11 @@ async fn another_site_does_not_replace_a_session_without_a_question() {
             ),
             (
                 Browser::with_session(secret),
+                "same-site",
+                StatusCode::CONFLICT,
+            ),
+            (
+                Browser::with_session(secret),
                 "same-origin",
                 StatusCode::SEE_OTHER,
             ),

@@ -21,6 +21,19 @@ pub struct NewSession {
     pub secret: Secret,
     /// The new secret that identifies the browser; `None` if it was known before.
     pub browser: Option<Secret>,
+    /// Time when an administrator removed the user's second factor; `None` once there is a new one.
+    pub second_factor_reset_at: Option<Timestamp>,
+}
+
+impl NewSession {
+    /// A sentence for the first page of the session; `None` if there is nothing to report.
+    pub fn notice(&self) -> Option<String> {
+        let at = self.second_factor_reset_at?;
+        Some(format!(
+            "An administrator took your second factor away on {}. Set up another one at your profile.",
+            at.strftime("%Y-%m-%d at %H:%M UTC")
+        ))
+    }
 }
 
 /// A session as shown to its user.
@@ -59,6 +72,7 @@ impl App {
             session,
             secret,
             browser: (!is_known).then_some(browser),
+            second_factor_reset_at: tx.second_factor_reset_at(user).await?,
         })
     }
 

@@ -45,6 +45,29 @@ impl App {
         Err(if is_seen { refusal } else { Refusal::NotFound }.into())
     }
 
+    /// Checks that the actor has the permission `access` for the tenant that the path names, before a page is shown: its
+    /// handler may read with fewer rights than its form needs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`]: with [`Refusal::NotFound`] if the tenant is not visible to the actor,
+    /// else with the missing permission.
+    pub async fn check_access_to(
+        &self,
+        actor: &Actor,
+        access: Access,
+        named: NamedTenant,
+    ) -> Result<(), Error> {
+        self.check_access(actor, access, named).await?;
+        if !matches!(access, Access::Member { .. }) {
+            return Ok(());
+        }
+        match self.tenant_named(named).await? {
+            Some(tenant) => Ok(actor.require(access, tenant)?),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that the actor may still do `access` where a request belongs that was carried out
     /// before: to `noted`, or else to the tenant that its path names.
     ///

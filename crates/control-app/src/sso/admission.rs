@@ -139,6 +139,7 @@ impl App {
                 session: found,
                 secret,
                 browser: None,
+                second_factor_reset_at: None,
             }),
             return_to: arrival.return_to.clone(),
         })

@@ -20,6 +20,8 @@ pub(super) struct Identities {
     pub(super) others: Vec<Other>,
     /// True if a link may begin: it needs a fresh proof of identity.
     pub(super) is_fresh: bool,
+    /// True for a session of a provider that has not all rights of the person: it sees no identities.
+    pub(super) is_hidden: bool,
 }
 
 /// One that signs the person in.
@@ -39,6 +41,14 @@ pub(super) struct Other {
 /// The identities of the person.
 pub(super) async fn find(ui: &Ui, caller: &Caller) -> Result<Identities, Failure> {
     let (app, call) = (&ui.app, &caller.call);
+    if call.actor.require_whole_account().is_err() {
+        return Ok(Identities {
+            linked: Vec::new(),
+            others: Vec::new(),
+            is_fresh: false,
+            is_hidden: true,
+        });
+    }
     let found = app.identities(call).await?;
     let orgs = app.orgs_with_sso(call).await?;
     let linked = found.iter().map(|own| Linked {
@@ -62,6 +72,7 @@ pub(super) async fn find(ui: &Ui, caller: &Caller) -> Result<Identities, Failure
         linked: linked.collect(),
         others: others.collect(),
         is_fresh: call.actor.holds(Access::FreshSession).is_ok(),
+        is_hidden: false,
     })
 }
 

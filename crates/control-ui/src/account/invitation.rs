@@ -1,7 +1,8 @@
-//! The page of an invitation's link: a person becomes a user and a member.
+//! The pages of an invitation's link: a person becomes a user and a member, or a user becomes a member of another
+//! organization.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, show as shown};
+use crate::frame::{Frame, Place, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -11,8 +12,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use control_app::NewAccount;
-use control_auth::Password;
+use control_app::{Error, Identity, NewAccount};
+use control_auth::{Password, Secret};
+use control_domain::Refusal;
 use std::sync::Arc;
 
 #[derive(Template)]
@@ -21,6 +23,15 @@ struct InvitationPage {
     frame: Frame,
     form: Form,
     token: String,
+}
+
+#[derive(Template)]
+#[template(path = "invitation_join.html")]
+struct JoinPage {
+    frame: Frame,
+    form: Form,
+    /// The address of the user that joins.
+    email: String,
 }
 
 /// The form, for the bearer of the link.
@@ -55,6 +66,51 @@ pub(crate) async fn accept(
             Ok(response)
         }
     }
+}
+
+/// The question to a signed-in user with the secret of a link. The secret is checked when the form is sent.
+pub(crate) async fn ask_join(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+) -> Result<Response, Failure> {
+    let fields = Fields::filled(&[("secret", caller.visit.query.get("secret"))]);
+    let form = Form::new(&caller.visit.csrf, fields);
+    ask(&ui, &caller, form).await
+}
+
+/// Makes the signed-in user a member of the organization that invited.
+pub(crate) async fn join(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let secret = Secret::presented(fields.get("secret").trim());
+    match ui.app.join_organization(&caller.call, &secret).await {
+        Ok(_) => Ok(Note::good("You are a member now.").at("/", ui.cookie)),
+        Err(error) => {
+            let faults = if matches!(error, Error::Refused(Refusal::Taken(_))) {
+                Faults::from_field("", "you are a member of this organization already")
+            } else {
+                Faults::from_error(error)?
+            };
+            let form = Form::refused(&caller.visit.csrf, fields, faults);
+            let mut response = ask(&ui, &caller, form).await?;
+            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(response)
+        }
+    }
+}
+
+async fn ask(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failure> {
+    let email = match ui.app.identity(&caller.call).await? {
+        Identity::User { user, .. } => user.email.to_string(),
+        Identity::ApiKey { .. } => String::new(),
+    };
+    Ok(shown(&JoinPage {
+        frame: Frame::personal(ui, caller, (Place::Profile, "Invitation")).await?,
+        form,
+        email,
+    }))
 }
 
 fn respond(caller: &Caller, form: Form) -> Response {

@@ -33,6 +33,12 @@ struct SignInPage {
 }
 
 #[derive(Template)]
+#[template(path = "set_up_first.html")]
+struct SetUpFirstPage {
+    frame: Frame,
+}
+
+#[derive(Template)]
 #[template(path = "sign_in_code.html")]
 struct CodePage {
     frame: Frame,
@@ -62,11 +68,15 @@ struct SignedOutPage {
     provider: String,
 }
 
-/// The form of the password.
-pub(crate) async fn show(visit: Visit) -> Response {
+/// The form of the password, or the way to the first user.
+pub(crate) async fn show(State(ui): State<Arc<Ui>>, visit: Visit) -> Result<Response, Failure> {
+    if ui.app.awaits_set_up().await? {
+        let frame = Frame::bare("Set-up", Some(&visit));
+        return Ok(shown(&SetUpFirstPage { frame }));
+    }
     let back = visit.query.get("return").to_owned();
     let form = Form::new(&visit.csrf, Fields::default());
-    password_page(&visit, form, &back)
+    Ok(password_page(&visit, form, &back))
 }
 
 /// Compares the password.
@@ -195,7 +205,10 @@ fn finish(
 
 /// Redirects to the requested page, with a session.
 fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
-    let mut response = see(own_or_root(back));
+    let mut response = match new.notice() {
+        Some(notice) => Note::bad(notice).at(own_or_root(back), ui.cookie),
+        None => see(own_or_root(back)),
+    };
     for field in ui.cookie.set_all(new) {
         response.headers_mut().append(header::SET_COOKIE, field);
     }

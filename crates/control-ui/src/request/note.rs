@@ -2,14 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use control_http::{SessionCookie, cookie};
-
-const NAME: &str = "note";
-/// Lifetime of a note, which the next page shows.
-const SECONDS: u32 = 60;
-/// Maximum length of a note, so that the cookie stays within the browsers' limit of 4 KiB.
-const MAX_CHARS: usize = 600;
+use control_http::SessionCookie;
 
 /// The outcome of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,10 +33,7 @@ impl Note {
     /// 303 to `path`; the page there shows the note.
     pub(crate) fn at(&self, path: &str, cookies: SessionCookie) -> Response {
         let mut response = see(path);
-        let mark = if self.is_good { '+' } else { '-' };
-        let text: String = self.text.chars().take(MAX_CHARS).collect();
-        let value = URL_SAFE_NO_PAD.encode(format!("{mark}{text}"));
-        if let Ok(field) = cookies.field(NAME, &value, Some(SECONDS)) {
+        if let Some(field) = cookies.set_note(self.is_good, &self.text) {
             response.headers_mut().append(header::SET_COOKIE, field);
         }
         response
@@ -51,17 +41,8 @@ impl Note {
 
     /// The note that the form before left.
     pub(crate) fn from_request(headers: &HeaderMap, cookies: SessionCookie) -> Option<Self> {
-        let value = cookie(headers, &cookies.named(NAME))?;
-        let text = String::from_utf8(URL_SAFE_NO_PAD.decode(value).ok()?).ok()?;
-        if let Some(text) = text.strip_prefix('+') {
-            return Some(Self::good(text));
-        }
-        text.strip_prefix('-').map(Self::bad)
-    }
-
-    /// The field that deletes the note, once it was shown.
-    pub(crate) fn shown(cookies: SessionCookie) -> Option<HeaderValue> {
-        cookies.field(NAME, "", Some(0)).ok()
+        let (is_good, text) = cookies.note(headers)?;
+        Some(Self { is_good, text })
     }
 }
 

@@ -22,25 +22,27 @@ pub(crate) fn shown_rows() -> impl Iterator<Item = &'static Page> {
 
 /// A path of each page that can be shown, filled.
 pub(crate) fn shown_pages(fleet: &Fleet) -> Vec<String> {
-    let paths = shown_rows().map(|page| {
-        let path = page.path.replace("{node}", &fleet.nodes[0].to_string());
-        let path = path.replace("{rollout}", &fleet.stopped.to_string());
-        let path = path.replace("{bundle}", &fleet.cart.to_string());
-        let path = path.replace("{command}", "rollback");
-        let path = path.replace("{user}", &fleet.member.to_string());
-        let path = path.replace("{signing_key}", &fleet.signing_key.to_string());
-        let path = path.replace("{certificate}", &fleet.certificate.to_string());
-        let path = path.replace("{webhook}", &fleet.webhook.to_string());
-        let path = path.replace("{drift}", &fleet.drift.to_string());
-        let path = path.replace("{upstream}", &fleet.upstream.to_string());
-        let path = path.replace("{service}", &fleet.service.to_string());
-        if path.ends_with("/diff") {
-            format!("{path}?before={}", fleet.spring)
-        } else {
-            path
-        }
-    });
-    paths.collect()
+    shown_rows().map(|page| filled_path(fleet, page)).collect()
+}
+
+/// The path of a row, with identifiers of the fleet.
+pub(crate) fn filled_path(fleet: &Fleet, page: &Page) -> String {
+    let path = page.path.replace("{node}", &fleet.nodes[0].to_string());
+    let path = path.replace("{rollout}", &fleet.stopped.to_string());
+    let path = path.replace("{bundle}", &fleet.cart.to_string());
+    let path = path.replace("{command}", "rollback");
+    let path = path.replace("{user}", &fleet.member.to_string());
+    let path = path.replace("{signing_key}", &fleet.signing_key.to_string());
+    let path = path.replace("{certificate}", &fleet.certificate.to_string());
+    let path = path.replace("{webhook}", &fleet.webhook.to_string());
+    let path = path.replace("{drift}", &fleet.drift.to_string());
+    let path = path.replace("{upstream}", &fleet.upstream.to_string());
+    let path = path.replace("{service}", &fleet.service.to_string());
+    if path.ends_with("/diff") {
+        format!("{path}?before={}", fleet.spring)
+    } else {
+        path
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

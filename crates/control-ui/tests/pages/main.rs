@@ -7,6 +7,8 @@
 )]
 
 mod access;
+mod accounts;
+mod actors;
 mod browser;
 mod definitions;
 mod fleet;

@@ -10,19 +10,19 @@ use control_testkit::Database;
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
-const EMAIL: &str = "ann@example.com";
-const PASSWORD: &str = "correct horse battery";
+pub(crate) const EMAIL: &str = "ann@example.com";
+pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A browser: it keeps cookies, and sends forms from the page that it shows.
-struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     world: &'a World,
-    cookies: BTreeMap<String, String>,
+    pub(crate) cookies: BTreeMap<String, String>,
     page: String,
     csrf: String,
 }
 
 impl<'a> Browser<'a> {
-    fn new(world: &'a World) -> Self {
+    pub(crate) fn new(world: &'a World) -> Self {
         Self {
             world,
             cookies: BTreeMap::new(),
@@ -31,7 +31,7 @@ impl<'a> Browser<'a> {
         }
     }
 
-    fn with_session(world: &'a World, session: &str) -> Self {
+    pub(crate) fn with_session(world: &'a World, session: &str) -> Self {
         let mut browser = Self::new(world);
         browser.set("__Host-session", session);
         browser
@@ -41,7 +41,7 @@ impl<'a> Browser<'a> {
         self.cookies.insert(name.to_owned(), value.to_owned());
     }
 
-    async fn open(&mut self, path: &str) -> Shown {
+    pub(crate) async fn open(&mut self, path: &str) -> Shown {
         let shown = self.send(Method::GET, path, String::new()).await;
         path.clone_into(&mut self.page);
         shown.csrf().clone_into(&mut self.csrf);
@@ -49,7 +49,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Sends a form with the token of the page that was opened last.
-    async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Shown {
+    pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Shown {
         let mut body = form_urlencoded::Serializer::new(String::new());
         body.append_pair("csrf", &self.csrf).extend_pairs(fields);
         self.send(Method::POST, path, body.finish()).await
@@ -86,7 +86,7 @@ impl<'a> Browser<'a> {
         shown
     }
 
-    async fn sign_in(&mut self, email: &str, password: &str) -> Shown {
+    pub(crate) async fn sign_in(&mut self, email: &str, password: &str) -> Shown {
         self.open("/sign-in?return=%2Fprofile").await;
         let fields = [
             ("email", email),
@@ -97,7 +97,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Sets up an authenticator app; returns it with the recovery codes.
-    async fn set_up_totp(&mut self) -> (TotpSecret, Vec<String>) {
+    pub(crate) async fn set_up_totp(&mut self) -> (TotpSecret, Vec<String>) {
         self.open("/profile").await;
         let started = self.post("/profile/totp", &[]).await;
         assert_eq!(started.status, StatusCode::OK, "{}", started.text);

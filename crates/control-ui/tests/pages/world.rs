@@ -4,17 +4,18 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
-use control_app::{App, Call, Environment, Objects};
+use control_app::{ApiKeyTenant, App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret};
 use control_domain::{
-    Actor, Email, HeartbeatInterval, LinkedIdentity, Membership, Name, Role, Session,
-    SessionOrigin, SignInMethod, SsoConnection, User,
+    Actor, Email, HeartbeatInterval, LinkedIdentity, Membership, Name, NewApiKey, ProjectRole,
+    Role, Session, SessionOrigin, SignInMethod, SsoConnection, User,
 };
 use control_http::SessionCookie;
 use control_store::{Store, StoredSecret};
 use control_testkit::{Database, databases};
 use control_wire::{IdentityId, OrgId, ProjectId, SecretId, SessionId, UserId};
 use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -156,45 +157,103 @@ impl World {
         self.session_since(user, self.app.now()).await
     }
 
-    /// A new member.
-    pub(crate) async fn add_member(&self, role: Role) -> UserId {
+    /// Another organization with its first project.
+    pub(crate) async fn other_org(&self, name: &str) -> (OrgId, ProjectId) {
+        let call = self.call().await;
+        let org = self.app.create_org(&call, name).await.unwrap().value.id;
+        let call = self.call().await;
+        let project = self.app.create_project(&call, org, "edge").await.unwrap();
+        (org, project.value.id)
+    }
+
+    /// Another project of the organization.
+    pub(crate) async fn add_project(&self, name: &str) -> ProjectId {
+        let call = self.call().await;
+        let project = self.app.create_project(&call, self.org, name).await;
+        project.unwrap().value.id
+    }
+
+    /// The identifier and the secret of an API key with full access.
+    pub(crate) async fn key(&self) -> (String, String) {
+        let new = NewApiKey {
+            name: "pages".to_owned(),
+            scopes: BTreeSet::new(),
+            expires_at: None,
+        };
+        let place = ApiKeyTenant {
+            org: Some(self.org),
+            project: None,
+        };
+        let call = self.call().await;
+        let made = self.app.create_api_key(&call, place, new).await;
+        let (key, secret) = made.unwrap();
+        (key.value.id.to_string(), secret.reveal().to_owned())
+    }
+
+    /// The session of a new reader with a role in a project.
+    pub(crate) async fn project_member(&self, project: ProjectId, role: Role) -> String {
+        let user = self.add_member(Role::Reader).await;
+        let given = ProjectRole {
+            org: self.org,
+            project,
+            user,
+            role,
+            created_at: self.app.now(),
+        };
+        let mut tx = self.store.begin().await.unwrap();
+        tx.put_project_role(&given).await.unwrap();
+        tx.commit().await.unwrap();
+        self.session_since(user, self.app.now()).await
+    }
+
+    /// The session of a new member of another organization.
+    pub(crate) async fn add_member_of(&self, org: OrgId, role: Role) -> String {
+        let user = self.add_user("Eve").await;
+        self.join(org, user, role).await;
+        self.session_since(user, self.app.now()).await
+    }
+
+    /// A new user of no organization.
+    async fn add_user(&self, name: &str) -> UserId {
         let (now, id) = (self.app.now(), UserId(Uuid::now_v7()));
         let user = User {
             id,
             email: Email::stored(format!("{id}@example.com")),
-            name: Name::stored("Bo Lindqvist".to_owned()),
+            name: Name::stored(name.to_owned()),
             password: None,
             instance_admin: false,
             created_at: now,
         };
-        let membership = Membership {
-            org: self.org,
-            user: id,
-            role,
-            created_at: now,
-        };
         let mut tx = self.store.begin().await.unwrap();
         tx.insert_user(&user).await.unwrap();
-        tx.insert_membership(membership).await.unwrap();
         tx.commit().await.unwrap();
         id
     }
 
-    /// The session of a new user of no organization.
-    pub(crate) async fn stranger(&self) -> String {
-        let (now, id) = (self.app.now(), UserId(Uuid::now_v7()));
-        let user = User {
-            id,
-            email: Email::stored(format!("{id}@example.com")),
-            name: Name::stored("Eve".to_owned()),
-            password: None,
-            instance_admin: false,
-            created_at: now,
+    /// Makes a user a member of an organization.
+    pub(crate) async fn join(&self, org: OrgId, user: UserId, role: Role) {
+        let membership = Membership {
+            org,
+            user,
+            role,
+            created_at: self.app.now(),
         };
         let mut tx = self.store.begin().await.unwrap();
-        tx.insert_user(&user).await.unwrap();
+        tx.insert_membership(membership).await.unwrap();
         tx.commit().await.unwrap();
-        self.session_since(id, now).await
+    }
+
+    /// A new member.
+    pub(crate) async fn add_member(&self, role: Role) -> UserId {
+        let user = self.add_user("Bo Lindqvist").await;
+        self.join(self.org, user, role).await;
+        user
+    }
+
+    /// The session of a new user of no organization.
+    pub(crate) async fn stranger(&self) -> String {
+        let user = self.add_user("Eve").await;
+        self.session_since(user, self.app.now()).await
     }
 
     /// A session of the administrator with a proof of identity that is too old for changes.
@@ -252,13 +311,29 @@ impl World {
         tx.commit().await.unwrap();
     }
 
+    /// A session of the user that the organization's identity provider confirmed.
+    pub(crate) async fn provider_session(&self, user: UserId) -> String {
+        let origin = (SignInMethod::Oidc, Some(self.org));
+        self.start_session(user, self.app.now(), origin).await
+    }
+
     async fn session_since(&self, user: UserId, since: Timestamp) -> String {
+        let origin = (SignInMethod::Password, None);
+        self.start_session(user, since, origin).await
+    }
+
+    async fn start_session(
+        &self,
+        user: UserId,
+        since: Timestamp,
+        (method, provider): (SignInMethod, Option<OrgId>),
+    ) -> String {
         let mut random = [0; 32];
         fill(&mut random);
         let secret = Secret::new(random);
         let origin = SessionOrigin {
-            method: SignInMethod::Password,
-            provider: None,
+            method,
+            provider,
             address: None,
             browser: "Firefox 140 on Linux".to_owned(),
         };

@@ -1,0 +1,229 @@
+//! Every row of the table of pages, forms too, against every actor.
+
+use crate::fleet::Fleet;
+use crate::headers::filled_path;
+use crate::world::{Shown, World, worlds};
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{Method, Request, StatusCode, header};
+use control_domain::{Access, Role};
+use control_ui::{PAGES, Page};
+use std::net::SocketAddr;
+use uuid::Uuid;
+
+const STALE_FORM: &str = "Forbidden. This form belongs to an earlier sign-in.";
+
+/// A user, with the role in the organization and in the project of the pages.
+struct Actor {
+    name: &'static str,
+    session: String,
+    /// The token of the session's forms.
+    csrf: String,
+    org: Option<Role>,
+    project: Option<Role>,
+    /// True for a proof of identity of the last ten minutes.
+    is_fresh: bool,
+}
+
+impl Actor {
+    async fn new(
+        world: &World,
+        (name, session): (&'static str, String),
+        role: Option<Role>,
+    ) -> Self {
+        Self {
+            name,
+            csrf: world.get("/profile", &session).await.csrf().to_owned(),
+            session,
+            org: role,
+            project: role,
+            is_fresh: true,
+        }
+    }
+
+    /// The role that a page counts.
+    fn role(&self, page: &Page) -> Option<Role> {
+        if page.path.starts_with("/projects/") {
+            return self.project;
+        }
+        self.org
+    }
+
+    /// False for keys of other organizations: the path does not name the organization.
+    fn is_named_by(&self, page: &Page) -> bool {
+        self.org.is_some() || !page.path.starts_with("/api-keys")
+    }
+}
+
+async fn actors(world: &World) -> Vec<Actor> {
+    let (other, _) = world.other_org("globex").await;
+    let other_project = world.add_project("other").await;
+    let foreign = world.add_member_of(other, Role::Admin).await;
+    let mut users = vec![
+        ("a user of no organization", world.stranger().await, None),
+        ("another organization's administrator", foreign, None),
+    ];
+    for (name, role) in [
+        ("a reader", Role::Reader),
+        ("an operator", Role::Operator),
+        ("an administrator", Role::Admin),
+    ] {
+        users.push((name, world.member(role).await, Some(role)));
+    }
+    let mut all = Vec::new();
+    for (name, session, role) in users {
+        all.push(Actor::new(world, (name, session), role).await);
+    }
+    let own = world.project;
+    for (name, project, role) in [
+        ("an operator of the project", own, Role::Operator),
+        ("an administrator of the project", own, Role::Admin),
+        (
+            "an administrator of another project",
+            other_project,
+            Role::Admin,
+        ),
+    ] {
+        let session = world.project_member(project, role).await;
+        let reader = Actor::new(world, (name, session), Some(Role::Reader)).await;
+        all.push(Actor {
+            project: Some(if project == own { role } else { Role::Reader }),
+            ..reader
+        });
+    }
+    let stale = ("a proof that is not fresh", world.stale_admin().await);
+    let stale = Actor::new(world, stale, Some(Role::Admin)).await;
+    all.push(Actor {
+        is_fresh: false,
+        ..stale
+    });
+    all
+}
+
+/// The path of a row, with identifiers of the fleet, of the key, and of objects that do not exist.
+fn path(world: &World, fleet: &Fleet, (page, key): (&Page, &str)) -> String {
+    let path = filled_path(fleet, page);
+    let path = world.path(&path).replace("{api_key}", key);
+    let parts = path.split('/').map(|part| {
+        if part.starts_with('{') {
+            Uuid::nil().to_string()
+        } else {
+            part.to_owned()
+        }
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The status of the refusal; `None` if the actor passes the row.
+fn refusal(page: &Page, actor: &Actor) -> Option<StatusCode> {
+    // To a proof of identity.
+    let led = StatusCode::SEE_OTHER;
+    if let Access::Member { role, fresh, .. } = page.access {
+        return match actor.role(page) {
+            None => Some(StatusCode::NOT_FOUND),
+            Some(own) if own < role => Some(StatusCode::FORBIDDEN),
+            Some(_) => (fresh && !actor.is_fresh).then_some(led),
+        };
+    }
+    // The administrator of the set-up has the session that is not fresh.
+    if page.access == Access::InstanceAdmin {
+        return actor.is_fresh.then_some(StatusCode::FORBIDDEN);
+    }
+    let is_led = page.access == Access::FreshSession && !actor.is_fresh;
+    is_led.then_some(led)
+}
+
+/// Whether the answer is the one that the row has for the actor.
+fn is_right(page: &Page, actor: &Actor, answer: &Shown) -> bool {
+    let is_stale = answer.heading() == STALE_FORM;
+    match refusal(page, actor) {
+        Some(status) => answer.status == status && !is_stale,
+        None if page.method == Method::POST => is_stale,
+        // The only project of a user is its first page.
+        None if page.path == "/" => answer.status.is_success() || answer.status.is_redirection(),
+        None => answer.status == StatusCode::OK,
+    }
+}
+
+/// The answers of a row that differ from those of the table.
+async fn wrong_answers(
+    world: &World,
+    (actors, key): (&[Actor], &String),
+    (number, row, path): (usize, &Page, &str),
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for key in [None, Some(key)] {
+        let answer = send_bare(world, (row, path), key, number).await;
+        let to_sign_in = answer.header("location").starts_with("/sign-in?return=");
+        if !to_sign_in || answer.status != StatusCode::SEE_OTHER {
+            wrong.push(format!("by {key:?}: {}", answer.status));
+        }
+    }
+    for actor in actors.iter().filter(|actor| actor.is_named_by(row)) {
+        let answer = ask(world, actor, (row, path)).await;
+        if !is_right(row, actor, &answer) {
+            let (status, heading) = (answer.status, answer.heading());
+            wrong.push(format!("by {}: {status} {heading}", actor.name));
+        }
+    }
+    wrong
+}
+
+/// The answer to the actor. A form has the token of another session if it would pass, so that it changes nothing.
+async fn ask(world: &World, actor: &Actor, (row, path): (&Page, &str)) -> Shown {
+    if row.method == Method::GET {
+        return world.get(path, &actor.session).await;
+    }
+    let is_refused = refusal(row, actor).is_some();
+    let csrf = if is_refused { &actor.csrf } else { "another" };
+    let org = world.org.to_string();
+    let value = |name| if name == "org" { org.as_str() } else { "" };
+    let fields: Vec<_> = row
+        .fields
+        .iter()
+        .map(|name| (*name, value(*name)))
+        .collect();
+    world.post(path, &actor.session, csrf, &fields).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_row_is_for_its_actors_alone() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        let actors = actors(&world).await;
+        let (id, key) = world.key().await;
+        let rows = PAGES.iter().filter(|row| {
+            let is_open = matches!(row.access, Access::SetUp | Access::Invitee | Access::Public);
+            !is_open && row.path != "/events"
+        });
+        let mut wrong = Vec::new();
+        for (number, row) in rows.enumerate() {
+            let path = path(&world, &fleet, (row, &id));
+            let found = wrong_answers(&world, (&actors, &key), (number, row, &path)).await;
+            let place = format!("{} {}", row.method, row.path);
+            wrong.extend(found.iter().map(|answer| format!("{place} {answer}")));
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// A request without a session, perhaps with an API key, from an address of its own.
+async fn send_bare(
+    world: &World,
+    (row, path): (&Page, &str),
+    key: Option<&String>,
+    number: usize,
+) -> Shown {
+    let mut request = Request::builder().method(&row.method).uri(path);
+    if let Some(key) = key {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+    }
+    let request = request
+        .header("sec-fetch-site", "same-origin")
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let network = 2 + u8::from(key.is_some());
+    let address = [10, 0, network, u8::try_from(number % 250).unwrap()];
+    let peer = ConnectInfo(SocketAddr::from((address, 40_000)));
+    let request = request.body(Body::from("csrf=a")).unwrap();
+    world.send_from(request, peer).await
+}
