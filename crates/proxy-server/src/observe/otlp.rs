@@ -18,6 +18,8 @@ use proxy_telemetry::{Lifecycle, SpanQueue, names};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use exporter::BATCH_SPANS;
+
 /// The exporters of the process: one task for spans and one for metrics. Spans stay in their queue while a reload
 /// changes the collector.
 #[derive(Debug)]

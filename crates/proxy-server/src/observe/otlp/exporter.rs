@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// Spans of one request to the collector, up to 2 MiB.
+pub(crate) const BATCH_SPANS: usize = 512;
+
 /// Settings of a task that exports; a reload may change them while it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ExportSettings {

@@ -1,6 +1,6 @@
 //! The export of spans.
 
-use super::exporter::{Dropped, ExportSettings, Exporter};
+use super::exporter::{BATCH_SPANS, Dropped, ExportSettings, Exporter};
 use crate::runtime::task_scope::TaskContext;
 use proxy_otlp::encode_spans;
 use proxy_telemetry::{Exemplar, Registry, RequestSpan, SpanQueue, UNMATCHED, names};
@@ -11,8 +11,6 @@ use tokio::time::MissedTickBehavior;
 
 /// Time that spans are collected for, before a request to the collector.
 const BATCH_INTERVAL: Duration = Duration::from_millis(200);
-/// Spans of one request to the collector, up to 2 MiB.
-const BATCH_SPANS: usize = 512;
 
 /// Exports the spans of the queue until the settings are gone, or until it is empty in a flush.
 pub(super) async fn run(
