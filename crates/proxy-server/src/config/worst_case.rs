@@ -400,6 +400,16 @@ mod tests {
                 "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
                 "HTTP/2 windows",
             ),
+        ] {
+            let more = worst(more);
+            assert!(bytes(&few, term) < bytes(&more, term), "{term}");
+        }
+    }
+
+    #[test]
+    fn everything_that_peers_fill_without_a_place_in_flight_has_its_term() {
+        let few = worst("limits { max-total-connections 10; max-in-flight-requests 5 }");
+        for (more, term) in [
             (
                 "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
                 "own responses",
