@@ -2,12 +2,13 @@
 //! a control plane, of which one is hostile.
 
 use clap::Args;
+use std::path::PathBuf;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
 /// Duration and kinds of faults.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// For how many seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -21,39 +22,41 @@ pub(crate) struct Options {
     /// Kills of controld under writes on each database; fails when an acknowledged one is lost
     #[arg(long, conflicts_with_all = ["seed", "tenants"])]
     kills: Option<u32>,
+    /// Upgrades replicas of controld on PostgreSQL one by one under writes, from the program of an earlier release
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["seed", "tenants", "kills"])]
+    upgrade_from: Option<PathBuf>,
     /// Build with optimisation
     #[arg(long)]
     release: bool,
 }
 
 /// Runs the test that does so; it prints faults, outcomes and resources.
-pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskError> {
-    let Options {
-        seconds,
-        seed,
-        tenants,
-        kills,
-        release,
-    } = options;
-    let (package, binary, module) = match kills {
-        Some(_) => ("controld", "bad_days", "that_is_killed_under_writes"),
-        None if tenants => ("controld", "fleet", "tenants::"),
-        None => ("proxyd", "soak", "chaos::"),
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
+    let (package, binary, module) = match options {
+        Options { kills: Some(_), .. } => ("controld", "bad_days", "that_is_killed_under_writes"),
+        Options {
+            upgrade_from: Some(_),
+            ..
+        } => ("controld", "bad_days", "replica_by_replica"),
+        Options { tenants: true, .. } => ("controld", "fleet", "tenants::"),
+        _ => ("proxyd", "soak", "chaos::"),
     };
     let mut test = workspace.cargo(&["test", "--locked", "--package", package, "--test", binary]);
-    if release {
+    if options.release {
         test.arg("--release");
     }
     test.args(["--", module, "--nocapture"]);
-    let (variable, value) = match kills {
-        Some(kills) => ("CONTROLD_KILLS", kills.to_string()),
-        None if tenants => ("CONTROLD_TENANTS", seconds.to_string()),
-        None => {
-            let seed = seed.unwrap_or_else(std::process::id);
-            ("PROXYD_CHAOS", format!("{seconds} {seed}"))
-        }
-    };
-    test.env(variable, value);
+    let seconds = options.seconds;
+    if let Some(kills) = options.kills {
+        test.env("CONTROLD_KILLS", kills.to_string());
+    } else if let Some(older) = &options.upgrade_from {
+        test.env("CONTROLD_OLDER", older);
+    } else if options.tenants {
+        test.env("CONTROLD_TENANTS", seconds.to_string());
+    } else {
+        let seed = options.seed.unwrap_or_else(std::process::id);
+        test.env("PROXYD_CHAOS", format!("{seconds} {seed}"));
+    }
     if package == "controld" {
         // Log lines for each request would distort the measurement.
         test.env("RUST_LOG", "warn");

@@ -6,8 +6,8 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// Options of a simulation. Without `--faults`, `--hurts`, `--steps`, `--heartbeats`, `--polls` and `--browsers` a good
-/// bundle is rolled out.
+/// Options of a simulation. Without `--faults`, `--hurts`, `--steps`, `--heartbeats`, `--polls`, `--browsers` and
+/// `--month` a good bundle is rolled out.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Nodes, each with the real client of the control plane
@@ -61,6 +61,9 @@ pub(crate) struct Options {
     /// Only browsers that are open on a rollout, this many; fails if they cost 5 % of a core
     #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats", "polls"])]
     browsers: Option<u32>,
+    /// Only the database: its size after a month of this many nodes, which takes minutes
+    #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats", "polls", "browsers"])]
+    month: Option<u32>,
     /// Seconds that heartbeats are sent, or browsers are open
     #[arg(long, default_value_t = 60)]
     seconds: u32,
@@ -97,6 +100,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     if let Some(kind) = options.real {
         return run_real(workspace, options, kind);
     }
+    if let Some(nodes) = options.month {
+        return run_month(workspace, nodes);
+    }
     let (test, module) = match options {
         Options { polls: Some(_), .. } => ("fleet", "long_polls::"),
         Options {
@@ -125,6 +131,14 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     } else {
         run.env("CONTROLD_SIMULATION", simulation(options));
     }
+    command::run(&mut run)
+}
+
+/// By the interface without a network: time passes as the test says.
+fn run_month(workspace: &Workspace, nodes: u32) -> Result<(), TaskError> {
+    let mut run = workspace.cargo(&["test", "--locked", "--release", "--package", "control-api"]);
+    run.args(["--test", "api", "--", "month::", "--nocapture"]);
+    run.env("CONTROLD_MONTH", nodes.to_string());
     command::run(&mut run)
 }
 
@@ -188,6 +202,7 @@ fn simulation(options: &Options) -> String {
         heartbeats: _,
         polls: _,
         browsers: _,
+        month: _,
         seconds: _,
         database,
     } = options;

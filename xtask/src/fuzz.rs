@@ -53,7 +53,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
         say(format!("fuzz: {target} for {} s …", options.seconds));
         let seeds = workspace.root().join("fixtures/corpus").join(target);
         let program = workspace.command(&programs.join(target).to_string_lossy());
-        let place = session::Place::make(&folder, target, seeds)?;
+        let place = session::TargetFolders::make(&folder, target, seeds)?;
         sessions.push(session::run(program, target, &place, options.seconds)?);
     }
     say(Session::HEADING);

@@ -127,7 +127,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Canonical { ref options } => program::run(&workspace, "canonical", options),
         Task::Identity(ref options) => identity::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
-        Task::Chaos(options) => chaos::run(&workspace, options),
+        Task::Chaos(ref options) => chaos::run(&workspace, options),
         Task::Fleet(ref options) => fleet::run(&workspace, options),
         Task::Ship => program::run(&workspace, "bench", &["ship"]),
         Task::Package { ref options } => program::run(&workspace, "package", options),

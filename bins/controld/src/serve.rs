@@ -22,6 +22,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -166,7 +167,10 @@ async fn bind_metrics(listen: Option<SocketAddr>) -> Result<Option<TcpListener>,
 }
 
 fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
-    let ready = get(ready).with_state(Arc::clone(app));
+    let ready = get(ready).with_state(Arc::new(Readiness {
+        app: Arc::clone(app),
+        is_ready: AtomicBool::new(true),
+    }));
     let further = Router::new()
         .route(
             "/health",
@@ -177,14 +181,30 @@ fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     control_api::router(app, further, cookie)
 }
 
-async fn ready(State(app): State<Arc<App>>) -> Response {
+/// State of `/ready`.
+#[derive(Debug)]
+struct Readiness {
+    app: Arc<App>,
+    /// The last answer: only changes are logged, because any client may ask at any rate.
+    is_ready: AtomicBool,
+}
+
+async fn ready(State(readiness): State<Arc<Readiness>>) -> Response {
+    let Readiness { app, is_ready } = &*readiness;
     if app.is_clock_wrong() {
         return not_ready("clock");
     }
     match app.ready().await {
-        Ok(()) => Json(serde_json::json!({"status": "ready"})).into_response(),
+        Ok(()) => {
+            if !is_ready.swap(true, Ordering::Relaxed) {
+                tracing::info!("ready again");
+            }
+            Json(serde_json::json!({"status": "ready"})).into_response()
+        }
         Err(error) => {
-            tracing::warn!(%error, "not ready");
+            if is_ready.swap(false, Ordering::Relaxed) {
+                tracing::warn!(%error, "not ready");
+            }
             not_ready("database")
         }
     }

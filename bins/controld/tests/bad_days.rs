@@ -38,6 +38,11 @@ struct Installation {
 
 impl Installation {
     fn new(url: &str) -> Self {
+        Self::made_by(CONTROLD, url)
+    }
+
+    /// The schema is that of `program`.
+    fn made_by(program: &str, url: &str) -> Self {
         let mut made = Self {
             folder: tempfile::tempdir().unwrap(),
             url: url.to_owned(),
@@ -54,7 +59,7 @@ impl Installation {
                 "--email",
                 &email,
             ];
-            let printed = made.run(&create);
+            let printed = made.run_by(program, &create);
             let key = printed
                 .lines()
                 .find_map(|line| line.strip_prefix("api key "));
@@ -78,8 +83,20 @@ impl Installation {
         Program::start(program, &arguments)
     }
 
+    /// The path of a script that starts the program in its own way.
+    fn wrapper(&self, script: &str) -> String {
+        let path = self.folder.path().join("wrapper");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
     fn run(&self, words: &[&str]) -> String {
-        let mut command = Command::new(CONTROLD);
+        self.run_by(CONTROLD, words)
+    }
+
+    fn run_by(&self, program: &str, words: &[&str]) -> String {
+        let mut command = Command::new(program);
         let done = command.args(words).args(self.arguments("one")).output();
         let done = done.unwrap();
         assert!(done.status.success(), "{words:?}: {done:?}");
@@ -169,6 +186,24 @@ impl Installation {
         })
     }
 
+    /// A bundle that one replica signed is verified and revoked by another one.
+    fn has_a_bundle_in_common(&self, made_by: &Program, read_by: &Program) {
+        let projects = self.projects(made_by);
+        let client = self.patient_client(made_by, 3);
+        let project = client.get(&projects).json()["items"][0]["id"].clone();
+        let bundles = format!("/api/v1/projects/{}/bundles", project.as_str().unwrap());
+        let text = r#"listeners { listener "web" { address "127.0.0.1:8080" } }"#;
+        let new = json!({"name": "common", "files": {"proxy.kdl": text}});
+        let made = client.post(&bundles, &new);
+        assert_eq!(made.status, 201, "{}", made.text);
+        let bundle = format!("{bundles}/{}", made.json()["id"].as_str().unwrap());
+        let client = self.patient_client(read_by, 4);
+        let verified = client.get(&format!("{bundle}/verify"));
+        assert_eq!(verified.status, 200, "{}", verified.text);
+        let revoked = client.post(&format!("{bundle}/revoke"), &Value::Null);
+        assert_eq!(revoked.status, 200, "{}", revoked.text);
+    }
+
     fn holds(&self, program: &Program, acknowledged: &BTreeSet<String>) {
         let names = self.names(program);
         let lost: Vec<_> = acknowledged.difference(&names).collect();
@@ -233,7 +268,9 @@ fn a_database_that_is_killed_under_writes_loses_nothing() {
 fn a_database_that_becomes_read_only_is_reported_and_used_again() {
     let postgres = Postgres::start();
     let installation = Installation::new(&postgres.create_database());
-    let program = installation.start(CONTROLD, "one");
+    let log = installation.folder.path().join("log");
+    let logging = installation.wrapper(&format!("exec {CONTROLD} \"$@\" 2> {}", log.display()));
+    let program = installation.start(&logging, "one");
     let path = installation.projects(&program);
     let read_only = |word: &str| {
         let set = format!("ALTER SYSTEM SET default_transaction_read_only = {word}");
@@ -265,6 +302,8 @@ fn a_database_that_becomes_read_only_is_reported_and_used_again() {
     until("it is ready again", || {
         program.client().get("/ready").status == 200
     });
+    let lines = fs::read_to_string(&log).unwrap();
+    assert_eq!(lines.matches("\"not ready\"").count(), 1, "{lines}");
     installation.holds(&program, &acknowledged);
     let client = installation.patient_client(&program, 0);
     let made = client.post(&path, &json!({"name": "after"}));
@@ -311,16 +350,54 @@ fn a_replica_goes_on_beside_a_newer_version_and_does_not_start_after_it() {
     );
 }
 
+/// `CONTROLD_OLDER`, as `cargo xtask chaos --upgrade-from` sets it, is the path of an earlier release. Without it both
+/// versions are the same.
+#[test]
+fn an_installation_is_upgraded_replica_by_replica_under_writes() {
+    let older = std::env::var("CONTROLD_OLDER").unwrap_or_else(|_| CONTROLD.to_owned());
+    let installation = Installation::made_by(&older, &Database::postgres().url);
+    let mut old_one = installation.start(&older, "one");
+    let mut old_two = installation.start(&older, "two");
+    let further = |count: &AtomicUsize| {
+        let before = count.load(Ordering::Relaxed);
+        until("writes go on", || {
+            before + 20 <= count.load(Ordering::Relaxed)
+        });
+    };
+    let mut acknowledged = installation.write_while(&[&old_one, &old_two], 0, further);
+    old_two.kill();
+    let mut two = None;
+    acknowledged.extend(installation.write_while(&[&old_one], 1, |count| {
+        two = Some(installation.start(CONTROLD, "two"));
+        further(count);
+    }));
+    let two = two.unwrap();
+    let both = [&old_one, &two];
+    acknowledged.extend(installation.write_while(&both, 2, further));
+    assert_eq!(installation.names(&old_one), installation.names(&two));
+    for (made_by, read_by) in [(&old_one, &two), (&two, &old_one)] {
+        installation.has_a_bundle_in_common(made_by, read_by);
+    }
+    assert_eq!(installation.failures.load(Ordering::Relaxed), 0);
+    let pid = old_one.id();
+    acknowledged.extend(installation.write_while(&both, 3, |count| {
+        control_testkit::kill(pid);
+        further(count);
+    }));
+    old_one.kill();
+    let one = installation.start(CONTROLD, "one");
+    acknowledged.extend(installation.write_while(&[&one, &two], 4, further));
+    installation.holds(&one, &acknowledged);
+}
+
 #[test]
 fn a_full_disk_loses_nothing_and_is_reported() {
     let database = Database::sqlite();
     let installation = Installation::new(&database.url);
     // Its files may not grow over 2 MiB (4 MiB by a shell that counts in KiB).
-    let wrapper = installation.folder.path().join("limited");
-    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -S -f 4096\nexec {CONTROLD} \"$@\"\n");
-    fs::write(&wrapper, script).unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut program = installation.start(wrapper.to_str().unwrap(), "one");
+    let limited = format!("trap '' XFSZ\nulimit -S -f 4096\nexec {CONTROLD} \"$@\"");
+    let limited = installation.wrapper(&limited);
+    let mut program = installation.start(&limited, "one");
     let path = installation.projects(&program);
     let full = |answer: &Answer| {
         let is_full = answer.status == 503;

@@ -578,6 +578,20 @@ fn a_program_with_a_certificate_lets_browsers_use_tls_only() {
 }
 
 #[test]
+fn sign_in_before_the_set_up_leads_to_its_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start(CONTROLD, &arguments(folder.path(), &Database::sqlite()));
+    let page = program.client().get("/sign-in");
+    assert_eq!(page.status, 200, "{}", page.text);
+    assert!(
+        page.text.contains("This control plane has no user yet."),
+        "{}",
+        page.text
+    );
+    assert!(!page.text.contains("name=\"password\""), "{}", page.text);
+}
+
+#[test]
 fn it_reports_its_health() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::sqlite();

@@ -9,7 +9,9 @@ use control_client::{
 };
 use proxy_model::ControlPlane;
 use proxy_model::registry::top;
-use proxy_server::{BundleCheck, BundleFiles, Deliveries, Delivery, Follower, PrivateKeys, Stop};
+use proxy_server::{
+    BundleCheck, BundleFiles, Deliveries, Delivery, Follower, LiveOutcome, PrivateKeys, Stop,
+};
 use proxy_telemetry::Process;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
@@ -187,16 +189,19 @@ impl Host for ProxyHost {
         Ok(())
     }
 
-    async fn try_out(&mut self, started: Started) -> Result<(), Vec<String>> {
+    async fn try_out(&mut self, started: Started) -> Result<Vec<String>, Vec<String>> {
         let delivery = delivery_of(&started);
         let tests = { &self.deliveries }
             .rehearse_and_apply(delivery.clone())
             .await?;
-        let mut failures = tests.failures(monotonic).await;
+        let LiveOutcome {
+            mut failures,
+            known,
+        } = Box::pin(tests.outcome(monotonic)).await;
         if failures.is_empty() {
             // Live tests are no traffic of clients.
             self.switched_to(delivery);
-            return Ok(());
+            return Ok(known);
         }
         if let Err(faults) = self.deliveries.apply(self.in_force.clone()).await {
             failures.extend(

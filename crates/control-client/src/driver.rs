@@ -9,7 +9,7 @@ mod liveness;
 use crate::bundle::{Bundle, Certificates, UnpackedFiles};
 use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
-use crate::event::RefusalReason;
+use crate::event::{Event, EventKind, RefusalReason};
 use crate::host::{Host, Measured, Observation, Started};
 use crate::machine::{Action, Machine, Outcome, Served};
 use crate::sealed_certificates::SealedCertificates;
@@ -493,9 +493,16 @@ impl Client {
         let activated = if is_tried_out {
             self.reporting(host.try_out(started.clone())).await
         } else {
-            self.reporting(host.activate(started.clone())).await
+            let activated = self.reporting(host.activate(started.clone())).await;
+            activated.map(|()| Vec::new())
         };
-        if activated.is_ok() {
+        if let Ok(known) = &activated {
+            for message in known {
+                self.record_event(Event {
+                    kind: EventKind::LiveTestFailing,
+                    message: format!("{message}; it did before the bundle as well"),
+                });
+            }
             self.current = Some(started);
             self.is_on_trial = is_tried_out;
             self.served = self.certificates.clone();
@@ -507,7 +514,7 @@ impl Client {
             let surplus = self.in_use.len().saturating_sub(2);
             self.in_use.drain(..surplus);
         }
-        activated.map_or_else(Outcome::Rejected, |()| Outcome::Activated)
+        activated.map_or_else(Outcome::Rejected, |_| Outcome::Activated)
     }
 
     async fn go_back(&mut self, host: &mut impl Host) -> Outcome {

@@ -28,6 +28,8 @@ pub enum EventKind {
     CertificatesRenewed,
     /// Renewed certificates cannot be served; those before still are.
     CertificatesRejected,
+    /// A live test of a bundle fails, and failed by the former bundle as well.
+    LiveTestFailing,
 }
 
 impl EventKind {
@@ -41,6 +43,7 @@ impl EventKind {
             Self::KeysChanged => "keys.changed",
             Self::CertificatesRenewed => "certificates.renewed",
             Self::CertificatesRejected => "certificates.rejected",
+            Self::LiveTestFailing => "live_test.failing",
         }
     }
 
@@ -52,7 +55,8 @@ impl EventKind {
             | Self::BundleAltered
             | Self::KeysChanged
             | Self::CertificatesRenewed
-            | Self::CertificatesRejected => None,
+            | Self::CertificatesRejected
+            | Self::LiveTestFailing => None,
         }
     }
 }

@@ -16,14 +16,16 @@ pub trait Host: Send {
     ) -> impl Future<Output = Result<(), Vec<String>>> + Send;
 
     /// Activates the bundle and sends its live tests. If one fails, reactivates the previous
-    /// configuration, and returns the failure.
+    /// configuration, and returns the failure. Failures that the previous configuration has as well
+    /// are returned with success.
     ///
     /// The default implementation sends nothing.
     fn try_out(
         &mut self,
         started: Started,
-    ) -> impl Future<Output = Result<(), Vec<String>>> + Send {
-        self.activate(started)
+    ) -> impl Future<Output = Result<Vec<String>, Vec<String>>> + Send {
+        let activated = self.activate(started);
+        async { activated.await.map(|()| Vec::new()) }
     }
 
     /// Activates renewed certificates of the active bundle, or returns the faults and changes

@@ -99,6 +99,7 @@ fn read_visit(ui: &Ui, request: Request) -> (Request, Visit) {
         now,
         client_ip: client_ip(request.extensions()),
         browser: browser(request.headers()),
+        host: own_host(&request).map(ToOwned::to_owned),
         correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
         back: match *request.method() {
             Method::POST => page_of_form(&request).unwrap_or_else(|| "/".to_owned()),
@@ -119,12 +120,17 @@ fn read_visit(ui: &Ui, request: Request) -> (Request, Visit) {
 
 /// The path of the page that a form was sent from, as `Referer` has it.
 fn page_of_form(request: &Request) -> Option<String> {
-    let text = |name| request.headers().get(name)?.to_str().ok();
-    let own = request.uri().authority().map(Authority::as_str);
-    let own = own.or_else(|| text(header::HOST))?;
-    let (_, rest) = text(header::REFERER)?.split_once("://")?;
+    let referer = request.headers().get(header::REFERER)?.to_str().ok()?;
+    let (_, rest) = referer.split_once("://")?;
     let (host, path) = rest.split_at_checked(rest.find('/')?)?;
-    (host.eq_ignore_ascii_case(own) && is_own_path(path)).then(|| path.to_owned())
+    let is_own = host.eq_ignore_ascii_case(own_host(request)?) && is_own_path(path);
+    is_own.then(|| path.to_owned())
+}
+
+/// The host and port that the browser used for this server.
+fn own_host(request: &Request) -> Option<&str> {
+    let authority = request.uri().authority().map(Authority::as_str);
+    authority.or_else(|| request.headers().get(header::HOST)?.to_str().ok())
 }
 
 /// A secret for the forms of a browser without one.

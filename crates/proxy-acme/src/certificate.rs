@@ -21,6 +21,8 @@ pub(crate) struct StoredCertificate {
     pub(crate) validity: Validity,
     /// Its DNS names, in lower case.
     names: Vec<String>,
+    /// Its `SubjectPublicKeyInfo`, DER. [RFC 5280 §4.1.2.7]
+    public_key: Vec<u8>,
     /// `None` for a type that is not supported here.
     key_type: Option<AcmeKeyType>,
     /// Key identifier of its issuer, and its serial number, as in renewal information. [RFC 9773 §4.1]
@@ -43,6 +45,7 @@ impl StoredCertificate {
                 not_after: system_time(validity.not_after),
             },
             names: names(&parsed),
+            public_key: parsed.public_key().raw.to_vec(),
             key_type: key_type(&parsed),
             renewal_id: renewal_id(&parsed),
             spread: spread(&leaf),
@@ -55,10 +58,15 @@ impl StoredCertificate {
         self.key_type == Some(key_type) && hosts.iter().all(|host| self.names.contains(host))
     }
 
-    /// Checks a certificate that the authority has issued.
-    pub(crate) fn check(&self, settings: &AcmeSettings, now: SystemTime) -> Result<(), AcmeError> {
+    /// Checks a certificate that the authority has issued for the key with this `SubjectPublicKeyInfo`.
+    pub(crate) fn check(
+        &self,
+        settings: &AcmeSettings,
+        public_key: &[u8],
+        now: SystemTime,
+    ) -> Result<(), AcmeError> {
         let bad = |why: &str| Err(AcmeError::BadCertificate(why.to_owned()));
-        if !self.fits(settings) {
+        if !self.fits(settings) || self.public_key != public_key {
             return bad("is not for the hosts or the key that were asked for");
         }
         if self.validity.not_after <= now {
@@ -125,4 +133,44 @@ fn system_time(time: ASN1Time) -> SystemTime {
     let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
     let since = Duration::from_secs(seconds);
     UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{SigningRequest, signing_request};
+    use crate::settings::Challenge;
+    use rcgen::{CertificateParams, KeyPair};
+
+    #[test]
+    fn a_certificate_for_another_key_of_the_same_kind_is_refused() {
+        let settings = AcmeSettings {
+            hosts: vec!["a.test".to_owned()],
+            directory: String::new(),
+            directory_ca_file: None,
+            email: String::new(),
+            challenge: Challenge::Http01,
+            external_account: None,
+            key_type: AcmeKeyType::EcdsaP256,
+            storage: "/".into(),
+            user_agent: String::new(),
+        };
+        let [ordered, other]: [SigningRequest; 2] =
+            std::array::from_fn(|_| signing_request(&settings.hosts, settings.key_type).unwrap());
+        let issue = |request: &SigningRequest| {
+            let key = KeyPair::from_pem(&request.key_pem).unwrap();
+            let params = CertificateParams::new(settings.hosts.clone()).unwrap();
+            let pem = params.self_signed(&key).unwrap().pem();
+            StoredCertificate::parse(pem.as_bytes()).unwrap()
+        };
+        let now = UNIX_EPOCH + Duration::from_hours(500_000);
+
+        let checked = issue(&ordered).check(&settings, &ordered.public_key, now);
+        assert!(checked.is_ok(), "{checked:?}");
+        let checked = issue(&other).check(&settings, &ordered.public_key, now);
+        assert!(
+            matches!(checked, Err(AcmeError::BadCertificate(_))),
+            "{checked:?}"
+        );
+    }
 }

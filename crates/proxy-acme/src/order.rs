@@ -62,11 +62,15 @@ pub(crate) async fn obtain(
     drop(answers);
     let own = settings.clone();
     let request = blocking(move || signing_request(&own.hosts, own.key_type)).await?;
-    let SigningRequest { key_pem, der } = request;
+    let SigningRequest {
+        key_pem,
+        der,
+        public_key,
+    } = request;
     order.finalize_csr(&der).await?;
     let chain = order.poll_certificate(&POLLS).await?;
     let parsed = StoredCertificate::parse(chain.as_bytes())?;
-    parsed.check(settings, now())?;
+    parsed.check(settings, &public_key, now())?;
     let mut pem = Zeroizing::new(Vec::with_capacity(key_pem.len() + chain.len() + 1));
     pem.extend_from_slice(key_pem.as_bytes());
     pem.extend_from_slice(chain.as_bytes());

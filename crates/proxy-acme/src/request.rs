@@ -4,7 +4,7 @@ use crate::error::AcmeError;
 use proxy_model::AcmeKeyType;
 use rcgen::{
     CertificateParams, CustomExtension, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256,
-    PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256,
+    PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256, PublicKeyData,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
@@ -14,6 +14,8 @@ pub(crate) struct SigningRequest {
     /// PKCS#8, PEM.
     pub(crate) key_pem: Zeroizing<String>,
     pub(crate) der: Vec<u8>,
+    /// `SubjectPublicKeyInfo` of the key, DER. [RFC 5280 §4.1.2.7]
+    pub(crate) public_key: Vec<u8>,
 }
 
 /// Generates a key and a signing request for `hosts`. Blocks: RSA takes up to a second.
@@ -34,6 +36,7 @@ pub(crate) fn signing_request(
     Ok(SigningRequest {
         key_pem: Zeroizing::new(key.serialize_pem()),
         der: request.der().to_vec(),
+        public_key: key.subject_public_key_info(),
     })
 }
 

@@ -59,6 +59,17 @@ impl PasswordHash {
         }
     }
 
+    /// Memory that [`Self::verify`] takes, in bytes; 0 for bcrypt, which takes a few kibibytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let Scheme::Argon2(text) = &self.0 else {
+            return 0;
+        };
+        let hash = phc::PasswordHash::new(text);
+        let costs = hash.ok().and_then(|hash| Params::try_from(&hash).ok());
+        costs.map_or(0, |costs| u64::from(costs.m_cost()) << 10)
+    }
+
     /// Compares in constant time. Blocks for as long as the hash costs.
     #[must_use]
     pub fn verify(&self, password: &[u8]) -> bool {
@@ -168,6 +179,8 @@ mod tests {
             assert!(hash.verify(b"secret"), "{text}");
             assert!(!hash.verify(b"Secret"), "{text}");
             assert!(!hash.verify(b""), "{text}");
+            let bytes = if text.contains("argon2") { 8_192 } else { 0 };
+            assert_eq!(hash.memory_bytes(), bytes, "{text}");
         }
     }
 

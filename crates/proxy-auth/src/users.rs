@@ -34,6 +34,14 @@ impl UserTable {
         }
     }
 
+    /// Memory that [`Self::verify`] takes, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self, credentials: &BasicCredentials) -> u64 {
+        let user = credentials.user();
+        let hash = self.users.get(user).or_else(|| self.decoy(user));
+        hash.map_or(0, PasswordHash::memory_bytes)
+    }
+
     /// Returns true if the password is the user's. Blocks. For an unknown user it takes the time of
     /// one fixed user of the table: the time does not reveal which users exist.
     #[must_use]

@@ -39,9 +39,15 @@ const WINDOW_BITS: u8 = 17;
 const BROTLI_BUFFER_BYTES: usize = 4_096;
 
 impl Encoder {
-    /// Most memory that one encoder holds, in bytes, without output that was not taken: up to level 9 of
-    /// gzip and zstd, and 6 of brotli.
-    pub const MAX_BYTES: u64 = 4 << 20;
+    /// Most memory that one encoder of `coding` holds, in bytes, without output that was not taken: up to level 9
+    /// of gzip and zstd, and 6 of brotli.
+    #[must_use]
+    pub const fn max_bytes(coding: Coding) -> u64 {
+        match coding {
+            Coding::Gzip => 512 << 10,
+            Coding::Brotli | Coding::Zstd => 2 << 20,
+        }
+    }
 
     /// An encoder for one body.
     ///

@@ -43,6 +43,11 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     let bodiless = kind == RequestKind::Head
         || status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    // A body that the head announces against its status would be read as the next response. [RFC 9112 §6.3]
+    let announces_surplus = status == StatusCode::NO_CONTENT
+        && read
+            .extent
+            .is_some_and(|extent| extent != BodyLength::Length(0));
     Some(ResponseHead {
         response,
         extent: if bodiless {
@@ -50,7 +55,7 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
         } else {
             read.extent.unwrap_or(BodyLength::UntilClose)
         },
-        keeps,
+        keeps: keeps && !announces_surplus,
     })
 }
 
@@ -175,6 +180,14 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nconnection: x, Close\r\n\r\n", false),
             ("HTTP/1.0 200 OK\r\n\r\n", false),
             ("HTTP/1.0 200 OK\r\nconnection: Keep-Alive\r\n\r\n", true),
+            ("HTTP/1.1 204 None\r\n\r\n", true),
+            ("HTTP/1.1 204 None\r\ncontent-length: 0\r\n\r\n", true),
+            ("HTTP/1.1 204 None\r\ncontent-length: 2\r\n\r\n", false),
+            (
+                "HTTP/1.1 204 None\r\ntransfer-encoding: chunked\r\n\r\n",
+                false,
+            ),
+            ("HTTP/1.1 304 Same\r\ncontent-length: 2\r\n\r\n", true),
         ] {
             assert_eq!(read(head, RequestKind::Other).keeps, keeps, "{head}");
         }

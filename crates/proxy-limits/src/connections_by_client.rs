@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Parts of the table, each under a lock of its own. A power of two.
 const SHARDS: usize = 64;
@@ -20,6 +20,13 @@ pub struct ConnectionsByClient {
     max: AtomicU32,
     seed: KeySeed,
     shards: Box<[Shard]>,
+}
+
+/// Counts a connection of its client until dropped.
+#[derive(Debug)]
+pub struct ClientPermit {
+    clients: Arc<ConnectionsByClient>,
+    client: ClientKey,
 }
 
 #[expect(
@@ -41,11 +48,19 @@ impl ConnectionsByClient {
         }
     }
 
-    /// Counts one more connection of `client`, which [`Self::leave`] takes back.
+    /// Counts one more connection of `client`.
     ///
     /// # Errors
     /// [`LimitReached`] when the client has as many as it may have.
-    pub fn enter(&self, client: ClientKey) -> Result<(), LimitReached> {
+    pub fn acquire(self: &Arc<Self>, client: ClientKey) -> Result<ClientPermit, LimitReached> {
+        self.enter(client)?;
+        Ok(ClientPermit {
+            clients: Arc::clone(self),
+            client,
+        })
+    }
+
+    fn enter(&self, client: ClientKey) -> Result<(), LimitReached> {
         let max = self.max.load(Ordering::Relaxed);
         let Some(mut shard) = self.shard(client) else {
             return Ok(());
@@ -58,8 +73,7 @@ impl ConnectionsByClient {
         Ok(())
     }
 
-    /// Counts one connection of `client` less.
-    pub fn leave(&self, client: ClientKey) {
+    fn leave(&self, client: ClientKey) {
         let Some(mut shard) = self.shard(client) else {
             return;
         };
@@ -91,6 +105,12 @@ impl ConnectionsByClient {
         // Low bits: the hash tables of the shards use the other bits first.
         let hash = usize::try_from(self.seed.hash_one(client) & (SHARDS as u64 - 1));
         self.shards.get(hash.unwrap_or_default()).map(lock)
+    }
+}
+
+impl Drop for ClientPermit {
+    fn drop(&mut self) {
+        self.clients.leave(self.client);
     }
 }
 

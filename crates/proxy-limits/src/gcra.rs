@@ -102,6 +102,20 @@ impl Gcra {
         }
     }
 
+    /// Gives one request back to the bucket of `word`.
+    pub(crate) fn give_back(&self, word: &AtomicU64, now_ns: u64) {
+        let now = self.full(now_ns);
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            let rest = Self::used(seen, now).saturating_sub(self.cost);
+            let next = now.wrapping_add(rest);
+            match word.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => seen = other,
+            }
+        }
+    }
+
     /// The decision of [`Self::admit`], without taking anything.
     pub(crate) fn peek(&self, word: &AtomicU64, now_ns: u64) -> RateDecision {
         let used = Self::used(word.load(Ordering::Relaxed), self.full(now_ns));

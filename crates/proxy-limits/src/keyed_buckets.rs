@@ -78,6 +78,14 @@ impl KeyedBuckets {
         self.limit.admit(word, now_ns)
     }
 
+    /// Gives a token back to the bucket of `key` at `now_ns`. A key that was dropped meanwhile has a full bucket.
+    pub fn give_back(&self, key: &RateKey<'_>, now_ns: u64) {
+        let hash = Set::key_of(self.seed.hash(key));
+        if let Some(word) = self.set_of(hash).find(hash) {
+            self.limit.give_back(word, now_ns);
+        }
+    }
+
     /// The decision of [`Self::admit`] for `key` at `now_ns`. Takes nothing, and adds no key.
     pub fn peek(&self, key: &RateKey<'_>, now_ns: u64) -> RateDecision {
         let hash = Set::key_of(self.seed.hash(key));
@@ -205,6 +213,24 @@ mod tests {
         assert_eq!((table.keys(), table.evicted()), (501, 0));
         assert_eq!(table.peek(&client(501), 0).remaining, 2);
         assert_eq!(table.keys(), 501);
+    }
+
+    #[test]
+    fn a_token_that_is_given_back_is_there_again() {
+        let table = KeyedBuckets::new(settings(1, 2), 1_000, SEED).unwrap();
+        assert!(table.admit(&client(1), 0).admitted);
+        assert!(table.admit(&client(1), 0).admitted);
+        assert!(!table.admit(&client(1), 0).admitted);
+
+        table.give_back(&client(1), 0);
+
+        assert_eq!(table.peek(&client(1), 0).remaining, 1);
+        for _ in 0..3 {
+            table.give_back(&client(1), 0);
+            table.give_back(&client(2), 0);
+        }
+        assert_eq!(table.peek(&client(1), 0).remaining, 2, "never above full");
+        assert_eq!(table.keys(), 1);
     }
 
     #[test]

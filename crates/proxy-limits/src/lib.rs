@@ -4,7 +4,6 @@
 //! pass `now`, in nanoseconds since a common origin; every decision is a value.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-mod body_memory;
 mod client_key;
 mod concurrency_limit;
 mod connections_by_client;
@@ -18,15 +17,17 @@ mod request_queue;
 mod retry_budget;
 mod token_bucket;
 
-pub use body_memory::{BodyMemory, BodyMemoryFull, BodyReservation};
 pub use client_key::{ClientKey, KeySeed, RateKey};
 pub use concurrency_limit::{ConcurrencyLimit, LimitReached, Permit};
-pub use connections_by_client::ConnectionsByClient;
+pub use connections_by_client::{ClientPermit, ConnectionsByClient};
 pub use fair_limit::{FairLimit, FairPermit};
 pub use fair_shares::{Claim, Destination, FairShares, Occupancy, ShareCheck, fair_share};
 pub use gcra::RateDecision;
 pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
-pub use memory_limit::{MemoryChange, MemoryLimit, MemoryLimitSettings};
+pub use memory_limit::{
+    BodyMemory, BodyMemoryFull, BodyReservation, MemoryChange, MemoryLimit, MemoryLimitSettings,
+    ResponseReservation,
+};
 pub use rate::{MAX_RATE_EVENTS, MAX_RATE_PERIOD_SECS, Rate, RateError, RateLimitSettings};
 pub use request_queue::{QueueFull, Queued, RequestQueue, RequestQueueSettings, Ticket};
 pub use retry_budget::{MIN_RETRIES_PER_SECOND, RetryBudget};

@@ -1,6 +1,13 @@
 //! The limit on the process's memory.
 
-use crate::body_memory::BodyMemory;
+mod body_memory;
+mod response_memory;
+
+pub use body_memory::{BodyMemory, BodyMemoryFull, BodyReservation};
+pub use response_memory::ResponseReservation;
+
+use crate::client_key::ClientKey;
+use response_memory::ResponseMemory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -29,6 +36,7 @@ pub struct MemoryLimit {
     shedding: AtomicBool,
     used_bytes: AtomicU64,
     bodies: Arc<BodyMemory>,
+    responses: Arc<ResponseMemory>,
     /// Memory of bodies, including freed memory that the allocator retains.
     resident_body_bytes: AtomicU64,
     /// Memory that connections accepted since the reading before the last are about to use.
@@ -169,6 +177,14 @@ impl MemoryLimit {
     /// The memory of bodies that are buffered.
     pub fn bodies(&self) -> &Arc<BodyMemory> {
         &self.bodies
+    }
+
+    /// Memory for a response of `bytes` that the program makes for `client`; `None` if there is none for it.
+    pub fn reserve_response(&self, client: ClientKey, bytes: u64) -> Option<ResponseReservation> {
+        if self.is_shedding() {
+            return None;
+        }
+        self.responses.reserve(&self.bodies, client, bytes)
     }
 
     /// Takes a new connection into account, unless the limit leaves no room for it.

@@ -3,7 +3,8 @@
 use crate::index::{Certificates, Positions};
 use crate::kdl::Node;
 use crate::migrated::{NotMigrated, Place};
-use std::collections::HashSet;
+use crate::work;
+use std::collections::{HashMap, HashSet};
 
 /// Maximum number of conditions and edits of all routes: hosts of a server count for each of its locations.
 const MAX_ROUTE_PARTS: usize = 1_000_000;
@@ -23,6 +24,8 @@ pub(crate) struct Site {
     lone_targets: Positions,
     /// Upstreams by everything but their names.
     equal_upstreams: Positions,
+    /// Names of upstreams by the name of the first one with these targets, and by their TLS.
+    tls_upstreams: HashMap<(String, String), String>,
     listener_names: Positions,
     listener_addresses: Positions,
     certificates: Certificates,
@@ -132,7 +135,7 @@ pub(crate) enum Rewrite {
     Path(String),
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
     /// Addresses with weights.
@@ -143,6 +146,8 @@ pub(crate) struct Upstream {
     pub(crate) timeouts: Vec<Node>,
     /// TLS to the targets, with its settings.
     pub(crate) tls: Option<Vec<Node>>,
+    /// A route with these settings of TLS uses it.
+    pub(crate) has_its_tls: bool,
 }
 
 impl Route {
@@ -220,6 +225,41 @@ impl Site {
         self.read_upstreams();
         let position = self.lone_targets.get(target)?;
         self.upstreams.get_mut(position)
+    }
+
+    /// The name of the upstream with the targets and settings of the one called `name`, and with this TLS; whether it is
+    /// new. The first use sets the TLS of that one, and another TLS makes a copy.
+    pub(crate) fn upstream_with_tls(
+        &mut self,
+        name: &str,
+        tls: Option<Vec<Node>>,
+    ) -> (String, bool) {
+        work::step();
+        let key = (name.to_owned(), format!("{tls:?}"));
+        if let Some(known) = self.tls_upstreams.get(&key) {
+            return (known.clone(), false);
+        }
+        let mut used = name.to_owned();
+        match self.upstream_named(name) {
+            Some(first) if !first.has_its_tls => {
+                first.has_its_tls = true;
+                first.tls = tls;
+            }
+            Some(first) => {
+                let copy = Upstream {
+                    tls,
+                    ..first.clone()
+                };
+                used = self.upstream_name(name);
+                self.upstreams.push(Upstream {
+                    name: used.clone(),
+                    ..copy
+                });
+            }
+            None => {}
+        }
+        self.tls_upstreams.insert(key, used.clone());
+        (used, true)
     }
 
     fn read_upstreams(&mut self) {
@@ -317,6 +357,7 @@ impl Upstream {
             settings,
             timeouts,
             tls,
+            has_its_tls: _,
         } = self;
         format!("{targets:?} {backups:?} {settings:?} {timeouts:?} {tls:?}")
     }

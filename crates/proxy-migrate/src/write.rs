@@ -203,6 +203,7 @@ fn upstream(upstream: &Upstream) -> Node {
         settings,
         timeouts,
         tls,
+        has_its_tls: _,
     } = upstream;
     // Where every target is a backup, none is.
     let has_first = targets

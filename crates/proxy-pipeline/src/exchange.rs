@@ -1,6 +1,7 @@
 //! The current request with its state.
 
 mod attempts;
+mod response_memory;
 
 use crate::headers::correlation::is_acceptable;
 use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
@@ -33,6 +34,7 @@ use proxy_model::{PageTemplate, RequestValues};
 use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan};
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A request being handled. If it is dropped early, its record is still written: see
@@ -399,9 +401,10 @@ impl Exchange {
         };
         let mut response = local_reply(&problem, format);
         let agents = self.completion.record.agents.as_mut();
-        if let Some(reply) = agents.and_then(|agents| agents.reply.take())
+        if let Some(mut reply) = agents.and_then(|agents| agents.reply.take())
             && form != ResponseForm::Grpc
         {
+            self.reserve_reply(&mut reply);
             response = replace_by_agent(reply, response, &self.head.method);
         }
         if let Some(route) = self.route() {
@@ -425,7 +428,7 @@ impl Exchange {
     }
 
     /// The page of the route, else of the listener, for `status`.
-    fn error_page(&self, status: u16) -> Option<&PageTemplate> {
+    fn error_page(&self, status: u16) -> Option<&Arc<PageTemplate>> {
         let own = self.route();
         let own = own.and_then(|route| error_page::find(&route.error_pages, status));
         own.or_else(|| error_page::find(&self.listener()?.error_pages, status))

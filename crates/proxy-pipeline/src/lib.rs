@@ -55,6 +55,8 @@ pub use worker::connection_info::{
     must_close_idle,
 };
 pub use worker::connection_terms::ConnectionTerms;
+pub use worker::password_checks::PASSWORD_THREADS;
+pub use worker::password_checks::hash_gate::HashGate;
 pub use worker::shadow_counters::MAX_COPIES;
 pub use worker::state::{Draining, Logs, Shared, Worker};
 pub use worker::time::Time;

@@ -88,7 +88,9 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         // Boxed: most configurations store no responses.
         Some(store) => {
             match Box::pin(cache::consult(exchange, (route, store), &outcome, end_by)).await? {
-                Consulted::Answered(response) => return compress(compression, route, response),
+                Consulted::Answered(response) => {
+                    return compress(exchange, compression, route, response);
+                }
                 Consulted::Forward(uncached) => Some(uncached),
             }
         }
@@ -106,18 +108,19 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         uncached.finish(response);
     }
     match compression {
-        Some(wanted) => compression::apply(wanted, route, response?),
+        Some(wanted) => compression::apply(exchange, wanted, route, response?),
         None => response,
     }
 }
 
 fn compress(
+    exchange: &Exchange,
     wanted: Option<CompressionRequest>,
     route: &RoutePlan,
     response: Response<Body>,
 ) -> Result<Response<Body>, Problem> {
     match wanted {
-        Some(wanted) => compression::apply(wanted, route, response),
+        Some(wanted) => compression::apply(exchange, wanted, route, response),
         None => Ok(response),
     }
 }
@@ -192,7 +195,7 @@ async fn carry_out(
         Outcome::Refuse(problem) => Err(problem),
         Outcome::Answer(handler) => {
             let answer = builtin::answer(handler, exchange)?;
-            let mut response = exchange.answer(answer);
+            let mut response = exchange.answer_counted(answer)?;
             exchange.response_edits(route).apply(response.headers_mut());
             Ok(response)
         }

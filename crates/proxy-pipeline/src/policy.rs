@@ -15,3 +15,4 @@ pub(crate) mod rate_limit;
 pub(crate) mod route_connections;
 pub(crate) mod sticky_cookie;
 pub(crate) mod token;
+pub(crate) mod tunnel_connections;

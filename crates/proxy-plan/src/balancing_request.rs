@@ -4,6 +4,7 @@ use crate::balancing::{BalancingPlan, StickyPlan};
 use crate::decide::RequestHead;
 use crate::upstream_states::UpstreamStates;
 use http::header::COOKIE;
+use proxy_model::UrlScheme;
 use proxy_upstream::{BalancingRequest, LoadBalancer, StickyToken, client_hash};
 
 impl BalancingPlan {
@@ -26,6 +27,7 @@ impl BalancingPlan {
         }
         if let Some(sticky) = &self.sticky {
             request.session = sticky.session(head);
+            request.is_https = head.scheme() == UrlScheme::Https;
         }
         request
     }

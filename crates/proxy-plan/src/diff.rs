@@ -28,7 +28,7 @@ pub use cells::conditions::{Field, FieldState, FieldStates};
 pub use cells::hosts::HostCell;
 pub use cells::paths::PathCell;
 pub use draining::{Drained, DrainedConnections};
-pub use files::{NamedBy, named_files};
+pub use files::{ChangedFile, NamedBy, named_files};
 pub use parts::{Change, Part, PartChange};
 pub use plan_diff::PlanDiff;
 pub use region::Region;

@@ -17,8 +17,12 @@ const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
 const AGENT: &str = "proxyd-health-check";
 
-/// Asks once, within the time for it.
-pub(crate) async fn check(
+/// Probes a target once, within the timeout of its settings.
+///
+/// # Errors
+///
+/// [`CheckError`] with the reason why the target does not pass.
+pub async fn check(
     address: Option<SocketAddr>,
     settings: &ProbeSettings,
 ) -> Result<(), CheckError> {

@@ -13,7 +13,9 @@ mod peers;
 mod probe;
 mod settings;
 
+pub use check::check;
 pub use document::{Document, fetch};
+pub use error::CheckError;
 pub use listener::{ListenerAnswer, ListenerError, ListenerRequest, ListenerSocket, ask_listener};
 pub use peers::Peers;
 pub use probe::{Probe, run};

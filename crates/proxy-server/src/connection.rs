@@ -1,11 +1,11 @@
 //! A client's connection: socket, negotiation, settings, and both versions of HTTP.
 
-pub(crate) mod client_permit;
 pub(crate) mod client_socket;
 pub(crate) mod client_stream;
 pub(crate) mod handshake;
 pub(crate) mod http1;
 pub(crate) mod http2;
+pub(crate) mod limit_problem;
 pub(crate) mod linger;
 pub(crate) mod negotiated;
 pub(crate) mod overload;

@@ -1,7 +1,6 @@
 //! The control loop of the process: start, signals, reloads, upgrades, exit.
 
 pub(crate) mod configuration;
-mod dead_upstreams;
 mod exit;
 mod pending_reload;
 mod process;

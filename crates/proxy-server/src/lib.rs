@@ -30,7 +30,7 @@ pub use config::delivery::{
     BundleCheck, BundleFiles, Deliveries, Delivery, Follow, Follower, PrivateKeys, StartClient,
     Stop,
 };
-pub use config::live_tests::LiveTests;
+pub use config::live_tests::{LiveOutcome, LiveTests};
 pub use config::options::{Build, Options, Source};
 pub use config::worst_case::WorstCase;
 pub use control_loop::configuration::{failed_tests_and_files, load, worst_case};

@@ -46,6 +46,8 @@ pub struct BalancingRequest {
     pub random: u64,
     /// The session in the request's cookie.
     pub session: Option<StickyToken>,
+    /// The client used HTTPS: a new session's cookie is `Secure`.
+    pub is_https: bool,
 }
 
 /// One worker's state of rotation over the targets of one upstream. Not shared between workers.

@@ -5,11 +5,16 @@ use super::replay;
 use crate::cli::Diff;
 use crate::terminal::say;
 use proxy_model::{FileId, Model};
-use proxy_plan::diff::named_files;
+use proxy_plan::diff::{Change, ChangedFile, named_files};
 use proxy_plan::{PlanDiff, render};
 use proxy_tls::ChainInfo;
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Files of one folder that are compared.
+const MAX_SERVED_FILES: usize = 10_000;
 
 /// Prints the difference. Exit code 0: the same; 1: they differ; 2: one of them has errors.
 pub(super) fn run(arguments: &Diff) -> ExitCode {
@@ -24,7 +29,9 @@ pub(super) fn run(arguments: &Diff) -> ExitCode {
     };
     let mut diff = PlanDiff::compare(&old, &new);
     let models = [&**old.model(), &**new.model()];
-    let (names, files): (Vec<String>, Vec<String>) = changed_files(models).into_iter().unzip();
+    let (names, files): (Vec<ChangedFile>, Vec<String>) = { changed_files(models).into_iter() }
+        .chain(changed_pages(models))
+        .unzip();
     diff.judge_files(models, &names, &|before, after| {
         renews(models, before, after)
     });
@@ -78,7 +85,7 @@ fn page(diff: &PlanDiff, files: &[String]) -> String {
 }
 
 /// Files that settings of both configurations name, with other contents: the name of each, and its settings.
-fn changed_files(models: [&Model; 2]) -> Vec<(String, String)> {
+fn changed_files(models: [&Model; 2]) -> Vec<(ChangedFile, String)> {
     let [old, new] = models.map(named_files);
     let both = new.iter().filter(|(name, _)| old.contains_key(*name));
     let changed = both.filter(|(name, _)| {
@@ -88,9 +95,77 @@ fn changed_files(models: [&Model; 2]) -> Vec<(String, String)> {
     });
     let shown = changed.map(|(name, settings)| {
         let settings: Vec<&str> = settings.keys().map(String::as_str).collect();
-        (name.clone(), format!("{name} ({})", settings.join(", ")))
+        let file = ChangedFile {
+            name: name.clone(),
+            change: Change::Changed,
+        };
+        (file, format!("{name} ({})", settings.join(", ")))
     });
     shown.collect()
+}
+
+/// Files below folders that settings of both configurations name, in one of both alone or with other contents.
+fn changed_pages(models: [&Model; 2]) -> Vec<(ChangedFile, String)> {
+    let [old, new] = models.map(named_files);
+    let folders = new.keys().filter(|name| old.contains_key(*name));
+    let changed = folders.flat_map(|folder| {
+        let roots = models.map(|model| path(model, folder));
+        if roots[0] == roots[1] {
+            return Vec::new();
+        }
+        let [before, after] = roots.each_ref().map(|root| files_below(root));
+        let names: BTreeSet<&PathBuf> = before.union(&after).collect();
+        let changes = names.into_iter().filter_map(|name| {
+            let change = match (before.contains(name), after.contains(name)) {
+                (true, false) => Change::Removed,
+                (false, _) => Change::Added,
+                (true, true) => {
+                    let [old, new] = roots
+                        .each_ref()
+                        .map(|root| proxy_setting_files::read(&root.join(name), u64::MAX).ok());
+                    (old != new).then_some(Change::Changed)?
+                }
+            };
+            let name = Path::new(folder).join(name).to_string_lossy().into_owned();
+            Some((name, change))
+        });
+        changes.collect()
+    });
+    let shown = changed.map(|(name, change)| {
+        (
+            ChangedFile {
+                name: name.clone(),
+                change,
+            },
+            name,
+        )
+    });
+    shown.collect()
+}
+
+/// The regular files below a folder, by their paths from it; the first [`MAX_SERVED_FILES`] of large folders. Links are
+/// not followed.
+fn files_below(root: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file()
+                && let Ok(name) = entry.path().strip_prefix(root)
+            {
+                found.insert(name.to_owned());
+            }
+            if MAX_SERVED_FILES <= found.len() {
+                return found;
+            }
+        }
+    }
+    found
 }
 
 /// Whether the certificate in a file of the new configuration renews one of the old configuration.

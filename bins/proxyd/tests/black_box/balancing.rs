@@ -265,6 +265,14 @@ fn a_client_with_a_sticky_cookie_stays_with_its_target() {
             assert!(!response.fields.has("set-cookie"), "it has the cookie");
         }
     }
+    // A balancer that ends TLS names the client's scheme.
+    for (scheme, secure) in [("https", true), ("http", false)] {
+        let response = proxyd
+            .connect()
+            .ask(get("/", &[("X-Forwarded-Proto", scheme)]));
+        let cookie = response.fields.get("set-cookie").unwrap();
+        assert_eq!(cookie.ends_with("; Secure"), secure, "{cookie}");
+    }
     let invented = [("Cookie", "proxy-target=0123456789abcdef")];
     assert!(!is_one(&answers(&proxyd, 12, &invented)));
 }

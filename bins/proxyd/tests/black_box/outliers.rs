@@ -2,8 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, admin, target};
-use proxy_testkit::{Proxyd, Reload, Upstream, get};
+use proxy_testkit::{DnsReply, DnsServer, Proxyd, Reload, Upstream, get};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+use std::fs;
 use std::time::{Duration, Instant};
 
 fn failing() -> Upstream {
@@ -130,6 +132,47 @@ fn an_ejection_ends_after_a_reload_that_is_refused_for_a_pipe() {
     while is_ejected(&proxyd) {
         assert!(Instant::now() < end, "the control loop stands still");
     }
+}
+
+/// Returns true if a target is ejected before the end of a reload that waits for a silent name server.
+fn is_ejected_during_a_reload() -> bool {
+    let (well, ill) = (Upstream::saying("well"), failing());
+    let server = DnsServer::start();
+    server.set("silent.test", DnsReply::Silence);
+    let dns = format!(
+        "system {{ dns {{ name-servers \"{}\"; timeout-secs 30 }} }}",
+        server.address()
+    );
+    let detection = "consecutive-failures 3; base-ejection-ms 600000; max-ejection-ms 600000";
+    let config = config(&[&well, &ill], detection).top(&dns);
+    let proxyd = config.start();
+    let named = config
+        .route("named", r#"matches { path "/named" }; upstream "n""#)
+        .upstream("n", r#"target "silent.test:80""#);
+    let has_ended = || {
+        let lines = proxyd.stderr().lines();
+        let mut lines = lines.iter();
+        lines.any(|line| line.contains("configuration reloaded"))
+    };
+
+    fs::write(proxyd.config(), named.kdl()).unwrap();
+    proxyd.signal(Signal::HUP);
+    server.wait_for_queries(1);
+    settle(&proxyd, 10);
+    while !has_ended() {
+        if is_ejected(&proxyd) {
+            // Read before the end, or the answer came after it.
+            return !has_ended();
+        }
+    }
+    false
+}
+
+#[test]
+fn a_target_is_ejected_while_a_reload_waits_for_a_name_server() {
+    // A busy machine may take longer than the reload.
+    let ejected = (0..5).any(|_| is_ejected_during_a_reload());
+    assert!(ejected, "the control loop stands still");
 }
 
 #[test]

@@ -4,14 +4,16 @@ use crate::support::{BINARY, Config, request};
 use proxy_load::clock::Stopwatch;
 use proxy_testkit::{EVENT_TIMEOUT, Launch, Proxyd, RawClient, Reload, Upstream, get};
 use serde_json::Value;
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const REQUESTS: usize = 10_000;
+/// Number of recorded heads; 10 000 without it.
+const HEADS: &str = "PROXYD_RECORDED_HEADS";
 const ADMIN: &str = "admin { address \"127.0.0.1:0\" }";
-const ALL: &str = "observability { recording { sample-percent 100; redact \"X-Tenant\" }; \
-                   redact-query \"token\" }";
+const ALL: &str = "observability { recording { sample-percent 100; redact \"X-Tenant\"; \
+                   keep \"64MiB\" }; redact-query \"token\" }";
 
 /// The recorded lines, once there are this many.
 #[track_caller]
@@ -102,31 +104,32 @@ fn sent(number: usize) -> String {
 
 #[test]
 fn recorded_requests_are_decided_again_as_they_were() {
+    let heads = env::var(HEADS).map_or(10_000, |heads| heads.parse().unwrap());
     let upstream = Upstream::saying("ok");
     let config = site(&upstream).top(ADMIN).top(ALL);
     let proxyd = config.start();
     let mut client = proxyd.connect();
-    for number in 0..REQUESTS {
+    for number in 0..heads {
         let answer = client.ask(sent(number));
         if answer.fields.get("connection") == Some("close") {
             client = proxyd.connect();
         }
     }
-    let lines = recorded(&proxyd, REQUESTS);
-    assert_eq!(lines.len(), REQUESTS, "each request once");
+    let lines = recorded(&proxyd, heads);
+    assert_eq!(lines.len(), heads, "each request once");
     let file = saved(&proxyd, &lines);
 
     let same = replay(&file, proxyd.config(), proxyd.config());
     let counts = ["requests", "different", "skipped_lines", "unlike_recorded"];
     let counts = counts.map(|name| same[name].as_u64().unwrap());
-    assert_eq!(counts, [REQUESTS as u64, 0, 0, 0], "{same}");
+    assert_eq!(counts, [heads as u64, 0, 0, 0], "{same}");
 
     // Another configuration than the one at recording decides differently, which is reported.
     let other = proxyd.folder().join("other.kdl");
     let text = config.kdl().replace("X-Beta", "X-Gamma");
     fs::write(&other, text).unwrap();
     let unlike = replay(&file, &other, proxyd.config());
-    let expected = (0..REQUESTS).filter(|number| number % 12 == 1).count();
+    let expected = (0..heads).filter(|number| number % 12 == 1).count();
     assert_eq!(unlike["unlike_recorded"], expected, "{unlike}");
     assert_eq!(unlike["different"], expected);
 

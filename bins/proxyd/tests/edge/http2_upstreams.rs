@@ -310,6 +310,29 @@ fn a_request_that_a_target_refuses_unseen_is_sent_to_another() {
 }
 
 #[test]
+fn a_get_whose_stream_a_target_resets_without_a_response_is_sent_again() {
+    for code in [Reason::CANCEL, Reason::INTERNAL_ERROR] {
+        let resetting = Http2Upstream::start(move |mut request| async move {
+            request.respond.send_reset(code);
+        });
+        let willing = Http2Upstream::start(|request| async { request.say("hello") });
+        let proxyd = start(&to(&[resetting.address, willing.address], ""), &[]);
+
+        for _ in 0..4 {
+            let response = proxyd.connect().ask(get1("/", &[]));
+            assert_eq!((response.status, response.text().as_str()), (200, "hello"));
+        }
+        assert!(!resetting.requests.is_empty());
+        // It may have been processed: other methods are not sent again.
+        let alone = start(&to(&[resetting.address, willing.address], ""), &[]);
+        let mut client = alone.connect();
+        let post = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n";
+        let statuses = [client.ask(post).status, client.ask(post).status];
+        assert!(statuses.contains(&502), "{statuses:?}");
+    }
+}
+
+#[test]
 fn a_connection_that_is_to_end_is_finished_and_replaced() {
     let (upstream, permits) = waiting(Manner::default());
     let proxyd = start(&to(&[upstream.address], ""), &[]);

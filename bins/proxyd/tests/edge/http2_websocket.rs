@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use h2::ext::Protocol;
+use h2::{RecvStream, SendStream};
 use http::Request;
 use proxy_testkit::{Upstream, ok};
 
@@ -179,4 +180,43 @@ fn a_tunnel_with_a_length_does_not_leave_its_upstream_waiting_for_a_body() {
         );
     });
     assert_eq!(upstream.requests().len(), 0);
+}
+
+/// Opens a tunnel; returns the status, the ID of the request, and both halves.
+async fn open(http: &mut Http2) -> (u16, String, (SendStream<Bytes>, RecvStream)) {
+    let (response, up) = http.begin(connect("websocket")).await;
+    let response = response.await.unwrap();
+    let id = response.headers()["x-correlation-id"].to_str().unwrap();
+    let (status, id) = (response.status().as_u16(), id.to_owned());
+    (status, id, (up, response.into_body()))
+}
+
+#[test]
+fn a_tunnel_counts_as_a_connection_of_its_client() {
+    for (limit, reason) in [
+        ("max-connections-per-client 3", "client_connection_limit"),
+        ("max-total-connections 3", "connection_limit"),
+    ] {
+        let upstream = websocket();
+        let kdl = to(&upstream, "h2c #true");
+        let proxyd = start(&format!("{kdl}\nlimits {{ {limit} }}"), &[]);
+
+        live(async {
+            let mut http = Http2::knowing(proxyd.address()).await;
+            while !http.send.is_extended_connect_protocol_enabled() {
+                tokio::task::yield_now().await;
+            }
+            // The connection itself is the third.
+            let (first, _, tunnel) = open(&mut http).await;
+            let (second, _, _other) = open(&mut http).await;
+            let (third, id, _refused) = open(&mut http).await;
+
+            assert_eq!((first, second, third), (200, 200, 503), "{limit}");
+            assert_eq!(proxyd.access_record(&id).text("reason"), reason);
+            assert_eq!(upstream.connections(), 2);
+            // A tunnel that ends makes room for another.
+            drop(tunnel);
+            while open(&mut http).await.0 != 200 {}
+        });
+    }
 }

@@ -222,7 +222,7 @@ async fn an_upstream_and_a_service_have_the_settings_of_a_configuration() {
         for (wrong, reason) in [
             (json!({"timeouts": {"conect-secs": 2}}), "conect-secs"),
             (json!({"timeouts": {"connect-secs": -1}}), "connect-secs"),
-            (json!({"tls": {}}), "`tls` has a field of its own"),
+            (json!({"tls": {}}), "`tls` has a separate field"),
             (json!({"protocol": null}), "`protocol` is null"),
         ] {
             let refused = world.post(UPSTREAMS, &key, with(&wrong)).await;

@@ -213,7 +213,7 @@ async fn a_failure_without_a_status_is_named() {
     for (url, expected) in [
         ("http://127.0.0.1:1/".to_owned(), "no connection"),
         (format!("https://127.0.0.1:{port}/"), "no TLS"),
-        (format!("http://127.0.0.1:{port}/"), "no whole answer"),
+        (format!("http://127.0.0.1:{port}/"), "incomplete answer"),
     ] {
         let webhook = make(&world, &key, &url, &["drift.opened"]).await;
         test(&world, &key, &webhook).await;

@@ -153,24 +153,23 @@ impl World {
 
     /// Serves the same state with other quotas from now on.
     pub(crate) fn set_quotas(&mut self, quotas: Quotas) {
-        let environment = Environment {
-            now: Timestamp::now,
-            fill,
-        };
-        let objects = Objects::in_folder(self.objects.path()).unwrap();
-        let mut app = App::new(self.store.clone(), objects, sealer(), environment);
-        app.quotas = quotas;
-        self.app = Arc::new(app);
-        self.router = router(&self.app, Router::new(), SessionCookie::Tls);
+        self.replace_app(Timestamp::now, |app| app.quotas = quotas);
     }
 
     /// Serves the same state from now on with addresses of private networks allowed, and with another clock.
     pub(crate) fn allow_private_addresses(&mut self, now: fn() -> Timestamp) {
+        self.replace_app(now, |app| {
+            app.sso_site.public_url = Some("https://controld.test".to_owned());
+            app.sso_site.private_addresses = PrivateAddresses::Allowed;
+        });
+    }
+
+    /// Serves the same state from now on by another replica with this clock.
+    pub(crate) fn replace_app(&mut self, now: fn() -> Timestamp, change: impl FnOnce(&mut App)) {
         let objects = Objects::in_folder(self.objects.path()).unwrap();
         let environment = Environment { now, fill };
         let mut app = App::new(self.store.clone(), objects, sealer(), environment);
-        app.sso_site.public_url = Some("https://controld.test".to_owned());
-        app.sso_site.private_addresses = PrivateAddresses::Allowed;
+        change(&mut app);
         self.app = Arc::new(app);
         self.router = router(&self.app, Router::new(), SessionCookie::Tls);
     }

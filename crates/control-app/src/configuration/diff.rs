@@ -2,7 +2,7 @@
 
 use control_bundle::Files;
 use proxy_model::{Model, effective};
-use proxy_plan::diff::{Change, PartChange, Region, Risk, RiskClass};
+use proxy_plan::diff::{Change, ChangedFile, PartChange, Region, Risk, RiskClass};
 use proxy_plan::{Plan, PlanDiff, TargetRegistry, diff};
 use proxy_tls::ChainInfo;
 use serde_json::Value;
@@ -166,13 +166,17 @@ pub(super) fn plan(model: &Model) -> Plan {
 }
 
 /// Changed files apart from sources of the configuration, which are compared as plans.
-fn other_files(files: &[FileChange], models: [&Model; 2]) -> Vec<String> {
+fn other_files(files: &[FileChange], models: [&Model; 2]) -> Vec<ChangedFile> {
     let sources = models.into_iter().flat_map(|model| model.sources.files());
     let sources: BTreeSet<&str> = sources.map(|source| &*source.name).collect();
-    let names = files.iter().map(|file| file.name.clone());
-    names
-        .filter(|name| !sources.contains(name.as_str()))
-        .collect()
+    let others = files
+        .iter()
+        .filter(|file| !sources.contains(file.name.as_str()));
+    let others = others.map(|FileChange { name, change }| ChangedFile {
+        name: name.clone(),
+        change: *change,
+    });
+    others.collect()
 }
 
 /// The risk of a changed secret, which is displayed equally.

@@ -47,6 +47,16 @@ pub struct Installation {
 }
 
 impl App {
+    /// Returns true while there is no user: sign-in needs a set-up link first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn awaits_set_up(&self) -> Result<bool, Error> {
+        let mut tx = self.store.read().await?;
+        Ok(tx.has_no_users().await?)
+    }
+
     /// The secret of a new set-up link, which replaces earlier ones; `None` once there is a user.
     ///
     /// # Errors

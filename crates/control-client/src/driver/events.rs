@@ -2,6 +2,7 @@
 
 use super::{Client, fault_text};
 use crate::channel::ChannelError;
+use crate::event::Event;
 use crate::state::Identity;
 use control_wire::NodeEvent;
 use jiff::Timestamp;
@@ -9,19 +10,22 @@ use jiff::Timestamp;
 impl Client {
     /// Takes the events of the machine over; the newest 100 are kept.
     pub(super) fn collect_events(&mut self) {
-        let at = Timestamp::now();
         for event in self.machine.take_events() {
             self.refusals.extend(event.kind.refusal());
-            let (kind, message) = (event.kind.name(), event.message);
-            tracing::info!(event = kind, reason = message, "control plane");
-            self.events.push(NodeEvent {
-                at,
-                kind: kind.to_owned(),
-                message: message.chars().take(1_000).collect(),
-            });
+            self.record_event(event);
         }
         let surplus = self.events.len().saturating_sub(100);
         self.events.drain(..surplus);
+    }
+
+    pub(super) fn record_event(&mut self, event: Event) {
+        let (kind, message) = (event.kind.name(), event.message);
+        tracing::info!(event = kind, reason = message, "control plane");
+        self.events.push(NodeEvent {
+            at: Timestamp::now(),
+            kind: kind.to_owned(),
+            message: message.chars().take(1_000).collect(),
+        });
     }
 
     /// Events without an answer are sent again, and may then arrive twice.

@@ -5,6 +5,7 @@ mod latency;
 mod mix;
 mod nodes;
 mod pool;
+mod scans;
 mod settings;
 mod sides;
 mod significance;
@@ -14,6 +15,7 @@ mod verdict;
 use crate::rollout::figures::Comparison;
 use crate::rollout::served::count;
 use crate::rollout::weighing::Trim;
+use scans::{Scan, without_scan};
 pub use settings::Gate;
 use sides::ComparedReports;
 use std::fmt::Write as _;
@@ -25,6 +27,11 @@ const MAX_NAMED_ROUTES: usize = 5;
 impl Gate {
     /// Compares the batch with the rest: all requests together, each route, and each node.
     pub fn judge(&self, compared: &Comparison) -> GateVerdict {
+        let (compared, _) = without_scan(compared, self.min_requests);
+        self.judge_served(&compared)
+    }
+
+    fn judge_served(&self, compared: &Comparison) -> GateVerdict {
         let Comparison { batch, rest } = compared;
         let (own, others) = (batch.weigh(Trim::Lowest), rest.weigh(Trim::BothEnds));
         let served = own.requests.min(others.requests);
@@ -49,6 +56,11 @@ impl Gate {
     /// A difference that is large, and has half of the evidence of a verdict: more requests decide on it. Means
     /// something for a batch that has passed alone.
     pub fn suspicion(&self, compared: &Comparison) -> Option<GateFailure> {
+        let (compared, _) = without_scan(compared, self.min_requests);
+        self.suspicion_of_served(&compared)
+    }
+
+    fn suspicion_of_served(&self, compared: &Comparison) -> Option<GateFailure> {
         let sides = ComparedReports::new(compared, self.min_requests).suspecting();
         self.failure(compared, &sides)
     }
@@ -69,8 +81,10 @@ impl Gate {
     pub fn explain(&self, compared: &Comparison) -> String {
         let own = compared.batch.weigh(Trim::Lowest).requests;
         let others = compared.rest.weigh(Trim::BothEnds).requests;
-        let mut text = match self.judge(compared) {
-            GateVerdict::Passed => match self.suspicion(compared) {
+        let (compared, scan) = without_scan(compared, self.min_requests);
+        let compared = &*compared;
+        let mut text = match self.judge_served(compared) {
+            GateVerdict::Passed => match self.suspicion_of_served(compared) {
                 Some(suspected) => format!("too few requests to be sure: {suspected}"),
                 None => format!(
                     "nothing is worse among {own} requests of the batch and {others} of the others"
@@ -79,6 +93,14 @@ impl Gate {
             GateVerdict::Failed(failure) => failure.to_string(),
             GateVerdict::NoData(why) => return format!("too little data: {why}"),
         };
+        if let Some(Scan { route, requests }) = scan {
+            write!(
+                text,
+                "; {requests} requests on route {route} were answered 404 in addition to as many others as \
+                 usual: not judged"
+            )
+            .unwrap_or_default();
+        }
         let unjudged = ComparedReports::new(compared, self.min_requests).unjudged();
         for (name, requests) in unjudged.iter().take(MAX_NAMED_ROUTES) {
             write!(

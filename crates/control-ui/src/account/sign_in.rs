@@ -33,6 +33,12 @@ struct SignInPage {
 }
 
 #[derive(Template)]
+#[template(path = "set_up_first.html")]
+struct SetUpFirstPage {
+    frame: Frame,
+}
+
+#[derive(Template)]
 #[template(path = "sign_in_code.html")]
 struct CodePage {
     frame: Frame,
@@ -62,11 +68,15 @@ struct SignedOutPage {
     provider: String,
 }
 
-/// The form of the password.
-pub(crate) async fn show(visit: Visit) -> Response {
+/// The form of the password, or the way to the first user.
+pub(crate) async fn show(State(ui): State<Arc<Ui>>, visit: Visit) -> Result<Response, Failure> {
+    if ui.app.awaits_set_up().await? {
+        let frame = Frame::bare("Set-up", Some(&visit));
+        return Ok(shown(&SetUpFirstPage { frame }));
+    }
     let back = visit.query.get("return").to_owned();
     let form = Form::new(&visit.csrf, Fields::default());
-    password_page(&visit, form, &back)
+    Ok(password_page(&visit, form, &back))
 }
 
 /// Compares the password.

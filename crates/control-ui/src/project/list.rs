@@ -134,6 +134,9 @@ fn heading(projects: usize, troubled: usize) -> String {
             pick(projects, "it", "they")
         );
     }
+    if projects == 1 {
+        return "The project needs attention.".to_owned();
+    }
     sentence(&format!(
         "{} of {} {} attention",
         few(troubled),
@@ -155,6 +158,7 @@ mod tests {
         assert_eq!(heading(0, 0), "There is no project yet.");
         assert_eq!(heading(1, 0), "1 project serves what it should.");
         assert_eq!(heading(3, 0), "3 projects serve what they should.");
+        assert_eq!(heading(1, 1), "The project needs attention.");
         assert_eq!(heading(3, 1), "One of 3 projects needs attention.");
         assert_eq!(heading(3, 2), "Two of 3 projects need attention.");
     }

@@ -1,4 +1,4 @@
-//! Search in a project: nodes, bundles, services and hosts by a part of their name.
+//! Search in a project: nodes, bundles, services, hosts and routes by a part of their name.
 
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -11,7 +11,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_app::{Page, PageOrder, ServiceFilter};
+use control_domain::TrafficPeriod;
 use control_wire::ProjectId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Things of one kind that the page shows.
@@ -24,6 +26,9 @@ const SEARCHED: i64 = 500;
 struct SearchPage {
     frame: Frame,
     heading: String,
+    /// Path of this page, for its form.
+    action: String,
+    text: String,
     hits: Vec<Hit>,
 }
 
@@ -50,6 +55,8 @@ pub(crate) async fn show(
     Ok(shown(&SearchPage {
         frame,
         heading: heading(text, hits.len()),
+        action: format!("/projects/{project}/search"),
+        text: text.to_owned(),
         hits,
     }))
 }
@@ -102,16 +109,35 @@ async fn find(
         icon: icon("service"),
         kind: "Service",
         name: service.name.to_string(),
-        href: format!("{base}/services"),
+        href: format!("{base}/services/{}", service.id),
         detail: service.host.unwrap_or_default(),
     }));
+    let routes = routes(ui, caller, project).await?.into_iter();
+    let routes = routes.filter(|name| has(name)).take(MAX_SHOWN);
+    hits.extend(routes.map(|name| Hit {
+        icon: icon("traffic"),
+        kind: "Route",
+        name,
+        href: format!("{base}/traffic?period=day"),
+        detail: "Requests in 24 hours".to_owned(),
+    }));
     Ok(hits)
+}
+
+/// Routes that answered requests. The steps of a day end with the hour before.
+async fn routes(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<BTreeSet<String>, Failure> {
+    let mut names = BTreeSet::new();
+    for period in [TrafficPeriod::Hour, TrafficPeriod::Day] {
+        let traffic = { &ui.app }.project_traffic(&caller.call, project, period, None);
+        names.extend(traffic.await?.routes.into_iter().map(|route| route.name));
+    }
+    Ok(names)
 }
 
 fn heading(text: &str, hits: usize) -> String {
     let hits = i64::try_from(hits).unwrap_or(i64::MAX);
     match (text, hits) {
-        ("", _) => "Search for a node, a bundle, a service or a host.".to_owned(),
+        ("", _) => "Search for a node, a bundle, a service, a host or a route.".to_owned(),
         (text, 0) => format!("Nothing has “{text}” in its name."),
         (text, 1) => format!("1 thing has “{text}” in its name."),
         (text, _) => format!("{} have “{text}” in their name.", count(hits, "thing")),

@@ -85,6 +85,9 @@ pub(crate) fn heading(total: &TrafficFigures, period: TrafficPeriod) -> String {
     format!("{requests} in {time}{change}; {failed}.")
 }
 
+/// Increase, in percent, from which the heading has a multiple instead.
+const MUCH_MORE_PERCENT: u128 = 900;
+
 /// `12 % more than a week before`; `None` without figures of that time.
 fn change(total: &TrafficFigures) -> Option<String> {
     let before = total.week_before.filter(|before| 0 < before.requests)?;
@@ -95,6 +98,9 @@ fn change(total: &TrafficFigures) -> Option<String> {
     let percent = now.abs_diff(then) * 100 / then;
     let word = if now < then { "fewer" } else { "more" };
     Some(match percent {
+        MUCH_MORE_PERCENT.. if then < now => {
+            format!("{} times as many as a week before", now / then)
+        }
         0 => "as many as a week before".to_owned(),
         percent => format!("{percent} % {word} than a week before"),
     })
@@ -138,6 +144,11 @@ mod tests {
                 counted(48_210, 116),
                 Some(counted(43_000, 0)),
                 "48\u{a0}210 requests in 24 hours, 12 % more than a week before; 0.24 % failed.",
+            ),
+            (
+                counted(39_600, 0),
+                Some(counted(1_000, 0)),
+                "39\u{a0}600 requests in 24 hours, 39 times as many as a week before; none failed.",
             ),
             (
                 counted(90, 90),

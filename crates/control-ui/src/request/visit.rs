@@ -22,6 +22,8 @@ pub(crate) struct Visit {
     pub(crate) client_ip: Option<IpAddr>,
     /// The browser, as `Mozilla/5.0 …` shortened.
     pub(crate) browser: String,
+    /// The host and port that the browser used for this server.
+    pub(crate) host: Option<String>,
     /// The name of the request in logs and the audit log.
     pub(crate) correlation_id: String,
     /// The path, with its query.

@@ -81,9 +81,13 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{first}{}{end}", chars.as_str())
 }
 
-/// The name of a field for readers: `user_name` is `User name`.
+/// The name of a field for readers: `user_name` is `User name`, `token_url` is `Token URL`.
 pub(crate) fn field(name: &str) -> String {
-    let words = name.replace(['_', '.'], " ");
+    let words = name.split(['_', '.']).map(|word| match word {
+        "url" | "id" | "ip" | "pem" => word.to_uppercase(),
+        _ => word.to_owned(),
+    });
+    let words = words.collect::<Vec<_>>().join(" ");
     let mut chars = words.chars();
     let first: String = chars
         .next()
@@ -182,5 +186,6 @@ mod tests {
         assert_eq!(sentence("Why?"), "Why?");
         assert_eq!(sentence(""), ".");
         assert_eq!(field("user_name"), "User name");
+        assert_eq!(field("oidc.token_url"), "Oidc token URL");
     }
 }

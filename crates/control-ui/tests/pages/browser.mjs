@@ -14,9 +14,13 @@ mkdirSync(shots, { recursive: true });
 
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 
-function name(path) {
-  const plain = path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "").replace(/[^a-z]+/gi, "-");
-  return plain.replace(/^-|-$/g, "") || "root";
+// The name of a page's picture. Pages that differ by identifiers alone are numbered.
+const names = new Map();
+for (const path of paths) {
+  const generic = path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "ID");
+  const plain = generic.replace(/[^a-z]+/gi, "-").replace(/^-|-$/g, "") || "root";
+  const same = [...names.values()].filter((name) => name.replace(/-\d+$/, "") === plain).length;
+  names.set(path, same === 0 ? plain : `${plain}-${same + 1}`);
 }
 
 // `open` brings the page to what is looked at.
@@ -96,7 +100,7 @@ async function lookAtAll({ width, colorScheme }) {
   };
   for (const path of paths) {
     const open = () => page.goto(base + path, { waitUntil: "load" });
-    const wrong = await look(page, open, `${name(path)}-${view}`);
+    const wrong = await look(page, open, `${names.get(path)}-${view}`);
     if (width > 1000 && WALKED.test(path)) wrong.push(...await walk(page));
     tell(path, wrong);
     if (!/\/replay/.test(path) || await page.$("#recording") === null) continue;
@@ -108,7 +112,7 @@ async function lookAtAll({ width, colorScheme }) {
         await page.click("main button[type=submit]");
         await page.waitForSelector(outcome === "refused" ? "#recording-fault" : "h1:text-matches('kind')");
       };
-      const wrong = await look(page, send, `${name(path)}-${outcome}-${view}`);
+      const wrong = await look(page, send, `${names.get(path)}-${outcome}-${view}`);
       if (width > 1000) wrong.push(...await walk(page));
       tell(`${path} ${outcome}`, wrong);
     }

@@ -76,6 +76,7 @@ fn more_pages(world: &World, fleet: &Fleet) -> Vec<String> {
             "/projects/{project}/explain?method=POST&url=http%3A%2F%2Fshop.example.com%2Fapi%2Fcart&bundle={}&with={}",
             fleet.spring, fleet.cart
         ),
+        format!("/projects/{project}/search?q=shop"),
         format!("/projects/{project}/explain?url=shop"),
         format!("/projects/{project}/traffic?period=week&by=region"),
     ];

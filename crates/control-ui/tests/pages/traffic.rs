@@ -20,7 +20,7 @@ async fn requests_of_heartbeats_are_shown_beside_a_week_before() {
         let heading = shown.heading();
         assert!(heading.contains(" requests in an hour, "), "{heading}");
         assert!(
-            heading.contains("% more than a week before; 0."),
+            heading.contains(" times as many as a week before; 0."),
             "{heading}"
         );
         let call = world.call().await;
@@ -74,6 +74,22 @@ fn check_rows(shown: &Shown, fleet: &Fleet) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_route_is_found_by_a_part_of_its_name() {
+    for world in worlds().await {
+        let _fleet = Fleet::new(&world).await;
+        let path = "/projects/{project}/search";
+        let empty = world.get(path, &world.admin).await;
+        let main = between(&empty.text, "<main", "</main>");
+        assert!(main.contains("<input id=\"name\" name=\"q\""), "{main}");
+        let found = world.get(&format!("{path}?q=op-ap"), &world.admin).await;
+        let results = between(&found.text, "aria-label=\"Results\"", "</section>");
+        assert!(results.contains(">shop-api</a>"), "{results}");
+        assert!(results.contains(" Route</td>"), "{results}");
+        assert!(results.contains("/traffic?period=day\""), "{results}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_last_hour_is_on_the_overview_and_on_the_list_of_projects() {
     for world in worlds().await {
         let first = node(&world, "fra-edge-01", "fra").await;
@@ -97,7 +113,7 @@ async fn the_last_hour_is_on_the_overview_and_on_the_list_of_projects() {
         let panel = between(&overview.text, "id=\"traffic-panel\"", "</section>");
         for part in [
             " requests in an hour, ",
-            "% more than a week before; 0.",
+            " times as many as a week before; 0.",
             "1000 a week before",
             "aria-label=\"Requests over an hour: ",
             "aria-label=\"99th percentile over an hour: ",

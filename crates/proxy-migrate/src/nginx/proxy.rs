@@ -60,16 +60,23 @@ fn upstream(
     scope: &Scope<'_>,
 ) -> String {
     let is_tls = scheme == "https";
-    if let Some(known) = site.upstream_named(authority) {
-        let name = known.name.clone();
-        if is_tls && known.tls.is_none() {
-            let tls = tls(site, directive, scope);
-            if let Some(known) = site.upstream_named(&name) {
-                known.tls = Some(tls);
-            }
-        }
-        return name;
+    let first = match site.upstream_named(authority) {
+        Some(known) => known.name.clone(),
+        None => lone(site, is_tls, authority),
+    };
+    let (name, is_new) = site.upstream_with_tls(&first, is_tls.then(|| tls(scope)));
+    if is_new && is_tls && scope.word("proxy_ssl_verify") != Some("on") {
+        site.left(
+            &directive.place,
+            &directive.shown(),
+            "the certificate is verified here: write `tls { ca-file … }` for one that no public authority signed",
+        );
     }
+    name
+}
+
+/// The name of the upstream with `authority` as its only target.
+fn lone(site: &mut Site, is_tls: bool, authority: &str) -> String {
     let port = if is_tls { 443 } else { 80 };
     let has_port = authority
         .rsplit_once(':')
@@ -84,17 +91,15 @@ fn upstream(
         return same.name.clone();
     }
     let name = site.upstream_name(authority);
-    let tls = is_tls.then(|| tls(site, directive, scope));
     site.upstreams.push(Upstream {
         name: name.clone(),
         targets: vec![(address, 1)],
-        tls,
         ..Upstream::default()
     });
     name
 }
 
-fn tls(site: &mut Site, directive: &Directive, scope: &Scope<'_>) -> Vec<Node> {
+fn tls(scope: &Scope<'_>) -> Vec<Node> {
     let mut tls = Vec::new();
     if let Some(name) = scope
         .word("proxy_ssl_name")
@@ -104,13 +109,6 @@ fn tls(site: &mut Site, directive: &Directive, scope: &Scope<'_>) -> Vec<Node> {
     }
     if let Some(file) = scope.word("proxy_ssl_trusted_certificate") {
         tls.push(Node::text("ca-file", file));
-    }
-    if scope.word("proxy_ssl_verify") != Some("on") {
-        site.left(
-            &directive.place,
-            &directive.shown(),
-            "the certificate is verified here: write `tls { ca-file … }` for one that no public authority signed",
-        );
     }
     tls
 }

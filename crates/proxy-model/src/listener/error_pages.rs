@@ -38,6 +38,8 @@ pub enum ErrorStatuses {
 pub struct PageTemplate {
     /// HTML and values, in their order.
     pub parts: Vec<PagePart>,
+    /// Index of the part that follows lines added to the page: its last `</body>`, else the end.
+    pub footer_at: usize,
 }
 
 /// A part of a page.
@@ -100,13 +102,34 @@ impl PageTemplate {
         if !text.is_empty() {
             parts.push(PagePart::Html(text));
         }
-        Self { parts }
+        let footer_at = split_at_end_of_body(&mut parts);
+        Self { parts, footer_at }
     }
 
     /// Whether the page has a place for `value`.
     #[must_use]
     pub fn has(&self, value: PageValue) -> bool {
         self.parts.contains(&PagePart::Value(value))
+    }
+}
+
+/// Splits the HTML before its last `</body>`. Returns the index of the part that begins with it, else of the end.
+fn split_at_end_of_body(parts: &mut Vec<PagePart>) -> usize {
+    let mut html = parts.iter_mut().enumerate().rev();
+    let found = html.find_map(|(index, part)| {
+        let PagePart::Html(html) = part else {
+            return None;
+        };
+        let at = html.to_ascii_lowercase().rfind("</body>")?;
+        Some((index, (at > 0).then(|| html.split_off(at))))
+    });
+    match found {
+        None => parts.len(),
+        Some((index, None)) => index,
+        Some((index, Some(end))) => {
+            parts.insert(index + 1, PagePart::Html(end));
+            index + 1
+        }
     }
 }
 
@@ -164,6 +187,22 @@ mod tests {
             ]
         );
         assert!(template.has(PageValue::Status) && !template.has(PageValue::Message));
+    }
+
+    #[test]
+    fn lines_are_added_before_the_last_end_of_the_body() {
+        for (page, index, behind) in [
+            ("<p></body>{status}a</BODY></html>", 3, "</BODY></html>"),
+            ("{status}</body>", 1, "</body>"),
+            ("</body>", 0, "</body>"),
+        ] {
+            let template = PageTemplate::parse(page);
+            let expected = PagePart::Html(behind.to_owned());
+            assert_eq!(template.footer_at, index, "{page}");
+            assert_eq!(template.parts.get(index), Some(&expected), "{page}");
+        }
+        let template = PageTemplate::parse("a{status}");
+        assert_eq!(template.footer_at, template.parts.len());
     }
 
     #[test]

@@ -57,7 +57,7 @@ settings! {
         .enforced("proxy-pipeline", "a_body_that_grows_beyond_its_limits_is_refused_though_larger_ones_pass");
     /// Connections from one client address; IPv6 counts by /64. Over it new ones are answered 503 and
     /// closed; with TLS they are closed before the handshake, without an answer. Peers among `trusted-proxies` are not limited: a PROXY protocol header names the client
-    /// that is.
+    /// that is. A tunnel through a stream of HTTP/2 counts as one connection more.
     MAX_CONNECTIONS_PER_CLIENT: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-connections-per-client", 1, MAX_COUNT, "connections")
             .or(100)

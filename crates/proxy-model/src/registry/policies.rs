@@ -37,7 +37,7 @@ const CAUSES: &[ChoiceWord<RetryCause>] = &[
     word(
         "reset",
         RetryCause::Reset,
-        "the connection ended before the response began",
+        "the connection ended, or the target reset the stream of HTTP/2, before the response began",
     ),
     word(
         "timeout",
@@ -304,7 +304,8 @@ settings! {
     /// every default. Unchanged: encoded responses, partial responses, event streams, gRPC,
     /// responses or requests with `Cache-Control: no-transform`, and clients of HTTP/1.0. A
     /// compressed response has a weak `ETag` and no `Accept-Ranges`; every response of a type below
-    /// has `Vary: Accept-Encoding`. Slow bodies are flushed at once. Do not compress pages that
+    /// has `Vary: Accept-Encoding`. Slow bodies are flushed at once. A response that arrives while it
+    /// is sent stays as it is if encoders of its client already take 128 MiB, or if memory is short. Do not compress pages that
     /// contain both secrets and text of the request (BREACH).
     COMPRESSION: Block, Unset = block("routes.route.policies.compression")
         .optional("the upstream's encoding")

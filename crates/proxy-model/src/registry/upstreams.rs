@@ -126,7 +126,8 @@ settings! {
     SLOW_START: Time, Unset = time("upstreams.upstream.slow-start-secs", HOUR)
         .optional("the whole share at once")
         .enforced("proxy-upstream", "a_recovered_target_starts_slowly");
-    /// Binding of clients to targets by `load-balancing "sticky"`.
+    /// Binding of clients to targets by `load-balancing "sticky"`. The cookie is `Secure` for clients of
+    /// HTTPS; behind a trusted proxy the scheme is `X-Forwarded-Proto`'s.
     STICKY: Block, Unset = block("upstreams.upstream.sticky")
         .optional("each setting has its default")
         .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");

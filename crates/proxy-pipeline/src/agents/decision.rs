@@ -176,7 +176,11 @@ fn set_reply(
 ) {
     let body = body.map(bytes_of);
     let record = exchange.record().agents.get_or_insert_default();
-    record.reply = Some(AgentReply { headers, body });
+    record.reply = Some(AgentReply {
+        headers,
+        body,
+        memory: None,
+    });
 }
 
 /// A refusal by an agent; `text` goes to the log only.

@@ -97,11 +97,16 @@ impl Attempts<'_, '_> {
             fault,
             SendError::Http2Request(Http2RequestError::Unprocessed(_))
         );
-        let lost = matches!(fault, SendError::Http2Request(Http2RequestError::Broken(error)) if error.is_io());
-        let reused = call.was_reused();
-        // As over HTTP/1.1: the connection ended without a response.
-        let silent = lost && call.is_unanswered() && self.replayable;
-        let is_stale = reused && silent && !unprocessed;
+        let broken = if let SendError::Http2Request(Http2RequestError::Broken(error)) = fault {
+            Some(error)
+        } else {
+            None
+        };
+        // As over HTTP/1.1: the connection, or the stream, ended without a response.
+        let is_lost = broken.is_some_and(h2::Error::is_io);
+        let is_reset = broken.is_some_and(|error| error.is_reset() && error.is_remote());
+        let silent = (is_lost || is_reset) && call.is_unanswered() && self.replayable;
+        let is_stale = is_lost && silent && call.was_reused();
         let cause = if unprocessed || silent {
             Some(RetryCause::Reset)
         } else {

@@ -1,7 +1,7 @@
 //! Permits of the concurrency limits that a request counts towards.
 
 use crate::limits::admission::Place;
-use proxy_limits::Permit;
+use proxy_limits::{ClientPermit, Permit};
 use std::rc::Rc;
 
 /// Permits that a request holds; released on drop.
@@ -9,6 +9,17 @@ use std::rc::Rc;
 pub(crate) struct RequestPermits {
     pub(crate) in_flight: Option<Place>,
     pub(crate) route: Option<RoutePermit>,
+    /// `None` unless the request asks for a tunnel through a stream of HTTP/2.
+    pub(crate) tunnel: Option<Box<TunnelPermits>>,
+}
+
+/// The permits of a tunnel as a connection.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held to be dropped")]
+pub(crate) struct TunnelPermits {
+    pub(crate) connection: Permit,
+    /// `None` for a tunnel through a trusted proxy.
+    pub(crate) client: Option<ClientPermit>,
 }
 
 /// A connection's permit of its route's connection limit.

@@ -7,6 +7,16 @@ use bytes::Bytes;
 use http::Response;
 use http::header::LOCATION;
 use proxy_plan::{FixedResponsePlan, Redirection, RoutePlan};
+use std::sync::Arc;
+
+/// The text of a route, shared by its responses: a client that does not read keeps no copy of it in memory.
+struct SharedText(Arc<str>);
+
+impl AsRef<[u8]> for SharedText {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
 
 /// The response of a redirect, without a body.
 pub(crate) fn redirect(
@@ -33,11 +43,12 @@ pub(crate) fn respond(
     route: &RoutePlan,
     response: &FixedResponsePlan,
 ) -> Response<Body> {
-    let body = response.body.as_deref();
+    let body = response.body.as_ref();
+    let text = body.map(|body| Bytes::from_owner(SharedText(Arc::clone(body))));
     let answer = Answer {
         status: response.status,
         content_type: body.map(|_| response.content_type.clone()),
-        body: Bytes::copy_from_slice(body.unwrap_or_default().as_bytes()),
+        body: text.unwrap_or_default(),
     };
     exchange.record().problem = response.problem().map(Box::new);
     let mut response = exchange.answer(answer);

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::policy::in_flight::{self, InFlightScope};
-use crate::policy::{circuit_breaker, max_forwards, route_connections};
+use crate::policy::{circuit_breaker, max_forwards, route_connections, tunnel_connections};
 use proxy_errors::Problem;
 use proxy_plan::{Outcome, RoutePlan};
 use std::time::Duration;
@@ -25,6 +25,7 @@ pub(crate) async fn admit(
         Outcome::Forward(upstream, _) => {
             max_forwards::spend(&mut exchange.head)?;
             circuit_breaker::check(exchange, route, upstream)?;
+            tunnel_connections::admit(exchange)?;
             let upstream = Some(*upstream);
             enter(exchange, InFlightScope { route, upstream }, end_by).await
         }

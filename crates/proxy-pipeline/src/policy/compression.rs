@@ -7,7 +7,7 @@ use http::header::{
     ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, VARY,
 };
 use http::{HeaderValue, Method, Response, StatusCode, Version};
-use proxy_coding::{Accepted, Coding};
+use proxy_coding::{Accepted, Coding, Encoder};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{CompressionPlan, RoutePlan};
 
@@ -47,7 +47,10 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Compre
 }
 
 /// Compresses an eligible response body and sets the header fields.
+///
+/// A body that is compressed while it is sent needs memory for its encoder; without it, the response stays as it is.
 pub(crate) fn apply(
+    exchange: &Exchange,
     wanted: CompressionRequest,
     route: &RoutePlan,
     response: Response<Body>,
@@ -73,6 +76,11 @@ pub(crate) fn apply(
     let Some(coding) = coding.filter(|_| is_large && is_whole) else {
         return Ok(Response::from_parts(head, body));
     };
+    let needs_encoder = !is_head && !body.is_compressed_at_once();
+    let memory = needs_encoder.then(|| exchange.reserve_response(Encoder::max_bytes(coding)));
+    if matches!(memory, Some(None)) {
+        return Ok(Response::from_parts(head, body));
+    }
     let headers = &mut head.headers;
     headers.insert(CONTENT_ENCODING, coding.value());
     headers.remove(CONTENT_LENGTH);
@@ -81,8 +89,10 @@ pub(crate) fn apply(
         headers.remove(digest);
     }
     weaken(headers);
-    if !is_head {
-        let compressed = body.compress(coding, plan.levels);
+    if let Some(memory) = memory.flatten() {
+        body = body.compress(coding, plan.levels, memory);
+    } else if !is_head {
+        let compressed = body.compress_at_once(coding, plan.levels);
         body = compressed.map_err(|error| {
             Problem::new(Reason::InternalError, Detail::text(error.to_string()))
         })?;

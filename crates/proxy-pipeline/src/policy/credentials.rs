@@ -54,6 +54,8 @@ async fn check_password(
             attempts: limits.and_then(|limits| limits.attempts.clone()),
             client,
             clock: worker.shared.clock,
+            hashes: Arc::clone(&worker.shared.hashes),
+            memory: Arc::clone(&worker.shared.memory),
         };
         // No thread for a client that has to wait.
         if let Some(decision) = check.refused() {
@@ -63,6 +65,10 @@ async fn check_password(
             Ok(Verdict::Right) => cache.borrow_mut().insert(digest, now),
             Ok(Verdict::Wrong) => return Err(wrong(&user)),
             Ok(Verdict::TooMany(decision)) => return Err(too_many(exchange, decision)),
+            Ok(Verdict::MemoryShort) => {
+                let detail = Detail::text("no memory is left for the hash of the password");
+                return Err(Problem::new(Reason::CredentialChecksBusy, detail));
+            }
             Err(detail) => return Err(Problem::new(Reason::CredentialChecksBusy, detail)),
         }
     }

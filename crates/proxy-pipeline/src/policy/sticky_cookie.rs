@@ -21,7 +21,7 @@ pub(crate) fn apply(
     let Some(token) = token.filter(|token| choice.request.session != Some(**token)) else {
         return;
     };
-    let secure = if exchange.client().peer.tls {
+    let secure = if choice.request.is_https {
         "; Secure"
     } else {
         ""

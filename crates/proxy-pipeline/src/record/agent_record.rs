@@ -4,6 +4,7 @@ use agent_protocol::{Completion, HeaderEdit, MetadataByAgent, RequestId};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use proxy_agent::Session;
+use proxy_limits::ResponseReservation;
 use proxy_plan::AgentPlan;
 use proxy_telemetry::{AgentFields, AgentMetadata};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub(crate) struct AgentReply {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// `None` keeps the proxy's own.
     pub(crate) body: Option<Bytes>,
+    /// Memory of a large body.
+    pub(crate) memory: Option<ResponseReservation>,
 }
 
 impl AgentRecord {

@@ -497,9 +497,10 @@ mod tests {
             connections: ConcurrencyLimit::new(10),
             health_changes: Arc::default(),
             target_changes: Arc::default(),
-            clients: ConnectionsByClient::new(10, KeySeed { low: 1, high: 2 }),
+            clients: Arc::new(ConnectionsByClient::new(10, KeySeed { low: 1, high: 2 })),
             memory: Arc::default(),
             clock: ProcessClock::starting_at(0, Duration::ZERO),
+            hashes: Arc::default(),
             challenges: ChallengeTokens::default(),
             lifecycle: Arc::new(lifecycle),
         };

@@ -15,6 +15,7 @@ use crate::failure::exchange_problem;
 use crate::headers::{names, trailers};
 use crate::record::completion::CompletionGuard;
 use crate::response::compressed_body::Compression;
+use crate::response::error_page::PageBody;
 use crate::response::file_body::FileBody;
 use crate::upload::body_buffer::BodyBuffer;
 use crate::upload::request_body::RequestBody;
@@ -27,14 +28,18 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::RequestTimers;
 use proxy_coding::{Coding, CompressionLevels, Encoder};
 use proxy_http1::{Pipe, SpliceFrom, VerbatimFields};
+use proxy_limits::ResponseReservation;
 use proxy_pool::ResponseBody;
-use source::{CompressedBody, InspectedBody, Source};
+use source::{CompressedBody, CountedBytes, InspectedBody, Source};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use upstream_body::UpstreamBody;
+
+/// Longest body that is compressed in one step, in bytes.
+const MAX_BYTES_AT_ONCE: u64 = 64 << 10;
 
 /// A response body. Its drop ends the exchange: the record is written and permits are released.
 #[derive(Debug)]
@@ -49,6 +54,15 @@ impl Body {
     pub(crate) fn bytes(bytes: Bytes) -> Self {
         Self {
             source: Source::Bytes(bytes),
+            completion: None,
+            errors_in_trailers: false,
+        }
+    }
+
+    /// A page of a route or a listener.
+    pub(crate) fn page(page: PageBody) -> Self {
+        Self {
+            source: Source::Page(Box::new(page)),
             completion: None,
             errors_in_trailers: false,
         }
@@ -84,25 +98,58 @@ impl Body {
         }
     }
 
-    /// The body in `coding`.
-    pub(crate) fn compress(
+    /// A document of the proxy's own, or an agent's, whose memory is counted.
+    pub(crate) fn counted(bytes: Bytes, memory: ResponseReservation) -> Self {
+        Self {
+            source: Source::Counted(Box::new(CountedBytes { bytes, memory })),
+            completion: None,
+            errors_in_trailers: false,
+        }
+    }
+
+    /// Returns true for a short body that is in memory: it is compressed at once. A longer one would occupy the
+    /// worker, and its compressed bytes the memory while the client does not read.
+    pub(crate) fn is_compressed_at_once(&self) -> bool {
+        self.source.is_in_memory() && self.source.size_hint().lower() <= MAX_BYTES_AT_ONCE
+    }
+
+    /// The body of [`Self::is_compressed_at_once`] in `coding`.
+    pub(crate) fn compress_at_once(
         mut self,
         coding: Coding,
         levels: CompressionLevels,
     ) -> io::Result<Self> {
         let mut encoder = Encoder::new(coding, levels)?;
-        let plain = self.source.take();
-        self.source = if let Source::Bytes(bytes) = plain {
-            let mut compressed = encoder.push(&bytes)?.to_vec();
-            compressed.extend_from_slice(&encoder.finish()?);
-            Source::Bytes(compressed.into())
-        } else {
-            Source::Compressed(Box::new(CompressedBody {
-                plain,
-                compression: Compression::new(encoder),
-            }))
-        };
+        let mut compressed = Vec::new();
+        while let Some(piece) = self.source.pop() {
+            compressed.extend_from_slice(&encoder.push(&piece)?);
+        }
+        compressed.extend_from_slice(&encoder.finish()?);
+        self.source = Source::Bytes(compressed.into());
         Ok(self)
+    }
+
+    /// The body in `coding`, by an encoder that is made when the first bytes are wanted and counts in `memory`.
+    pub(crate) fn compress(
+        mut self,
+        coding: Coding,
+        levels: CompressionLevels,
+        memory: ResponseReservation,
+    ) -> Self {
+        let plain = self.source.take();
+        self.source = Source::Compressed(Box::new(CompressedBody {
+            plain,
+            compression: Compression::new(coding, levels, memory),
+        }));
+        self
+    }
+
+    /// Returns true if the next bytes need an encoder that was not made yet. A sender with a window waits until the
+    /// client has room.
+    #[must_use]
+    #[inline]
+    pub fn makes_encoder(&self) -> bool {
+        matches!(&self.source, Source::Compressed(body) if body.compression.is_new())
     }
 
     /// Ties the end of the exchange to the end of this body.
@@ -149,7 +196,9 @@ impl Body {
         match &self.source {
             Source::Bytes(bytes) => Some(bytes.clone()),
             source @ Source::Upstream(_) => source.is_end_stream().then(Bytes::new),
-            Source::File(_)
+            Source::Page(_)
+            | Source::Counted(_)
+            | Source::File(_)
             | Source::Held(_)
             | Source::Filling(_)
             | Source::Inspected(_)
@@ -215,6 +264,8 @@ impl Body {
             Source::Upstream(upstream) => !upstream.body.is_end_stream(),
             Source::Held(held) => held.has_rest(),
             Source::Bytes(_)
+            | Source::Page(_)
+            | Source::Counted(_)
             | Source::Filling(_)
             | Source::Inspected(_)
             | Source::Compressed(_)
@@ -258,10 +309,7 @@ impl Body {
     #[inline]
     fn count_sent(&mut self, bytes: u64) {
         if let Some(completion) = &mut self.completion {
-            if completion.record.bytes_out == 0
-                && bytes > 0
-                && !matches!(self.source, Source::Bytes(_))
-            {
+            if completion.record.bytes_out == 0 && bytes > 0 && !self.source.is_in_memory() {
                 completion.count_stream();
             }
             completion.record.bytes_out += bytes;
@@ -308,6 +356,8 @@ impl HttpBody for Body {
                 return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
             }
             source @ (Source::Bytes(_)
+            | Source::Page(_)
+            | Source::Counted(_)
             | Source::Upstream(_)
             | Source::Held(_)
             | Source::Filling(_)
@@ -356,6 +406,8 @@ impl SpliceFrom for Body {
         match &self.source {
             Source::Upstream(upstream) => upstream.body.can_splice(),
             Source::Bytes(_)
+            | Source::Page(_)
+            | Source::Counted(_)
             | Source::Held(_)
             | Source::Filling(_)
             | Source::Inspected(_)

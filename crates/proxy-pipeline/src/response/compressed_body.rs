@@ -3,30 +3,53 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame;
-use proxy_coding::Encoder;
+use proxy_coding::{Coding, CompressionLevels, Encoder};
+use proxy_limits::ResponseReservation;
 use std::io;
 use std::task::{Context, Poll};
 
 /// The compression of one body. Flushes whenever the body pauses, so that a slow stream is not delayed.
 #[derive(Debug)]
 pub(crate) struct Compression {
-    /// `None` once the last bytes were returned.
-    encoder: Option<Encoder>,
+    state: CompressionState,
     /// Sent after the last bytes.
     trailers: Option<HeaderMap>,
 }
 
+/// The state of the encoder. Its memory is counted from the head of the response on: the head says already that the
+/// body is compressed.
+#[derive(Debug)]
+enum CompressionState {
+    /// Nothing was wanted yet.
+    New(Coding, CompressionLevels, ResponseReservation),
+    Encoding(
+        Box<Encoder>,
+        #[expect(dead_code, reason = "held to be dropped")] ResponseReservation,
+    ),
+    /// The last bytes were returned.
+    Over,
+}
+
 impl Compression {
-    pub(crate) fn new(encoder: Encoder) -> Self {
+    pub(crate) fn new(
+        coding: Coding,
+        levels: CompressionLevels,
+        memory: ResponseReservation,
+    ) -> Self {
         Self {
-            encoder: Some(encoder),
+            state: CompressionState::New(coding, levels, memory),
             trailers: None,
         }
     }
 
     /// Returns true if everything was returned.
     pub(crate) fn is_over(&self) -> bool {
-        self.encoder.is_none() && self.trailers.is_none()
+        matches!(self.state, CompressionState::Over) && self.trailers.is_none()
+    }
+
+    /// Returns true until the first bytes are wanted.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.state, CompressionState::New(..))
     }
 
     /// The next compressed frame of the body that `poll_plain` returns frame by frame.
@@ -36,8 +59,11 @@ impl Compression {
         mut poll_plain: impl FnMut(&mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>>,
         broken: impl Fn(io::Error) -> E,
     ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+        if let Err(error) = self.begin() {
+            return Poll::Ready(Some(Err(broken(error))));
+        }
         loop {
-            let Some(encoder) = &mut self.encoder else {
+            let CompressionState::Encoding(encoder, _) = &mut self.state else {
                 let trailers = self.trailers.take();
                 return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
             };
@@ -62,9 +88,23 @@ impl Compression {
         }
     }
 
+    /// Makes the encoder, if there is none yet.
+    fn begin(&mut self) -> io::Result<()> {
+        if !self.is_new() {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut self.state, CompressionState::Over);
+        if let CompressionState::New(coding, levels, memory) = before {
+            self.state =
+                CompressionState::Encoding(Box::new(Encoder::new(coding, levels)?), memory);
+        }
+        Ok(())
+    }
+
     fn finish(&mut self) -> io::Result<Bytes> {
-        self.encoder
-            .take()
-            .map_or(Ok(Bytes::new()), Encoder::finish)
+        match std::mem::replace(&mut self.state, CompressionState::Over) {
+            CompressionState::Encoding(encoder, _) => encoder.finish(),
+            CompressionState::New(..) | CompressionState::Over => Ok(Bytes::new()),
+        }
     }
 }

@@ -16,6 +16,7 @@ use proxy_model::PageTemplate;
 use proxy_plan::ListenerPlan;
 use proxy_telemetry::{AccessLogHead, Protocol};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 /// The readable parts of a malformed request.
@@ -81,7 +82,7 @@ pub fn refuse_unread(
 }
 
 /// The listener's page. Input that cannot be read as HTTP has the proxy's own.
-fn page<'l>(listener: &'l ListenerPlan, problem: &Problem) -> Option<&'l PageTemplate> {
+fn page<'l>(listener: &'l ListenerPlan, problem: &Problem) -> Option<&'l Arc<PageTemplate>> {
     let is_readable = problem.error_type() != ErrorType::Parse;
     let status = problem.status().as_u16();
     is_readable

@@ -3,12 +3,15 @@
 use crate::headers::names;
 use crate::record::agent_record::AgentReply;
 use crate::response::body::Body;
-use crate::response::error_page;
+use crate::response::error_page::PageBody;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, DATE, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use http_body::Body as _;
 use proxy_errors::{LocalReply, Problem, Reason, ResponseForm};
 use proxy_model::PageTemplate;
+use std::iter;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
@@ -35,7 +38,7 @@ impl Answer {
             headers.insert(CONTENT_TYPE, content_type);
         }
         headers.insert(SERVER, OUR_NAME);
-        respond(status, headers, body, method)
+        respond(status, headers, Body::bytes(body), method)
     }
 }
 
@@ -46,28 +49,38 @@ pub(crate) struct ReplyFormat<'a> {
     pub(crate) correlation_id: &'a HeaderValue,
     pub(crate) method: &'a Method,
     /// The page in place of the proxy's own HTML.
-    pub(crate) page: Option<&'a PageTemplate>,
+    pub(crate) page: Option<&'a Arc<PageTemplate>>,
     /// `Proxy-Status` names the reason and the upstream.
     pub(crate) expose_reason: bool,
 }
 
 /// The error response for a request that was not served.
 pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Response<Body> {
+    let nameless = nameless(problem, format);
+    let shown = nameless.as_ref().unwrap_or(problem);
     let LocalReply {
         status,
         headers,
         body,
-    } = reply(problem, format);
-    respond(status, headers, body.into(), format.method)
+    } = reply(problem, shown, format);
+    let body = page(shown, format).map_or_else(|| Body::bytes(body.into()), Body::page);
+    respond(status, headers, body, format.method)
 }
 
-fn reply(problem: &Problem, format: ReplyFormat<'_>) -> LocalReply {
-    let nameless = (!format.expose_reason).then(|| problem.without_name());
-    let shown = nameless.as_ref().unwrap_or(problem);
+/// The page in place of the proxy's own HTML, if there is one.
+fn page(shown: &Problem, format: ReplyFormat<'_>) -> Option<PageBody> {
+    let template = format.page.filter(|_| format.form == ResponseForm::Html)?;
+    Some(PageBody::new(template, shown, format.correlation_id))
+}
+
+/// The problem for a client that must not see the name of an upstream; `None` if it may.
+fn nameless(problem: &Problem, format: ReplyFormat<'_>) -> Option<Problem> {
+    (!format.expose_reason).then(|| problem.without_name())
+}
+
+/// The response in the proxy's own form, in which `shown` is `problem` or its nameless form.
+fn reply(problem: &Problem, shown: &Problem, format: ReplyFormat<'_>) -> LocalReply {
     let mut reply = LocalReply::new(shown, format.form, format.correlation_id);
-    if let Some(page) = format.page.filter(|_| format.form == ResponseForm::Html) {
-        reply.body = error_page::render(page, shown, format.correlation_id);
-    }
     let headers = &mut reply.headers;
     headers.insert(SERVER, OUR_NAME);
     if let Some(methods) = allowed(problem.reason()) {
@@ -89,13 +102,17 @@ fn allowed(reason: Reason) -> Option<&'static str> {
     (reason == Reason::ConnectMethodRefused).then_some("")
 }
 
-/// `response` with the headers of an agent's response, and its body if any.
+/// `response` with the headers of an agent's response, and its body if any, which counts in the memory if it is large.
 pub(crate) fn replace_by_agent(
     reply: AgentReply,
     mut response: Response<Body>,
     method: &Method,
 ) -> Response<Body> {
-    let AgentReply { mut headers, body } = reply;
+    let AgentReply {
+        mut headers,
+        body,
+        memory,
+    } = reply;
     let fields = response.headers_mut();
     match body {
         Some(body) => {
@@ -103,7 +120,10 @@ pub(crate) fn replace_by_agent(
             if *method == Method::HEAD {
                 fields.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
             } else {
-                *response.body_mut() = Body::bytes(body);
+                *response.body_mut() = match memory {
+                    Some(memory) => Body::counted(body, memory),
+                    None => Body::bytes(body),
+                };
             }
         }
         // The agent's fields describe a body that is not sent.
@@ -142,16 +162,15 @@ pub(crate) fn describes_a_body(name: &HeaderName) -> bool {
 fn respond(
     status: StatusCode,
     mut headers: HeaderMap,
-    body: Bytes,
+    mut body: Body,
     method: &Method,
 ) -> Response<Body> {
-    let body = if *method == Method::HEAD {
-        headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        Bytes::new()
-    } else {
-        body
-    };
-    let mut response = Response::new(Body::bytes(body));
+    if *method == Method::HEAD {
+        let length = body.size_hint().lower();
+        headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+        body = Body::bytes(Bytes::new());
+    }
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -171,7 +190,12 @@ pub struct RawAnswer {
 /// The response to unreadable input. The connection must be closed after it.
 #[must_use]
 pub(crate) fn raw_answer(problem: &Problem, format: ReplyFormat<'_>, now: SystemTime) -> RawAnswer {
-    let mut reply = reply(problem, format);
+    let nameless = nameless(problem, format);
+    let shown = nameless.as_ref().unwrap_or(problem);
+    let mut reply = reply(problem, shown, format);
+    if let Some(mut page) = page(shown, format) {
+        reply.body = iter::from_fn(|| page.pop()).flatten().collect();
+    }
     let date = httpdate::fmt_http_date(now);
     reply
         .headers

@@ -1,17 +1,20 @@
 //! Threads that compare passwords with their hashes, which takes milliseconds to seconds.
 
+pub(crate) mod hash_gate;
+
 use crate::worker::fair_queue::{FairQueue, JobOwner};
 use crate::worker::time::Time;
+use hash_gate::{HashCost, HashGate};
 use proxy_auth::{BasicCredentials, UserTable};
 use proxy_clock::ProcessClock;
 use proxy_errors::Detail;
-use proxy_limits::{ClientKey, KeyedBuckets, RateDecision, RateKey};
+use proxy_limits::{ClientKey, KeyedBuckets, MemoryLimit, RateDecision, RateKey};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-/// Threads of one worker; an Argon2 hash takes up to 256 MiB while it runs.
-const THREADS: usize = 2;
+/// Threads of one worker that compute hashes.
+pub const PASSWORD_THREADS: usize = 2;
 /// Checks of one worker that wait at most.
 const MAX_WAITING: usize = 64;
 
@@ -48,6 +51,8 @@ pub(crate) struct PasswordCheck {
     pub(crate) attempts: Option<Arc<KeyedBuckets>>,
     pub(crate) client: ClientKey,
     pub(crate) clock: ProcessClock,
+    pub(crate) hashes: Arc<HashGate>,
+    pub(crate) memory: Arc<MemoryLimit>,
 }
 
 /// The result of a check.
@@ -57,6 +62,8 @@ pub(crate) enum Verdict {
     Wrong,
     /// The client has to wait for its next attempt.
     TooMany(RateDecision),
+    /// The process has no memory for the hash.
+    MemoryShort,
 }
 
 #[derive(Debug)]
@@ -105,7 +112,7 @@ impl PasswordChecks {
         if state.waiting.push(owner, job).is_err() {
             return false;
         }
-        if state.threads < THREADS {
+        if state.threads < PASSWORD_THREADS {
             state.threads += 1;
             drop(state);
             let thread = Thread {
@@ -155,12 +162,12 @@ fn lock(state: &Lock) -> MutexGuard<'_, State> {
 }
 
 impl PasswordCheck {
-    /// The rate limit's decision if the client has no attempt left.
+    /// The rate limit's decision if the client has no attempt left, and none that a running check may give back.
     pub(crate) fn refused(&self) -> Option<RateDecision> {
         let attempts = self.attempts.as_ref()?;
         let now_ns = Time::shared_ns(&self.clock);
         let decision = attempts.peek(&RateKey::Client(self.client), now_ns);
-        (!decision.admitted).then_some(decision)
+        (!decision.admitted && self.hashes.running(self.client) == 0).then_some(decision)
     }
 
     /// Returns true if the client has sent wrong passwords that still count.
@@ -168,24 +175,53 @@ impl PasswordCheck {
         self.attempts.as_ref().is_some_and(|attempts| {
             let now_ns = Time::shared_ns(&self.clock);
             let decision = attempts.peek(&RateKey::Client(self.client), now_ns);
-            decision.remaining.saturating_add(1) < decision.limit
+            let running = self.hashes.running(self.client);
+            decision.remaining.saturating_add(1).saturating_add(running) < decision.limit
         })
     }
 
-    /// Compares the password. Blocks. Attempts are counted here, so that concurrent checks cannot
-    /// exceed the limit by more than the number of threads.
+    /// Compares the password. Blocks. An attempt is taken before the hash and given back after a right password:
+    /// concurrent checks never exceed the limit.
     fn run(&self) -> Verdict {
-        if let Some(decision) = self.refused() {
-            return Verdict::TooMany(decision);
+        let bytes = self.users.memory_bytes(&self.credentials);
+        let cost = HashCost {
+            client: self.client,
+            bytes,
+            max_bytes: HashGate::max_bytes(self.memory.max_bytes()),
+        };
+        let running = match self.hashes.begin(cost, || self.take_attempt()) {
+            Ok(running) => running,
+            Err(decision) => return Verdict::TooMany(decision),
+        };
+        let verdict = if bytes > 0 && self.memory.is_shedding() {
+            Verdict::MemoryShort
+        } else if self.users.verify(&self.credentials) {
+            Verdict::Right
+        } else {
+            Verdict::Wrong
+        };
+        if !matches!(verdict, Verdict::Wrong) {
+            self.give_attempt_back();
         }
-        if self.users.verify(&self.credentials) {
-            return Verdict::Right;
-        }
+        // After the attempt was given back: checks of the client wait for it.
+        drop(running);
+        verdict
+    }
+
+    fn take_attempt(&self) -> Result<(), RateDecision> {
+        let Some(attempts) = &self.attempts else {
+            return Ok(());
+        };
+        let now_ns = Time::shared_ns(&self.clock);
+        let decision = attempts.admit(&RateKey::Client(self.client), now_ns);
+        decision.admitted.then_some(()).ok_or(decision)
+    }
+
+    fn give_attempt_back(&self) {
         if let Some(attempts) = &self.attempts {
             let now_ns = Time::shared_ns(&self.clock);
-            attempts.admit(&RateKey::Client(self.client), now_ns);
+            attempts.give_back(&RateKey::Client(self.client), now_ns);
         }
-        Verdict::Wrong
     }
 }
 
@@ -200,9 +236,11 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proxy_limits::{KeySeed, Rate, RateLimitSettings};
     use std::pin::Pin;
-    use std::sync::mpsc;
+    use std::sync::{Barrier, mpsc};
     use std::task::{Context, Poll, Waker};
+    use std::thread;
     use std::time::Duration;
     use tokio::runtime::Builder;
 
@@ -219,7 +257,58 @@ mod tests {
             attempts: None,
             client: ClientKey::V4(client),
             clock: ProcessClock::starting_at(0, Duration::ZERO),
+            hashes: Arc::default(),
+            memory: Arc::default(),
         }))
+    }
+
+    /// Verdicts of concurrent checks of one client, with `credentials` and two attempts an hour.
+    fn concurrent(credentials: &[u8]) -> Vec<Verdict> {
+        const CHECKS: usize = 8;
+        let settings = RateLimitSettings {
+            rate: Rate::per(2, 3_600).unwrap(),
+            burst: 2,
+        };
+        let seed = KeySeed { low: 1, high: 2 };
+        let check = PasswordCheck {
+            users: Arc::new(UserTable::new([("ann".to_owned(), ONE.parse().unwrap())])),
+            credentials: BasicCredentials::parse(credentials).unwrap(),
+            attempts: Some(Arc::new(KeyedBuckets::new(settings, 10, seed).unwrap())),
+            client: ClientKey::V4(1),
+            clock: ProcessClock::starting_at(0, Duration::ZERO),
+            hashes: Arc::default(),
+            memory: Arc::default(),
+        };
+        let start = Barrier::new(CHECKS);
+        thread::scope(|scope| {
+            let run = || {
+                start.wait();
+                check.run()
+            };
+            let threads: Vec<_> = (0..CHECKS).map(|_| scope.spawn(run)).collect();
+            threads.into_iter().map(|one| one.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn concurrent_guesses_are_as_many_as_the_attempts() {
+        let verdicts = concurrent(b"Basic YW5uOnR3bw==");
+
+        let wrong = verdicts.iter().filter(|it| matches!(it, Verdict::Wrong));
+        let refused = verdicts
+            .iter()
+            .filter(|it| matches!(it, Verdict::TooMany(_)));
+        assert_eq!((wrong.count(), refused.count()), (2, 6));
+    }
+
+    #[test]
+    fn concurrent_checks_of_the_right_password_all_pass() {
+        let verdicts = concurrent(b"Basic YW5uOm9uZQ==");
+
+        assert!(
+            verdicts.iter().all(|it| matches!(it, Verdict::Right)),
+            "{verdicts:?}"
+        );
     }
 
     fn poll(run: &mut Run<'_>) -> Poll<Result<Verdict, Detail>> {

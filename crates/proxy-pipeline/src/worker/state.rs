@@ -11,6 +11,7 @@ use crate::worker::challenge_tokens::ChallengeTokens;
 use crate::worker::date::DateCache;
 use crate::worker::disk::Disks;
 use crate::worker::password_checks::PasswordChecks;
+use crate::worker::password_checks::hash_gate::HashGate;
 use crate::worker::removed_parts::{ReloadWatch, Removals};
 use crate::worker::shadow_counters::MAX_COPIES;
 use crate::worker::time::Time;
@@ -37,7 +38,7 @@ pub struct Shared {
     /// Client connections over all workers.
     pub connections: ConcurrencyLimit,
     /// Client connections of each client over all workers.
-    pub clients: ConnectionsByClient,
+    pub clients: Arc<ConnectionsByClient>,
     /// State of the process-wide memory limit.
     pub memory: Arc<MemoryLimit>,
     /// The clock of all state that workers share.
@@ -46,6 +47,8 @@ pub struct Shared {
     pub health_changes: Arc<Notify>,
     /// Counts changes that take effect on all workers at once: ejections, and changes by operators.
     pub target_changes: Arc<TargetChanges>,
+    /// Hashes of passwords that run.
+    pub hashes: Arc<HashGate>,
     /// Pending challenges of certificate authorities.
     pub challenges: ChallengeTokens,
     /// State of the process.

@@ -103,6 +103,31 @@ impl LiveTest {
             .or_else(|| expected.find_map(|one| difference(&one.value, answer)))
     }
 
+    /// Returns true if two answers differ from the test in the same way: by the same status, or by the same expectation.
+    /// Bodies and times that differ from it are not compared with each other.
+    #[must_use]
+    pub fn fails_alike(&self, one: &LiveAnswer, other: &LiveAnswer) -> bool {
+        let [one, other] = [one, other].map(|answer| self.first_failure(answer));
+        one.is_some() && one == other
+    }
+
+    /// The expectation that an answer does not meet, `None` for its status; and its value, where a failure of the same
+    /// cause has the same value.
+    fn first_failure(&self, answer: &LiveAnswer) -> Option<(Option<usize>, String)> {
+        if self.status_difference(answer).is_some() {
+            return Some((None, answer.status.to_string()));
+        }
+        let mut expected = self.expectations.iter().enumerate();
+        expected.find_map(|(index, one)| {
+            let text = difference(&one.value, answer)?;
+            let varies = matches!(
+                one.value,
+                Expectation::AnswerContains(_) | Expectation::FirstByte(_) | Expectation::Total(_)
+            );
+            Some((Some(index), if varies { String::new() } else { text }))
+        })
+    }
+
     fn status_difference(&self, answer: &LiveAnswer) -> Option<String> {
         let found = answer.status;
         let (mut of_answer, mut of_refusal) = (None, None);

@@ -34,6 +34,15 @@ const CLASSES: [(&str, RiskClass); 13] = [
     (routes::STATIC_ROOT.path, RiskClass::AnswerChanged),
 ];
 
+/// A file with other contents in the configuration after, or in one of both alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Its name, relative to the configuration's folder if it is inside.
+    pub name: String,
+    /// The kind of change.
+    pub change: Change,
+}
+
 /// The settings that name one file, by the path of each, with the path of its row.
 pub type NamedBy = BTreeMap<String, &'static str>;
 
@@ -59,10 +68,11 @@ pub fn named_files(model: &Model) -> BTreeMap<String, NamedBy> {
 impl PlanDiff {
     /// Adds the risks of `files`, which have other contents in `after` or are in one of both alone, and removes those of
     /// certificates that are renewed. `renews` compares the contents of a file of `before` with those of one of `after`.
+    /// Networks of clients in files are compared with the settings; their files add no class.
     pub fn judge_files(
         &mut self,
         [before, after]: [&Model; 2],
-        files: &[String],
+        files: &[ChangedFile],
         renews: &dyn Fn(&str, &str) -> bool,
     ) {
         let renewed = renewed_certificates(&self.parts, renews);
@@ -70,19 +80,59 @@ impl PlanDiff {
             risk.class != RiskClass::TlsWeakened || !renewed.contains(&risk.subject)
         });
         let named = [before, after].map(named_files);
-        self.risks.extend(files.iter().map(|file| {
-            // One of another name comes with its setting.
-            let [old, new] = named.each_ref().map(|named| class_of(named, file));
-            let class = { old.zip(new).map(|(old, new)| old.min(new)) }
-                .filter(|class| *class != RiskClass::TlsWeakened || !renews(file, file));
-            Risk {
-                class: class.unwrap_or(RiskClass::Unlisted),
-                subject: format!("file {file}"),
-                change: "its contents differ".to_owned(),
-            }
-        }));
+        let listed = [before, after].map(files_of_networks);
+        self.risks
+            .extend(files.iter().map(|ChangedFile { name: file, change }| {
+                // One of another name comes with its setting.
+                let [old, new] = named.each_ref().map(|named| class_of(named, file));
+                let is_listed = || {
+                    listed.iter().all(|files| files.contains(file))
+                        && named.iter().all(|named| names_networks(named, file))
+                };
+                let is_harmless = |class: RiskClass| {
+                    class == RiskClass::TlsWeakened && renews(file, file)
+                            || class == RiskClass::AccessWidened && is_listed()
+                            // A new file is no other answer to requests that had one.
+                            || class == RiskClass::AnswerChanged && *change == Change::Added
+                };
+                let class = { old.zip(new).map(|(old, new)| old.min(new)) }
+                    .filter(|class| !is_harmless(*class));
+                let change = match change {
+                    Change::Added => "is new",
+                    Change::Removed => "is gone",
+                    Change::Changed => "its contents differ",
+                };
+                Risk {
+                    class: class.unwrap_or(RiskClass::Unlisted),
+                    subject: format!("file {file}"),
+                    change: change.to_owned(),
+                }
+            }));
         self.risks.sort();
     }
+}
+
+/// Whether all settings that name a file read networks of clients from it.
+fn names_networks(named: &BTreeMap<String, NamedBy>, file: &str) -> bool {
+    let rows = [
+        access::LISTENER_ALLOW_FILE.path,
+        access::LISTENER_DENY_FILE.path,
+        access::ALLOW_FILE.path,
+        access::DENY_FILE.path,
+    ];
+    let settings = named.get(file);
+    settings.is_some_and(|settings| settings.values().all(|row| rows.contains(row)))
+}
+
+/// Files that were read as networks of clients. A file without a network may not have been read.
+fn files_of_networks(model: &Model) -> BTreeSet<String> {
+    let listeners = model.listeners.iter().map(|one| &one.access);
+    let routes = model.routes.iter().map(|one| &one.policies.access);
+    let lists = listeners
+        .chain(routes)
+        .flat_map(|access| access.allow_files.iter().chain(&access.deny_files));
+    let read = lists.filter(|file| !file.value.networks.is_empty());
+    read.map(|file| relative(model, &file.value.path)).collect()
 }
 
 /// The most severe class of the settings that name a file, or a folder above it.

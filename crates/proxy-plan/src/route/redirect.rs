@@ -129,22 +129,29 @@ impl RedirectPlan {
     /// The path of the URL for a request of `path`.
     fn path<'a>(&self, path: &'a str) -> Cow<'a, str> {
         let mut path = Cow::Borrowed(path);
-        if let Some(replacement) = &self.replace_prefix {
-            // The route is found by this form of the path.
-            let routed = if is_plain_path(&path) {
-                path.clone()
-            } else {
-                forgiving_path(&path).0.into_owned().into()
-            };
-            if let Some(replaced) = replacement.apply(&routed) {
-                path = replaced.into();
-            }
+        if let Some(replacement) = &self.replace_prefix
+            && let Some(replaced) = replacement.apply(&routed_form(&path))
+        {
+            path = replaced.into();
         }
         if let Some(slash) = self.trailing_slash {
-            path = slash.apply(&path).into();
+            let mut changed = slash.apply(&path);
+            if changed == path {
+                // The slash that the route was found by, of `/a/.`, is in no path as sent.
+                changed = slash.apply(&routed_form(&path));
+            }
+            path = changed.into();
         }
         path
     }
+}
+
+/// The form of `path` by which routes are found.
+fn routed_form(path: &str) -> Cow<'_, str> {
+    if is_plain_path(path) {
+        return Cow::Borrowed(path);
+    }
+    Cow::Owned(forgiving_path(path).0.into_owned())
 }
 
 impl RequestUrl<'_> {

@@ -8,6 +8,7 @@
 
 mod against_brute_force;
 mod hidden_risks;
+mod limit_risks;
 mod parts;
 mod regions;
 mod replays;

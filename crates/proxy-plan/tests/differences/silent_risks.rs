@@ -1,7 +1,7 @@
 //! Changes that no count of errors shows, each with its class; and changes that look like one and are harmless.
 
 use crate::support::{classes, diff};
-use proxy_plan::diff::RiskClass;
+use proxy_plan::diff::{Change, ChangedFile, RiskClass};
 
 const BEFORE: &str = r#"
 listeners {
@@ -374,7 +374,11 @@ fn a_file_has_the_class_of_the_setting_that_names_it() {
     let models = [&**plans[0].model(), &**plans[1].model()];
     let class = |file: &str, renews: bool| {
         let mut diff = proxy_plan::PlanDiff::compare(&plans[0], &plans[1]);
-        diff.judge_files(models, &[file.to_owned()], &|_, _| renews);
+        let file = ChangedFile {
+            name: file.to_owned(),
+            change: Change::Changed,
+        };
+        diff.judge_files(models, &[file], &|_, _| renews);
         classes(&diff)
     };
     assert_eq!(class("office.txt", false), [RiskClass::AccessWidened]);

@@ -1,5 +1,6 @@
 //! Plans and their differences, from text.
 
+use proxy_model::Model;
 use proxy_plan::diff::{Region, RiskClass};
 use proxy_plan::{Plan, PlanDiff, TargetRegistry};
 use std::sync::Arc;
@@ -25,11 +26,12 @@ pub(crate) fn around(routes: &str) -> String {
 pub(crate) fn plan(text: &str) -> Plan {
     let loaded =
         proxy_config::parse(text, "edge.kdl").unwrap_or_else(|report| panic!("{report}\n{text}"));
-    Plan::compile(
-        1,
-        Arc::new(loaded.model),
-        &mut TargetRegistry::default().begin(),
-    )
+    compiled(loaded.model)
+}
+
+pub(crate) fn compiled(model: Model) -> Plan {
+    let mut targets = TargetRegistry::default().begin();
+    Plan::compile(1, Arc::new(model), &mut targets)
 }
 
 pub(crate) fn diff(before: &str, after: &str) -> PlanDiff {

@@ -36,7 +36,30 @@ const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The live tests of the configuration that was applied, with the sockets of their listeners.
 #[derive(Clone, Debug, Default)]
-pub struct LiveTests(Vec<BoundTest>);
+pub struct LiveTests {
+    tests: Vec<BoundTest>,
+    /// Failures that the configuration before has as well.
+    known: Vec<LiveFailure>,
+}
+
+/// Failures of live tests, as messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveOutcome {
+    /// Failures of the configuration.
+    pub failures: Vec<String>,
+    /// Failures that the configuration before has as well.
+    pub known: Vec<String>,
+}
+
+/// A failed live test.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveFailure {
+    /// `None` if all tests together took too long.
+    test: Option<LiveTest>,
+    /// The response, or the reason why there is none.
+    answer: Result<LiveAnswer, String>,
+    why: String,
+}
 
 #[derive(Clone, Debug)]
 struct BoundTest {
@@ -65,12 +88,21 @@ impl LiveTests {
                 test,
             })
         });
-        Self(tests.collect())
+        Self {
+            tests: tests.collect(),
+            known: Vec::new(),
+        }
+    }
+
+    /// Treats failures like these as those of the configuration before.
+    pub(crate) fn knowing(mut self, known: Vec<LiveFailure>) -> Self {
+        self.known = known;
+        self
     }
 
     /// Sends the tests to a server without sockets, by connections that it accepts from `handover`.
     pub(crate) fn handed_to(mut self, handover: &UnboundedSender<HandedConnection>) -> Self {
-        for bound in &mut self.0 {
+        for bound in &mut self.tests {
             bound.handover = Some(handover.clone());
         }
         self
@@ -78,7 +110,7 @@ impl LiveTests {
 
     /// Sends tests by `GET` and `HEAD` as many times as the closure says of their upstream, once at least.
     pub(crate) fn repeated(mut self, targets: impl Fn(&str) -> usize) -> Self {
-        for bound in &mut self.0 {
+        for bound in &mut self.tests {
             let is_safe = ["GET", "HEAD"].contains(&bound.test.method.as_str());
             if let Some(upstream) = bound.test.upstream.as_deref().filter(|_| is_safe) {
                 bound.times = targets(upstream).clamp(1, MAX_REPETITIONS);
@@ -87,46 +119,99 @@ impl LiveTests {
         self
     }
 
-    /// Sends all tests in order, and returns a message for each failure. `now` is the time since an
-    /// arbitrary fixed moment.
-    pub async fn failures(&self, now: fn() -> Duration) -> Vec<String> {
-        let Self(tests) = self;
+    /// Sends all tests in order. `now` is the time since an arbitrary fixed moment.
+    pub async fn outcome(&self, now: fn() -> Duration) -> LiveOutcome {
+        let mut outcome = LiveOutcome::default();
+        for failure in self.failed(now).await {
+            let messages = if self.known.iter().any(|known| known.is_like(&failure)) {
+                &mut outcome.known
+            } else {
+                &mut outcome.failures
+            };
+            messages.push(failure.message());
+        }
+        outcome
+    }
+
+    /// Sends all tests in order, and returns those that fail twice.
+    pub(crate) async fn failed(&self, now: fn() -> Duration) -> Vec<LiveFailure> {
         let mut failures = Vec::new();
         let repeat_until = now() + MAX_REPEATING_TIME;
         let sending = async {
-            for bound in tests {
-                let mut difference = bound.differences(now, repeat_until).await;
-                if difference.is_some() {
+            for bound in &self.tests {
+                let mut failure = bound.failure(now, repeat_until).await;
+                if failure.is_some() {
                     sleep(REPEAT_DELAY).await;
-                    difference = bound.differences(now, repeat_until).await;
+                    failure = bound.failure(now, repeat_until).await;
                 }
-                let name = &bound.test.name;
-                failures.extend(difference.map(|why| format!("live test \"{name}\" fails: {why}")));
+                failures.extend(failure);
             }
         };
         if timeout(MAX_TIME, sending).await.is_err() {
             let limit = MAX_TIME.as_secs();
-            failures.push(format!("the live tests take more than {limit} s together"));
+            let why = format!("the live tests take more than {limit} s together");
+            failures.push(LiveFailure {
+                test: None,
+                answer: Err(why.clone()),
+                why,
+            });
         }
         failures
     }
 }
 
+impl LiveFailure {
+    /// The name of the test; `None` if all tests together took too long.
+    pub(crate) fn name(&self) -> Option<&str> {
+        Some(&self.test.as_ref()?.name)
+    }
+
+    /// The name of the upstream that the request goes to, if it does.
+    pub(crate) fn upstream(&self) -> Option<&str> {
+        self.test.as_ref()?.upstream.as_deref()
+    }
+
+    pub(crate) fn message(&self) -> String {
+        let Self { test, why, .. } = self;
+        match test {
+            Some(LiveTest { name, .. }) => format!("live test \"{name}\" fails: {why}"),
+            None => why.clone(),
+        }
+    }
+
+    /// Returns true if both are failures of one test for the same reason.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let (Some(test), true) = (&self.test, self.name() == other.name()) else {
+            return false;
+        };
+        match (&self.answer, &other.answer) {
+            (Ok(one), Ok(other)) => test.fails_alike(one, other),
+            (Err(one), Err(other)) => one == other,
+            (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+        }
+    }
+}
+
 impl BoundTest {
-    /// The difference between the expectations and the first response that has one. Further
-    /// requests may be refused by a rate limit, and end at `repeat_until`.
-    async fn differences(&self, now: fn() -> Duration, repeat_until: Duration) -> Option<String> {
+    /// The first response that differs from the expectations. Further requests may be refused by a rate limit, and end at
+    /// `repeat_until`.
+    async fn failure(&self, now: fn() -> Duration, repeat_until: Duration) -> Option<LiveFailure> {
         for number in 0..self.times {
             if number > 0 && repeat_until <= now() {
                 break;
             }
-            let difference = match self.answer(now).await {
+            let answer = self.answer(now).await;
+            let difference = match &answer {
                 Ok(answer) if number > 0 && answer.status == TOO_MANY_REQUESTS => None,
-                Ok(answer) => self.test.difference(&answer),
-                Err(why) => Some(why),
+                Ok(answer) => self.test.difference(answer),
+                Err(why) => Some(why.clone()),
             };
-            if difference.is_some() {
-                return difference;
+            if let Some(why) = difference {
+                return Some(LiveFailure {
+                    test: Some(self.test.clone()),
+                    answer,
+                    why,
+                });
             }
         }
         None

@@ -1,9 +1,9 @@
 //! Maximum memory that a configuration can use, term by term.
 
-use proxy_coding::Encoder;
+use proxy_coding::{Coding, Encoder};
 use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
-use proxy_model::{AgentEventKind, Alpn, Limits, Listener, Model, RateKey};
-use proxy_pipeline::MAX_COPIES;
+use proxy_model::{AgentEventKind, Alpn, Limits, Listener, Model, RateKey, Service};
+use proxy_pipeline::{HashGate, MAX_COPIES, PASSWORD_THREADS};
 use std::fmt;
 
 const KIB: u64 = 1 << 10;
@@ -33,8 +33,20 @@ const REQUEST_BYTES: u64 = 4 * KIB;
 /// The head of a response, and one buffer for each direction.
 const UPSTREAM_BYTES: u64 = 64 * KIB + 2 * BUFFER_BYTES;
 
+/// A relayed or upgraded connection: bytes that its receiver has not taken, in both directions.
+const TUNNEL_BYTES: u64 = 2 * 64 * KIB;
+
+/// The pieces of a file that are read ahead of a client.
+const FILE_BYTES: u64 = 2 * 64 * KIB;
+
+/// A response of the proxy's own on a stream of HTTP/2: its head, and the state of the stream.
+const OWN_RESPONSE_BYTES: u64 = 16 * KIB;
+
 /// A request in the queue, in addition to its state as a request.
 const QUEUED_BYTES: u64 = KIB;
+
+/// The encoder of a compressed response, of the coding that takes most.
+const ENCODER_BYTES: u64 = Encoder::max_bytes(Coding::Zstd);
 
 /// Memory of one log with a blocked writer: the batches in its queue, and one worker's.
 const LOG_BYTES: u64 = 32 * BATCH_BYTES;
@@ -74,11 +86,7 @@ impl WorstCase {
             .any(|listener| listener.tls.is_some());
         let http2 = model.listeners.iter().any(speaks_http2);
         let when = |holds: bool| if holds { connections } else { 0 };
-        let row = |what, count, bytes_each| Term {
-            what,
-            count,
-            bytes_each,
-        };
+        let limit_bytes = crate::observe::memory_watch::settings(limits).max_bytes_of(total_bytes);
         let terms = vec![
             row("program", 1, PROGRAM_BYTES),
             row("workers", workers, WORKER_BYTES),
@@ -90,7 +98,10 @@ impl WorstCase {
             row("TLS sessions", when(tls), TLS_BYTES),
             row("HTTP/2 windows", when(http2), HTTP2_BYTES),
             row("requests in flight", in_flight + queued, REQUEST_BYTES),
+            row("own responses", own_responses(model), OWN_RESPONSE_BYTES),
             row("connections to targets", in_flight, UPSTREAM_BYTES),
+            row("relays and tunnels", tunnels(model), TUNNEL_BYTES),
+            pieces_of_files(model, in_flight),
             row(
                 "bodies held whole",
                 held_bodies(model) * in_flight,
@@ -101,18 +112,11 @@ impl WorstCase {
                 inspected_bodies(model) * in_flight,
                 agent_body_bytes(limits) * AGENT_BODY_FORMS,
             ),
-            row(
-                "compressed responses",
-                if compresses(model) { in_flight } else { 0 },
-                Encoder::MAX_BYTES,
-            ),
+            compressed_responses(model, in_flight, limit_bytes),
+            password_hashes(model, workers, limit_bytes),
             row(
                 "copies of requests",
-                if copies(model) {
-                    workers * COPIES_OF_WORKER
-                } else {
-                    0
-                },
+                copies(model) * workers,
                 UPSTREAM_BYTES + REQUEST_BYTES + head + body_bytes(limits),
             ),
             row("queued requests", queued, QUEUED_BYTES),
@@ -121,16 +125,15 @@ impl WorstCase {
                 keyed_limits(model) * KEYS,
                 KeyedBuckets::BYTES_PER_KEY as u64,
             ),
+            row("stored responses", 1, stored_bytes(model)),
+            row("recording", 1, recorded_bytes(model)),
             row(
                 "logs",
                 2,
                 LOG_BYTES + workers * WORKER_BATCHES * BATCH_BYTES,
             ),
         ];
-        Self {
-            terms,
-            limit_bytes: crate::observe::memory_watch::settings(limits).max_bytes_of(total_bytes),
-        }
+        Self { terms, limit_bytes }
     }
 
     /// The sum in bytes.
@@ -148,7 +151,16 @@ impl WorstCase {
 }
 
 const COPIES_OF_WORKER: u64 = MAX_COPIES as u64;
+const THREADS_OF_WORKER: u64 = PASSWORD_THREADS as u64;
 const KEYS: u64 = DEFAULT_KEY_CAPACITY as u64;
+
+fn row(what: &'static str, count: u64, bytes_each: u64) -> Term {
+    Term {
+        what,
+        count,
+        bytes_each,
+    }
+}
 
 impl Term {
     fn bytes(&self) -> u64 {
@@ -193,9 +205,79 @@ fn inspected_bodies(model: &Model) -> u64 {
     u64::from(sees(AgentEventKind::RequestBody)) + u64::from(sees(AgentEventKind::ResponseBody))
 }
 
-fn copies(model: &Model) -> bool {
+/// Streams of all connections of the listener that allows most for each: the proxy's own responses need no place in
+/// flight.
+fn own_responses(model: &Model) -> u64 {
+    let http2 = model.listeners.iter().filter(|it| speaks_http2(it));
+    let streams = http2.map(|it| u64::from(*it.max_concurrent_streams)).max();
+    u64::from(*model.limits.max_total_connections).saturating_mul(streams.unwrap_or(0))
+}
+
+/// Relayed and upgraded connections, which need no place in flight.
+fn tunnels(model: &Model) -> u64 {
+    let services = model.routes.iter().map(|route| &route.service);
+    let forwarding = services.filter(|service| matches!(service, Service::Upstream(_)));
+    let limits = &model.limits;
+    let by_routes = u64::from(*limits.max_connections_per_route) * forwarding.count() as u64;
+    by_routes.min(u64::from(*limits.max_total_connections))
+}
+
+fn pieces_of_files(model: &Model, in_flight: u64) -> Term {
+    let mut services = model.routes.iter().map(|route| &route.service);
+    let serves_files = services.any(|service| matches!(service, Service::Static(_)));
+    let count = if serves_files { in_flight } else { 0 };
+    row("pieces of files", count, FILE_BYTES)
+}
+
+fn stored_bytes(model: &Model) -> u64 {
     let mut routes = model.routes.iter();
-    routes.any(|route| route.policies.shadow.is_some())
+    let stores = routes.any(|route| route.policies.cache.is_some());
+    if stores { *model.cache.max_bytes } else { 0 }
+}
+
+fn recorded_bytes(model: &Model) -> u64 {
+    let recording = model.observability.recording.as_ref();
+    recording.map_or(0, |recording| *recording.keep_bytes)
+}
+
+/// Number of copies that one worker sends at once.
+fn copies(model: &Model) -> u64 {
+    let mut routes = model.routes.iter();
+    let copies = routes.any(|route| route.policies.shadow.is_some());
+    if copies { COPIES_OF_WORKER } else { 0 }
+}
+
+/// Memory of the most costly hash of a password, in bytes; 0 without Argon2.
+fn largest_hash(model: &Model) -> u64 {
+    let auths = model
+        .routes
+        .iter()
+        .filter_map(|route| route.policies.basic_auth.as_ref());
+    let bytes = auths.flat_map(|auth| {
+        let written = auth.users.iter().map(|user| &user.value);
+        let in_files = auth.users_files.iter().flat_map(|file| &file.value.users);
+        written.chain(in_files).map(|user| user.hash.memory_bytes())
+    });
+    bytes.max().unwrap_or(0)
+}
+
+/// Encoders; under a limit half of it at most.
+fn compressed_responses(model: &Model, in_flight: u64, limit_bytes: Option<u64>) -> Term {
+    let most = limit_bytes.map_or(u64::MAX, |limit| limit / 2 / ENCODER_BYTES);
+    let count = if compresses(model) {
+        in_flight.min(most)
+    } else {
+        0
+    };
+    row("compressed responses", count, ENCODER_BYTES)
+}
+
+/// Argon2 hashes that run at once.
+fn password_hashes(model: &Model, workers: u64, limit_bytes: Option<u64>) -> Term {
+    let bytes_each = largest_hash(model);
+    let count = HashGate::max_bytes(limit_bytes).checked_div(bytes_each);
+    let count = count.map_or(0, |count| count.clamp(1, workers * THREADS_OF_WORKER));
+    row("password hashes", count, bytes_each)
 }
 
 fn compresses(model: &Model) -> bool {
@@ -217,7 +299,7 @@ fn keyed_limits(model: &Model) -> u64 {
 impl fmt::Display for WorstCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "memory, at the worst")?;
-        for term in self.terms.iter().filter(|term| term.count > 0) {
+        for term in self.terms.iter().filter(|term| term.bytes() > 0) {
             let Term {
                 what,
                 count,
@@ -286,6 +368,12 @@ mod tests {
                 "compressed responses",
             ),
             (
+                "routes { route \"r\" { upstream \"u\"; basic-auth { user \"ann\" \
+                 \"$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
+                 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\" } } }",
+                "password hashes",
+            ),
+            (
                 "routes { route \"r\" { upstream \"u\"; buffer-responses #true } }",
                 "bodies held whole",
             ),
@@ -298,6 +386,26 @@ mod tests {
             (
                 "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
                 "HTTP/2 windows",
+            ),
+            (
+                "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
+                "own responses",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\" } }",
+                "relays and tunnels",
+            ),
+            (
+                "routes { route \"r\" { static-files { root \"/\" } } }",
+                "pieces of files",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\"; cache } }",
+                "stored responses",
+            ),
+            (
+                "observability { recording { sample-percent 1.0; keep \"64MiB\" } }",
+                "recording",
             ),
         ] {
             let more = worst(more);

@@ -1,8 +1,8 @@
 //! The TLS handshake of a client: bounded in time, counted, and logged when it fails.
 
-use crate::connection::client_permit::limit_problem;
 use crate::connection::client_socket::ClientSocket;
 use crate::connection::client_stream::ClientStream;
+use crate::connection::limit_problem::limit_problem;
 use crate::connection::linger;
 use crate::connection::negotiated::{HttpVersion, Negotiated};
 use crate::connection::settings::ConnectionSettings;

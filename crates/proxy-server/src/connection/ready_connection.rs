@@ -1,11 +1,10 @@
 //! A connection of a known version of HTTP, before it is served.
 
-use crate::connection::client_permit::ClientPermit;
 use crate::connection::client_stream::ClientStream;
 use crate::connection::settings::ConnectionSettings;
 use bytes::Bytes;
 use proxy_clock::{Deadline, Tick, TimerGuard};
-use proxy_limits::Permit;
+use proxy_limits::{ClientPermit, Permit};
 use proxy_pipeline::{ConnectionInfo, Worker};
 use std::rc::Rc;
 

@@ -2,7 +2,7 @@
 
 use crate::admin::AdminListeners;
 use crate::config::delivery::Delivery;
-use crate::config::live_tests::LiveTests;
+use crate::config::live_tests::{LiveFailure, LiveTests};
 use crate::error::start_error::StartError;
 use crate::reload::server::Opened;
 use crate::sockets::inherited_sockets::InheritedSockets;
@@ -23,9 +23,18 @@ pub(super) type DeliveryAnswer = oneshot::Sender<Result<LiveTests, Vec<String>>>
 
 /// The end of a reload's wait.
 pub(super) struct Prepared {
-    pub(super) result: Result<(Opened, AdminListeners, Arc<Model>), StartError>,
+    pub(super) result: Result<ReadyReload, StartError>,
     /// Inherited sockets that no setting has claimed.
     pub(super) inherited: InheritedSockets,
+}
+
+/// A configuration that only has to be applied.
+pub(super) struct ReadyReload {
+    pub(super) opened: Opened,
+    pub(super) listeners: AdminListeners,
+    pub(super) model: Arc<Model>,
+    /// Live tests that fail by the configuration before as well.
+    pub(super) known: Vec<LiveFailure>,
 }
 
 /// The next end of a reload's wait; pending without a reload. Cancel safe.

@@ -1,19 +1,17 @@
-//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that
-//! serves, and
-//! connections to its new targets.
+//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that serves, and
+//! probes of targets that it adds or probes by other rules.
 //!
-//! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the
-//! tests
-//! are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It connects
-//! to the
-//! same agents and targets, and of an upstream with new targets to those alone: an answer of a target that serves
-//! already
-//! says nothing of the bundle.
+//! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the tests
+//! are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It connects to the
+//! same agents and targets, and of an upstream with new targets to those alone: an answer of a target that serves already
+//! says nothing of the bundle. A test that fails is sent to a server of the configuration in force as well.
 
-use super::dead_upstreams::dead_upstreams;
+mod endpoints;
+mod failing_targets;
+
 use super::registry::new_registry;
 use crate::config::delivery::PrivateKeys;
-use crate::config::live_tests::LiveTests;
+use crate::config::live_tests::{LiveFailure, LiveTests};
 use crate::error::start_error::StartError;
 use crate::reload::server::{Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
@@ -22,44 +20,104 @@ use crate::sockets::handover::HealthSnapshot;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
-use proxy_model::{LoadBalancing, Model, Target};
+use endpoints::{endpoints, upstreams_differ};
+use failing_targets::failing_targets;
+use proxy_model::{ConfigTest, LoadBalancing, Model, Target, TestRequest};
 use proxy_telemetry::Lifecycle;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
 
-/// Sends the live tests of `model`, if there are any, and connects to its new targets.
+/// A configuration with its private keys that are not on the disk.
+#[derive(Clone, Debug)]
+pub(super) struct KeyedModel {
+    pub(super) model: Arc<Model>,
+    pub(super) keys: PrivateKeys,
+}
+
+/// Sends the live tests of `after`, if there are any, and probes targets that are new or have other rules. Returns the
+/// failures that `before` has as well.
 ///
 /// # Errors
-/// [`StartError::Rehearsal`] if a live test fails, or if the bundle breaks an upstream. A second
+/// [`StartError::Rehearsal`] if another live test fails, or if the bundle breaks an upstream. A second
 /// server that cannot start is no failure: a lack of sockets or threads is not the bundle's fault.
 pub(super) async fn rehearse(
     disk: &DiskThread,
-    (before, model): (&Model, &Model),
-    keys: &PrivateKeys,
-) -> Result<(), StartError> {
+    before: &KeyedModel,
+    after: &KeyedModel,
+) -> Result<Vec<LiveFailure>, StartError> {
     let mut failures = Vec::new();
-    if model.tests.iter().any(|test| test.live.is_some()) {
-        failures = failed_tests(disk, (before, model), keys).await;
+    let mut known = Vec::new();
+    if after.model.tests.iter().any(|test| test.live.is_some()) {
+        let failed = failed_tests(disk, before, after).await;
+        known = known_failures(disk, before, after, &failed).await;
+        let is_known = |one: &LiveFailure| known.iter().any(|known| known.is_like(one));
+        let new = failed.iter().filter(|one| !is_known(one));
+        failures.extend(new.map(LiveFailure::message));
     }
-    failures.extend(dead_upstreams(before, model).await);
+    if upstreams_differ(&before.model, &after.model)
+        && let Some(old) = endpoints(&before.model, &before.keys).await
+        && let Some(new) = endpoints(&after.model, &after.keys).await
+    {
+        failures.extend(failing_targets(&old, &new).await);
+    }
     if failures.is_empty() {
-        return Ok(());
+        return Ok(known);
     }
     Err(StartError::Rehearsal(failures))
 }
 
-/// Sends the live tests to a second server.
+/// The live tests of `after` that fail, with new targets in place of all targets.
 async fn failed_tests(
     disk: &DiskThread,
-    (before, model): (&Model, &Model),
+    before: &KeyedModel,
+    after: &KeyedModel,
+) -> Vec<LiveFailure> {
+    let model = rehearsal_model(&before.model, &after.model);
+    let times = |upstream: &str| new_targets(&before.model, &after.model, upstream).len();
+    // Boxed: the start of a server is large.
+    Box::pin(sent(disk, model, &after.keys, times)).await
+}
+
+/// Failures of tests in `failed` that both configurations have, under `before`. A test of an upstream with new targets
+/// fails at one of them, so that it is left out.
+async fn known_failures(
+    disk: &DiskThread,
+    before: &KeyedModel,
+    after: &KeyedModel,
+    failed: &[LiveFailure],
+) -> Vec<LiveFailure> {
+    let has_new_targets = |failure: &LiveFailure| {
+        let upstream = failure.upstream();
+        upstream.is_some_and(|name| !new_targets(&before.model, &after.model, name).is_empty())
+    };
+    let failed = failed.iter().filter(|one| !has_new_targets(one));
+    let failed: Vec<&str> = failed.filter_map(LiveFailure::name).collect();
+    let mut model = Model::clone(&before.model);
+    model.system.worker_threads.value = 1;
+    model.tests.retain(|test| {
+        let mut tests = after.model.tests.iter();
+        failed.contains(&test.name.as_str()) && tests.any(|one| is_same_test(one, test))
+    });
+    if model.tests.is_empty() {
+        return Vec::new();
+    }
+    Box::pin(sent(disk, model, &before.keys, |_| 1)).await
+}
+
+/// Sends the live tests of a model to a server of its own, those of each upstream as many times as `times` says, and
+/// returns those that fail.
+async fn sent(
+    disk: &DiskThread,
+    model: Model,
     keys: &PrivateKeys,
-) -> Vec<String> {
+    times: impl Fn(&str) -> usize,
+) -> Vec<LiveFailure> {
     let registry = new_registry();
     let lifecycle = Lifecycle::new(("", ""), Arc::clone(&registry), system_clock::now());
     let started = Server::start(
         ServerParts {
-            model: Arc::new(rehearsal_model(before, model)),
+            model: Arc::new(model),
             keys,
             purpose: Purpose::Rehearsal,
             registry,
@@ -74,14 +132,14 @@ async fn failed_tests(
     let mut server = match started.await {
         Ok(server) => server,
         Err(error) => {
-            tracing::warn!(%error, "the bundle is not rehearsed");
+            tracing::warn!(%error, "live tests are not sent");
             return Vec::new();
         }
     };
     let (handover, mut handed) = unbounded_channel();
     let tests = LiveTests::new(server.plan(), server.bound()).handed_to(&handover);
-    let tests = tests.repeated(|upstream| new_targets(before, model, upstream).len());
-    let mut sending = pin!(tests.failures(heartbeat::now));
+    let tests = tests.repeated(times);
+    let mut sending = pin!(tests.failed(heartbeat::now));
     let failures = loop {
         tokio::select! {
             failures = &mut sending => break failures,
@@ -90,6 +148,41 @@ async fn failed_tests(
     };
     server.stop().await;
     failures
+}
+
+/// Returns true if two tests have the same name, request and expectations.
+fn is_same_test(one: &ConfigTest, other: &ConfigTest) -> bool {
+    let ConfigTest {
+        name,
+        place: _,
+        request,
+        live,
+        expectations,
+    } = one;
+    let TestRequest {
+        place: _,
+        method,
+        url,
+        headers,
+        listener,
+        client_ip,
+        claims,
+    } = request;
+    let sent = &other.request;
+    let expected = |test: &'_ ConfigTest| -> Vec<_> {
+        let expectations = test.expectations.iter();
+        expectations.map(|one| one.value.clone()).collect()
+    };
+    *name == other.name
+        && *live == other.live
+        && *method == sent.method
+        && *url == sent.url
+        && *headers == sent.headers
+        && *listener == sent.listener
+        && *client_ip == sent.client_ip
+        && *claims == sent.claims
+        && expectations.len() == other.expectations.len()
+        && expected(one) == expected(other)
 }
 
 /// The model with one worker, and with new targets in turn in place of all targets.

@@ -1,8 +1,8 @@
 //! The reload: of the node's own configuration, and of a bundle over it.
 
-use super::pending_reload::{DeliveryAnswer, PendingReload, Prepared, prepared};
+use super::pending_reload::{DeliveryAnswer, PendingReload, Prepared, ReadyReload, prepared};
 use super::process::Process;
-use super::rehearsal::rehearse;
+use super::rehearsal::{KeyedModel, rehearse};
 use crate::admin::{Admin, AdminListeners, AdminSockets};
 use crate::config::delivery::{self, Delivery};
 use crate::config::live_tests::LiveTests;
@@ -29,8 +29,8 @@ struct Sources {
     admin: AdminSockets,
     opening: Opening,
     bundle: Option<Delivery>,
-    /// The model in force, if the bundle is rehearsed.
-    rehearsed_beside: Option<Arc<Model>>,
+    /// The configuration in force, if the bundle is rehearsed.
+    rehearsed_beside: Option<KeyedModel>,
 }
 
 impl Process {
@@ -71,7 +71,7 @@ impl Process {
             admin: self.admin.as_ref().map(Admin::places).unwrap_or_default(),
             opening: self.server.opening(),
             bundle: bundle.clone(),
-            rehearsed_beside: is_rehearsed.then(|| Arc::clone(self.server.plan().model())),
+            rehearsed_beside: is_rehearsed.then(|| self.in_force()),
         };
         let mut inherited = std::mem::take(self.server.inherited());
         let prepared = async move {
@@ -85,6 +85,15 @@ impl Process {
         });
     }
 
+    /// The configuration in force, with the keys of its bundle.
+    fn in_force(&self) -> KeyedModel {
+        let keys = self.bundle.as_ref().map(|bundle| bundle.keys.clone());
+        KeyedModel {
+            model: Arc::clone(self.server.plan().model()),
+            keys: keys.unwrap_or_default(),
+        }
+    }
+
     /// Applies a prepared configuration, and reports the result.
     pub(super) async fn end_reload(&mut self, prepared: Prepared) {
         let Prepared { result, inherited } = prepared;
@@ -92,14 +101,19 @@ impl Process {
         let Some(PendingReload { bundle, answer, .. }) = self.reload.take() else {
             return;
         };
+        let mut known = Vec::new();
         let outcome = match result {
-            Ok((opened, listeners, model)) => self.apply(opened, listeners, &model).await,
+            Ok(ready) => {
+                known = ready.known;
+                self.apply(ready.opened, ready.listeners, &ready.model)
+                    .await
+            }
             Err(fault) => Err(fault),
         };
         let answer_text = match &outcome {
             Ok(()) => {
                 self.bundle = bundle;
-                Ok(answer.as_ref().map(|_| self.live_tests()))
+                Ok(answer.as_ref().map(|_| self.live_tests().knowing(known)))
             }
             Err(fault) => Err(diagnostics(fault)),
         };
@@ -187,7 +201,7 @@ impl Process {
 async fn prepare(
     sources: Sources,
     inherited: &mut InheritedSockets,
-) -> Result<(Opened, AdminListeners, Arc<Model>), StartError> {
+) -> Result<ReadyReload, StartError> {
     let Sources {
         disk,
         config,
@@ -207,13 +221,23 @@ async fn prepare(
     };
     warn(&loaded);
     let model = Arc::new(loaded.model);
+    let mut known = Vec::new();
     if let Some(before) = rehearsed_beside {
-        rehearse(&disk, (&before, &model), &keys).await?;
+        let after = KeyedModel {
+            model: Arc::clone(&model),
+            keys: keys.clone(),
+        };
+        known = rehearse(&disk, &before, &after).await?;
     }
     let listeners = prepare_admin(&disk, admin, &model, inherited).await?;
     let opened = opening.open(Arc::clone(&model), &keys, inherited).await;
     let opened = opened.map_err(|fault| into_start_error(fault, &model))?;
-    Ok((opened, listeners, model))
+    Ok(ReadyReload {
+        opened,
+        listeners,
+        model,
+        known,
+    })
 }
 
 /// The reasons for refusing a bundle, as texts for the control plane.

@@ -4,7 +4,7 @@ use crate::runtime::system_clock::now;
 use crate::runtime::task_scope::TaskScope;
 use crate::tls::{LoadedTls, LoadedUpstreamTls};
 use proxy_health::{CheckTiming, HealthCause, Thresholds};
-use proxy_model::{HealthCheck, HealthCheckKind, StatusRange};
+use proxy_model::{HealthCheck, HealthCheckKind, StatusRange, Upstream};
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
 use proxy_probe::{Check, Peers, Probe, ProbeSettings};
 use proxy_upstream::TargetId;
@@ -53,15 +53,15 @@ fn for_plan(plan: &Plan, loaded: &LoadedTls) -> Vec<Probe> {
     let upstreams = plan.upstreams().iter().zip(&model.upstreams);
     let upstreams = upstreams.zip(&loaded.upstreams);
     let probes = upstreams.filter_map(|((upstream, model), tls)| {
-        let check = model.health_check.as_ref()?;
-        Some(upstream_probes(upstream, check, tls.as_ref()))
+        model.health_check.as_ref()?;
+        Some(upstream_probes(upstream, model, tls.as_ref()))
     });
     probes.flatten().collect()
 }
 
 fn upstream_probes(
     upstream: &UpstreamPlan,
-    check: &HealthCheck,
+    model: &Upstream,
     tls: Option<&LoadedUpstreamTls>,
 ) -> Vec<Probe> {
     // A name without an address cannot be probed.
@@ -74,17 +74,45 @@ fn upstream_probes(
         state: Arc::clone(&target.state),
         peers: Arc::clone(&peers),
         upstream: Arc::clone(&upstream.name),
-        settings: settings(check, target, upstream, tls),
+        settings: probe_settings(model, target, upstream, tls),
     });
     probes.collect()
 }
 
-fn settings(
-    check: &HealthCheck,
+/// The probe of a target: the upstream's health check, or a connection for an upstream without one.
+pub(crate) fn probe_settings(
+    model: &Upstream,
     target: &TargetPlan,
     upstream: &UpstreamPlan,
     tls: Option<&LoadedUpstreamTls>,
 ) -> ProbeSettings {
+    let connecting = || {
+        let timing = CheckTiming {
+            interval: *model.timeouts.connect,
+            timeout: *model.timeouts.connect,
+            thresholds: Thresholds {
+                healthy: 1,
+                unhealthy: 1,
+            },
+        };
+        (Check::Tcp, timing)
+    };
+    let own = model.health_check.as_ref().map(check_and_timing);
+    let (check, timing) = own.unwrap_or_else(connecting);
+    let tls = tls.and_then(|LoadedUpstreamTls { tls, names }| {
+        Some((Arc::clone(tls), names.get(target.position)?.clone()))
+    });
+    ProbeSettings {
+        check,
+        timing,
+        authority: Arc::clone(&target.authority),
+        tls,
+        http2: upstream.http2,
+        proxy_header: upstream.local_header(),
+    }
+}
+
+fn check_and_timing(check: &HealthCheck) -> (Check, CheckTiming) {
     let HealthCheck {
         place: _,
         kind,
@@ -94,24 +122,15 @@ fn settings(
         healthy_threshold,
         unhealthy_threshold,
     } = check;
-    let tls = tls.and_then(|LoadedUpstreamTls { tls, names }| {
-        Some((Arc::clone(tls), names.get(target.position)?.clone()))
-    });
-    ProbeSettings {
-        check: probe_check(kind),
-        timing: CheckTiming {
-            interval: **interval,
-            timeout: **timeout,
-            thresholds: Thresholds {
-                healthy: **healthy_threshold,
-                unhealthy: **unhealthy_threshold,
-            },
+    let timing = CheckTiming {
+        interval: **interval,
+        timeout: **timeout,
+        thresholds: Thresholds {
+            healthy: **healthy_threshold,
+            unhealthy: **unhealthy_threshold,
         },
-        authority: Arc::clone(&target.authority),
-        tls,
-        http2: upstream.http2,
-        proxy_header: upstream.local_header(),
-    }
+    };
+    (probe_check(kind), timing)
 }
 
 fn probe_check(kind: &HealthCheckKind) -> Check {

@@ -1,7 +1,7 @@
 //! Accepting of connections from listening sockets.
 
-use crate::connection::client_permit::{ClientPermit, limit_problem};
 use crate::connection::client_socket::ClientSocket;
+use crate::connection::limit_problem::limit_problem;
 use crate::connection::overload::{self, Rejected, Rejections};
 use crate::connection::ready_connection::ConnectionGuard;
 use crate::connection::settings::ConnectionSettings;
@@ -10,7 +10,7 @@ use crate::worker::essential_tasks::EssentialTasks;
 use crate::worker::negotiate::{Accepted, start};
 use proxy_clock::{Deadline, Tick, Timer};
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_limits::Permit;
+use proxy_limits::{ClientKey, ClientPermit, Permit};
 use proxy_pipeline::{Peer, Worker};
 use rustix::io::Errno;
 use socket2::Socket;
@@ -258,7 +258,7 @@ fn take_permits(
     if settings.proxy_protocol || peer.trusted.get() {
         return Ok((permit, None));
     }
-    let client = ClientPermit::take(&worker.shared, peer.ip);
+    let client = worker.shared.clients.acquire(ClientKey::from(peer.ip));
     let client = client.map_err(|full| limit_problem(Reason::ClientConnectionLimit, full))?;
     Ok((permit, Some(client)))
 }

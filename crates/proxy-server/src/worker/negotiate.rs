@@ -1,6 +1,5 @@
 //! Negotiation of the protocol of a new connection.
 
-use crate::connection::client_permit::ClientPermit;
 use crate::connection::client_socket::ClientSocket;
 use crate::connection::client_stream::ClientStream;
 use crate::connection::handshake::{self, HandshakeError};
@@ -13,6 +12,7 @@ use crate::connection::timeout::ConnectionDeadline;
 use crate::connection::{http2, preface, proxy_protocol, relay};
 use ipnet::IpNet;
 use proxy_clock::{Deadline, Tick, Timer};
+use proxy_limits::ClientKey;
 use proxy_model::ListenerProtocol;
 use proxy_pipeline::{ActivePlan, ConnectionInfo, Peer, Worker, must_close_idle};
 use std::cell::Cell;
@@ -182,7 +182,8 @@ async fn read_proxy_header(
         None => accepted.peer.clone().without_trust(),
     };
     if let Some(proxied) = proxied {
-        let permit = ClientPermit::take(&worker.shared, proxied.source.ip());
+        let client = ClientKey::from(proxied.source.ip());
+        let permit = worker.shared.clients.acquire(client);
         let permit = permit.map_err(|full| HandshakeError::TooManyOfClient(full, None))?;
         accepted.guard.set_client(permit);
     }

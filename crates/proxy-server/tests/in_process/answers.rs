@@ -84,6 +84,28 @@ fn a_redirect_adds_and_removes_the_slash_at_the_end() {
 }
 
 #[test]
+fn a_slash_before_dot_segments_is_removed_with_them() {
+    let proxyd = Config::new()
+        .listener("path-policy \"forward\"")
+        .route(
+            "blog",
+            "matches { path-regex \"^/blog/.+/$\" }; redirect trailing-slash=\"remove\" status=308",
+        )
+        .start();
+
+    for (path, expected) in [
+        ("/blog/x/.", "/blog/x"),
+        ("/blog/x/%2e", "/blog/x"),
+        ("/blog/a/b/..", "/blog/a"),
+        ("/blog/x/", "/blog/x"),
+    ] {
+        let response = proxyd.connect().ask(get(path, &[]));
+        let url = format!("http://a.test{expected}");
+        assert_eq!(location(&response), (308, &*url), "{path}");
+    }
+}
+
+#[test]
 fn a_redirect_has_its_status() {
     for status in [301, 302, 303, 307, 308] {
         let proxyd = answering(&format!("redirect \"https\" status={status}"));

@@ -63,6 +63,7 @@ fn request(number: u64) -> BalancingRequest {
         client_hash: mix(number),
         random: mix(number + (1 << 40)),
         session: None,
+        is_https: false,
     }
 }
 
@@ -172,6 +173,7 @@ fn kinds_with_the_same_shares_differ_in_what_moves_them() {
     // And a cookie nothing but sticky.
     let bound = BalancingRequest {
         session: Some(token(1)),
+        is_https: false,
         ..request(0)
     };
     assert_eq!(Sticky.choose(&busy, &bound, &[]), Some(1));
@@ -252,6 +254,7 @@ fn a_session_keeps_its_target_while_that_drains_and_moves_when_it_is_gone() {
     let mut targets = Targets::weighing(&[1, 1, 1]).without(1);
     let bound = BalancingRequest {
         session: Some(token(1)),
+        is_https: false,
         ..request(0)
     };
     targets.draining = vec![1];

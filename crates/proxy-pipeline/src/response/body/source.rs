@@ -6,19 +6,28 @@ use super::held_body::{Held, size_of};
 use super::interruption::Interruption;
 use super::upstream_body::UpstreamBody;
 use crate::response::compressed_body::Compression;
+use crate::response::error_page::PageBody;
 use crate::response::file_body::FileBody;
 use crate::upload::body_buffer::{BodyBuffer, memory_problem};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::ResponseReservation;
 use std::io;
 use std::task::{Context, Poll, ready};
+
+/// Length of the pieces in which a body in memory is compressed, in bytes.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// The source of a response body.
 #[derive(Debug)]
 pub(super) enum Source {
     Bytes(Bytes),
+    /// A page of a route or a listener.
+    Page(Box<PageBody>),
+    /// A document whose memory is counted.
+    Counted(Box<CountedBytes>),
     Upstream(Box<UpstreamBody>),
     File(Box<FileBody>),
     /// Read in advance up to a limit, then the rest.
@@ -33,6 +42,14 @@ pub(super) enum Source {
     Failed(BodyError),
     /// The body failed; the trailers report it.
     ErrorTrailers(HeaderMap),
+}
+
+/// The bytes of a document. Counted until the response ends: the connection holds them while the client does not read.
+#[derive(Debug)]
+pub(super) struct CountedBytes {
+    pub(super) bytes: Bytes,
+    #[expect(dead_code, reason = "held to be dropped")]
+    pub(super) memory: ResponseReservation,
 }
 
 /// A body, and its compression.
@@ -65,6 +82,8 @@ impl Source {
                 }
             }
             Self::Bytes(_)
+            | Self::Page(_)
+            | Self::Counted(_)
             | Self::Held(_)
             | Self::Filling(_)
             | Self::File(_)
@@ -80,11 +99,50 @@ impl Source {
             Self::Compressed(compressed) => compressed.plain.may_upload(),
             Self::Inspected(inspected) => inspected.rest.as_ref().is_some_and(Self::may_upload),
             Self::Bytes(_)
+            | Self::Page(_)
+            | Self::Counted(_)
             | Self::Filling(_)
             | Self::File(_)
             | Self::Failed(_)
             | Self::ErrorTrailers(_) => false,
         }
+    }
+
+    /// Returns true if the whole body is in memory.
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self, Self::Bytes(_) | Self::Page(_) | Self::Counted(_))
+    }
+
+    /// Takes the next piece of a body in memory.
+    pub(super) fn pop(&mut self) -> Option<Bytes> {
+        match self {
+            Self::Bytes(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
+            Self::Page(page) => page.pop(),
+            Self::Counted(counted) => {
+                Some(std::mem::take(&mut counted.bytes)).filter(|bytes| !bytes.is_empty())
+            }
+            Self::Upstream(_)
+            | Self::File(_)
+            | Self::Held(_)
+            | Self::Filling(_)
+            | Self::Inspected(_)
+            | Self::Compressed(_)
+            | Self::Failed(_)
+            | Self::ErrorTrailers(_) => None,
+        }
+    }
+
+    /// As [`Self::poll`], with a short piece of a long body in memory.
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
+        if let Self::Bytes(bytes) = self
+            && bytes.len() > PIECE_BYTES
+        {
+            return Poll::Ready(Some(Ok(Frame::data(bytes.split_to(PIECE_BYTES)))));
+        }
+        self.poll(cx)
     }
 
     /// The next frame of a body that has not failed.
@@ -95,6 +153,9 @@ impl Source {
         match self {
             Self::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Page(_) | Self::Counted(_) => {
+                Poll::Ready(self.pop().map(|piece| Ok(Frame::data(piece))))
+            }
             Self::Upstream(upstream) => upstream.poll(cx).map_err(Interruption::Upstream),
             Self::Held(held) => held.poll(cx).map_err(Interruption::Upstream),
             Self::Filling(filling) => filling.poll(cx),
@@ -110,6 +171,8 @@ impl Source {
     pub(super) fn is_end_stream(&self) -> bool {
         match self {
             Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Page(page) => page.left() == 0,
+            Self::Counted(counted) => counted.bytes.is_empty(),
             Self::Upstream(upstream) => upstream.body.is_end_stream(),
             Self::Held(held) => held.is_over(),
             Self::Filling(filling) => filling.is_over(),
@@ -123,6 +186,8 @@ impl Source {
     pub(super) fn size_hint(&self) -> SizeHint {
         match self {
             Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Page(page) => SizeHint::with_exact(page.left()),
+            Self::Counted(counted) => SizeHint::with_exact(counted.bytes.len() as u64),
             Self::Upstream(upstream) => upstream.body.size_hint(),
             Self::Held(held) => held.size_hint(),
             Self::Filling(filling) => filling.size_hint(),
@@ -206,6 +271,6 @@ impl CompressedBody {
             let detail = Detail::text(error.to_string());
             Interruption::Own(Problem::new(Reason::InternalError, detail))
         };
-        compression.poll(cx, |cx| plain.poll(cx), broken)
+        compression.poll(cx, |cx| plain.poll_piece(cx), broken)
     }
 }

@@ -4,12 +4,13 @@ use super::class::RiskClass;
 use super::removed_tests::removed_test_risks;
 use super::requests::region_risks;
 use super::sent_requests::sent_request_risks;
-use super::settings::{classified, is_new_and_open, rate_limit_risks, target_risks};
+use super::settings::{classified, is_new_and_open, network_risks, rate_limit_risks, target_risks};
 use super::{Compared, Risk};
 use crate::diff::parts::{Change, Part, PartChange};
 use crate::diff::setting_change::{SettingChange, SettingOwner};
 use ipnet::IpNet;
-use proxy_model::registry::{policies, upstreams};
+use proxy_model::registry::policies::{self, access};
+use proxy_model::registry::upstreams;
 use proxy_model::{Model, Route};
 use std::collections::BTreeSet;
 
@@ -21,6 +22,7 @@ pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
     let mut risks = region_risks(compared);
     let together: Vec<Risk> = { rate_limit_risks(compared).into_iter() }
         .chain(target_risks(compared))
+        .chain(network_risks(compared))
         .collect();
     let mut unlisted: Vec<&SettingChange> = Vec::new();
     for change in compared.settings {
@@ -84,9 +86,13 @@ fn stays(compared: &Compared<'_>, change: &SettingChange) -> bool {
         }
 }
 
-/// Whether a setting is one of a rate limit, or decides the share of a target.
+/// Whether a setting is one of a rate limit, decides the share of a target, or names networks of clients.
 fn is_compared_together(change: &SettingChange) -> bool {
     let blocks = [
+        access::LISTENER_ALLOW.path,
+        access::LISTENER_DENY.path,
+        access::ALLOW.path,
+        access::DENY.path,
         policies::RATE_LIMIT.path,
         upstreams::TARGETS.path,
         upstreams::LOAD_BALANCING.path,

@@ -39,7 +39,7 @@ pub enum RiskClass {
     CrossOriginChanged,
     /// A limit was removed.
     LimitRemoved,
-    /// A limit is at most a tenth of the one before, or new.
+    /// A limit is far below the one before, or new.
     LimitTightened,
     /// A body that was streamed is held until it is whole.
     BodyHeld,
@@ -135,8 +135,8 @@ impl RiskClass {
         match self {
             Self::RequestsRefused => {
                 "requests that a route answered are refused (no route, an ambiguous path, an upstream without \
-                 a target of weight), go to the built-in handler `not-found`, or come from networks that `allow` \
-                 and `deny` no longer admit"
+                 a target of weight), go to the built-in handler `not-found`, come from networks that `allow` \
+                 and `deny` no longer admit, or have their token in another header or cookie than the route reads"
             }
             Self::FewerGuards => {
                 "requests move to a route that lacks an agent, networks of clients, a password, a token, a rate limit or a header edit of the route before"
@@ -148,7 +148,7 @@ impl RiskClass {
             Self::AccessWidened => {
                 "a listener or a route that stays, or a route that now answers the same requests, has more in `allow`, less in `deny`, or no `allow` any more, no password or \
                  token any more or other users or rules for tokens, other `trusted-proxies`, `path-policy \"forward\"`, ten times \
-                 as many `attempts` at a password, or passes credentials on; or a file of networks, users or keys differs"
+                 as many `attempts` at a password, or passes credentials on; or a file of users or keys differs"
             }
             Self::ResponsesShared => {
                 "a route that stays begins to store responses (`cache`), has more `statuses`, a new or longer \
@@ -179,14 +179,18 @@ impl RiskClass {
                 "a route that stays sets or adds a header with another value, has a new `preset`, or a new edit of a field such as `Host`, `Cookie`, `Set-Cookie`, `Cache-Control`, `Content-Type`, `Strict-Transport-Security` or `X-Forwarded-For`"
             }
             Self::CrossOriginChanged => {
-                "a route that stays has another `cors` block, apart from `max-age-secs`"
+                "a route that stays has another `cors` block, apart from `max-age-secs` and from further origins, methods and \
+                 headers by name"
             }
             Self::LimitRemoved => {
-                "a limit of connections, memory or time is gone, or a rate limit is gone, only observes, is ten times as \
-                 high, or counts by another key or in another store"
+                "a limit of connections, memory or time or a circuit breaker is gone, `budget-percent` of retries is four times \
+                 as high, or a rate limit is gone, only observes, admits ten times as many requests in a minute, or counts by \
+                 another key or in another store"
             }
             Self::LimitTightened => {
-                "a limit of rate, size, number or time is at most a tenth of the one in force before, or new where there was none"
+                "a limit of rate, size or number is at most half of the one in force before, a time at most a quarter, or one \
+                 is new where there was none; a circuit breaker opens at half as many failures or for four times as long, a new \
+                 one than by default; a rate limit counts in a new `store`"
             }
             Self::BodyHeld => {
                 "a route that stays begins to buffer requests or responses, or an agent to inspect bodies"
@@ -199,10 +203,10 @@ impl RiskClass {
                  their upstream (`rewrite`)"
             }
             Self::TargetsChanged => {
-                "an upstream that stays has fewer targets, gives a target half or twice its share, keeps clients at their targets otherwise (`sticky`, `ip_hash`), or has another `protocol` or `send-proxy`"
+                "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, or no target of before on a listener that relays"
             }
             Self::HealthCheckChanged => {
-                "an upstream that stays has another health check or outlier detection, or none any more"
+                "an upstream that stays has another health check, or none any more, or another outlier detection"
             }
             Self::RequestsCopied => {
                 "a route that stays has a new or another `shadow`, or a larger share of copies"
@@ -309,9 +313,11 @@ pub fn risks_page() -> String {
          refused before is `unlisted`, also where it refuses them with another status, reason or body: a `respond` of 404 \
          is a page, and a browser runs its scripts. A new or different `live` test is `unlisted` at least, for every node \
          sends it; so is a new upstream with a health check, for every node asks its targets. In a bundle, each file that is not part of the configuration and differs is \
-         `unlisted` too: it may be served. One that a setting names has the class of a change of that setting: a list of networks, \
+         `unlisted` too: it may be served. One that a setting names has the class of a change of that setting: a list of \
          users or keys `access-widened`, a certificate `tls-weakened`, an authority of targets `verification-weakened`, a served \
-         file `answer-changed`. A certificate that is renewed for the same names is `unlisted` alone.\n\n\
+         file that differs or is gone `answer-changed`. Networks in a file are compared like inline ones. A certificate that is \
+         renewed for the same names is `unlisted` alone, and so is the first health check of an upstream: each node probes the \
+         targets before it serves the bundle.\n\n\
          The comparison is exact for hosts, paths, prefixes, methods, headers and query parameters. Paths of a \
          `path-regex` are sampled. A path with several readings (`//`, `;`, escaped separators) is not a case of its own: \
          it is refused where its readings lead to different routes. A reached limit of the comparison is `unlisted`. \

@@ -2,6 +2,7 @@
 
 use super::Risk;
 use super::class::RiskClass;
+use super::settings::same_agent;
 use proxy_model::{ConfigTest, Model, Prohibition, Setting};
 use std::fmt::Display;
 
@@ -19,7 +20,7 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let tests = tests.map(|test| (format!("test {}", test.name), "is gone, or no longer sent"));
     let prohibitions = before.prohibitions.iter().filter(|old| {
         let mut new = after.prohibitions.iter();
-        !new.any(|new| covered(new) == covered(old))
+        !new.any(|new| covered(new) == covered(old) && is_same_guard((before, old), (after, new)))
     });
     let prohibitions = prohibitions.map(|one| {
         (
@@ -35,7 +36,18 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     gone.collect()
 }
 
-/// The forbidden requests, without name and place.
+/// Whether both forbid requests without the same agent, by one of its names.
+fn is_same_guard(
+    (before, old): (&Model, &Prohibition),
+    (after, new): (&Model, &Prohibition),
+) -> bool {
+    match (&old.without_agent, &new.without_agent) {
+        (Some(old), Some(new)) => old == new || same_agent((before, old), (after, new)),
+        (old, new) => old.is_none() && new.is_none(),
+    }
+}
+
+/// The forbidden requests, without name, place and agent.
 fn covered(prohibition: &Prohibition) -> impl PartialEq + use<> {
     let Prohibition {
         name: _,
@@ -44,14 +56,13 @@ fn covered(prohibition: &Prohibition) -> impl PartialEq + use<> {
         hosts,
         paths,
         upstream,
-        without_agent,
+        without_agent: _, // Compared as an agent.
     } = prohibition;
     (
         listener.clone(),
         hosts.iter().map(shown).collect::<Vec<_>>(),
         paths.iter().map(shown).collect::<Vec<_>>(),
         upstream.clone(),
-        without_agent.clone(),
     )
 }
 

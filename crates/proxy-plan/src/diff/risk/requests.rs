@@ -1,7 +1,7 @@
 //! Risks of requests that another route or service answers, and of upstreams without TLS.
 
 use super::class::RiskClass;
-use super::settings::{classified, rate_limit_risk, same_agent};
+use super::settings::{classified, network_changes, rate_limit_risk, same_agent};
 use super::{Compared, Risk};
 use crate::diff::answer::{Answer, AnsweringService};
 use crate::diff::region::Region;
@@ -103,7 +103,11 @@ fn changed_settings(
     let classes = changes
         .iter()
         .filter_map(|change| classified(compared, change, routes));
-    classes.chain(rate_limit_risk(routes)).collect()
+    let networks = network_changes([&old.policies.access, &new.policies.access]);
+    classes
+        .chain(rate_limit_risk(routes))
+        .chain(networks)
+        .collect()
 }
 
 fn is_refusal(answer: &Answer) -> bool {

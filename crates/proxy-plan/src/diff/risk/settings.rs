@@ -6,6 +6,7 @@ mod caching;
 mod headers;
 mod limits;
 mod listeners;
+mod networks;
 mod targets;
 mod values;
 
@@ -16,14 +17,15 @@ use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::listeners as listener_rows;
 use proxy_model::registry::policies::{self, cors, rewrite};
 use proxy_model::registry::routes::{self, answers};
-use values::{Classified, Routes, becomes_true, instead, listed, number, texts};
+use values::{Classified, Routes, added, becomes_true, instead, listed, missing, number, texts};
 
 pub(super) use agents::{is_new_and_open, same_agent};
 pub(super) use limits::{rate_limit_risk, rate_limit_risks};
+pub(super) use networks::{network_changes, network_risks};
 pub(super) use targets::target_risks;
 
-/// The class of a setting's change with its text; `None` for a change in no class. Settings of rate limits and
-/// targets are compared together, by [`rate_limit_risks`] and [`target_risks`].
+/// The class of a setting's change with its text; `None` for a change in no class. Settings of rate limits, targets and
+/// networks are compared together, by [`rate_limit_risks`], [`target_risks`] and [`network_risks`].
 pub(super) fn classified(
     compared: &Compared<'_>,
     change: &SettingChange,
@@ -34,9 +36,9 @@ pub(super) fn classified(
         .or_else(|| request_risk(change))
         .or_else(|| answer_risk(change))
         .or_else(|| caching::risk(change))
-        .or_else(|| access::risk(change))
+        .or_else(|| access::risk(change, routes))
         .or_else(|| listeners::risk(change))
-        .or_else(|| targets::risk(change))
+        .or_else(|| targets::risk(compared, change))
         .or_else(|| limits::risk(compared, change, routes))
 }
 
@@ -88,6 +90,22 @@ fn answer_risk(change: &SettingChange) -> Classified {
         return Some((RiskClass::AnswerChanged, instead(change)));
     }
     let is_permission = row.starts_with(cors::CORS.path)
-        && (row != cors::MAX_AGE.path || change.change != Change::Changed);
+        && (row != cors::MAX_AGE.path || change.change != Change::Changed)
+        && !permits_more(change);
     is_permission.then(|| (RiskClass::CrossOriginChanged, instead(change)))
+}
+
+/// Whether further origins, methods or headers by name are permitted to pages of other sites, and none is refused that
+/// was permitted. A pattern may permit unknown sites.
+fn permits_more(change: &SettingChange) -> bool {
+    let lists = [
+        cors::ALLOW_ORIGINS.path,
+        cors::ALLOW_METHODS.path,
+        cors::ALLOW_HEADERS.path,
+        cors::EXPOSE_HEADERS.path,
+    ];
+    lists.contains(&change.row)
+        && change.change == Change::Changed
+        && missing(change).is_empty()
+        && !added(change).iter().any(|new| new.contains('*'))
 }

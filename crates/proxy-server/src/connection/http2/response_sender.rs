@@ -88,6 +88,10 @@ impl ResponseSender {
                 }
             }
             ready!(self.poll_socket(cx, session, deadline))?;
+            if self.body.makes_encoder() {
+                // A stream without a window holds no encoder.
+                ready!(self.poll_room(cx, session, deadline))?;
+            }
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame,
                 Some(Err(_)) => return Poll::Ready(Err(BodySendError::Broken)),
@@ -134,7 +138,7 @@ impl ResponseSender {
         if session.is_full(cx) {
             return self.wait_capacity(cx, session, deadline);
         }
-        self.send.reserve_capacity(self.rest.len());
+        self.send.reserve_capacity(self.rest.len().max(1));
         let room = match self.send.capacity() {
             0 => self.send.poll_capacity(cx),
             room => Poll::Ready(Some(Ok(room))),

@@ -20,11 +20,15 @@ pub(super) fn new(
     Shared {
         in_flight: Arc::new(InFlightLimit::new(max, max_waiting, seed)),
         connections: ConcurrencyLimit::new(connections),
-        clients: ConnectionsByClient::new(*limits.max_connections_per_client, seed),
+        clients: Arc::new(ConnectionsByClient::new(
+            *limits.max_connections_per_client,
+            seed,
+        )),
         memory: Arc::default(),
         clock: Time::process_clock(),
         health_changes,
         target_changes: Arc::default(),
+        hashes: Arc::default(),
         challenges: ChallengeTokens::default(),
         lifecycle,
     }
@@ -39,6 +43,7 @@ pub(super) fn set_limits(shared: &Shared, plan: &Plan) {
         health_changes: _,
         target_changes: _,
         clients,
+        hashes: _,
         challenges: _,
         lifecycle: _,
         memory: _,

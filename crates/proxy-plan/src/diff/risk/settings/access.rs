@@ -1,22 +1,24 @@
-//! The risk of clients that are admitted otherwise: networks, passwords, tokens.
+//! The risk of clients that are admitted otherwise: trusted proxies, passwords, tokens.
 
-use super::values::{Classified, added, becomes, becomes_true, instead, missing, number, shown};
+use super::values::{
+    Classified, Routes, added, becomes, becomes_true, instead, missing, number, shown,
+};
 use crate::diff::parts::Change;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::setting_change::SettingChange;
-use proxy_model::RequestRate;
 use proxy_model::registry::listeners;
-use proxy_model::registry::policies::{self, access, basic_auth, jwt};
+use proxy_model::registry::policies::{self, basic_auth, jwt};
+use proxy_model::{RequestRate, Route};
 use serde_json::Value;
 
 /// Factor by which guesses at passwords are allowed more often if it is a risk.
 const MORE_GUESSES: f64 = 10.0;
 
-pub(super) fn risk(change: &SettingChange) -> Classified {
-    access_risk(change)
-        .or_else(|| trust_risk(change))
+pub(super) fn risk(change: &SettingChange, routes: Routes<'_>) -> Classified {
+    trust_risk(change)
         .or_else(|| credentials_risk(change))
         .or_else(|| token_risk(change))
+        .or_else(|| token_place_risk(change, routes))
 }
 
 /// The risk of other trusted proxies, of ambiguous paths, and of credentials that leave the proxy.
@@ -49,39 +51,6 @@ fn is_faster(change: &SettingChange) -> bool {
         (Some(before), Some(after)) => before * MORE_GUESSES <= after,
         _ => false,
     }
-}
-
-/// The risk of other networks of clients.
-fn access_risk(change: &SettingChange) -> Classified {
-    let is_in = |rows: [&str; 4]| rows.contains(&change.row);
-    let is_allow = is_in([
-        access::LISTENER_ALLOW.path,
-        access::LISTENER_ALLOW_FILE.path,
-        access::ALLOW.path,
-        access::ALLOW_FILE.path,
-    ]);
-    let is_deny = is_in([
-        access::LISTENER_DENY.path,
-        access::LISTENER_DENY_FILE.path,
-        access::DENY.path,
-        access::DENY_FILE.path,
-    ]);
-    if !is_allow && !is_deny {
-        return None;
-    }
-    let (gone, new) = (missing(change), added(change));
-    let is_wider = if is_allow {
-        // An empty list admits all.
-        change.after.is_empty() || !change.before.is_empty() && !new.is_empty()
-    } else {
-        !gone.is_empty()
-    };
-    let class = if is_wider {
-        RiskClass::AccessWidened
-    } else {
-        RiskClass::RequestsRefused
-    };
-    Some((class, instead(change)))
 }
 
 /// The risk of changed users, and of a password that is newly required or no longer required.
@@ -167,6 +136,17 @@ fn token_risk(change: &SettingChange) -> Classified {
         RiskClass::RequestsRefused
     };
     Some((class, format!("tokens: {}", instead(change))))
+}
+
+/// The risk of a token that a route still requires and reads from another header or cookie.
+fn token_place_risk(change: &SettingChange, routes: Routes<'_>) -> Classified {
+    let places = [jwt::JWT_HEADER.path, jwt::JWT_COOKIE.path];
+    let require = |route: Option<&Route>| route.is_some_and(|route| route.policies.jwt.is_some());
+    let is_moved = places.contains(&change.row) && routes.into_iter().all(require);
+    is_moved.then(|| {
+        let text = format!("tokens are read from another place: {}", instead(change));
+        (RiskClass::RequestsRefused, text)
+    })
 }
 
 /// Returns true if a rule of tokens is a list that may be empty.

@@ -8,7 +8,9 @@ use proxy_model::registry::{listeners, policies};
 use serde_json::Value;
 
 /// Fields that decide on reading, storing and running a response, or which site and client a request is of.
-const DECIDING: [&str; 31] = [
+const DECIDING: [&str; 39] = [
+    "accept",
+    "accept-language",
     "access-control-allow-credentials",
     "access-control-allow-origin",
     "alt-svc",
@@ -25,8 +27,14 @@ const DECIDING: [&str; 31] = [
     "expires",
     "forwarded",
     "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
     "location",
+    "origin",
     "permissions-policy",
+    "range",
     "referrer-policy",
     "refresh",
     "set-cookie",
@@ -41,6 +49,9 @@ const DECIDING: [&str; 31] = [
     "x-frame-options",
     "x-real-ip",
 ];
+
+/// Fields of them that protect a page by being set, and break none that is served correctly.
+const PROTECTING: [&str; 2] = ["referrer-policy", "x-content-type-options"];
 
 pub(super) fn risk(change: &SettingChange) -> Classified {
     let row = change.row;
@@ -88,7 +99,11 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
     }
     let new = without(&after, &before);
     let deciding: Vec<String> = { new.iter() }
-        .filter(|name| DECIDING.contains(&name.to_ascii_lowercase().as_str()))
+        .filter(|name| {
+            let name = name.to_ascii_lowercase();
+            let is_protection = values.contains(&row) && PROTECTING.contains(&name.as_str());
+            DECIDING.contains(&name.as_str()) && !is_protection
+        })
         .cloned()
         .collect();
     if !deciding.is_empty() {

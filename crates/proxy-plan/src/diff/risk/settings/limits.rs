@@ -1,41 +1,58 @@
 //! The risk of other limits of rate, size, number and time.
 
-use super::values::{Classified, Routes, number};
+use super::values::{Classified, Routes, instead, number};
+use crate::diff::parts::Change;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::risk::{Compared, Risk};
 use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::policies::{cache, cors, jwt};
 use proxy_model::registry::{
-    circuit_breaker, limits, listener_tls, listeners, outlier_detection, policies, routes,
-    upstreams,
+    agents, circuit_breaker, limits, listener_tls, listeners, outlier_detection, policies, routes,
+    system, upstreams,
 };
 use proxy_model::{Model, RateLimit, Route, Service};
 use std::time::Duration;
 
-/// Factor by which a limit is tightened, or a rate limit widened, if it is a risk.
-const FACTOR: f64 = 10.0;
+/// Factor by which a rate, size or number is tightened, if it is a risk.
+const TIGHTER: f64 = 2.0;
+
+/// Factor by which a time is tightened, if it is a risk: few requests take as long as they may.
+const TIGHTER_TIME: f64 = 4.0;
+
+/// Factor by which a rate limit is widened, if it is a risk.
+const WIDER: f64 = 10.0;
+
+/// Factor by which the open time of a breaker, or the share of retries, grows if it is a risk.
+const GROWN: f64 = 4.0;
+
+/// Period in seconds of which a rate limit's requests are compared, with the burst at its begin.
+const RATE_PERIOD: f64 = 60.0;
 
 /// Factor by which a limit grows if it is as good as none.
 const UNLIMITED: f64 = 1_000.0;
 
 /// Blocks in which a number that falls refuses nothing: shares, thresholds of recovery, intervals, levels and logs.
-const NO_LIMITS: [&str; 17] = [
+const NO_LIMITS: [&str; 21] = [
     "admin.",
     cache::CACHE.path,
     cache::ROUTE_CACHE.path,
     "control-plane.",
     "observability.",
     "routes.route.policies.compression.",
+    circuit_breaker::HALF_OPEN_MAX_REQUESTS.path,
     circuit_breaker::SUCCESS_THRESHOLD.path,
     cors::CORS.path,
     jwt::JWKS_MIN_INTERVAL.path,
     jwt::JWKS_MAX_INTERVAL.path,
     listener_tls::TLS.path,
     outlier_detection::MIN_REQUESTS.path,
+    policies::ATTEMPTS.path,
     policies::RATE_LIMIT.path,
     policies::SHADOW.path,
     routes::PRIORITY.path,
-    "system.",
+    "system.dns.",
+    system::WORKER_THREADS.path,
+    upstreams::SLOW_START.path,
     upstreams::TARGETS.path,
 ];
 
@@ -49,22 +66,50 @@ const NEW_LIMITS: [&str; 6] = [
     limits::MAX_MEMORY.path,
 ];
 
+/// Settings that a circuit breaker always has.
+const BREAKERS: [&str; 2] = [
+    circuit_breaker::FAILURE_THRESHOLD.path,
+    agents::FAILURE_THRESHOLD.path,
+];
+
+/// Times in which a breaker refuses requests: longer is tighter.
+const OPEN_TIMES: [&str; 2] = [circuit_breaker::TIMEOUT.path, agents::BREAKER_TIMEOUT.path];
+
 pub(super) fn risk(
     compared: &Compared<'_>,
     change: &SettingChange,
     [old, new]: Routes<'_>,
 ) -> Classified {
-    if NO_LIMITS.iter().any(|block| change.row.starts_with(block)) {
+    let row = change.row;
+    if NO_LIMITS.iter().any(|block| row.starts_with(block)) {
         return None;
     }
-    let before = number(&change.before).or_else(|| inherited(compared.before, old?, change.row));
-    let after = number(&change.after).or_else(|| inherited(compared.after, new?, change.row));
+    if BREAKERS.contains(&row) && change.change == Change::Removed {
+        let text = format!("no circuit breaker any more: {}", instead(change));
+        return Some((RiskClass::LimitRemoved, text));
+    }
+    let before = number(&change.before).or_else(|| inherited(compared.before, old, row));
+    let after = number(&change.after).or_else(|| inherited(compared.after, new, row));
     match (before, after) {
-        (Some(before), Some(after)) if after * FACTOR <= before => {
+        (Some(before), Some(after)) if after * tighter(row) <= before => {
             let text = format!("`{}` is {after} instead of {before}", change.path);
             Some((RiskClass::LimitTightened, text))
         }
-        (Some(before), Some(after)) if before * UNLIMITED <= after && is_limit(change.row) => {
+        (Some(before), Some(after)) if before * GROWN <= after && OPEN_TIMES.contains(&row) => {
+            let text = format!(
+                "requests are refused longer: `{}` is {after} instead of {before}",
+                change.path
+            );
+            Some((RiskClass::LimitTightened, text))
+        }
+        (Some(before), Some(after))
+            if before * GROWN <= after && row == policies::BUDGET_PERCENT.path =>
+        {
+            let text =
+                format!("{after} % of an upstream's requests may be retries instead of {before} %");
+            Some((RiskClass::LimitRemoved, text))
+        }
+        (Some(before), Some(after)) if before * UNLIMITED <= after && is_limit(row) => {
             let text = format!(
                 "limits nothing: `{}` is {after} instead of {before}",
                 change.path
@@ -72,7 +117,7 @@ pub(super) fn risk(
             Some((RiskClass::LimitRemoved, text))
         }
         (Some(_), Some(_)) => None,
-        _ if !is_limit(change.row) => None,
+        _ if !is_limit(row) => None,
         (None, Some(after)) => {
             let text = format!("new limit: `{}` is {after}", change.path);
             Some((RiskClass::LimitTightened, text))
@@ -90,12 +135,29 @@ fn is_limit(row: &str) -> bool {
     NEW_LIMITS.contains(&row) || row == policies::MAX_BODY_SIZE.path || row.starts_with("limits.")
 }
 
-/// The value that holds where a route has none of its own.
-fn inherited(model: &Model, route: &Route, row: &str) -> Option<f64> {
-    if row == policies::MAX_BODY_SIZE.path {
-        return Some(bytes(*model.limits.max_body_size_bytes));
+fn tighter(row: &str) -> f64 {
+    let is_time = ["-secs", "-seconds", "-ms"];
+    if is_time.iter().any(|unit| row.ends_with(unit)) {
+        TIGHTER_TIME
+    } else {
+        TIGHTER
     }
-    let times = &upstream(model, route)?.timeouts;
+}
+
+/// The value that holds where a part has none of its own. A new breaker is compared with one that has the defaults.
+fn inherited(model: &Model, route: Option<&Route>, row: &str) -> Option<f64> {
+    if row == policies::MAX_BODY_SIZE.path {
+        return route.map(|_| bytes(*model.limits.max_body_size_bytes));
+    } else if row == upstreams::MAX_IDLE.path {
+        return Some(f64::from(*model.limits.max_idle_connections_per_upstream));
+    } else if row == policies::BUDGET_PERCENT.path {
+        return Some(f64::from(policies::BUDGET_PERCENT.default()));
+    } else if BREAKERS.contains(&row) {
+        return Some(f64::from(circuit_breaker::FAILURE_THRESHOLD.default()));
+    } else if OPEN_TIMES.contains(&row) {
+        return Some(circuit_breaker::TIMEOUT.default().as_secs_f64());
+    }
+    let times = &upstream(model, route?)?.timeouts;
     let time: Duration = if row == policies::REQUEST.path {
         *times.request
     } else if row == policies::CONNECT.path {
@@ -176,13 +238,21 @@ fn changed(old: &RateLimit, new: &RateLimit) -> Classified {
         let text = format!("counts requests by {} instead of {}", *new.key, *old.key);
         return Some((RiskClass::LimitRemoved, text));
     }
-    if old.store.is_some() && old.store.as_deref() != new.store.as_deref() {
-        let text = "counts requests in another store, or each proxy by itself".to_owned();
-        return Some((RiskClass::LimitRemoved, text));
+    match (&old.store, &new.store) {
+        (Some(old), new) if new.as_ref().map(|new| &new.value) != Some(&old.value) => {
+            let text = "counts requests in another store, or each proxy by itself".to_owned();
+            return Some((RiskClass::LimitRemoved, text));
+        }
+        (None, Some(_)) => {
+            let text = "counts the requests of all proxies together".to_owned();
+            return Some((RiskClass::LimitTightened, text));
+        }
+        (Some(_) | None, _) => {}
     }
-    if before * FACTOR <= after || burst * FACTOR <= new_burst {
+    let in_period = |rate: f64, burst: f64| rate * RATE_PERIOD + burst;
+    if in_period(before, burst) * WIDER <= in_period(after, new_burst) {
         return Some((RiskClass::LimitRemoved, rates()));
     }
-    let is_tighter = after * FACTOR <= before || new_burst * FACTOR <= burst;
+    let is_tighter = after * TIGHTER <= before || new_burst * TIGHTER <= burst;
     is_tighter.then(|| (RiskClass::LimitTightened, rates()))
 }

@@ -1,19 +1,33 @@
 //! The risk of other targets, other shares of requests, and other rules for healthy targets.
 
-use super::values::{Classified, instead};
+use super::values::{Classified, instead, listed};
+use crate::diff::parts::Change;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::risk::{Compared, Risk};
-use crate::diff::setting_change::SettingChange;
+use crate::diff::setting_change::{SettingChange, SettingOwner};
 use proxy_model::registry::{health_check, outlier_detection, upstreams};
-use proxy_model::{LoadBalancing, Target, Upstream};
-use std::collections::BTreeMap;
+use proxy_model::{LoadBalancing, Model, Service, Setting, Target, Upstream};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Factor by which a target's share of requests changes if it is a risk.
 const FACTOR: f64 = 2.0;
 
-/// The risk of targets that are checked or spoken to otherwise.
-pub(super) fn risk(change: &SettingChange) -> Classified {
+/// Least part of the requests that moves to or from a target if it is a risk.
+const MOVED_SHARE: f64 = 0.1;
+
+/// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes probe
+/// its targets before they serve the bundle.
+pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classified {
     let row = change.row;
+    if row.starts_with(health_check::HEALTH_CHECK.path) && !is_checked(compared.before, change) {
+        return None;
+    }
+    if row == upstreams::VERIFY.path && change.change == Change::Added {
+        return Some((
+            RiskClass::TargetsChanged,
+            "connects to its targets with TLS".to_owned(),
+        ));
+    }
     let checks = [
         health_check::HEALTH_CHECK.path,
         outlier_detection::OUTLIER_DETECTION.path,
@@ -26,7 +40,16 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
     (is_sticky || spoken.contains(&row)).then(|| (RiskClass::TargetsChanged, instead(change)))
 }
 
-/// The risks of the targets of upstreams that stay. A new target, or one in place of another, is in no class of its own.
+fn is_checked(model: &Model, change: &SettingChange) -> bool {
+    let SettingOwner::Upstream(name) = &change.owner else {
+        return true;
+    };
+    let mut upstreams = model.upstreams.iter();
+    upstreams.any(|one| one.name == *name && one.health_check.is_some())
+}
+
+/// The risks of the targets of upstreams that stay. A new target, or one in place of another, is in no class of its own,
+/// apart from targets of relays and of other upstreams.
 pub(crate) fn target_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let risks = compared.after.upstreams.iter().filter_map(|after| {
         let before = compared
@@ -37,7 +60,7 @@ pub(crate) fn target_risks(compared: &Compared<'_>) -> Vec<Risk> {
         Some(Risk {
             class: RiskClass::TargetsChanged,
             subject: format!("upstream {}", after.name),
-            change: changed(before, after)?,
+            change: changed(before, after).or_else(|| replaced(compared, before, after))?,
         })
     });
     risks.collect()
@@ -78,6 +101,53 @@ fn changed(before: &Upstream, after: &Upstream) -> Option<String> {
     ))
 }
 
+/// Targets in place of others where no status shows a wrong one, or that were those of another upstream.
+fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Option<String> {
+    let addresses = |upstream: &Upstream| -> BTreeSet<String> {
+        let used = upstream.targets.iter().filter(|one| *one.weight > 0);
+        used.map(|target| target.address.to_string()).collect()
+    };
+    let (old, new) = (addresses(before), addresses(after));
+    let is_relayed = || {
+        [compared.before, compared.after]
+            .iter()
+            .any(|model| relays(model, after))
+    };
+    if old.is_disjoint(&new) && !old.is_empty() && !new.is_empty() && is_relayed() {
+        return Some(format!(
+            "relays connections to other targets: {} instead of {}",
+            listed(&new.into_iter().collect::<Vec<_>>()),
+            listed(&old.into_iter().collect::<Vec<_>>())
+        ));
+    }
+    let others = compared.before.upstreams.iter();
+    let others = others.filter(|other| other.name != before.name);
+    let mut others = others.map(|other| (other, addresses(other)));
+    others.find_map(|(other, targets)| {
+        let taken = new.difference(&old).find(|one| targets.contains(*one))?;
+        // Upstreams with common targets are two names of one service.
+        targets
+            .is_disjoint(&old)
+            .then(|| format!("target {taken} was one of upstream {} alone", other.name))
+    })
+}
+
+/// Whether a listener relays connections to an upstream, without requests that have a status.
+fn relays(model: &Model, upstream: &Upstream) -> bool {
+    let is_relayed = |name: &Setting<String>| {
+        let mut listeners = model.listeners.iter();
+        listeners.any(|one| one.name == name.value && one.protocol.is_relayed())
+    };
+    let mut routes = model.routes.iter();
+    routes.any(|route| {
+        let Service::Upstream(index) = &route.service else {
+            return false;
+        };
+        let own = model.upstream(index.value);
+        own.is_some_and(|own| own.name == upstream.name) && route.listeners.iter().any(is_relayed)
+    })
+}
+
 /// The share of each target's weight in the weights of the targets that `other` has too. Backup targets have none.
 fn kept(upstream: &Upstream, other: &Upstream) -> BTreeMap<String, f64> {
     let is_kept = |target: &&Target| {
@@ -105,5 +175,5 @@ fn kept(upstream: &Upstream, other: &Upstream) -> BTreeMap<String, f64> {
 
 fn is_far(old: f64, new: f64) -> bool {
     let (least, greatest) = if old < new { (old, new) } else { (new, old) };
-    greatest > 0.0 && least * FACTOR <= greatest
+    least + MOVED_SHARE <= greatest && least * FACTOR <= greatest
 }

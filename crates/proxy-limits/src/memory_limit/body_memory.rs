@@ -112,6 +112,11 @@ impl BodyMemory {
         self.reader.get_or_init(|| Reader(Box::new(read)));
     }
 
+    /// The maximum in bytes.
+    pub fn max_bytes(&self) -> u64 {
+        self.bodies().max_bytes
+    }
+
     /// Lowers the maximum by `bytes` that something else is about to use.
     pub fn lower_max(&self, bytes: u64) {
         let mut bodies = self.bodies();
@@ -140,6 +145,12 @@ impl BodyMemory {
         woken.into_iter().for_each(Waker::wake);
     }
 
+    fn read(&self) {
+        if let Some(Reader(read)) = self.reader.get() {
+            read();
+        }
+    }
+
     fn bodies(&self) -> MutexGuard<'_, Bodies> {
         self.bodies.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,6 +175,35 @@ impl BodyReservation {
         }
     }
 
+    /// A share of `bytes` that is not evicted; `None` if there is no room without evicting bodies.
+    #[must_use]
+    pub fn whole(memory: &Arc<BodyMemory>, bytes: u64) -> Option<Self> {
+        let mut bodies = memory.bodies();
+        let used = bodies.held_bytes.saturating_add(bodies.evicted_bytes);
+        if used.saturating_add(bytes) > bodies.max_bytes {
+            return None;
+        }
+        let is_evicted = Arc::new(AtomicBool::new(false));
+        let slot = bodies.insert(Entry {
+            bytes,
+            is_growing: false,
+            is_evicted: Arc::clone(&is_evicted),
+            waker: None,
+            is_paused: false,
+        });
+        bodies.count(bytes);
+        let is_reading_due = bodies.is_reading_due();
+        drop(bodies);
+        if is_reading_due {
+            memory.read();
+        }
+        Some(Self {
+            memory: Arc::clone(memory),
+            slot,
+            is_evicted,
+        })
+    }
+
     /// Adds `bytes`. `waker` is woken when the body is evicted; without one, the last stays.
     ///
     /// # Errors
@@ -179,8 +219,8 @@ impl BodyReservation {
         let grown = bodies.grow((self.slot, bytes), waker, &mut evicted);
         let is_reading_due = bodies.is_reading_due();
         self.memory.end(bodies, evicted);
-        if is_reading_due && let Some(Reader(read)) = self.memory.reader.get() {
-            read();
+        if is_reading_due {
+            self.memory.read();
         }
         grown
     }
@@ -307,11 +347,15 @@ impl Bodies {
         if let Some(entry) = self.entries.get_mut(slot) {
             entry.bytes = wanted;
         }
+        self.count(bytes);
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: u64) {
         self.held_bytes = self.held_bytes.saturating_add(bytes);
         self.unread_bytes = self.unread_bytes.saturating_add(bytes);
         let used = self.held_bytes.saturating_add(self.evicted_bytes);
         self.peak_bytes = self.peak_bytes.max(used);
-        Ok(())
     }
 
     fn is_reading_due(&mut self) -> bool {

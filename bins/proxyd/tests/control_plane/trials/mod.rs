@@ -1,6 +1,8 @@
 //! Orders on trial: live tests before a switch counts, and a way back without the control plane.
 #![expect(clippy::disallowed_types, reason = "an upstream waits for its test")]
 
+mod rehearsals;
+
 use crate::world::{Page, Running, page_text, poll_until, wait_for_page};
 use control_testkit::until;
 use proxy_testkit::{Upstream, closed_port, free_port};
@@ -70,7 +72,7 @@ fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
     let expected = "rejected the bundle: live test \"the shop answers\" fails: the status is 502, \
                     not 200";
     assert!(reason.contains(expected), "{reason}");
-    let page = include_str!("../../../../docs/operate/known-before.md");
+    let page = include_str!("../../../../../docs/operate/known-before.md");
     assert!(page.contains(expected));
     assert_eq!(running.page_text(), "one");
     let good = Upstream::saying("two");

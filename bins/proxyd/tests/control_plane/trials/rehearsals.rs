@@ -1,0 +1,180 @@
+//! Rehearsals: bundles that are rejected before they serve a client, and failures that were there before.
+
+use super::{forwarding, roll_out, start, until_closed, until_state};
+use crate::world::Running;
+use proxy_testkit::{Upstream, closed_port};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+
+/// Two services of one node, each with a live test.
+struct Services {
+    page: SocketAddr,
+    shop: SocketAddr,
+    wiki: SocketAddr,
+}
+
+impl Services {
+    fn config(&self, comment: &str) -> String {
+        let Self { page, shop, wiki } = self;
+        format!(
+            "// {comment}\n\
+             listeners {{ listener \"main\" {{ address \"{page}\" }} }}\n\
+             routes {{ route \"wiki\" {{ matches {{ path-prefix \"/wiki\" }}; upstream \"wiki\" }}\n\
+             route \"shop\" {{ upstream \"shop\" }} }}\n\
+             upstreams {{ upstream \"shop\" {{ target \"{shop}\" }}; \
+             upstream \"wiki\" {{ target \"{wiki}\" }} }}\n\
+             tests {{ test \"the shop answers\" {{ request \"GET\" \"/cart\"; live #true; \
+             expect {{ answer-status 200 }} }}\n\
+             test \"the wiki answers\" {{ request \"GET\" \"/wiki/a\"; live #true; \
+             expect {{ answer-status 200 }} }} }}\n"
+        )
+    }
+}
+
+fn bundle(running: &Running, config: &str) -> String {
+    running.world.bundle(&json!({ "proxy.kdl": config }))
+}
+
+fn reason(back: &Value) -> &str {
+    back["reason"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_live_test_that_failed_before_is_reported_and_stops_no_rollout() {
+    let running = start();
+    let (shop, wiki) = (Upstream::saying("one"), Upstream::saying("wiki"));
+    let mut services = Services {
+        page: running.page.address,
+        shop: shop.address(),
+        wiki: wiki.address(),
+    };
+    let first = bundle(&running, &services.config("first"));
+    let rollout = roll_out(&running, &first, 0);
+    until_state(&running, &rollout, "completed");
+    let address = wiki.address();
+    drop(wiki);
+    until_closed(address);
+    // The same tests, and a comment more.
+    let second = services.config("second");
+    let rollout = roll_out(&running, &bundle(&running, &second), 0);
+    until_state(&running, &rollout, "completed");
+    let expected = "live test \"the wiki answers\" fails: the status is 502, not 200; it did before \
+                    the bundle as well";
+    control_testkit::until("the node reports the failure", || {
+        let events = running.world.get(&format!("nodes/{}/events", running.node));
+        events.to_string().contains(&expected.replace('"', "\\\""))
+    });
+    // The failure is of the bundle where it expects something else, or fails otherwise.
+    let stricter = second.replace(
+        "\"/wiki/a\"; live #true; expect { answer-status 200",
+        "\"/wiki/a\"; live #true; expect { answer-status 201",
+    );
+    assert_ne!(stricter, second);
+    let other = second.replace("; upstream \"wiki\" }\n", "; respond 404 }\n");
+    assert_ne!(other, second);
+    for (config, status) in [(stricter, "502, not 201"), (other, "404, not 200")] {
+        let rollout = roll_out(&running, &bundle(&running, &config), 0);
+        let back = until_state(&running, &rollout, "rolled_back");
+        let expected = format!("live test \"the wiki answers\" fails: the status is {status}");
+        assert!(reason(&back).contains(&expected), "{back}");
+    }
+    // So is that of another service.
+    services.shop = closed_port();
+    let rollout = roll_out(&running, &bundle(&running, &services.config("third")), 0);
+    let back = until_state(&running, &rollout, "rolled_back");
+    assert!(
+        reason(&back).contains("\"the shop answers\" fails"),
+        "{back}"
+    );
+    assert!(!reason(&back).contains("the wiki"), "{back}");
+    assert_eq!(running.page_text(), "one");
+}
+
+/// A server with a page at each path but `/health`.
+fn without_health() -> Upstream {
+    Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            let is_missing = request.target == "/health";
+            let answer = if is_missing {
+                "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
+            } else {
+                "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\ntwo"
+            };
+            served.send(answer);
+        }
+    })
+}
+
+#[test]
+fn targets_in_use_have_to_pass_a_new_health_check_before_the_bundle_serves() {
+    let running = start();
+    let server = without_health();
+    let address = running.page.address;
+    let config = |more: &str| {
+        let config = forwarding(address, server.address(), "");
+        let config = config["proxy.kdl"].as_str().unwrap().to_owned();
+        config.replace("upstream \"u\" {", &format!("upstream \"u\" {{ {more}"))
+    };
+    let check = |path: &str| {
+        // Longer than any soak until the target is unhealthy.
+        format!(
+            "health-check {{ type \"http\" {{ path \"{path}\" }}; interval-secs 60; \
+             unhealthy-threshold 5 }}; "
+        )
+    };
+    let complete = |config: &str| {
+        let rollout = roll_out(&running, &bundle(&running, config), 0);
+        until_state(&running, &rollout, "completed");
+    };
+    let rejected = |config: &str| {
+        let rollout = roll_out(&running, &bundle(&running, config), 0);
+        let back = until_state(&running, &rollout, "rolled_back");
+        reason(&back).to_owned()
+    };
+    complete(&config(""));
+    let lost = format!(
+        "upstream \"u\" loses {}: its health check fails",
+        server.address()
+    );
+    let found = rejected(&config(&check("/health")));
+    assert!(found.contains(&lost), "{found}");
+    assert!(found.contains("answered with status 404"), "{found}");
+    complete(&config(&check("/healthz")));
+    let renamed = config(&check("/health")).replace("\"u\"", "\"v\"");
+    let found = rejected(&renamed);
+    assert!(found.contains(&lost.replace("\"u\"", "\"v\"")), "{found}");
+    // A target more that is not up yet gets no request.
+    complete(&config(&format!(
+        "{}target \"{}\"; ",
+        check("/healthz"),
+        closed_port()
+    )));
+    // Another server in place of the healthy one has to be healthy.
+    let dead = config(&check("/healthz"))
+        .replace(&server.address().to_string(), &closed_port().to_string());
+    let found = rejected(&dead);
+    assert!(
+        found.contains("upstream \"u\" is down: no healthy target among"),
+        "{found}"
+    );
+    assert_eq!(running.page_text(), "two");
+}
+
+#[test]
+fn targets_in_use_have_to_speak_tls_before_the_bundle_serves() {
+    let running = start();
+    let server = Upstream::saying("two");
+    let plain = forwarding(running.page.address, server.address(), "");
+    let plain = plain["proxy.kdl"].as_str().unwrap().to_owned();
+    let rollout = roll_out(&running, &bundle(&running, &plain), 0);
+    until_state(&running, &rollout, "completed");
+    let secure = plain.replace("upstream \"u\" {", "upstream \"u\" { tls; ");
+    let rollout = roll_out(&running, &bundle(&running, &secure), 0);
+    let back = until_state(&running, &rollout, "rolled_back");
+    let expected = format!(
+        "upstream \"u\" loses {}: its connection fails",
+        server.address()
+    );
+    assert!(reason(&back).contains(&expected), "{back}");
+    assert_eq!(running.page_text(), "two");
+}

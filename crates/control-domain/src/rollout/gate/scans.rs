@@ -1,0 +1,254 @@
+//! Requests for paths that do not exist, on top of all other requests: a scanner that found the batch, and no harm of its
+//! bundle.
+//!
+//! A bundle that hurts answers requests with 404 that had another answer: as many of those are missing on the batch. A
+//! scanner takes none of them away. See decision record 0079.
+
+use crate::rollout::figures::Comparison;
+use crate::rollout::gate::pool::{ExcludedNode, Hits, float, pool};
+use control_wire::{RouteTraffic, Traffic};
+use proxy_errors::Reason;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+const NOT_FOUND: u16 = 404;
+/// Part of all additional 404s that is on one route. A bundle that breaks many routes has them on many.
+const ONE_ROUTE: f64 = 0.9;
+/// Additional 404s that are looked for, as a part of their route's requests: fewer stop no batch.
+const MIN_PART: f64 = 0.02;
+/// Missing answers, as a part of the additional 404s, from which on these are the bundle's.
+const MISSING_PART: f64 = 0.5;
+/// Standard deviations of the expected answers that the additional 404s have to exceed: fewer are not told apart.
+const MIN_DEVIATIONS: f64 = 4.0;
+/// Part of a standard deviation by which the answers of another route may be fewer.
+const TOLERATED_DEVIATION: f64 = 0.5;
+/// The largest part of a route in the answers of which the others' are a measure.
+const MAX_PART: f64 = 0.95;
+
+/// Additional requests of the batch, which are left out of its comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scan {
+    pub(super) route: String,
+    pub(super) requests: u64,
+}
+
+/// The comparison without additional requests for paths that do not exist, and these.
+pub(super) fn without_scan(
+    compared: &Comparison,
+    min_requests: i64,
+) -> (Cow<'_, Comparison>, Option<Scan>) {
+    let Some(scan) = scan(compared, min_requests) else {
+        return (Cow::Borrowed(compared), None);
+    };
+    let mut others = compared.clone();
+    for node in &mut others.batch.reports {
+        if let Some(route) = node.routes.get_mut(&scan.route) {
+            let own = counts(route);
+            remove(route, own.not_found.min(scan.of(own)));
+        }
+    }
+    let requests = scan.requests.round();
+    let found = Scan {
+        route: scan.route,
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a count of requests, rounded and not negative"
+        )]
+        requests: requests as u64,
+    };
+    (Cow::Owned(others), Some(found))
+}
+
+/// Additional 404s of one route.
+struct Additional {
+    route: String,
+    requests: f64,
+    /// The 404s for each other answer, without a scanner.
+    usual: f64,
+}
+
+impl Additional {
+    /// The additional 404s among the requests of one node.
+    fn of(&self, own: Counts) -> u64 {
+        let usual = self.usual * float(own.answered);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a count of requests, rounded and not negative"
+        )]
+        let usual = usual.round() as u64;
+        own.not_found.saturating_sub(usual)
+    }
+}
+
+/// Requests of a route.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    not_found: u64,
+    /// With another status.
+    answered: u64,
+}
+
+fn counts(route: &RouteTraffic) -> Counts {
+    let not_found = route.statuses.get(&NOT_FOUND).copied().unwrap_or_default();
+    Counts {
+        not_found,
+        answered: route.requests.saturating_sub(not_found),
+    }
+}
+
+fn scan(compared: &Comparison, min_requests: i64) -> Option<Additional> {
+    let batch = sums(&compared.batch.reports);
+    let total: Counts = batch.values().fold(Counts::default(), |sum, own| Counts {
+        not_found: sum.not_found.saturating_add(own.not_found),
+        answered: sum.answered.saturating_add(own.answered),
+    });
+    if total.not_found == 0 {
+        return None;
+    }
+    let least = float(u64::try_from(min_requests).unwrap_or_default());
+    let sides = [&compared.rest.reports, &compared.batch.reports_before];
+    let mut sides = { sides.into_iter() }
+        .map(|nodes| Standard::new(nodes))
+        .filter(|side| least <= side.answered);
+    let first = sides.next()?;
+    let found = additional(&batch, total, &first)?;
+    let is_alike = |side: Standard<'_>| {
+        let other = additional(&batch, total, &side);
+        other.is_some_and(|other| other.route == found.route)
+    };
+    sides.all(is_alike).then_some(found)
+}
+
+/// The additional 404s compared with a side, if they are on one route and no answers are missing.
+fn additional(
+    batch: &BTreeMap<&str, Counts>,
+    total: Counts,
+    side: &Standard<'_>,
+) -> Option<Additional> {
+    let excess = |name: &str, own: &Counts| {
+        float(own.not_found) - side.not_found_for_each(name) * float(own.answered)
+    };
+    let routes = batch
+        .iter()
+        .map(|(name, own)| (*name, own, excess(name, own)));
+    let more: Vec<_> = routes.filter(|(_, _, excess)| 0.0 < *excess).collect();
+    let sum: f64 = more.iter().map(|(_, _, excess)| excess).sum();
+    let (name, own, excess) = { more.into_iter() }.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let is_large = MIN_PART * float(own.not_found.saturating_add(own.answered)) <= excess;
+    if !is_large || excess < sum * ONE_ROUTE {
+        return None;
+    }
+    // Routes that serve nothing any more are in the standard alone.
+    let names: BTreeSet<&str> = batch.keys().copied().chain(side.names()).collect();
+    let mut missing = 0.0;
+    let mut variance = 0.0;
+    for route in names {
+        let found = batch.get(route).copied().unwrap_or_default().answered;
+        let part = side.part(route);
+        if MAX_PART < part {
+            return None;
+        }
+        let others = float(total.answered.saturating_sub(found));
+        let expected = part / (1.0 - part) * others;
+        let tolerated = if route == name {
+            0.0
+        } else {
+            TOLERATED_DEVIATION * expected.sqrt()
+        };
+        missing += (expected - float(found) - tolerated).max(0.0);
+        if route == name || own.answered == 0 {
+            variance += expected;
+        }
+    }
+    let is_told_apart = MIN_DEVIATIONS * variance.sqrt() <= excess;
+    (is_told_apart && missing < excess * MISSING_PART).then(|| Additional {
+        route: name.to_owned(),
+        requests: excess,
+        usual: side.not_found_for_each(name),
+    })
+}
+
+fn sums(nodes: &[Traffic]) -> BTreeMap<&str, Counts> {
+    let mut sums: BTreeMap<&str, Counts> = BTreeMap::new();
+    for (name, route) in nodes.iter().flat_map(|node| &node.routes) {
+        let (own, sum) = (counts(route), sums.entry(name).or_default());
+        sum.not_found = sum.not_found.saturating_add(own.not_found);
+        sum.answered = sum.answered.saturating_add(own.answered);
+    }
+    sums
+}
+
+/// Nodes that the batch is compared with.
+struct Standard<'a> {
+    /// Each with its answers other than 404.
+    nodes: Vec<(&'a Traffic, u64)>,
+    answered: f64,
+}
+
+impl<'a> Standard<'a> {
+    fn new(nodes: &'a [Traffic]) -> Self {
+        let answered = |node: &Traffic| {
+            let routes = node.routes.values().map(|route| counts(route).answered);
+            routes.fold(0, u64::saturating_add)
+        };
+        let nodes: Vec<_> = nodes.iter().map(|node| (node, answered(node))).collect();
+        let hits = nodes.iter().map(|(_, of)| Hits { hits: 0, of: *of });
+        Self {
+            answered: pool(hits, ExcludedNode::BothEnds).of,
+            nodes,
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        let routes = self.nodes.iter().flat_map(|(node, _)| node.routes.keys());
+        routes.map(String::as_str)
+    }
+
+    /// The part of a route in all answers other than 404.
+    fn part(&self, name: &str) -> f64 {
+        let nodes = self.nodes.iter().map(|(node, all)| Hits {
+            hits: node
+                .routes
+                .get(name)
+                .map_or(0, |route| counts(route).answered),
+            of: *all,
+        });
+        pool(nodes, ExcludedNode::BothEnds).share()
+    }
+
+    /// The 404s of a route for each of its other answers.
+    fn not_found_for_each(&self, name: &str) -> f64 {
+        let nodes = self.nodes.iter().filter_map(|(node, _)| {
+            let Counts {
+                not_found,
+                answered,
+            } = counts(node.routes.get(name)?);
+            Some(Hits {
+                hits: not_found,
+                of: not_found.saturating_add(answered),
+            })
+        });
+        let share = pool(nodes, ExcludedNode::BothEnds).share();
+        share / (1.0 - share.min(MAX_PART))
+    }
+}
+
+/// Removes 404s from the counts of a route. Figures that do not name their status are not compared any more.
+fn remove(route: &mut RouteTraffic, requests: u64) {
+    route.requests = route.requests.saturating_sub(requests);
+    if let Some(count) = route.statuses.get_mut(&NOT_FOUND) {
+        *count = count.saturating_sub(requests);
+    }
+    for (name, count) in &mut route.reasons {
+        let mut reasons = Reason::ALL.iter();
+        let reason = reasons.find(|reason| reason.as_str() == name);
+        if reason.is_some_and(|reason| reason.status().as_u16() == NOT_FOUND) {
+            *count = count.saturating_sub(requests);
+        }
+    }
+    route.sizes.clear();
+    route.latency_us = None;
+    route.first_byte = None;
+}

@@ -1,0 +1,103 @@
+//! The risk of other networks of clients, inline and in files.
+
+use crate::diff::risk::class::RiskClass;
+use crate::diff::risk::{Compared, Risk};
+use ipnet::IpNet;
+use proxy_model::{Access, NetworkFile, Setting};
+
+/// Networks named in one risk; further ones are counted.
+const MAX_NAMED_NETWORKS: usize = 3;
+
+/// The risks of the networks of listeners and routes that stay.
+pub(crate) fn network_risks(compared: &Compared<'_>) -> Vec<Risk> {
+    let Compared { before, after, .. } = compared;
+    let listeners = after.listeners.iter().filter_map(|new| {
+        let mut listeners = before.listeners.iter();
+        let old = listeners.find(|old| old.name == new.name)?;
+        Some((format!("listener {}", new.name), [&old.access, &new.access]))
+    });
+    let routes = after.routes.iter().filter_map(|new| {
+        let old = before.routes.iter().find(|old| old.id == new.id)?;
+        let access = [&old.policies.access, &new.policies.access];
+        Some((format!("route {}", new.id), access))
+    });
+    let risks = listeners.chain(routes).flat_map(|(subject, access)| {
+        let changes = network_changes(access).into_iter();
+        changes.map(move |(class, change)| Risk {
+            class,
+            subject: subject.clone(),
+            change,
+        })
+    });
+    risks.collect()
+}
+
+/// Clients that are admitted or refused otherwise. Networks in a file and inline ones are equal; a network counts as
+/// admitted before if others contain it.
+pub(crate) fn network_changes([old, new]: [&Access; 2]) -> Vec<(RiskClass, String)> {
+    let [(admitted, refused), (admits, refuses)] =
+        [old, new].map(|one| (allowed(one), denied(one)));
+    let wider = [
+        ("admits", outside(&admits, &admitted)),
+        ("no longer refuses", outside(&refused, &refuses)),
+    ];
+    let narrower = [
+        ("no longer admits", outside(&admitted, &admits)),
+        ("refuses", outside(&refuses, &refused)),
+    ];
+    let classes = [
+        (RiskClass::AccessWidened, wider),
+        (RiskClass::RequestsRefused, narrower),
+    ];
+    let changes = classes.into_iter().filter_map(|(class, changes)| {
+        let changes = changes
+            .into_iter()
+            .filter(|(_, networks)| !networks.is_empty());
+        let texts: Vec<String> = changes
+            .map(|(verb, networks)| format!("{verb} {}", shown(&networks)))
+            .collect();
+        (!texts.is_empty()).then(|| (class, texts.join(", ")))
+    });
+    changes.collect()
+}
+
+/// The networks of clients that are not refused for lack of an entry.
+fn allowed(access: &Access) -> Vec<IpNet> {
+    if access.allow.is_empty() && access.allow_files.is_empty() {
+        return ["0.0.0.0/0", "::/0"]
+            .iter()
+            .filter_map(|every| every.parse().ok())
+            .collect();
+    }
+    together(&access.allow, &access.allow_files)
+}
+
+fn denied(access: &Access) -> Vec<IpNet> {
+    together(&access.deny, &access.deny_files)
+}
+
+fn together(inline: &[Setting<IpNet>], files: &[Setting<NetworkFile>]) -> Vec<IpNet> {
+    let inline = inline.iter().map(|network| network.value);
+    let files = files
+        .iter()
+        .flat_map(|file| file.value.networks.iter().copied());
+    IpNet::aggregate(&inline.chain(files).collect())
+}
+
+/// Networks of `networks` that none of `others` contains.
+fn outside(networks: &[IpNet], others: &[IpNet]) -> Vec<IpNet> {
+    let is_outside = |network: &&IpNet| !others.iter().any(|other| other.contains(*network));
+    networks.iter().filter(is_outside).copied().collect()
+}
+
+fn shown(networks: &[IpNet]) -> String {
+    let named: Vec<String> = { networks.iter() }
+        .take(MAX_NAMED_NETWORKS)
+        .map(ToString::to_string)
+        .collect();
+    let more = networks.len().saturating_sub(MAX_NAMED_NETWORKS);
+    if more == 0 {
+        return named.join(", ");
+    }
+    format!("{} and {more} more", named.join(", "))
+}
