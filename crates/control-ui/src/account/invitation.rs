@@ -107,7 +107,7 @@ async fn ask(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failure> 
         Identity::ApiKey { .. } => String::new(),
     };
     Ok(shown(&JoinPage {
-        frame: Frame::personal(ui, caller, (NavEntry::Profile, "Invitation")).await?,
+        frame: Frame::personal(ui, caller, NavEntry::Profile.titled("Invitation")).await?,
         form,
         email,
     }))
