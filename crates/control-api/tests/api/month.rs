@@ -39,7 +39,7 @@ const FINE_HOURS: i64 = 4;
 /// Rounds in which a rollout in four batches must end.
 const MAX_ROUNDS: usize = 40;
 /// Bound on the database of 1 000 nodes after a month.
-const MAX_BYTES: i64 = 160_000_000;
+const MAX_BYTES: i64 = 100_000_000;
 
 /// Time that the fleet has run. One test uses it.
 static ELAPSED_SECS: AtomicI64 = AtomicI64::new(0);
