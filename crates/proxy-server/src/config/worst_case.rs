@@ -1,5 +1,6 @@
 //! Maximum memory that a configuration can use, term by term.
 
+use crate::observe::otlp::BATCH_SPANS;
 use proxy_coding::{Coding, Encoder};
 use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
 use proxy_model::{AgentEventKind, Alpn, Limits, Listener, Model, RateKey, Service};
@@ -52,6 +53,10 @@ const ENCODER_BYTES: u64 = Encoder::max_bytes(Coding::Zstd);
 const LOG_BYTES: u64 = 32 * BATCH_BYTES;
 const BATCH_BYTES: u64 = 512 * KIB;
 const WORKER_BATCHES: u64 = 4;
+
+/// A span, with texts of the greatest length.
+const SPAN_BYTES: u64 = 4 * KIB;
+const SPANS_OF_BATCH: u64 = BATCH_SPANS as u64;
 
 /// One term of the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +132,7 @@ impl WorstCase {
             ),
             row("stored responses", 1, stored_bytes(model)),
             row("recording", 1, recorded_bytes(model)),
+            row("exported spans", exported_spans(model), SPAN_BYTES),
             row(
                 "logs",
                 2,
@@ -240,6 +246,13 @@ fn recorded_bytes(model: &Model) -> u64 {
     recording.map_or(0, |recording| *recording.keep_bytes)
 }
 
+/// Spans in the queue of the exporter, and twice a batch: before and after its encoding.
+fn exported_spans(model: &Model) -> u64 {
+    let otlp = model.observability.otlp.as_ref();
+    let traces = otlp.filter(|otlp| *otlp.traces);
+    traces.map_or(0, |otlp| u64::from(*otlp.queue_spans) + 2 * SPANS_OF_BATCH)
+}
+
 /// Number of copies that one worker sends at once.
 fn copies(model: &Model) -> u64 {
     let mut routes = model.routes.iter();
@@ -340,74 +353,81 @@ mod tests {
         term.unwrap().bytes()
     }
 
+    /// A setting, and the term of the estimate that it raises.
+    const TERMS: &[(&str, &str)] = &[
+        ("limits { max-total-connections 1000 }", "connections"),
+        ("limits { max-header-size-bytes \"1MiB\" }", "connections"),
+        (
+            "limits { max-in-flight-requests 500 }",
+            "connections to targets",
+        ),
+        ("limits { max-queued-requests 5000 }", "queued requests"),
+        (
+            "limits { max-requests-per-second-per-client 1 }",
+            "rate-limit keys",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; rate-limit { requests-per-second 1 } } }",
+            "rate-limit keys",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; shadow { upstream \"u\" } } }",
+            "copies of requests",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; compression } }",
+            "compressed responses",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; basic-auth { user \"ann\" \
+             \"$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
+             AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\" } } }",
+            "password hashes",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; buffer-responses #true } }",
+            "bodies held whole",
+        ),
+        (
+            "agents { agent \"a\" { unix-socket \"/tmp/a\"; failure-mode \"open\"; \
+             events \"request-body\" } }\n\
+             routes { route \"r\" { upstream \"u\"; agents \"a\" } }",
+            "bodies shown to agents",
+        ),
+        (
+            "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
+            "HTTP/2 windows",
+        ),
+        (
+            "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
+            "own responses",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\" } }",
+            "relays and tunnels",
+        ),
+        (
+            "routes { route \"r\" { static-files { root \"/\" } } }",
+            "pieces of files",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; cache } }",
+            "stored responses",
+        ),
+        (
+            "observability { recording { sample-percent 1.0; keep \"64MiB\" } }",
+            "recording",
+        ),
+        (
+            "observability { otlp { endpoint \"http://127.0.0.1:4318\" } }",
+            "exported spans",
+        ),
+    ];
+
     #[test]
     fn every_limit_that_holds_memory_moves_its_term() {
         let few = worst("limits { max-total-connections 10; max-in-flight-requests 5 }");
-        for (more, term) in [
-            ("limits { max-total-connections 1000 }", "connections"),
-            ("limits { max-header-size-bytes \"1MiB\" }", "connections"),
-            (
-                "limits { max-in-flight-requests 500 }",
-                "connections to targets",
-            ),
-            ("limits { max-queued-requests 5000 }", "queued requests"),
-            (
-                "limits { max-requests-per-second-per-client 1 }",
-                "rate-limit keys",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; rate-limit { requests-per-second 1 } } }",
-                "rate-limit keys",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; shadow { upstream \"u\" } } }",
-                "copies of requests",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; compression } }",
-                "compressed responses",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; basic-auth { user \"ann\" \
-                 \"$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
-                 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\" } } }",
-                "password hashes",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; buffer-responses #true } }",
-                "bodies held whole",
-            ),
-            (
-                "agents { agent \"a\" { unix-socket \"/tmp/a\"; failure-mode \"open\"; \
-                 events \"request-body\" } }\n\
-                 routes { route \"r\" { upstream \"u\"; agents \"a\" } }",
-                "bodies shown to agents",
-            ),
-            (
-                "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
-                "HTTP/2 windows",
-            ),
-            (
-                "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
-                "own responses",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\" } }",
-                "relays and tunnels",
-            ),
-            (
-                "routes { route \"r\" { static-files { root \"/\" } } }",
-                "pieces of files",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; cache } }",
-                "stored responses",
-            ),
-            (
-                "observability { recording { sample-percent 1.0; keep \"64MiB\" } }",
-                "recording",
-            ),
-        ] {
+        for &(more, term) in TERMS {
             let more = worst(more);
             assert!(bytes(&few, term) < bytes(&more, term), "{term}");
         }
