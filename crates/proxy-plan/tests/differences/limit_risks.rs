@@ -127,7 +127,7 @@ fn a_limit_that_refuses_requests_is_tightened() {
 }
 
 #[test]
-fn targets_of_relays_and_of_other_upstreams_are_told_apart_from_new_ones() {
+fn targets_of_relays_and_of_other_upstreams_have_a_class_and_new_ones_do_not() {
     let moved = RiskClass::TargetsChanged;
     let cases = [
         // No status shows a wrong server behind a relay.
@@ -175,7 +175,7 @@ fn targets_of_relays_and_of_other_upstreams_are_told_apart_from_new_ones() {
 }
 
 #[test]
-fn more_of_a_list_is_told_apart_from_less() {
+fn more_of_a_list_has_no_class_and_less_has_one() {
     let (wider, refused) = (RiskClass::AccessWidened, RiskClass::RequestsRefused);
     let cases = [
         ("deny \"10.9.0.0/16\"", "deny \"10.9.0.0/17\"", wider),

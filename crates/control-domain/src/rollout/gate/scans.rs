@@ -18,7 +18,7 @@ const ONE_ROUTE: f64 = 0.9;
 const MIN_PART: f64 = 0.02;
 /// Missing answers, as a part of the additional 404s, from which on these are the bundle's.
 const MISSING_PART: f64 = 0.5;
-/// Standard deviations of the expected answers that the additional 404s have to exceed: fewer are not told apart.
+/// Standard deviations of the expected answers that the additional 404s have to exceed: fewer cannot be distinguished.
 const MIN_DEVIATIONS: f64 = 4.0;
 /// Part of a standard deviation by which the answers of another route may be fewer.
 const TOLERATED_DEVIATION: f64 = 0.5;
@@ -162,8 +162,8 @@ fn additional(
             variance += expected;
         }
     }
-    let is_told_apart = MIN_DEVIATIONS * variance.sqrt() <= excess;
-    (is_told_apart && missing < excess * MISSING_PART).then(|| Additional {
+    let is_distinct = MIN_DEVIATIONS * variance.sqrt() <= excess;
+    (is_distinct && missing < excess * MISSING_PART).then(|| Additional {
         route: name.to_owned(),
         requests: excess,
         usual: side.not_found_for_each(name),
