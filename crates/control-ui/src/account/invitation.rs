@@ -2,7 +2,7 @@
 //! organization.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, Place, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -107,7 +107,7 @@ async fn ask(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failure> 
         Identity::ApiKey { .. } => String::new(),
     };
     Ok(shown(&JoinPage {
-        frame: Frame::personal(ui, caller, (Place::Profile, "Invitation")).await?,
+        frame: Frame::personal(ui, caller, NavEntry::Profile.titled("Invitation")).await?,
         form,
         email,
     }))
