@@ -258,7 +258,6 @@ fn share(total: u64, percent: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body_memory::BodyReservation;
 
     fn limit(max_bytes: Option<u64>, max_percent: Option<f64>) -> MemoryLimit {
         let settings = MemoryLimitSettings {
