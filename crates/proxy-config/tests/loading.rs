@@ -6,7 +6,7 @@ use proxy_config::{
 };
 use proxy_model::{
     BindAddress, BuiltinHandler, Host, ListenerProtocol, LoadBalancing, LogLevel, LogTarget, Model,
-    PathPolicy, Service, ServiceForm, UpstreamProtocol,
+    OtlpCompression, PathPolicy, Service, ServiceForm, UpstreamProtocol,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -108,6 +108,80 @@ fn limits_admin_and_logs_are_decoded() {
     let numbers = (*recording.sample_percent, *recording.keep_bytes);
     assert_eq!(numbers, (25.0, 32 << 20));
     assert_eq!(strings(&recording.redact), ["x-tenant"]);
+    let otlp = logs.otlp.as_ref().unwrap();
+    assert_eq!(
+        otlp.endpoint.to_string(),
+        "https://collector.test:4318/edge"
+    );
+    assert!(
+        otlp.ca_file
+            .as_ref()
+            .unwrap()
+            .ends_with("parts/admin.token")
+    );
+    let headers = otlp.headers.iter();
+    let headers = headers.map(|field| (field.name.as_str(), field.value.value.as_bytes()));
+    let expected: [(&str, &[u8]); 2] = [("authorization", b"Bearer t"), ("x-tenant", b"edge")];
+    assert_eq!(headers.collect::<Vec<_>>(), expected);
+    assert_eq!(otlp.service_name.value, "edge");
+    assert_eq!(*otlp.compression, OtlpCompression::Gzip);
+    assert_eq!((*otlp.traces, *otlp.metrics), (true, false));
+    assert_eq!((*otlp.queue_spans, otlp.timeout.as_secs()), (512, 3));
+    assert_eq!(otlp.interval.as_secs(), 15);
+}
+
+#[test]
+fn faults_of_an_export_stand_at_their_place() {
+    for (settings, code, text) in [
+        ("", "missing-setting", "endpoint"),
+        ("endpoint \"collector:4318\"", "bad-value", "http://"),
+        (
+            "endpoint \"http://c:4318/v1/traces\"",
+            "bad-value",
+            "appended",
+        ),
+        (
+            "endpoint \"http://c\"; header \"Content-Type\" \"a\"",
+            "bad-value",
+            "exporter itself",
+        ),
+        (
+            "endpoint \"http://c\"; header \"A\"",
+            "missing-value",
+            "a name and a value",
+        ),
+        (
+            "endpoint \"http://c\"; header \"A b\" \"c\"",
+            "bad-value",
+            "no name",
+        ),
+        (
+            "endpoint \"http://c\"; header \"A\" \"s3cret\\n\"",
+            "bad-value",
+            "no value",
+        ),
+        (
+            "endpoint \"http://c\"; queue-spans 1",
+            "out-of-range",
+            "queue-spans",
+        ),
+        (
+            "endpoint \"http://c\"; traces #false; metrics #false",
+            "conflict",
+            "neither",
+        ),
+    ] {
+        let text_of_file = format!("observability {{ otlp {{ {settings} }} }}");
+        let report = proxy_config::parse(&text_of_file, "test.kdl").unwrap_err();
+        let [fault] = report.faults() else {
+            panic!("{settings}: {report:?}");
+        };
+        assert_eq!(fault.code.name(), code, "{settings}");
+        assert!(fault.place.line > 0, "{settings}");
+        let shown = format!("{fault:?}");
+        assert!(shown.contains(text), "{settings}: {shown}");
+        assert!(!shown.contains("s3cret"), "{settings}: {shown}");
+    }
 }
 
 #[test]

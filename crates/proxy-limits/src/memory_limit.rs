@@ -258,6 +258,7 @@ fn share(total: u64, percent: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory_limit::body_memory::BodyReservation;
 
     fn limit(max_bytes: Option<u64>, max_percent: Option<f64>) -> MemoryLimit {
         let settings = MemoryLimitSettings {

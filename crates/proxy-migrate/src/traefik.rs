@@ -141,7 +141,9 @@ fn note_parts(site: &mut Site, documents: &[Value]) {
                 "the admin interface has `/metrics`, `/status` and `/ready`"
             }
             "udp" => "UDP is not offered",
-            "tracing" => "write `observability { trace-context … }`",
+            "tracing" => {
+                "write `observability { otlp { endpoint \"http://…:4318\" }; trace-context … }`"
+            }
             _ => "not carried over; see docs/learn/coming-from/traefik.md",
         };
         site.left(&entry.place(), &entry.key, advice);

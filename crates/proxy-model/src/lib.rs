@@ -54,8 +54,8 @@ pub use listener::{
 pub use matches::Matches;
 pub use model::Model;
 pub use observability::{
-    AccessLog, AccessLogFormat, ErrorLog, LogLevel, LogTarget, Observability, Recording,
-    TraceContext,
+    AccessLog, AccessLogFormat, ErrorLog, LogLevel, LogTarget, Observability, Otlp,
+    OtlpCompression, OtlpEndpoint, OtlpHeader, Recording, TraceContext,
 };
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};

@@ -1,4 +1,8 @@
-//! Settings of the access log and the error log.
+//! Settings of logs, traces and exports.
+
+mod otlp;
+
+pub use otlp::{Otlp, OtlpCompression, OtlpEndpoint, OtlpHeader};
 
 use crate::place::Setting;
 use http::HeaderName;
@@ -18,6 +22,8 @@ pub struct Observability {
     pub trace_context: TraceContext,
     /// Recording of requests' heads; `None` if disabled.
     pub recording: Option<Recording>,
+    /// Export of traces and metrics; `None` exports nothing.
+    pub otlp: Option<Otlp>,
 }
 
 /// The recording of requests' heads, in memory.

@@ -6,10 +6,11 @@ mod response_memory;
 use crate::headers::correlation::is_acceptable;
 use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
 use crate::headers::header_edits::{self, FilledEdits, ResponseEdits};
-use crate::headers::inbound_head::{InboundHead, LoggedHead};
+use crate::headers::inbound_head::{InboundHead, LoggedHead, path_as_sent};
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
-use crate::headers::{hop_by_hop, names, trace_context};
+use crate::headers::{hop_by_hop, names};
 use crate::record::completion::{CompletionGuard, ExchangeKind, ExchangeRecord};
+use crate::record::request_trace::RequestTrace;
 use crate::response::body::Body;
 use crate::response::error_page;
 use crate::response::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
@@ -24,9 +25,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HOST, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{
-    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version,
-};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
@@ -94,14 +93,13 @@ impl Exchange {
         }
         let client_ip = client_ip(&client.peer, headers, trusted);
         let correlation_id = correlation_id(&worker, headers, began);
-        let begins = active.traces;
-        let trace_id = if headers.has(KnownHeaders::TRACE_PARENT) || begins.is_some() {
-            trace_context::apply(headers, begins, &worker.ids)
+        let html = headers.has(KnownHeaders::ACCEPTS_HTML);
+        let accept = html.then(|| headers.as_map().get(ACCEPT).cloned());
+        let trace = if headers.has(KnownHeaders::TRACE_PARENT) || active.traces.is_some() {
+            RequestTrace::begin(&worker, &active, &mut head, client.peer.tls)
         } else {
             None
         };
-        let html = headers.has(KnownHeaders::ACCEPTS_HTML);
-        let accept = html.then(|| headers.as_map().get(ACCEPT).cloned());
         let completion = Box::new(CompletionGuard {
             watch: worker.watch_reloads(),
             worker,
@@ -109,7 +107,7 @@ impl Exchange {
             client,
             record: ExchangeRecord {
                 access_head,
-                trace_id,
+                trace,
                 ..ExchangeRecord::new(began, correlation_id, protocol, client_ip)
             },
         });
@@ -572,15 +570,4 @@ fn access_head(
     };
     let access = &mut worker.logs.borrow_mut().access;
     access.access_head(&request, format)
-}
-
-#[inline]
-fn path_as_sent<'h>(uri: &'h Uri, extensions: &'h Extensions) -> &'h [u8] {
-    match extensions.get::<RawTarget>() {
-        Some(RawTarget(raw)) => raw,
-        None => uri
-            .path_and_query()
-            .map_or("", PathAndQuery::as_str)
-            .as_bytes(),
-    }
 }

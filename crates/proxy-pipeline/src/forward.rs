@@ -171,6 +171,9 @@ impl Attempts<'_, '_> {
                 let spent = began.saturating_sub(self.exchange.began());
                 grpc_timeout::pass_on(self.request.headers_mut(), total.saturating_sub(spent));
             }
+            if self.exchange.completion.record.trace.is_some() {
+                self.exchange.write_parent(self.request.headers_mut());
+            }
             let outcome = match connection {
                 UpstreamConnection::Http1(pooled) => self.send_http1(pooled).await,
                 UpstreamConnection::Http2(stream_slot) => {

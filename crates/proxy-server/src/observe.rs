@@ -5,3 +5,4 @@ pub(crate) mod events;
 pub(crate) mod limit_uses;
 pub(crate) mod logs;
 pub(crate) mod memory_watch;
+pub(crate) mod otlp;

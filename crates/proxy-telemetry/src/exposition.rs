@@ -7,7 +7,18 @@ pub use format::Format;
 
 use crate::names::METRICS;
 use crate::names::metric::{Metric, Source};
-use crate::scrape::text::Samples;
+use crate::scrape::points::Point;
+use crate::scrape::samples::Samples;
+use crate::scrape::text::TextSamples;
+
+/// A metric with its samples.
+#[derive(Clone, Debug)]
+pub struct MetricPoints {
+    /// Its description.
+    pub metric: &'static Metric,
+    /// One for each combination of labels.
+    pub points: Vec<Point>,
+}
 
 impl Scrape<'_> {
     /// The page: every metric of the table, in its order.
@@ -15,13 +26,29 @@ impl Scrape<'_> {
         let mut page = String::with_capacity(16 * 1024);
         for metric in METRICS {
             write_metadata(&mut page, metric, format);
-            let mut samples = Samples::new(&mut page, metric.name, metric.labels);
-            self.samples(metric, &mut samples);
+            let has_exemplars = format == Format::OpenMetrics;
+            let names = (metric.name, metric.labels);
+            let text = TextSamples::new(&mut page, names, has_exemplars);
+            self.samples(metric, &mut Samples::Text(text));
         }
         if format == Format::OpenMetrics {
             page.push_str("# EOF\n");
         }
         page
+    }
+
+    /// Every metric of the table that has samples, in its order.
+    pub fn points(&self) -> Vec<MetricPoints> {
+        let metrics = METRICS.iter().map(|metric| {
+            let mut points = Vec::new();
+            let mut samples = Samples::Points {
+                points: &mut points,
+                labels: metric.labels,
+            };
+            self.samples(metric, &mut samples);
+            MetricPoints { metric, points }
+        });
+        metrics.filter(|metric| !metric.points.is_empty()).collect()
     }
 
     fn samples(&self, metric: &Metric, samples: &mut Samples<'_>) {

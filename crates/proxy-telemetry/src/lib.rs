@@ -18,27 +18,28 @@ mod scrape;
 mod stats;
 mod vocabulary;
 
-pub use exposition::{Build, Format, Scrape};
+pub use exposition::{Build, Format, MetricPoints, Scrape};
 pub use lifecycle::{FetchedKeySet, Lifecycle, ObtainedCertificate, ObtainingFailure, timestamp};
 pub use limit_use::{LimitSetting, LimitUse, Quantity};
 pub use log::{
     Destination, EventLog, LineRing, LogCounters, LogCounts, LogError, LogWriter, Repeated,
-    Repetitions, RingWriter, WorkerLog,
+    Repetitions, RingWriter, SpanQueue, WorkerLog,
 };
 pub use metrics::{
-    AgentMetrics, AgentTotal, BOUNDS_NS, Counter, Gauge, Histogram, HistogramTotal, Outcome,
-    RouteMetrics, RouteTotal, SharedCounter, TargetMetrics, TargetTotal, UpstreamMetrics,
+    AgentMetrics, AgentTotal, BOUNDS_NS, Counter, Exemplar, Gauge, Histogram, HistogramTotal,
+    Outcome, RouteMetrics, RouteTotal, SharedCounter, TargetMetrics, TargetTotal, UpstreamMetrics,
     UpstreamTotal, WorkerMetrics, WorkerTotal,
 };
 pub use names::metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use process::{Process, resident_memory_bytes};
 pub use record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, AgentFields, AgentMetadata,
-    ErrorRecord, EscapedField, EscapedFields, EventFields, EventRecord, Level, LimitRecord,
-    OptionalField, RecordedFields, RecordingFormat,
+    AttemptSpan, ErrorRecord, EscapedField, EscapedFields, EventFields, EventRecord, Level,
+    LimitRecord, OptionalField, RecordedFields, RecordingFormat, RequestSpan,
 };
 pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, LimitSource, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};
+pub use scrape::points::{HistogramPoint, Point, PointValue};
 pub use scrape::snapshot::{Snapshot, TargetName};
 pub use stats::MemoryUse;
-pub use vocabulary::{AgentDecision, Protocol};
+pub use vocabulary::{AgentDecision, Protocol, SpanId, TraceId};

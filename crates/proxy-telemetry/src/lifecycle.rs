@@ -8,11 +8,12 @@ pub use certificates::{ObtainedCertificate, ObtainingFailure};
 pub use key_sets::FetchedKeySet;
 pub use time::timestamp;
 
-use crate::exposition::{Build, Format, Scrape};
+use crate::exposition::{Build, Format, MetricPoints, Scrape};
 use crate::metrics::Gauge;
 use crate::names;
 use crate::process::Process;
 use crate::registry::Registry;
+use crate::scrape::snapshot::Snapshot;
 use certificates::Certificates;
 use key_sets::KeySets;
 use serde_json::{Value, json};
@@ -198,18 +199,51 @@ impl Lifecycle {
     /// The metrics page.
     #[must_use]
     pub fn metrics(&self, format: Format, now: SystemTime) -> String {
+        let (snapshot, process) = (self.registry.snapshot(), Process::read());
+        self.scrape((&snapshot, &process), now).page(format)
+    }
+
+    /// All metrics with samples, as on the page.
+    #[must_use]
+    pub fn points(&self, now: SystemTime) -> Vec<MetricPoints> {
+        let (snapshot, process) = (self.registry.snapshot(), Process::read());
+        self.scrape((&snapshot, &process), now).points()
+    }
+
+    /// The metrics of the process.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Start of the process.
+    #[must_use]
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// The program's version.
+    #[must_use]
+    pub fn version(&self) -> &'static str {
+        self.version
+    }
+
+    fn scrape<'s>(
+        &self,
+        (snapshot, process): (&'s Snapshot, &'s Process),
+        now: SystemTime,
+    ) -> Scrape<'s> {
         let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let scrape = Scrape {
-            snapshot: &self.registry.snapshot(),
-            process: &Process::read(),
+        Scrape {
+            snapshot,
+            process,
             build: Build {
                 version: self.version,
                 commit: self.commit,
             },
             now: since_epoch(now),
             started: since_epoch(self.started),
-        };
-        scrape.page(format)
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod repeated_limits;
 mod repetitions;
 mod ring;
 mod sink;
+mod span_queue;
 mod worker;
 mod writer;
 
@@ -24,5 +25,6 @@ pub use events::EventLog;
 pub use repetitions::{Repeated, Repetitions};
 pub use ring::{LineRing, RingWriter};
 pub use sink::LogError;
+pub use span_queue::SpanQueue;
 pub use worker::WorkerLog;
 pub use writer::LogWriter;

@@ -6,6 +6,7 @@
 mod agent;
 mod cell;
 mod enum_counters;
+mod exemplars;
 mod group;
 mod histogram;
 mod quantile;
@@ -17,6 +18,8 @@ mod worker;
 
 pub use agent::{AgentMetrics, AgentTotal};
 pub use cell::{Counter, Gauge, SharedCounter};
+pub use exemplars::Exemplar;
+pub(crate) use exemplars::{BucketExemplars, Exemplars};
 pub(crate) use group::MetricGroup;
 pub(crate) use histogram::BOUNDS_TEXT;
 pub use histogram::{BOUNDS_NS, Histogram, HistogramTotal};

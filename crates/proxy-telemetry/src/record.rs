@@ -13,6 +13,7 @@ mod limit;
 mod recorded_head;
 mod redact;
 mod short;
+mod span;
 mod timestamp;
 
 pub use access::{AccessRecord, AgentFields, AgentMetadata};
@@ -24,4 +25,5 @@ pub use escaped_fields::{EscapedField, EscapedFields};
 pub use event::{EventFields, EventRecord};
 pub use limit::LimitRecord;
 pub use recorded_head::{RecordedFields, RecordingFormat};
+pub use span::{AttemptSpan, RequestSpan};
 pub(crate) use timestamp::TimestampText;

@@ -5,8 +5,8 @@ mod limit_source;
 mod series;
 
 use crate::metrics::{
-    AgentMetrics, Gauge, MetricGroup, RouteMetrics, SharedCounter, TargetMetrics, UpstreamMetrics,
-    WorkerMetrics, WorkerTotal,
+    AgentMetrics, Exemplar, Exemplars, Gauge, MetricGroup, RouteMetrics, SharedCounter,
+    TargetMetrics, UpstreamMetrics, WorkerMetrics, WorkerTotal,
 };
 use crate::names::metric::{CounterOf, GaugeOf};
 use crate::scrape::snapshot::{Snapshot, TargetName};
@@ -65,6 +65,7 @@ struct State {
     agents: Family<Arc<str>, AgentMetrics>,
     series: SeriesTable,
     limits: Option<Arc<dyn LimitSource>>,
+    exemplars: Exemplars,
     refused: u64,
     next_sweep: u64,
 }
@@ -180,6 +181,17 @@ impl Registry {
         self.lock().limits = Some(source);
     }
 
+    /// Shows a request of `route` as the exemplar of its duration's bucket.
+    pub fn set_exemplar(&self, route: &str, exemplar: Exemplar) {
+        let max = self.max_series;
+        self.lock().exemplars.set(route, exemplar, max);
+    }
+
+    /// Removes all exemplars.
+    pub fn clear_exemplars(&self) {
+        self.lock().exemplars = Exemplars::default();
+    }
+
     /// All metrics, summed over workers.
     pub fn snapshot(&self) -> Snapshot {
         let mut state = self.lock();
@@ -191,6 +203,7 @@ impl Registry {
         let series = state.series.values();
         let series_dropped = state.refused;
         let limits = state.limits.clone();
+        let exemplars = state.exemplars.clone();
         drop(state);
 
         let mut total = WorkerTotal::default();
@@ -207,6 +220,7 @@ impl Registry {
             reasons: self.reasons,
             series_dropped,
             series,
+            exemplars,
         };
         snapshot.limits = limits.map_or_else(Vec::new, |limits| limits.uses(&snapshot));
         snapshot

@@ -1,5 +1,7 @@
 //! The data of a metrics page.
 
+pub(crate) mod points;
+pub(crate) mod samples;
 pub(crate) mod snapshot;
 pub(crate) mod text;
 

@@ -1,4 +1,10 @@
-//! Enumerations with names for label values and log fields.
+//! Enumerations with names for label values and log fields, and IDs of traces.
+
+/// A trace's ID: 32 hexadecimal digits in lower case.
+pub type TraceId = [u8; 32];
+
+/// A span's ID: 16 hexadecimal digits in lower case.
+pub type SpanId = [u8; 16];
 
 /// The protocol of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,6 +42,7 @@ mod logs;
 mod memory;
 mod metrics;
 mod open_connections;
+mod otlp;
 mod outliers;
 mod pools;
 mod predecessors;

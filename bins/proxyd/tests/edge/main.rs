@@ -34,6 +34,7 @@ mod static_files;
 mod tls_agents;
 mod tls_certificates;
 mod tls_clients;
+mod tls_collectors;
 mod tls_faults;
 mod tls_listener;
 mod tls_proxy_protocol;

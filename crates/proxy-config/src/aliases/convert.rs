@@ -193,7 +193,8 @@ pub(super) fn tracing(written: &Written<'_>) -> Converted {
         Converted::Implied
     } else {
         Converted::Refused(
-            "no spans are exported: `trace-context` passes W3C trace context on, and may begin traces",
+            "write `otlp { endpoint \"http://collector:4318\" }` for spans, and `trace-context { begin #true; \
+             sample-percent 1 }` for traces that begin here",
         )
     }
 }

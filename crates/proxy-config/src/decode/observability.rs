@@ -1,5 +1,7 @@
 //! The `observability` block.
 
+mod otlp;
+
 use super::block::Block;
 use super::decoder::Decoder;
 use super::values::no_value_twice;
@@ -23,6 +25,7 @@ pub(super) fn observability<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Obser
             sample_percent: trace.setting(d, &spec::TRACE_SAMPLE),
         },
         recording: recording(d, b),
+        otlp: otlp::otlp(d, b),
     };
     trace.close(d);
     access.close(d);

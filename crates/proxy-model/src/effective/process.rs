@@ -5,13 +5,15 @@ use crate::agent::{Agent, AgentAddress, AgentBreaker};
 use crate::control_plane::{Allow, ControlPlane};
 use crate::effective::list::{List, path, plain, text};
 use crate::model::Model;
-use crate::observability::{AccessLog, ErrorLog, Observability, Recording, TraceContext};
+use crate::observability::{AccessLog, ErrorLog, Observability, Otlp, Recording, TraceContext};
 use crate::policies::Cache;
+use crate::registry::observability::otlp as otlp_spec;
 use crate::registry::policies::cache as cache_spec;
 use crate::registry::{
     admin as admin_spec, agents as agent_spec, control_plane as control_spec,
     observability as log_spec, system as system_spec,
 };
+use crate::secret::REDACTED;
 use crate::system::{Dns, System};
 
 pub(super) fn system(list: &mut List, system: &System) {
@@ -69,6 +71,7 @@ pub(super) fn observability(list: &mut List, observability: &Observability) {
         redact_query,
         trace_context,
         recording,
+        otlp,
     } = observability;
     list.within("access-log", |list| {
         let AccessLog {
@@ -96,17 +99,48 @@ pub(super) fn observability(list: &mut List, observability: &Observability) {
         list.put(&log_spec::TRACE_BEGIN, begin, plain);
         list.put(&log_spec::TRACE_SAMPLE, sample_percent, plain);
     });
-    let Some(recording) = recording else { return };
-    list.within("recording", |list| {
-        let Recording {
-            sample_percent,
-            keep_bytes,
-            redact,
-        } = recording;
-        list.put(&log_spec::RECORDING_SAMPLE, sample_percent, plain);
-        list.put(&log_spec::RECORDING_KEEP, keep_bytes, plain);
-        list.put_all(&log_spec::RECORDING_REDACT, redact, text);
+    if let Some(recording) = recording {
+        list.within("recording", |list| {
+            let Recording {
+                sample_percent,
+                keep_bytes,
+                redact,
+            } = recording;
+            list.put(&log_spec::RECORDING_SAMPLE, sample_percent, plain);
+            list.put(&log_spec::RECORDING_KEEP, keep_bytes, plain);
+            list.put_all(&log_spec::RECORDING_REDACT, redact, text);
+        });
+    }
+    if let Some(otlp) = otlp {
+        list.within("otlp", |list| exported(list, otlp));
+    }
+}
+
+fn exported(list: &mut List, otlp: &Otlp) {
+    let Otlp {
+        endpoint,
+        headers,
+        ca_file,
+        service_name,
+        compression,
+        timeout,
+        traces,
+        queue_spans,
+        metrics,
+        interval,
+    } = otlp;
+    list.put(&otlp_spec::ENDPOINT, endpoint, text);
+    list.put_all(&otlp_spec::HEADER, headers, |field| {
+        format!("{}: {REDACTED}", field.name).into()
     });
+    list.put_any(&otlp_spec::OTLP_CA_FILE, ca_file.as_ref(), path);
+    list.put(&otlp_spec::SERVICE_NAME, service_name, text);
+    list.put(&otlp_spec::COMPRESSION, compression, text);
+    list.time(&otlp_spec::OTLP_TIMEOUT, timeout);
+    list.put(&otlp_spec::TRACES, traces, plain);
+    list.put(&otlp_spec::QUEUE_SPANS, queue_spans, plain);
+    list.put(&otlp_spec::METRICS, metrics, plain);
+    list.time(&otlp_spec::INTERVAL, interval);
 }
 
 pub(super) fn agent(list: &mut List, model: &Model, agent: &Agent) {

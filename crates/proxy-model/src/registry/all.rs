@@ -34,6 +34,7 @@ pub fn all() -> Vec<SettingSpec> {
         limits::rows(),
         admin::rows(),
         observability::rows(),
+        observability::otlp::rows(),
         control_plane::rows(),
         config_tests::rows(),
     ];

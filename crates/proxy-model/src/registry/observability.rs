@@ -1,5 +1,7 @@
 //! The `observability` block.
 
+pub mod otlp;
+
 use super::kind::Block;
 use super::number::{Decimal, Integer, Size};
 use super::spec::{DefaultValue, MachinePart, Repeatable, Unset};

@@ -3,7 +3,9 @@
 use super::Exchange;
 use crate::failure::connect_problem;
 use crate::health::{outlier, reachability};
-use crate::worker::active_plan::ActiveUpstream;
+use crate::record::completion::CompletionGuard;
+use crate::worker::active_plan::{ActivePlan, ActiveUpstream};
+use http::HeaderMap;
 use proxy_errors::Blame;
 use proxy_plan::UpstreamPlan;
 use proxy_pool::ConnectError;
@@ -22,6 +24,29 @@ impl Exchange {
             upstream.metrics.attempts.add(1);
             metrics.requests.add(1);
         }
+        if self.completion.record.trace.is_some() {
+            self.begin_attempt_span(upstream, target);
+        }
+    }
+
+    /// Begins the span of an attempt, if the request has one.
+    #[cold]
+    fn begin_attempt_span(&mut self, upstream: usize, target: u16) {
+        let CompletionGuard { worker, record, .. } = &mut *self.completion;
+        let span = record.trace.as_mut().and_then(|trace| trace.span.as_mut());
+        if let (Some(span), Some(names)) = (span, target_names(&self.active, upstream, target)) {
+            let now = worker.time.elapsed();
+            span.begin_attempt(now, names, record.retry.cause, &worker.ids);
+        }
+    }
+
+    /// Makes the attempt's span the parent in the fields for the target, if the request has one.
+    #[cold]
+    pub(crate) fn write_parent(&mut self, headers: &mut HeaderMap) {
+        let trace = self.completion.record.trace.as_mut();
+        if let Some(span) = trace.and_then(|trace| trace.span.as_mut()) {
+            span.write_parent(headers);
+        }
     }
 
     /// Moves the attempt to another address of the same name that connected first.
@@ -35,6 +60,12 @@ impl Exchange {
         self.completion.record.load = self.active.begin_request(upstream, target);
         if let Some((_, metrics)) = self.last_attempt() {
             metrics.requests.add(1);
+        }
+        let trace = self.completion.record.trace.as_mut();
+        if let Some(span) = trace.and_then(|trace| trace.span.as_mut())
+            && let Some((_, target)) = target_names(&self.active, upstream, target)
+        {
+            span.move_attempt(target);
         }
     }
 
@@ -79,4 +110,11 @@ impl Exchange {
             outlier::record(self.worker(), upstream, target, failed);
         }
     }
+}
+
+/// The name of an upstream, and the address of one of its targets.
+fn target_names(active: &ActivePlan, upstream: usize, target: u16) -> Option<(&str, &str)> {
+    let upstream = active.plan.upstreams().get(upstream)?;
+    let target = upstream.targets.get(usize::from(target))?;
+    Some((&upstream.name, &target.label))
 }

@@ -2,7 +2,9 @@
 
 use crate::headers::indexed_headers::{IndexedHeaders, LoggedHeaders};
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{Extensions, Method, Uri, Version};
+use proxy_http1::RawTarget;
 
 /// A request's head, its fields indexed. Header fields and target are moved out when the request is
 /// forwarded.
@@ -52,5 +54,17 @@ impl InboundHead {
             extensions,
         };
         (head, logged)
+    }
+}
+
+/// Path and query as the client sent them.
+#[inline]
+pub(crate) fn path_as_sent<'h>(uri: &'h Uri, extensions: &'h Extensions) -> &'h [u8] {
+    match extensions.get::<RawTarget>() {
+        Some(RawTarget(raw)) => raw,
+        None => uri
+            .path_and_query()
+            .map_or("", PathAndQuery::as_str)
+            .as_bytes(),
     }
 }

@@ -1,12 +1,22 @@
-//! W3C trace context: `traceparent` is forwarded unchanged, or a trace begins here.
+//! W3C trace context: the fields of a received trace, or of one that begins here.
 
 use crate::headers::correlation::IdSource;
 use crate::headers::indexed_headers::{IndexedHeaders, KnownHeaders};
 use crate::headers::names;
 use http::{HeaderMap, HeaderValue};
+use proxy_telemetry::{SpanId, TraceId};
 
-/// A trace's ID: 32 hexadecimal digits in lower case.
-pub(crate) type TraceId = [u8; 32];
+/// The trace context of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TraceContext {
+    pub(crate) trace_id: TraceId,
+    /// The sender's span; `None` if the trace begins here.
+    pub(crate) parent: Option<SpanId>,
+    /// The span that a trace begins with; `None` for a received one.
+    pub(crate) own: Option<SpanId>,
+    /// Flags of version 00.
+    pub(crate) flags: u8,
+}
 
 /// Traces that begin here.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +27,17 @@ pub(crate) struct Sampling {
 
 /// Length of version 00: four fields of 2, 32, 16 and 2 digits, and the hyphens between them.
 const LENGTH: usize = 55;
+
+/// The trace is sampled.
+const SAMPLED: u8 = 1;
+/// Flags of version 00, with the one of level 2 for random trace IDs. [Trace Context Level 2 §3.2.2.5]
+const KNOWN_FLAGS: u8 = 0b11;
+
+impl TraceContext {
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+}
 
 impl Sampling {
     /// `percent` is 0 to 100.
@@ -37,35 +58,48 @@ impl Sampling {
     }
 }
 
-/// The trace ID of the request. A request without a valid `traceparent` begins a trace if traces begin
+/// The trace context of the request. A request without a valid `traceparent` begins a trace if traces begin
 /// here; its `tracestate` is removed then.
 pub(crate) fn apply(
     headers: &mut IndexedHeaders,
     begins: Option<Sampling>,
     ids: &IdSource,
-) -> Option<Box<TraceId>> {
+) -> Option<TraceContext> {
     if headers.has(KnownHeaders::TRACE_PARENT)
-        && let Some(id) = read_trace_id(headers.as_map())
+        && let Some(context) = read(headers.as_map())
     {
-        return Some(id);
+        return Some(context);
     }
     let sampling = begins?;
-    let id: TraceId = hex(u128::from_ne_bytes(ids.random_bytes()) | 1);
-    let parent = half(hex(u128::from(ids.random() | 1)));
-    let flags: &[u8] = if sampling.samples(ids.random()) {
-        b"-01"
-    } else {
-        b"-00"
-    };
-    let text = [b"00-", &id[..], b"-", &parent[..], flags].concat();
-    let value = HeaderValue::from_bytes(&text).ok()?;
+    let trace_id: TraceId = hex(u128::from_ne_bytes(ids.random_bytes()) | 1);
+    let own = span_id(ids);
+    let flags = u8::from(sampling.samples(ids.random()));
+    let value = field(&trace_id, &own, flags)?;
     headers.remove(&names::TRACE_STATE);
     headers.insert(names::TRACE_PARENT, value);
-    Some(Box::new(id))
+    Some(TraceContext {
+        trace_id,
+        parent: None,
+        own: Some(own),
+        flags,
+    })
 }
 
-/// The trace's ID in the one `traceparent` of `headers`, if it is valid. [Trace Context §3.2]
-fn read_trace_id(headers: &HeaderMap) -> Option<Box<TraceId>> {
+/// A new span's ID, which is never 0.
+pub(crate) fn span_id(ids: &IdSource) -> SpanId {
+    half(hex(u128::from(ids.random() | 1)))
+}
+
+/// A `traceparent` of version 00.
+pub(crate) fn field(trace_id: &TraceId, parent: &SpanId, flags: u8) -> Option<HeaderValue> {
+    let flags = flags & KNOWN_FLAGS;
+    let flags = [b'0', b'0' + flags];
+    let text = [b"00-", &trace_id[..], b"-", &parent[..], b"-", &flags[..]].concat();
+    HeaderValue::from_bytes(&text).ok()
+}
+
+/// The one `traceparent` of `headers`, if it is valid. [Trace Context §3.2]
+fn read(headers: &HeaderMap) -> Option<TraceContext> {
     let mut values = headers.get_all(names::TRACE_PARENT).iter();
     let (value, None) = (values.next()?.as_bytes(), values.next()) else {
         return None;
@@ -94,7 +128,13 @@ fn read_trace_id(headers: &HeaderMap) -> Option<Box<TraceId>> {
     if !is_right {
         return None;
     }
-    id.try_into().ok().map(Box::new)
+    let flags = u8::from_str_radix(str::from_utf8(flags).ok()?, 16).ok()?;
+    Some(TraceContext {
+        trace_id: id.try_into().ok()?,
+        parent: Some(parent.try_into().ok()?),
+        own: None,
+        flags,
+    })
 }
 
 fn is_hex(field: &[u8], digits: usize) -> bool {
@@ -120,7 +160,7 @@ fn hex(number: u128) -> TraceId {
     digits
 }
 
-fn half(digits: TraceId) -> [u8; 16] {
+fn half(digits: TraceId) -> SpanId {
     let mut half = [b'0'; 16];
     for (place, digit) in half.iter_mut().zip(digits.into_iter().skip(16)) {
         *place = digit;
@@ -150,8 +190,10 @@ mod tests {
             "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-later",
         ] {
-            let id = read_trace_id(&headers(&[valid])).unwrap();
-            assert_eq!(&id[..], TRACE.as_bytes(), "{valid}");
+            let context = read(&headers(&[valid])).unwrap();
+            assert_eq!(&context.trace_id[..], TRACE.as_bytes(), "{valid}");
+            assert_eq!(context.parent, Some(*b"00f067aa0ba902b7"));
+            assert_eq!(context.is_sampled(), !valid.ends_with("00"), "{valid}");
         }
     }
 
@@ -169,10 +211,19 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0x",
             "0--4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         ] {
-            assert_eq!(read_trace_id(&headers(&[invalid])), None, "{invalid}");
+            assert_eq!(read(&headers(&[invalid])), None, "{invalid}");
         }
         let valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        assert_eq!(read_trace_id(&headers(&[valid, valid])), None);
+        assert_eq!(read(&headers(&[valid, valid])), None);
+    }
+
+    #[test]
+    fn a_field_of_a_later_version_is_sent_on_as_the_known_one() {
+        let later = "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff-later";
+        let context = read(&headers(&[later])).unwrap();
+        let own = *b"1111111111111111";
+        let sent = field(&context.trace_id, &own, context.flags).unwrap();
+        assert_eq!(sent, format!("00-{TRACE}-1111111111111111-03"));
     }
 
     #[test]
@@ -183,7 +234,10 @@ mod tests {
             for _ in 0..1_000 {
                 let mut headers = IndexedHeaders::default();
                 let begun = apply(&mut headers, Some(Sampling::from_percent(percent)), &ids);
-                assert_eq!(read_trace_id(headers.as_map()), begun);
+                let begun = begun.unwrap();
+                let sent = read(headers.as_map()).unwrap();
+                assert_eq!((sent.trace_id, sent.flags), (begun.trace_id, begun.flags));
+                assert_eq!((sent.parent, begun.parent), (begun.own, None));
                 let value = headers
                     .as_map()
                     .get(names::TRACE_PARENT)

@@ -178,7 +178,7 @@ fn record_observed(exchange: &Exchange, worker: &Worker, observed: &[Problem], n
             at: worker.time.unix(now),
             took: Duration::ZERO,
             correlation_id: record.correlation_id.to_str().unwrap_or_default(),
-            trace_id: record.trace_id.as_deref(),
+            trace_id: record.trace.as_deref().map(|trace| &trace.id),
             client_ip: record.client_ip,
             status: problem.status().as_u16(),
             upstream: None,

@@ -2,11 +2,11 @@
 
 use crate::failure::{exchange_problem, malformed_body, timeout_problem};
 use crate::headers::names;
-use crate::headers::trace_context::TraceId;
 use crate::limits::request_permits::{RequestPermits, RoutePermit};
 use crate::limits::route_limits::RateLimitStatus;
 use crate::record::agent_record::{AgentRecord, UNNUMBERED};
 use crate::record::error_log::{ErrorContext, log_problem};
+use crate::record::request_trace::RequestTrace;
 use crate::record::retry_record::RetryRecord;
 use crate::record::wait_times::WaitTimes;
 use crate::upload::request_body::Progress;
@@ -81,7 +81,7 @@ pub(crate) struct ExchangeRecord {
     /// The encoded head for an error record, if that log is off.
     pub(crate) error_head: Option<Box<AccessLogHead>>,
     /// The trace of the request: received, or begun here.
-    pub(crate) trace_id: Option<Box<TraceId>>,
+    pub(crate) trace: Option<Box<RequestTrace>>,
     /// The stream to the target of a protocol switch that the response agrees to.
     pub(crate) upgrade: Option<Box<AgreedUpgrade>>,
     pub(crate) kind: ExchangeKind,
@@ -157,7 +157,7 @@ impl ExchangeRecord {
             access_head: None,
             recorded_head: None,
             error_head: None,
-            trace_id: None,
+            trace: None,
             upgrade: None,
             kind: ExchangeKind::Request,
         }
@@ -305,6 +305,9 @@ impl CompletionGuard {
         if heads.0.is_some() || heads.1.is_some() {
             self.record_access(heads, &outcome, now);
         }
+        if self.record.trace.is_some() {
+            self.export_span(&outcome, now);
+        }
         if self.record.agents.is_some() {
             self.complete_agents(&outcome);
         }
@@ -367,7 +370,7 @@ impl CompletionGuard {
             at: self.worker.time.unix(self.record.began + took),
             took,
             correlation_id: self.record.correlation_id.to_str().unwrap_or_default(),
-            trace_id: self.record.trace_id.as_deref(),
+            trace_id: self.record.trace.as_deref().map(|trace| &trace.id),
             client_ip: self.record.client_ip,
             status,
             upstream: Some(upstream).filter(|name| !name.is_empty()),
@@ -410,7 +413,7 @@ impl CompletionGuard {
             connecting: record.waits.connecting(),
             upstream_took: record.upstream_took,
             cache: record.cache.map(CacheOutcome::name),
-            trace_id: record.trace_id.as_deref().map(|id| &id[..]),
+            trace_id: record.trace.as_deref().map(|trace| &trace.id[..]),
             agent: record
                 .agents
                 .as_deref()
@@ -503,6 +506,7 @@ mod tests {
             hashes: Arc::default(),
             challenges: ChallengeTokens::default(),
             lifecycle: Arc::new(lifecycle),
+            spans: Arc::default(),
         };
         let metrics = registry.worker(0);
         let worker = Worker::new(

@@ -1,11 +1,10 @@
 //! Counting and logging of problems.
 
 use crate::failure::waited;
-use crate::headers::trace_context::TraceId;
 use crate::worker::connection_info::ConnectionInfo;
 use crate::worker::state::Worker;
 use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
-use proxy_telemetry::{AccessLogHead, ErrorRecord, Level, LimitRecord, LimitSetting};
+use proxy_telemetry::{AccessLogHead, ErrorRecord, Level, LimitRecord, LimitSetting, TraceId};
 use std::net::IpAddr;
 use std::time::Duration;
 

@@ -43,6 +43,8 @@ pub struct ActivePlan {
     pub(crate) standard_statuses: bool,
     /// Sampling of new traces; `None` begins none.
     pub(crate) traces: Option<Sampling>,
+    /// Spans of sampled traces are exported.
+    pub(crate) exports_spans: bool,
     /// The recording of heads; `None` records none.
     pub(crate) recording: Option<HeadRecording>,
     /// Format of access records; `None` if the log is off.
@@ -141,6 +143,11 @@ impl ActivePlan {
             limits,
             standard_statuses: *model.limits.standard_statuses,
             traces: traces(&model.observability.trace_context),
+            exports_spans: model
+                .observability
+                .otlp
+                .as_ref()
+                .is_some_and(|otlp| *otlp.traces),
             recording,
             access_format,
             error_format: AccessFormat {

@@ -19,7 +19,7 @@ use http::HeaderValue;
 use proxy_clock::{Clock, ProcessClock, TimerRegistry};
 use proxy_limits::{BodyReservation, ConcurrencyLimit, ConnectionsByClient, MemoryLimit};
 use proxy_pool::Pool;
-use proxy_telemetry::{Lifecycle, WorkerLog, WorkerMetrics};
+use proxy_telemetry::{Lifecycle, SpanQueue, WorkerLog, WorkerMetrics};
 use proxy_upstream::TargetChanges;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -53,6 +53,8 @@ pub struct Shared {
     pub challenges: ChallengeTokens,
     /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
+    /// Spans of finished requests, for their exporter.
+    pub spans: Arc<SpanQueue>,
 }
 
 /// State of one worker. Not `Send`.

@@ -6,7 +6,7 @@ use super::relative_path::relative;
 use super::risk::Risk;
 use super::risk::class::RiskClass;
 use proxy_model::registry::policies::{access, basic_auth, jwt};
-use proxy_model::registry::{self, MachinePart, listener_tls, routes, upstreams};
+use proxy_model::registry::{self, MachinePart, listener_tls, observability, routes, upstreams};
 use proxy_model::{Model, effective};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -51,9 +51,12 @@ pub type NamedBy = BTreeMap<String, &'static str>;
 #[must_use]
 pub fn named_files(model: &Model) -> BTreeMap<String, NamedBy> {
     let parts = [MachinePart::File, MachinePart::Folder].map(Some);
+    let written = [
+        observability::ACCESS_PATH.path,
+        observability::ERROR_PATH.path,
+    ];
     let rows = registry::all().into_iter();
-    let read =
-        rows.filter(|row| parts.contains(&row.machine) && !row.path.starts_with("observability."));
+    let read = rows.filter(|row| parts.contains(&row.machine) && !written.contains(&row.path));
     let read: BTreeSet<&str> = read.map(|row| row.path).collect();
     let mut files: BTreeMap<String, NamedBy> = BTreeMap::new();
     for setting in effective(model) {

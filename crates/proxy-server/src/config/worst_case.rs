@@ -1,5 +1,6 @@
 //! Maximum memory that a configuration can use, term by term.
 
+use crate::observe::otlp::BATCH_SPANS;
 use proxy_coding::{Coding, Encoder};
 use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
 use proxy_model::{AgentEventKind, Alpn, Limits, Listener, Model, RateKey, Service};
@@ -52,6 +53,10 @@ const ENCODER_BYTES: u64 = Encoder::max_bytes(Coding::Zstd);
 const LOG_BYTES: u64 = 32 * BATCH_BYTES;
 const BATCH_BYTES: u64 = 512 * KIB;
 const WORKER_BATCHES: u64 = 4;
+
+/// A span, with texts of the greatest length.
+const SPAN_BYTES: u64 = 4 * KIB;
+const SPANS_OF_BATCH: u64 = BATCH_SPANS as u64;
 
 /// One term of the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +132,7 @@ impl WorstCase {
             ),
             row("stored responses", 1, stored_bytes(model)),
             row("recording", 1, recorded_bytes(model)),
+            row("exported spans", exported_spans(model), SPAN_BYTES),
             row(
                 "logs",
                 2,
@@ -238,6 +244,13 @@ fn stored_bytes(model: &Model) -> u64 {
 fn recorded_bytes(model: &Model) -> u64 {
     let recording = model.observability.recording.as_ref();
     recording.map_or(0, |recording| *recording.keep_bytes)
+}
+
+/// Spans in the queue of the exporter, and twice a batch: before and after its encoding.
+fn exported_spans(model: &Model) -> u64 {
+    let otlp = model.observability.otlp.as_ref();
+    let traces = otlp.filter(|otlp| *otlp.traces);
+    traces.map_or(0, |otlp| u64::from(*otlp.queue_spans) + 2 * SPANS_OF_BATCH)
 }
 
 /// Number of copies that one worker sends at once.
@@ -406,6 +419,10 @@ mod tests {
             (
                 "observability { recording { sample-percent 1.0; keep \"64MiB\" } }",
                 "recording",
+            ),
+            (
+                "observability { otlp { endpoint \"http://127.0.0.1:4318\" } }",
+                "exported spans",
             ),
         ] {
             let more = worst(more);

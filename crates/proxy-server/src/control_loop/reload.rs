@@ -75,7 +75,8 @@ impl Process {
         };
         let mut inherited = std::mem::take(self.server.inherited());
         let prepared = async move {
-            let result = prepare(sources, &mut inherited).await;
+            // Boxed: it is large.
+            let result = Box::pin(prepare(sources, &mut inherited)).await;
             Prepared { result, inherited }
         };
         self.reload = Some(PendingReload {

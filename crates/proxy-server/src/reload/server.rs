@@ -9,6 +9,7 @@ use crate::error::apply_error::ApplyError;
 use crate::observe::limit_uses::LimitUses;
 use crate::observe::logs::OpenLogs;
 use crate::observe::memory_watch::{self, MemoryWatch};
+use crate::observe::otlp::{Exporters, open_collector};
 use crate::reload::former_plans::FormerPlans;
 use crate::reload::limit_registry::LimitRegistry;
 use crate::reload::plan_gauges::PlanGauges;
@@ -78,6 +79,7 @@ pub(crate) struct Server {
     prober: Prober,
     reconnections: Reconnections,
     key_sets: KeySetTasks,
+    exporters: Exporters,
     plan: Arc<Plan>,
     former_plans: FormerPlans,
 }
@@ -127,9 +129,8 @@ impl Server {
         let logs = open_logs(&parts.disk, &parts.model, &parts.registry, &recording).await?;
         let (listeners, inherited) = (parts.listeners, &mut parts.inherited);
         let arranged = arrange(&parts.disk, listeners.clone(), &parts.model, inherited).await?;
-        let mut named = targets
-            .begin()
-            .with_resolution(looked_up.resolution.clone());
+        let named = targets.begin();
+        let mut named = named.with_resolution(looked_up.resolution.clone());
         let plan = Arc::new(Plan::compile(1, parts.model, &mut named));
         parts.snapshot.restore(&plan);
         let health_changes = Arc::<Notify>::default();
@@ -137,7 +138,6 @@ impl Server {
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
         let shared = shared_state::new(&plan, ids.key_seed(), (health_changes, parts.lifecycle));
         let route_limits = LimitRegistry::new(ids.key_seed());
-        let memory = MemoryWatch::new(Arc::clone(&shared.memory), &parts.registry);
         let now_ns = Time::shared_ns(&shared.clock);
         let acme = acme_tasks(parts.purpose, &shared, &certificates, &parts.registry);
         let common = Common {
@@ -152,9 +152,12 @@ impl Server {
             names: looked_up,
             loaded_tls,
             logs: None,
+            collector: open_collector(&parts.disk, plan.model()).await?,
         };
         let mut server = Self {
             key_sets: KeySetTasks::new(&common.registry, &common.shared.lifecycle),
+            memory: MemoryWatch::new(Arc::clone(&common.shared.memory), &common.registry),
+            exporters: Exporters::new(parts.purpose == Purpose::Serving, &common.shared, &ids),
             common,
             disk: parts.disk,
             workers: WorkerPool::default(),
@@ -163,7 +166,6 @@ impl Server {
             listeners,
             limits,
             route_limits,
-            memory,
             logs,
             recording,
             certificates,
@@ -276,6 +278,7 @@ impl Server {
             names,
             logs,
             listeners,
+            collector,
         } = opened;
         let generation = self.plan.generation() + 1;
         let names = self.names.prepare(&model, names, now());
@@ -290,6 +293,7 @@ impl Server {
             names,
             loaded_tls,
             logs,
+            collector,
         };
         let transaction = self.open(prepared, listeners).await?;
         let before = self.listeners.clone();
@@ -339,6 +343,7 @@ impl Server {
             route_limits,
             loaded_tls,
             logs,
+            collector,
         } = prepared;
         self.listeners = listeners;
         let fresh_logs = logs.is_some();
@@ -369,6 +374,7 @@ impl Server {
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.prober.apply(&plan, self.certificates.loaded());
         self.key_sets.apply(&plan, self.certificates.loaded());
+        self.exporters.apply(plan.model(), collector);
         self.gauges = PlanGauges::new(&plan, &self.common.registry);
         self.replace_plan(plan);
         self.show_limits();
@@ -528,7 +534,7 @@ impl Server {
 
     /// Stops accepting, and lets workers end with their last connection.
     pub(crate) async fn drain(&mut self) {
-        self.common.shared.lifecycle.drain();
+        self.begin_drain();
         self.stop_acme();
         self.listeners.close();
         self.inherited = InheritedSockets::default();
@@ -539,7 +545,7 @@ impl Server {
     /// Like [`Self::drain`], while a successor accepts from the same sockets: clients are not
     /// affected.
     pub(crate) fn hand_over(&mut self) {
-        self.common.shared.lifecycle.drain();
+        self.begin_drain();
         self.stop_acme();
         self.listeners.keep_files(true);
         self.listeners.close();
@@ -547,14 +553,22 @@ impl Server {
         self.workers.send_all(|| Command::Drain(Draining::Gently));
     }
 
+    fn begin_drain(&mut self) {
+        self.common.shared.lifecycle.drain();
+        let time = *self.plan.model().system.graceful_shutdown_timeout;
+        self.exporters.begin_drain(self.process_ns(), time);
+    }
+
     /// Returns true if every worker has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.workers.is_over()
     }
 
-    /// Ends all workers at once.
-    pub(crate) async fn stop(self) {
+    /// Ends all workers at once. After a drain, spans and metrics are exported in the time that is left of it.
+    pub(crate) async fn stop(mut self) {
         self.workers.stop().await;
+        let now_ns = Time::shared_ns(&self.common.shared.clock);
+        self.exporters.flush(now_ns).await;
         self.logs.close();
     }
 }

@@ -88,6 +88,14 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
         ended.map(|task| task.settings.borrow().clone()).collect()
     }
 
+    /// Waits until all tasks have ended by themselves; cancelled, it ends those that are left.
+    pub(crate) async fn join(&mut self) {
+        for (_, RunningTask { settings, task }) in self.running.drain() {
+            drop(task.await);
+            drop(settings);
+        }
+    }
+
     /// The identities of the tasks.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
         self.running.keys()

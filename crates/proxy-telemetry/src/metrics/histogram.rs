@@ -34,7 +34,8 @@ pub(crate) const BOUNDS_TEXT: [&str; BUCKET_COUNT] = [
     "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "30.0", "60.0", "+Inf",
 ];
 
-const BUCKET_COUNT: usize = BOUNDS_NS.len() + 1;
+/// Number of buckets, with the last one above every bound.
+pub(crate) const BUCKET_COUNT: usize = BOUNDS_NS.len() + 1;
 
 /// Indexed by the highest bit of a number: the lowest bucket it may belong to, and the bound above
 /// which it belongs to the next.
@@ -62,9 +63,7 @@ impl Histogram {
     /// Counts one duration.
     #[inline]
     pub fn record(&self, took: Duration) {
-        // Wraps after 584 years, longer than any request; every request would pay for a check.
-        let whole = took.as_secs().wrapping_mul(1_000_000_000);
-        let ns = whole.wrapping_add(u64::from(took.subsec_nanos()));
+        let ns = nanoseconds(took);
         if let Some(bucket) = self.buckets.get(bucket_of(ns)) {
             bucket.add(1);
         }
@@ -84,6 +83,18 @@ impl HistogramTotal {
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
+}
+
+/// Wraps after 584 years, longer than any request; every request would pay for a check.
+#[inline]
+fn nanoseconds(took: Duration) -> u64 {
+    let whole = took.as_secs().wrapping_mul(1_000_000_000);
+    whole.wrapping_add(u64::from(took.subsec_nanos()))
+}
+
+/// The index of the bucket of a duration.
+pub(crate) fn bucket(took: Duration) -> usize {
+    bucket_of(nanoseconds(took))
 }
 
 #[inline]

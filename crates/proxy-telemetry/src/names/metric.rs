@@ -1,7 +1,7 @@
 //! The description of a metric: name, kind, labels and help.
 
 use crate::scrape::Scrape;
-use crate::scrape::text::Samples;
+use crate::scrape::samples::Samples;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,43 +13,65 @@ pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
     if names.is_empty() {
         escape::push(out, path);
     } else {
-        push_redacted(out, path, names, b";");
+        push_redacted(out, path, names, (b";", escape::push));
     }
+}
+
+/// `path` with the query values of `names` replaced, not escaped.
+pub(super) fn redacted(path: &[u8], names: &[String]) -> Vec<u8> {
+    if names.is_empty() {
+        return path.to_vec();
+    }
+    let mut out = Vec::with_capacity(path.len());
+    let push = |out: &mut Vec<u8>, text: &[u8]| out.extend_from_slice(text);
+    push_redacted(&mut out, path, names, (b";", push));
+    out
 }
 
 /// Appends the value of a header field, escaped, with the query values of `names` replaced. It may be
 /// one URL, as of `Referer`, or a list of them.
 pub(super) fn push_field(out: &mut Vec<u8>, value: &[u8], names: &[String]) {
-    push_redacted(out, value, names, b";?#, <\"");
+    push_redacted(out, value, names, (b";?#, <\"", escape::push));
 }
 
-/// Names are searched for after the first `?`: after each `&`, and after each of `separators`.
-fn push_redacted(out: &mut Vec<u8>, path: &[u8], names: &[String], separators: &[u8]) {
+/// Names are searched for after the first `?`: after each `&`, and after each of `separators`. `push` appends text that
+/// is kept.
+fn push_redacted(
+    out: &mut Vec<u8>,
+    path: &[u8],
+    names: &[String],
+    (separators, push): (&[u8], impl Fn(&mut Vec<u8>, &[u8]) + Copy),
+) {
     let query = path.iter().position(|byte| *byte == b'?');
     let Some((before, query)) = query.and_then(|at| path.split_at_checked(at + 1)) else {
-        escape::push(out, path);
+        push(out, path);
         return;
     };
-    escape::push(out, before);
+    push(out, before);
     // A query is written pair by pair; the limit on a text applies to the whole query.
     let query = query.get(..MAX_TEXT_BYTES).unwrap_or(query);
     for part in query.split_inclusive(|byte| *byte == b'&') {
-        push_part(out, part, names, separators);
+        push_part(out, part, names, (separators, push));
     }
 }
 
 /// Appends the text between two `&`. Some servers also end a value at `;`, so a redacted value extends
 /// to the `&`.
-fn push_part(out: &mut Vec<u8>, part: &[u8], names: &[String], separators: &[u8]) {
+fn push_part(
+    out: &mut Vec<u8>,
+    part: &[u8],
+    names: &[String],
+    (separators, push): (&[u8], impl Fn(&mut Vec<u8>, &[u8])),
+) {
     for pair in part.split_inclusive(|byte| separators.contains(byte)) {
         let equals = pair.iter().position(|byte| *byte == b'=');
         let name = equals.and_then(|at| pair.get(..at));
         let secret = name.filter(|name| names.iter().any(|wanted| is_same(name, wanted)));
         let Some(name) = secret else {
-            escape::push(out, pair);
+            push(out, pair);
             continue;
         };
-        escape::push(out, name);
+        push(out, name);
         out.push(b'=');
         out.extend_from_slice(REDACTED_VALUE);
         if part.ends_with(b"&") {

@@ -2,7 +2,7 @@
 
 use crate::metrics::HistogramTotal;
 use crate::scrape::Scrape;
-use crate::scrape::text::Samples;
+use crate::scrape::samples::Samples;
 use crate::vocabulary::AgentDecision;
 use agent_protocol::EventKind;
 
@@ -20,7 +20,7 @@ pub(crate) fn durations(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (agent, total) in &scrape.snapshot.agents {
         for (event, counts) in EventKind::ALL.into_iter().zip(&total.events) {
             if counts.duration != HistogramTotal::default() {
-                samples.histogram(&[agent, event.name()], &counts.duration);
+                samples.histogram(&[agent, event.name()], &counts.duration, None);
             }
         }
     }

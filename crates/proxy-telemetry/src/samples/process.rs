@@ -1,6 +1,6 @@
 //! Samples of the process.
 
-use crate::scrape::text::Samples;
+use crate::scrape::samples::Samples;
 use crate::scrape::{Build, Scrape};
 
 pub(crate) fn resident_bytes(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {

@@ -2,7 +2,7 @@
 
 use crate::metrics::RouteTotal;
 use crate::scrape::Scrape;
-use crate::scrape::text::Samples;
+use crate::scrape::samples::Samples;
 
 pub(crate) fn requests(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (route, total) in &scrape.snapshot.routes {
@@ -15,7 +15,8 @@ pub(crate) fn requests(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
 
 pub(crate) fn durations(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (route, total) in &scrape.snapshot.routes {
-        samples.histogram(&[route], &total.duration);
+        let exemplars = scrape.snapshot.exemplars.route(route);
+        samples.histogram(&[route], &total.duration, exemplars);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::metrics::{TargetTotal, UpstreamTotal};
 use crate::scrape::Scrape;
-use crate::scrape::text::Samples;
+use crate::scrape::samples::Samples;
 
 pub(crate) fn attempts(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     each(scrape, samples, |total| total.attempts);
@@ -38,7 +38,7 @@ pub(crate) fn failures(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
 
 pub(crate) fn durations(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (upstream, total) in &scrape.snapshot.upstreams {
-        samples.histogram(&[upstream], &total.duration);
+        samples.histogram(&[upstream], &total.duration, None);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::limit_use::LimitSetting;
 use crate::scrape::Scrape;
-use crate::scrape::text::Samples;
+use crate::scrape::samples::Samples;
 use crate::vocabulary::Protocol;
 use proxy_errors::LimitType;
 

@@ -2,7 +2,7 @@
 
 use crate::limit_use::LimitUse;
 use crate::metrics::reason_counters::ReasonTotals;
-use crate::metrics::{AgentTotal, RouteTotal, TargetTotal, UpstreamTotal, WorkerTotal};
+use crate::metrics::{AgentTotal, Exemplars, RouteTotal, TargetTotal, UpstreamTotal, WorkerTotal};
 use crate::scrape::text::labels_text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub struct Snapshot {
     /// Number of names without series of their own.
     pub series_dropped: u64,
     pub(crate) series: BTreeMap<&'static str, Vec<SeriesValue>>,
+    /// Exemplars of the durations of requests.
+    pub(crate) exemplars: Exemplars,
 }
 
 impl Snapshot {

@@ -37,6 +37,7 @@ const ROWS: &[Row] = &[
             &["proxy-probe", "proxy-pool", "proxy-tls"],
             &["proxy-agent", "proxy-pool"],
             &["proxy-acme", "proxy-tls"],
+            &["proxy-otlp", "proxy-tls"],
             &["proxy-dns"],
             &["proxy-agent-kit"],
             &["agent-check"],

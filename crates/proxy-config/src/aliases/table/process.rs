@@ -209,7 +209,7 @@ pub(super) const ROWS: &[Alias] = &[
         Top,
         "observability.tracing",
         as_::tracing,
-        "no spans are exported",
+        "spans are exported by `otlp`",
     ),
     // Filters.
     spread(

@@ -3,6 +3,7 @@
 use crate::config::delivery::PrivateKeys;
 use crate::error::apply_error::ApplyError;
 use crate::observe::logs::{LogSettings, OpenLogs};
+use crate::observe::otlp::open_collector;
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
 use crate::sockets::inherited_sockets::InheritedSockets;
@@ -11,6 +12,7 @@ use crate::targets::dns::{FirstLookUps, FoundNames};
 use crate::tls::{CertificateLoad, LoadedTls};
 use crate::worker::worker_pool::worker_count;
 use proxy_model::Model;
+use proxy_otlp::Collector;
 use proxy_telemetry::{LineRing, Registry};
 use std::sync::Arc;
 
@@ -37,6 +39,8 @@ pub(crate) struct Opened {
     /// `None` if the open logs remain in use.
     pub(super) logs: Option<OpenLogs>,
     pub(super) listeners: ListenerSet,
+    /// `None` if nothing is exported.
+    pub(super) collector: Option<Collector>,
 }
 
 impl Opening {
@@ -67,6 +71,7 @@ impl Opening {
         } else {
             Some(open_logs(&disk, &model, &registry, &recording).await?)
         };
+        let collector = open_collector(&disk, &model).await?;
         let listeners = arrange(&disk, listeners, &model, inherited).await?;
         Ok(Opened {
             model,
@@ -74,6 +79,7 @@ impl Opening {
             names,
             logs,
             listeners,
+            collector,
         })
     }
 }

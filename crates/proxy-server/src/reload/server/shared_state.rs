@@ -31,6 +31,7 @@ pub(super) fn new(
         hashes: Arc::default(),
         challenges: ChallengeTokens::default(),
         lifecycle,
+        spans: Arc::default(),
     }
 }
 
@@ -47,6 +48,7 @@ pub(super) fn set_limits(shared: &Shared, plan: &Plan) {
         challenges: _,
         lifecycle: _,
         memory: _,
+        spans: _,
         clock: _,
     } = shared;
     in_flight.set_max(*limits.max_in_flight_requests, *limits.max_queued_requests);

@@ -8,6 +8,7 @@ use crate::targets::dns::NameTransaction;
 use crate::targets::pools::LimitTransaction;
 use crate::tls::LoadedTls;
 use crate::worker::Handle;
+use proxy_otlp::Collector;
 use proxy_plan::{Plan, TargetTransaction};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub(super) struct Preparation {
     pub(super) loaded_tls: LoadedTls,
     /// `None` if the open logs remain in use.
     pub(super) logs: Option<OpenLogs>,
+    /// `None` if nothing is exported.
+    pub(super) collector: Option<Collector>,
 }
 
 /// A plan with all its system resources: the remaining steps are infallible. If it is dropped

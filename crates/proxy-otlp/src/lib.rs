@@ -1,0 +1,16 @@
+//! Traces and metrics for an OpenTelemetry collector, by OTLP/HTTP with protobuf.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod backoff;
+mod collector;
+mod metrics;
+mod resource;
+mod trace;
+
+pub mod proto;
+
+pub use backoff::Backoff;
+pub use collector::{Collector, CollectorError, CollectorSettings, ExportResult, Signal};
+pub use metrics::encode_metrics;
+pub use resource::Resource;
+pub use trace::encode_spans;
