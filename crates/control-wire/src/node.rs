@@ -48,7 +48,7 @@ pub struct TokenResponse {
     pub expires_at: Timestamp,
 }
 
-/// A sign of life.
+/// A heartbeat of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatRequest {

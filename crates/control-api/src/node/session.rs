@@ -92,7 +92,7 @@ pub(crate) async fn token(
     Ok(Resource::issued(app.issue_token(&call, node).await?))
 }
 
-/// A sign of life. Heartbeats and events together may have 1 MiB in each heartbeat interval, which is two of the largest
+/// Records a heartbeat. Heartbeats and events together may have 1 MiB in each heartbeat interval, which is two of the largest
 /// heartbeats: more is answered 429, with the seconds to wait.
 #[utoipa::path(
     post, path = "/nodes/{node}/heartbeat", operation_id = "send_heartbeat", tag = "node",

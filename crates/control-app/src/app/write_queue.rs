@@ -7,7 +7,7 @@
 //! power may lose heartbeats, which the nodes repeat, and counts that would have expired in
 //! seconds.
 //!
-//! A heartbeat without news is answered without a write. Such signs of life are gathered for an eighth of the heartbeat
+//! A heartbeat without news is answered without a write. They are gathered for an eighth of the heartbeat
 //! interval and written in the order of the nodes, so that neighbours share a page of the database.
 
 pub(crate) mod gathered_traffic;

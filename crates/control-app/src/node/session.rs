@@ -46,7 +46,7 @@ impl App {
         })
     }
 
-    /// Writes a sign of life. Not audited: it is no change, and there are many.
+    /// Records a heartbeat. Not audited: it is not a change, and there are many.
     pub async fn heartbeat(
         &self,
         call: &Call,

@@ -87,7 +87,7 @@ pub struct WrittenHeartbeat {
     /// True if a second process with the node's identity was just detected, and no event
     /// `node.duplicated` reports it yet.
     pub has_found_duplicate: bool,
-    /// True if nothing was written, for only the time has changed: the sign of life is the caller's
+    /// True if nothing was written, for only the time has changed: the quiet heartbeat is the caller's
     /// to write.
     pub is_sign_of_life: bool,
     /// The counters that those of the heartbeat replaced; `None` if it has none, or the same.
@@ -213,7 +213,7 @@ impl Transaction {
         }))
     }
 
-    /// Writes signs of life, in the order of their nodes: two replicas must not wait for each other. A node with a
+    /// Writes quiet heartbeats, in the order of their nodes: two replicas must not wait for each other. A node with a
     /// newer heartbeat keeps it.
     pub async fn write_quiet_heartbeats(
         &mut self,

@@ -9,13 +9,13 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// Signs of life of one transaction: other writers wait for it.
+/// Maximum number of heartbeats in one transaction: other writers wait for it.
 const MAX_PART: usize = 256;
-/// Divisor of the heartbeat interval: signs of life are written at most that part late, and three
+/// Divisor of the heartbeat interval: quiet heartbeats are written at most that part late, and three
 /// missed intervals make a node offline.
 const DELAY_PARTS: u32 = 8;
 
-/// Signs of life by node. A crash loses up to an eighth of an interval of them, which the next
+/// Quiet heartbeats by node. A crash loses up to an eighth of an interval of them, which the next
 /// heartbeats replace.
 #[derive(Debug, Default)]
 pub(super) struct QuietHeartbeats {
@@ -52,7 +52,7 @@ impl QuietHeartbeats {
         let is_rest = !self.signs.is_empty();
         self.due = is_rest.then(|| Box::pin(sleep(Duration::ZERO)));
         if let Err(error) = write(store, part).await {
-            tracing::warn!(%error, "signs of life were not written");
+            tracing::warn!(%error, "quiet heartbeats were not written");
         }
     }
 }
