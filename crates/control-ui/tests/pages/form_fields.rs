@@ -88,12 +88,15 @@ async fn an_unknown_or_a_repeated_field_is_refused_by_every_form() {
     let of_link = world.get(&accept, "").await.csrf().to_owned();
     let public = world.get("/sign-in", "").await;
     let before = public.cookie("__Host-before").unwrap();
+    let (key, _) = world.key().await;
     let mut number = 0;
     let forms = PAGES.iter().filter(|row| row.method == Method::POST);
     for row in forms.filter(|row| row.access != Access::SetUp) {
         let path = row.path.replace("{node}", &fleet.nodes[0].to_string());
         let path = path.replace("{rollout}", &fleet.stopped.to_string());
-        let path = path.replace("{command}", "rollback");
+        let path = path
+            .replace("{command}", "rollback")
+            .replace("{api_key}", &key);
         let path = world.path(&path);
         let parts = path.split('/').map(|part| {
             if part.starts_with('{') {
