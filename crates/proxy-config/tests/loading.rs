@@ -108,7 +108,12 @@ fn limits_admin_and_logs_are_decoded() {
     let numbers = (*recording.sample_percent, *recording.keep_bytes);
     assert_eq!(numbers, (25.0, 32 << 20));
     assert_eq!(strings(&recording.redact), ["x-tenant"]);
-    let otlp = logs.otlp.as_ref().unwrap();
+}
+
+#[test]
+fn the_export_to_a_collector_is_decoded() {
+    let model = fixture("every_block.kdl");
+    let otlp = model.observability.otlp.as_ref().unwrap();
     assert_eq!(
         otlp.endpoint.to_string(),
         "https://collector.test:4318/edge"
@@ -172,7 +177,7 @@ fn faults_of_an_export_stand_at_their_place() {
         ),
     ] {
         let text_of_file = format!("observability {{ otlp {{ {settings} }} }}");
-        let report = proxy_config::parse(&text_of_file, "test.kdl").unwrap_err();
+        let report = parse(&text_of_file, "test.kdl").unwrap_err();
         let [fault] = report.faults() else {
             panic!("{settings}: {report:?}");
         };

@@ -353,78 +353,81 @@ mod tests {
         term.unwrap().bytes()
     }
 
+    /// A setting, and the term of the estimate that it raises.
+    const TERMS: &[(&str, &str)] = &[
+        ("limits { max-total-connections 1000 }", "connections"),
+        ("limits { max-header-size-bytes \"1MiB\" }", "connections"),
+        (
+            "limits { max-in-flight-requests 500 }",
+            "connections to targets",
+        ),
+        ("limits { max-queued-requests 5000 }", "queued requests"),
+        (
+            "limits { max-requests-per-second-per-client 1 }",
+            "rate-limit keys",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; rate-limit { requests-per-second 1 } } }",
+            "rate-limit keys",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; shadow { upstream \"u\" } } }",
+            "copies of requests",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; compression } }",
+            "compressed responses",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; basic-auth { user \"ann\" \
+             \"$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
+             AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\" } } }",
+            "password hashes",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; buffer-responses #true } }",
+            "bodies held whole",
+        ),
+        (
+            "agents { agent \"a\" { unix-socket \"/tmp/a\"; failure-mode \"open\"; \
+             events \"request-body\" } }\n\
+             routes { route \"r\" { upstream \"u\"; agents \"a\" } }",
+            "bodies shown to agents",
+        ),
+        (
+            "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
+            "HTTP/2 windows",
+        ),
+        (
+            "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
+            "own responses",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\" } }",
+            "relays and tunnels",
+        ),
+        (
+            "routes { route \"r\" { static-files { root \"/\" } } }",
+            "pieces of files",
+        ),
+        (
+            "routes { route \"r\" { upstream \"u\"; cache } }",
+            "stored responses",
+        ),
+        (
+            "observability { recording { sample-percent 1.0; keep \"64MiB\" } }",
+            "recording",
+        ),
+        (
+            "observability { otlp { endpoint \"http://127.0.0.1:4318\" } }",
+            "exported spans",
+        ),
+    ];
+
     #[test]
     fn every_limit_that_holds_memory_moves_its_term() {
         let few = worst("limits { max-total-connections 10; max-in-flight-requests 5 }");
-        for (more, term) in [
-            ("limits { max-total-connections 1000 }", "connections"),
-            ("limits { max-header-size-bytes \"1MiB\" }", "connections"),
-            (
-                "limits { max-in-flight-requests 500 }",
-                "connections to targets",
-            ),
-            ("limits { max-queued-requests 5000 }", "queued requests"),
-            (
-                "limits { max-requests-per-second-per-client 1 }",
-                "rate-limit keys",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; rate-limit { requests-per-second 1 } } }",
-                "rate-limit keys",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; shadow { upstream \"u\" } } }",
-                "copies of requests",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; compression } }",
-                "compressed responses",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; basic-auth { user \"ann\" \
-                 \"$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
-                 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\" } } }",
-                "password hashes",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; buffer-responses #true } }",
-                "bodies held whole",
-            ),
-            (
-                "agents { agent \"a\" { unix-socket \"/tmp/a\"; failure-mode \"open\"; \
-                 events \"request-body\" } }\n\
-                 routes { route \"r\" { upstream \"u\"; agents \"a\" } }",
-                "bodies shown to agents",
-            ),
-            (
-                "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
-                "HTTP/2 windows",
-            ),
-            (
-                "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
-                "own responses",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\" } }",
-                "relays and tunnels",
-            ),
-            (
-                "routes { route \"r\" { static-files { root \"/\" } } }",
-                "pieces of files",
-            ),
-            (
-                "routes { route \"r\" { upstream \"u\"; cache } }",
-                "stored responses",
-            ),
-            (
-                "observability { recording { sample-percent 1.0; keep \"64MiB\" } }",
-                "recording",
-            ),
-            (
-                "observability { otlp { endpoint \"http://127.0.0.1:4318\" } }",
-                "exported spans",
-            ),
-        ] {
+        for &(more, term) in TERMS {
             let more = worst(more);
             assert!(bytes(&few, term) < bytes(&more, term), "{term}");
         }
