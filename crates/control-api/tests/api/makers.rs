@@ -130,7 +130,7 @@ async fn credentials_of_a_demoted_administrator_lose_rights() {
         let refused = world.get(MEMBERS, &key).await;
         assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
         assert!(
-            refused.text.contains("made the API key"),
+            refused.text.contains("created the API key"),
             "{}",
             refused.text
         );
