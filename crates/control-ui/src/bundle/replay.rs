@@ -341,7 +341,7 @@ mod tests {
             ..replayed(1, 0)
         };
         let limits = limits(&found, "spring");
-        assert_eq!(limits[0], "2 lines of the recording are no requests.");
+        assert_eq!(limits[0], "2 lines of the recording are not requests.");
         assert!(
             limits[1].starts_with("1 request was answered by another route"),
             "{}",
