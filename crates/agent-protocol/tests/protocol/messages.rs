@@ -109,7 +109,7 @@ const REFUSED_DECISIONS: &[(&str, &str)] = &[
     ),
     (
         r#"{"id":1,"seq":0,"decision":"redirect","location":"/\r\nx: y"}"#,
-        "no header value",
+        "not a header value",
     ),
     (
         r#"{"id":1,"seq":0,"decision":"redirect","location":"/","status":304}"#,
