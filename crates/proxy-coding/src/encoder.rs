@@ -45,7 +45,8 @@ impl Encoder {
     pub const fn max_bytes(coding: Coding) -> u64 {
         match coding {
             Coding::Gzip => 512 << 10,
-            Coding::Brotli | Coding::Zstd => 2 << 20,
+            Coding::Brotli => 4 << 20,
+            Coding::Zstd => 2 << 20,
         }
     }
 

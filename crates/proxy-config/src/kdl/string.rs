@@ -109,7 +109,7 @@ impl Scanner<'_> {
         match self.dialect {
             Dialect::V1 => fault,
             Dialect::V2 => fault
-                .help("text of several lines stands between `\"\"\"`, each on a line of its own"),
+                .help("write text of several lines between `\"\"\"`, each on a separate line"),
         }
     }
 

@@ -30,7 +30,7 @@ settings! {
     ENDPOINT: Text<OtlpEndpoint>, Required = text(
         "observability.otlp.endpoint",
         "an http or https URL",
-        "http://127.0.0.1:4318",
+        "https://collector.example:4318",
         str::parse::<OtlpEndpoint>,
     )
     .names(MachinePart::PeerAddress)
