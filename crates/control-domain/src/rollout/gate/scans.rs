@@ -44,7 +44,7 @@ pub(super) fn without_scan(
     for node in &mut others.batch.reports {
         if let Some(route) = node.routes.get_mut(&scan.route) {
             let own = counts(route);
-            remove(route, own.not_found.min(scan.of(own)));
+            remove(route, own.not_found.min(scan.among(own)));
         }
     }
     let requests = scan.requests.round();
@@ -70,7 +70,7 @@ struct Additional {
 
 impl Additional {
     /// The additional 404s among the requests of one node.
-    fn of(&self, own: Counts) -> u64 {
+    fn among(&self, own: Counts) -> u64 {
         let usual = self.usual * float(own.answered);
         #[expect(
             clippy::cast_possible_truncation,
