@@ -108,8 +108,9 @@ impl Scanner<'_> {
             .kind(SyntaxErrorKind::OpenText);
         match self.dialect {
             Dialect::V1 => fault,
-            Dialect::V2 => fault
-                .help("text of several lines stands between `\"\"\"`, each on a line of its own"),
+            Dialect::V2 => {
+                fault.help("write text of several lines between `\"\"\"`, each on a separate line")
+            }
         }
     }
 
