@@ -77,7 +77,7 @@ fn dedent(text: &str) -> Result<String, &'static str> {
     let mut lines: Vec<&str> = text.split(is_newline).collect();
     let indent = lines.pop().unwrap_or_default();
     if !indent.chars().all(is_space) {
-        return Err("the closing `\"\"\"` must stand on a line of its own");
+        return Err("the closing `\"\"\"` must be on a separate line");
     }
     let cut = |line: &&str| match line.strip_prefix(indent) {
         Some(rest) if !line.chars().all(is_space) => Ok(rest.to_owned()),

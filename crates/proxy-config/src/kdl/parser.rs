@@ -185,7 +185,7 @@ impl Parser<'_> {
         self.scanner.eat("{");
         let span = self.scanner.since(start);
         if self.open.len() >= MAX_DEPTH {
-            let message = format!("blocks stand {} deep here", MAX_DEPTH + 1);
+            let message = format!("blocks are nested {} deep here", MAX_DEPTH + 1);
             let fault = SyntaxError::new(span, message).kind(SyntaxErrorKind::TooDeep);
             return Err(fault.label(format!("at most {MAX_DEPTH} are read")));
         }
