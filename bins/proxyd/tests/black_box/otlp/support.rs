@@ -6,7 +6,7 @@ use prost::Message;
 use proxy_otlp::proto::{
     ExportMetricsServiceRequest, ExportTraceServiceRequest, KeyValue, Metric, Resource, Span, Value,
 };
-use proxy_testkit::{EVENT_TIMEOUT, Proxyd, RawClient, Request, Upstream, get, request};
+use proxy_testkit::{EVENT_TIMEOUT, Proxyd, RawClient, Request, Upstream, get};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -103,7 +103,9 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// The metrics page.
 pub(super) fn page(proxyd: &Proxyd, fields: &str) -> String {
     let mut client = RawClient::connect(proxyd.admin_address());
-    client.ask(request("GET /metrics", fields, "")).text()
+    // The interface refuses other hosts than its own.
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    client.ask(request).text()
 }
 
 /// The value of a series, with its labels.
