@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Authority, BINARY, over_tls, start, to};
-use proxy_testkit::{EVENT_TIMEOUT, Launch, Proxyd, RawClient, Upstream, get, request};
+use proxy_testkit::{EVENT_TIMEOUT, Launch, Proxyd, RawClient, Upstream, get};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -33,7 +33,9 @@ fn wait_for(proxyd: &Proxyd, result: &str) {
     let mut client = RawClient::connect(proxyd.admin_address());
     let end = Instant::now() + EVENT_TIMEOUT;
     loop {
-        let page = client.ask(request("GET /metrics", "", "")).text();
+        let page = client
+            .ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .text();
         let value = page.lines().find_map(|line| line.strip_prefix(&series));
         if value.is_some_and(|value| value != "0") {
             return;

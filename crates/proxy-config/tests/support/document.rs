@@ -124,6 +124,9 @@ fn beside(block: &str, inner: &str) -> String {
         "listeners.listener.tls.acme" => &["hosts \"a.test\""],
         "listeners.listener.error-pages.page" if inner.starts_with("status ") => &["html \"x\""],
         "listeners.listener.tls" => &["cert-file \"a.pem\"", "key-file \"a.key\""],
+        "observability.otlp" if inner.starts_with("ca-file") => {
+            &["endpoint \"https://127.0.0.1:4318\""]
+        }
         "upstreams.upstream.tls" if inner.starts_with("cert-file") => &["key-file \"a.key\""],
         "upstreams.upstream.tls" if inner.starts_with("key-file") => &["cert-file \"a.pem\""],
         _ => &[],

@@ -103,6 +103,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// The metrics page.
 pub(super) fn page(proxyd: &Proxyd, fields: &str) -> String {
     let mut client = RawClient::connect(proxyd.admin_address());
+    // The interface refuses other hosts than its own.
     let request = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     client.ask(request).text()
 }
