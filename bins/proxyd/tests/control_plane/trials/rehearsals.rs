@@ -2,9 +2,11 @@
 
 use super::{forwarding, roll_out, start, until_closed, until_state};
 use crate::world::Running;
-use proxy_testkit::{Upstream, closed_port};
+use proxy_testkit::{Upstream, closed_port, ok};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
 
 /// Two services of one node, each with a live test.
 struct Services {
@@ -37,6 +39,26 @@ fn bundle(running: &Running, config: &str) -> String {
 
 fn reason(back: &Value) -> &str {
     back["reason"].as_str().unwrap_or_default()
+}
+
+/// A server without TLS: a connection that does not begin with a GET is closed.
+fn plain_server(text: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut lines = BufReader::new(&stream).split(b'\n').map_while(Result::ok);
+                while lines.next().is_some_and(|line| line.starts_with(b"GET ")) {
+                    lines.by_ref().find(|line| line == b"\r");
+                    if (&stream).write_all(&ok(text)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
 }
 
 #[test]
@@ -163,18 +185,15 @@ fn targets_in_use_have_to_pass_a_new_health_check_before_the_bundle_serves() {
 #[test]
 fn targets_in_use_have_to_speak_tls_before_the_bundle_serves() {
     let running = start();
-    let server = Upstream::saying("two");
-    let plain = forwarding(running.page.address, server.address(), "");
+    let server = plain_server("two");
+    let plain = forwarding(running.page.address, server, "");
     let plain = plain["proxy.kdl"].as_str().unwrap().to_owned();
     let rollout = roll_out(&running, &bundle(&running, &plain), 0);
     until_state(&running, &rollout, "completed");
     let secure = plain.replace("upstream \"u\" {", "upstream \"u\" { tls; ");
     let rollout = roll_out(&running, &bundle(&running, &secure), 0);
     let back = until_state(&running, &rollout, "rolled_back");
-    let expected = format!(
-        "upstream \"u\" loses {}: its connection fails",
-        server.address()
-    );
+    let expected = format!("upstream \"u\" loses {server}: its connection fails");
     assert!(reason(&back).contains(&expected), "{back}");
     assert_eq!(running.page_text(), "two");
 }
