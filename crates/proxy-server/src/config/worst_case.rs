@@ -47,7 +47,7 @@ const OWN_RESPONSE_BYTES: u64 = 16 * KIB;
 const QUEUED_BYTES: u64 = KIB;
 
 /// The encoder of a compressed response, of the coding that takes most.
-const ENCODER_BYTES: u64 = Encoder::max_bytes(Coding::Zstd);
+const ENCODER_BYTES: u64 = Encoder::max_bytes(Coding::Brotli);
 
 /// Memory of one log with a blocked writer: the batches in its queue, and one worker's.
 const LOG_BYTES: u64 = 32 * BATCH_BYTES;
