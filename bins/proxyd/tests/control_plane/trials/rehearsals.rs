@@ -5,7 +5,7 @@ use crate::world::Running;
 use proxy_testkit::{Upstream, closed_port, ok};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 /// Two services of one node, each with a live test.
@@ -47,18 +47,20 @@ fn plain_server(text: &'static str) -> SocketAddr {
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                let mut lines = BufReader::new(&stream).split(b'\n').map_while(Result::ok);
-                while lines.next().is_some_and(|line| line.starts_with(b"GET ")) {
-                    lines.by_ref().find(|line| line == b"\r");
-                    if (&stream).write_all(&ok(text)).is_err() {
-                        return;
-                    }
-                }
-            });
+            thread::spawn(move || answer_gets(&stream, text));
         }
     });
     address
+}
+
+fn answer_gets(mut stream: &TcpStream, text: &str) {
+    let mut lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+    while lines.next().is_some_and(|line| line.starts_with(b"GET ")) {
+        lines.by_ref().find(|line| line == b"\r");
+        if stream.write_all(&ok(text)).is_err() {
+            return;
+        }
+    }
 }
 
 #[test]
