@@ -22,7 +22,7 @@ use crate::headers::header_limits::FieldLimits;
 use crate::headers::{header_edits, http2_fields};
 use crate::health::reachability;
 use crate::policy::{circuit_breaker, grpc_timeout, sticky_cookie};
-use crate::record::completion::{ExchangeKind, TargetOutcome};
+use crate::record::exchange_record::{ExchangeKind, TargetOutcome};
 use crate::response::body::{Body, Interruption};
 use crate::response::{held_response, response_head};
 use crate::upload::client_body::ClientBody;

@@ -240,7 +240,11 @@ fn reasons() -> Vec<Row> {
             "HTTP/1.1 404 caf\u{e9}",
             whole(404),
         ),
-        status_line_row("a status nobody knows", "HTTP/1.1 299 Whatever", whole(299)),
+        status_line_row(
+            "an unregistered status",
+            "HTTP/1.1 299 Whatever",
+            whole(299),
+        ),
         status_line_row(
             "the highest status of its class",
             "HTTP/1.1 599 Odd",

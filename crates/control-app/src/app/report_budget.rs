@@ -26,7 +26,7 @@ const MIN_REPORT_BYTES: u64 = 4 * 1024;
 const NODE_REPORTS: u64 = 2;
 /// Burst size: a restart and an order are reported at once.
 const NODE_BURST: u64 = 4;
-/// Number of nodes whose largest reports every organization's budget covers.
+/// Number of nodes with reports of the largest size that an organization's budget covers.
 const LARGE_NODES: u64 = 64;
 /// Maximum number of buckets in memory. The least recently used ones are evicted; an evicted bucket counts as full.
 const MAX_NODES: usize = 100_000;

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::headers::{names, websocket};
-use crate::record::completion::AgreedUpgrade;
+use crate::record::exchange_record::AgreedUpgrade;
 use crate::response::body::Body;
 use crate::response::response_head;
 use crate::upload::request_body::RequestBody;

@@ -1,7 +1,7 @@
 //! Refuses requests to an upstream that keeps failing, and records in its breaker how each request ended.
 
 use crate::exchange::Exchange;
-use crate::record::completion::ExchangeKind;
+use crate::record::exchange_record::ExchangeKind;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerOpen;
 use proxy_plan::{RoutePlan, UpstreamPlan};

@@ -1,7 +1,8 @@
 //! The outcome at the target of a response whose body had not arrived with its head.
 
 use crate::health::outlier;
-use crate::record::completion::{CompletionGuard, TargetOutcome};
+use crate::record::completion::CompletionGuard;
+use crate::record::exchange_record::TargetOutcome;
 use crate::worker::plan_parts::Origin;
 use proxy_errors::{Problem, SentRequest};
 

@@ -98,7 +98,7 @@ impl Body {
         }
     }
 
-    /// A document of the proxy's own, or an agent's, whose memory is counted.
+    /// A document of the proxy or of an agent that counts towards the memory limit.
     pub(crate) fn counted(bytes: Bytes, memory: ResponseReservation) -> Self {
         Self {
             source: Source::Counted(Box::new(CountedBytes { bytes, memory })),

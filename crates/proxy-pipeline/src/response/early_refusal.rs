@@ -3,7 +3,8 @@
 
 use crate::failure::{refused_head, waited};
 use crate::headers::correlation::is_acceptable;
-use crate::record::completion::{CompletionGuard, ExchangeRecord};
+use crate::record::completion::CompletionGuard;
+use crate::record::exchange_record::ExchangeRecord;
 use crate::response::error_page;
 use crate::response::local_reply::{RawAnswer, ReplyFormat, raw_answer};
 use crate::worker::active_plan::ActivePlan;

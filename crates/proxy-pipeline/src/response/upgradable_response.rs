@@ -2,7 +2,8 @@
 
 use crate::headers::correlation::never_indexed;
 use crate::headers::names;
-use crate::record::completion::{AgreedUpgrade, CompletionGuard};
+use crate::record::completion::CompletionGuard;
+use crate::record::exchange_record::AgreedUpgrade;
 use crate::response::body::Body;
 use crate::response::tunnel::SwitchedConnection;
 use http::header::CONNECTION;

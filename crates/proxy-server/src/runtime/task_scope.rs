@@ -88,7 +88,7 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
         ended.map(|task| task.settings.borrow().clone()).collect()
     }
 
-    /// Waits until all tasks have ended by themselves; cancelled, it ends those that are left.
+    /// Waits until all tasks have ended. If this future is dropped, the remaining tasks end.
     pub(crate) async fn join(&mut self) {
         for (_, RunningTask { settings, task }) in self.running.drain() {
             drop(task.await);

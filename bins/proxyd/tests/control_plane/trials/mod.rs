@@ -18,6 +18,16 @@ const HOST: &str = "shop.example.com";
 /// Of a batch, which passes after its soak: there is no gate.
 const SOAK_SECS: u64 = 6;
 
+/// The control plane dies while the node serves a page `two` on trial; returns the bundle and the rollout.
+fn serve_on_trial(running: &mut Running) -> (String, String) {
+    let page = running.page.address;
+    let two = running.world.bundle(&Page::on(page, "two").files);
+    let rollout = roll_out(running, &two, SOAK_SECS);
+    wait_for_page(page, "two");
+    running.world.kill();
+    (two, rollout)
+}
+
 /// Starts a rollout of the bundle to the only node.
 fn roll_out(running: &Running, bundle: &str, soak_secs: u64) -> String {
     let body = json!({
@@ -276,12 +286,7 @@ fn live_tests_speak_tls_and_http2_and_upload() {
 #[test]
 fn a_node_whose_control_plane_dies_after_the_order_goes_back_by_itself_and_says_so() {
     let mut running = start();
-    let two = running
-        .world
-        .bundle(&Page::on(running.page.address, "two").files);
-    let rollout = roll_out(&running, &two, SOAK_SECS);
-    wait_for_page(running.page.address, "two");
-    running.world.kill();
+    let (_, rollout) = serve_on_trial(&mut running);
     // Soak, deadline, and three heartbeats.
     until("the node has gone back by itself", || {
         running.page_text() == "one"
@@ -301,12 +306,7 @@ fn a_node_whose_control_plane_dies_after_the_order_goes_back_by_itself_and_says_
 #[test]
 fn a_control_plane_that_comes_back_in_time_confirms_the_order() {
     let mut running = start();
-    let two = running
-        .world
-        .bundle(&Page::on(running.page.address, "two").files);
-    let rollout = roll_out(&running, &two, SOAK_SECS);
-    wait_for_page(running.page.address, "two");
-    running.world.kill();
+    let (two, rollout) = serve_on_trial(&mut running);
     running.world.restart();
     until_state(&running, &rollout, "completed");
     let state = running.world.folder.path().join("node/state.json");
@@ -323,12 +323,7 @@ fn a_control_plane_that_comes_back_in_time_confirms_the_order() {
 #[test]
 fn a_node_that_dies_in_a_trial_starts_with_the_bundle_before() {
     let mut running = start();
-    let two = running
-        .world
-        .bundle(&Page::on(running.page.address, "two").files);
-    let rollout = roll_out(&running, &two, SOAK_SECS);
-    wait_for_page(running.page.address, "two");
-    running.world.kill();
+    let (_, rollout) = serve_on_trial(&mut running);
     running.restart();
     wait_for_page(running.page.address, "one");
     running.world.restart();

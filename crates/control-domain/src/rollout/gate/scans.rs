@@ -12,17 +12,17 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 const NOT_FOUND: u16 = 404;
-/// Part of all additional 404s that is on one route. A bundle that breaks many routes has them on many.
+/// Minimum share of one route in the additional 404s. A bundle that breaks many routes has them on many.
 const ONE_ROUTE: f64 = 0.9;
-/// Additional 404s that are looked for, as a part of their route's requests: fewer stop no batch.
+/// Minimum share of additional 404s in their route's requests: fewer stop no batch.
 const MIN_PART: f64 = 0.02;
-/// Missing answers, as a part of the additional 404s, from which on these are the bundle's.
+/// Ratio of missing answers to additional 404s from which on the bundle is the cause.
 const MISSING_PART: f64 = 0.5;
 /// Standard deviations of the expected answers that the additional 404s have to exceed: fewer cannot be distinguished.
 const MIN_DEVIATIONS: f64 = 4.0;
 /// Part of a standard deviation by which the answers of another route may be fewer.
 const TOLERATED_DEVIATION: f64 = 0.5;
-/// The largest part of a route in the answers of which the others' are a measure.
+/// Maximum share of one route in all answers. Above it, too few answers of other routes are left to compare with.
 const MAX_PART: f64 = 0.95;
 
 /// Additional requests of the batch, which are left out of its comparison.

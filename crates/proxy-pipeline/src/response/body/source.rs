@@ -26,7 +26,7 @@ pub(super) enum Source {
     Bytes(Bytes),
     /// A page of a route or a listener.
     Page(Box<PageBody>),
-    /// A document whose memory is counted.
+    /// A document that counts towards the memory limit.
     Counted(Box<CountedBytes>),
     Upstream(Box<UpstreamBody>),
     File(Box<FileBody>),
