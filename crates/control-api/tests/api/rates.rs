@@ -180,6 +180,29 @@ async fn two_replicas_admit_one_burst_between_them() {
 }
 
 #[tokio::test]
+async fn a_small_burst_is_left_to_other_replicas() {
+    let rate = Rate {
+        per_minute: 1,
+        burst: 10,
+    };
+    for world in worlds().await {
+        let (other, _) = app(&world.database.url, world.objects.path()).await;
+        let now = world.app.now();
+        // A password at one replica, and its code at the other one.
+        for replica in [&world.app, &other, &other, &other] {
+            let allowance = replica.take_token("person", rate, now).await.unwrap();
+            assert!(allowance.admitted);
+        }
+        for burst in [1, 2, 4] {
+            let rate = Rate { burst, ..rate };
+            let name = format!("burst {burst}");
+            let allowance = world.app.take_token(&name, rate, now).await.unwrap();
+            assert!(allowance.admitted, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_request_with_room_writes_nothing() {
     let rate = Rate {
         per_minute: 300,

@@ -15,8 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::Mutex;
 
-/// Number of tokens that a replica takes at once.
+/// Maximum number of tokens that a replica takes at once.
 const GROUP: i64 = 10;
+/// A replica takes at most this fraction of a bucket's burst at once: the client's next request may reach another replica.
+const BURST_FRACTION: i64 = 5;
 /// A held group is good for this long; a node's heartbeats then cost a write in five minutes.
 const GROUP_LIFETIME_MICROS: i64 = 600 * 1_000_000;
 /// Maximum number of buckets in memory; beyond it the least used ones are dropped, with their
@@ -77,7 +79,7 @@ impl RateLimiter {
         if let Some(known) = held.known(rate, now) {
             return Ok(known);
         }
-        let wanted = GROUP.min(rate.burst);
+        let wanted = (rate.burst / BURST_FRACTION).clamp(1, GROUP);
         let group = writes.take_tokens(name, rate, wanted, now).await?;
         held.full_at.store(group.full_at_micros, Ordering::Relaxed);
         if group.taken == 0 {
