@@ -97,6 +97,8 @@ pub(crate) struct Frame {
     pub(crate) search: Option<(String, String)>,
     /// The events that the page follows, if it is live.
     pub(crate) events: Option<&'static str>,
+    /// False for a live page with a form: without a script it does not reload, which would empty the form.
+    pub(crate) reloads: bool,
 }
 
 /// The project of the page, and its siblings.
@@ -142,6 +144,7 @@ impl Frame {
             groups: Vec::new(),
             search: None,
             events: None,
+            reloads: true,
         }
     }
 
@@ -258,6 +261,14 @@ impl Frame {
             ..self
         }
     }
+
+    /// The frame of a live page with a form that people type into.
+    pub(crate) fn with_form(self) -> Self {
+        Self {
+            reloads: false,
+            ..self
+        }
+    }
 }
 
 /// The search text of this page, to keep in its field.
@@ -343,17 +354,12 @@ fn groups(
         entry(
             NavEntry::EnrolmentTokens,
             "/enrolment-tokens",
-            "key",
+            "ticket",
             "Enrolment tokens",
         ),
     ];
     if has_webhooks {
-        configuration.push(entry(
-            NavEntry::Webhooks,
-            "/webhooks",
-            "rollout",
-            "Webhooks",
-        ));
+        configuration.push(entry(NavEntry::Webhooks, "/webhooks", "hook", "Webhooks"));
     }
     configuration.push(entry(
         NavEntry::ProjectSettings,

@@ -92,7 +92,7 @@ pub(crate) async fn show(
     let result = report.map_or(&empty, |report| &report.status);
     let write = (Access::WRITE_NODES, node.tenant);
     Ok(shown(&NodePage {
-        frame: frame.live("/events?pulse"),
+        frame: frame.live("/events?pulse").with_form(),
         project,
         id,
         csrf: caller.visit.csrf.clone(),

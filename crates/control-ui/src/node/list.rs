@@ -180,7 +180,7 @@ pub(crate) async fn list(
     let tenant = app.project(call, project).await?.value.tenant();
     let write = (Access::WRITE_NODES, tenant);
     Ok(show(&NodesPage {
-        frame: frame.live("/events?pulse"),
+        frame: frame.live("/events?pulse").with_form(),
         project,
         heading: heading(&asked, &standings, found.len(), has_more || after.is_some()),
         total: standings.total(),
