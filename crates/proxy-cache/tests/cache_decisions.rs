@@ -296,7 +296,7 @@ fn stored(fields: Fields<'_>, body: &[u8]) -> (Arc<CacheStore>, Arc<CacheKey>) {
         query: None,
     };
     let sent = HeaderMap::new();
-    let key = Arc::new(CacheKey::new(target, &settings(), b"r", (&sent, b"")));
+    let key = Arc::new(CacheKey::new(target, &settings(), b"r", &sent, b""));
     let Joined::Fill(fill) = store.join(&key, &sent, NOW) else {
         panic!("the first one fetches");
     };
@@ -313,7 +313,7 @@ fn stored(fields: Fields<'_>, body: &[u8]) -> (Arc<CacheStore>, Arc<CacheKey>) {
     let (freshness, variant) =
         may_store(request, (StatusCode::OK, &received), &settings(), times).unwrap();
     let head = ResponseHead::new(StatusCode::OK, &received, freshness);
-    let published = fill.publish((head, variant), body.into(), NOW);
+    let published = fill.publish(head, variant, body.into(), NOW);
     assert_eq!(&published.body[..], body);
     (store, key)
 }
