@@ -81,9 +81,9 @@ enum Phase {
 pub(crate) struct Agreement {
     pub(crate) encoding: Encoding,
     pub(crate) wants: Wants,
-    /// The agent takes bodies in parts.
+    /// True if the agent takes bodies in parts.
     pub(crate) has_body_parts: bool,
-    /// The agent takes no further requests on this connection.
+    /// True if the agent takes no further requests on this connection.
     draining: bool,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Agreement {
 #[derive(Debug)]
 struct Waiting {
     seq: u32,
-    /// A denial has begun to arrive.
+    /// True if a denial has begun to arrive.
     is_denied: bool,
     is_large_body: bool,
     answer: oneshot::Sender<Result<Decision, CallError>>,

@@ -161,8 +161,8 @@ async fn begin_on(
     let mut session = Session::new(connection, agreement)?;
     (head.id, head.seq) = session.next_event();
     let event = ProxyMessage::RequestHeaders(head.clone());
-    let kind = (EventKind::RequestHeaders, false);
-    let decision = session.call(&event, kind, context).await?;
+    let kind = EventKind::RequestHeaders;
+    let decision = session.call(&event, kind, false, context).await?;
     Ok(HeadAnswer {
         decision,
         session: Some(session),

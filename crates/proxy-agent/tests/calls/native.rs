@@ -26,8 +26,10 @@ async fn upload(client: &AgentClient, data: &[u8]) -> Result<(), CallError> {
 async fn show(session: &mut Session, data: &[u8]) -> Result<(), CallError> {
     assert_eq!(session.request_body(), BodyMode::Buffered);
     let event = ProxyMessage::RequestBody(body(session, data));
-    let kind = (EventKind::RequestBody, false);
-    session.call(&event, kind, &CallContext::default()).await?;
+    let kind = EventKind::RequestBody;
+    session
+        .call(&event, kind, is_chunk, &CallContext::default())
+        .await?;
     Ok(())
 }
 
@@ -156,8 +158,10 @@ async fn answered(mut session: Session, headers: Vec<Header<'static>>) -> Result
         headers,
         has_body: false,
     });
-    let kind = (EventKind::ResponseHeaders, false);
-    session.call(&event, kind, &CallContext::default()).await?;
+    let kind = EventKind::ResponseHeaders;
+    session
+        .call(&event, kind, is_chunk, &CallContext::default())
+        .await?;
     Ok(())
 }
 

@@ -57,17 +57,18 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
     }
 }
 
-/// A piece of a body.
+/// A piece of a body, as the event with this request and sequence number.
 pub(super) fn body_chunk<'c>(
-    ((id, seq), agent): ((RequestId, u32), &AgentPlan),
-    shown: ContentPiece<'c>,
+    (id, seq): (RequestId, u32),
+    agent: &AgentPlan,
+    piece: ContentPiece<'c>,
 ) -> BodyChunk<'c> {
     let ContentPiece {
         data,
         is_last,
         is_truncated,
         was_decoded,
-    } = shown;
+    } = piece;
     BodyChunk {
         id,
         seq,
@@ -81,7 +82,8 @@ pub(super) fn body_chunk<'c>(
 
 /// The head of the response, as the client would get it.
 pub(super) fn response_head<'e>(
-    ((id, seq), agent): ((RequestId, u32), &AgentPlan),
+    (id, seq): (RequestId, u32),
+    agent: &AgentPlan,
     upstream: &'e str,
     response: &'e Response<Body>,
 ) -> ResponseHeaders<'e> {
