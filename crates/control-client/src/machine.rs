@@ -8,10 +8,10 @@ mod bounds;
 mod order;
 mod phase;
 mod renewal;
+mod revert;
 mod served_certificates;
 mod trial;
 mod verdict;
-mod way_back;
 
 use crate::bundle::Bundle;
 use crate::event::{Event, EventKind, RefusalReason};
@@ -68,7 +68,7 @@ pub enum Outcome {
     CertificatesFetched,
     /// The bundle is in force.
     Activated,
-    /// The certificates are served; whether they differ from those before.
+    /// The certificates are served. True if they differ from the previous ones.
     Renewed(bool),
     /// The bundle or the certificates are unusable; the former ones stay active.
     Rejected(Vec<String>),
@@ -300,8 +300,10 @@ impl Machine {
                 self.renewal.activated(bundle.certificates());
                 self.accept(&bundle.order, before)
             }
-            (Phase::GoingBack, Outcome::Rejected(diagnostics)) => self.stayed(&diagnostics),
-            (Phase::GoingBack, Outcome::Activated) => self.went_back(),
+            (Phase::Reverting, Outcome::Rejected(diagnostics)) => {
+                self.retry_revert_later(&diagnostics)
+            }
+            (Phase::Reverting, Outcome::Activated) => self.finish_revert(),
             (phase, outcome) => self.next_of_renewal(phase, outcome),
         }
     }
@@ -442,7 +444,7 @@ impl Machine {
 
     fn activate(&mut self, bundle: Arc<Bundle>) -> Action {
         self.phase = Phase::Activating(Arc::clone(&bundle));
-        if self.is_tried_out(&bundle.order) {
+        if self.starts_trial(&bundle.order) {
             return Action::TryOut(bundle);
         }
         Action::Activate(bundle)

@@ -228,11 +228,11 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
             phase,
             Phase::FetchingCertificates(_) | Phase::FetchingRenewal
         ),
-        Outcome::Activated => matches!(phase, Phase::Activating(_) | Phase::GoingBack),
+        Outcome::Activated => matches!(phase, Phase::Activating(_) | Phase::Reverting),
         Outcome::Renewed(_) => matches!(phase, Phase::Renewing),
         Outcome::Rejected(_) => matches!(
             phase,
-            Phase::Staging(_) | Phase::Activating(_) | Phase::GoingBack | Phase::Renewing
+            Phase::Staging(_) | Phase::Activating(_) | Phase::Reverting | Phase::Renewing
         ),
         Outcome::Waited => matches!(phase, Phase::Waiting),
         Outcome::Unauthorized | Outcome::Failed(_) => !matches!(
@@ -240,7 +240,7 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
             Phase::Waiting
                 | Phase::Staging(_)
                 | Phase::Activating(_)
-                | Phase::GoingBack
+                | Phase::Reverting
                 | Phase::Renewing
         ),
     }
@@ -258,7 +258,7 @@ fn action_name(action: &Action) -> &'static str {
         Action::FetchCertificates(_) => "fetch certificates",
         Action::Activate(_) => "put the bundle in force",
         Action::TryOut(_) => "put the bundle in force and send its live tests",
-        Action::GoBack => "put the last good bundle in force again",
+        Action::Revert => "put the last good bundle in force again",
         Action::Renew => "serve the renewed certificates",
         Action::Wait(_) => "wait",
     }

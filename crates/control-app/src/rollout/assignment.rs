@@ -102,7 +102,7 @@ impl App {
         let mut action = "bundle.recalled";
         if i64::try_from(recalls.len()).is_ok_and(|count| count < RECALL_CHUNK) {
             tx.set_recalling(id, false).await?;
-            let nodes = tx.nodes_without_way_back(id).await?;
+            let nodes = tx.nodes_without_fallback(id).await?;
             if nodes > 0 {
                 tracing::error!(
                     bundle = %id, nodes,
