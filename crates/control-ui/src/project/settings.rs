@@ -44,7 +44,7 @@ struct Waiting {
     asked: String,
     /// Their differences to those in force.
     differences: Vec<String>,
-    /// Whether the person at the page may be the second one.
+    /// True if the person at the page may be the second one.
     may_agree: bool,
     /// The values of the form that agrees.
     approve: &'static str,
