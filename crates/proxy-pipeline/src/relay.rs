@@ -121,7 +121,8 @@ impl Relay {
         self,
         mut client: impl RelayStream,
         early: Vec<u8>,
-        (clock, deadline): (&Clock, &Deadline),
+        clock: &Clock,
+        deadline: &Deadline,
     ) {
         let Self {
             mut target,
@@ -136,7 +137,7 @@ impl Relay {
                 removed.is_some()
             };
             let copy = Copy::new(&mut client, &mut target, early);
-            copy.run(idle, (clock, deadline), is_cut).await
+            copy.run(idle, clock, deadline, is_cut).await
         };
         if end != TunnelEnd::Closed {
             client.abort();

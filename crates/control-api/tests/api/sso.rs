@@ -336,7 +336,7 @@ async fn a_callback_is_good_once_and_for_the_browser_that_began() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_lies_signs_nobody_in() {
+async fn false_claims_of_a_provider_end_the_sign_in() {
     let now = Timestamp::now().as_second();
     let honest = || OidcBehaviour::honest("ann", &["ops"]);
     let claims = |claims| OidcBehaviour { claims, ..honest() };

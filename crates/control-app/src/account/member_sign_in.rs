@@ -170,7 +170,7 @@ impl App {
         self.commit_for_user(tx, call, event).await
     }
 
-    /// Takes a user's second factor away on the command line.
+    /// Removes a user's second factor, on the command line.
     ///
     /// # Errors
     ///

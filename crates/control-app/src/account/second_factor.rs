@@ -99,8 +99,8 @@ impl App {
         Ok(setup)
     }
 
-    /// Lets the secret of [`App::start_totp`] count, by a code of the app that has it. Other sessions of the user end: they
-    /// began without the second factor.
+    /// Lets the secret of [`App::start_totp`] count, by a code of the app that has it. Other sessions of the user end:
+    /// they began without the second factor.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl App {
         })
     }
 
-    /// Takes the user's own second factor away.
+    /// Removes the user's own second factor.
     ///
     /// # Errors
     ///

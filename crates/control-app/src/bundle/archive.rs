@@ -35,7 +35,7 @@ pub struct Verification {
     pub archive: BundleArchive,
     /// Its signature.
     pub signature: BundleSignature,
-    /// The signing key; a deactivated one is no proof any more.
+    /// The signing key; a deactivated one no longer proves anything.
     pub signing_key: SigningKey,
     /// True if the stored bytes have the digest.
     pub digest_matches: bool,

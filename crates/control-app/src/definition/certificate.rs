@@ -107,9 +107,9 @@ impl App {
         })
     }
 
-    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten. Every node with the certificate
-    /// serves the new one at once, and its labels say at once which nodes get the key: other labels, and a certificate
-    /// that is no renewal, are held to the project's policy.
+    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten. Every node with the
+    /// certificate serves the new one at once, and its labels say at once which nodes get the key: other labels, and a
+    /// certificate that is no renewal, are held to the project's policy.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ impl fmt::Debug for NewCertificate {
     }
 }
 
-/// Whether the project's policy lets one person exchange a certificate, or the labels of its nodes, now.
+/// Checks that the project's policy lets one person exchange a certificate, or the labels of its nodes, now.
 async fn check_exchange(
     tx: &mut Transaction,
     project: ProjectId,

@@ -92,7 +92,7 @@ impl App {
             .await
     }
 
-    /// Ends enrolment tokens of the project that the member may not make any more.
+    /// Ends enrolment tokens of the project that the member may no longer make.
     async fn end_project_credentials(
         &self,
         tx: &mut Transaction,

@@ -12,7 +12,7 @@ use control_wire::{OrgId, ProjectId, SecretId, WebhookDeliveryId, WebhookId};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-/// Webhooks of one project.
+/// Maximum number of webhooks of one project.
 const MAX_WEBHOOKS: i64 = 100;
 
 impl App {
@@ -32,7 +32,7 @@ impl App {
         let addresses = self.sso_site.private_addresses;
         let webhook = Webhook::create(&call.actor, tenant, ids, settings, addresses, call.now)?;
         self.check_address("url", &webhook.url)?;
-        // Writers take turns from here on: the limit is exact.
+        // Serializes writers, so that the limit is exact.
         tx.lock_audit().await?;
         if MAX_WEBHOOKS <= tx.count_webhooks(project).await? {
             let limit = MAX_WEBHOOKS.unsigned_abs();
@@ -214,7 +214,7 @@ impl App {
     }
 }
 
-/// The first enabled webhook begins with the events from now on.
+/// Skips the events so far, if no webhook is enabled: the first one begins with later events.
 async fn skip_old_actions(tx: &mut Transaction) -> Result<(), Error> {
     if tx.has_enabled_webhooks().await? {
         return Ok(());

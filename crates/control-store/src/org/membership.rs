@@ -20,7 +20,7 @@ pub struct Member {
     pub email: Email,
     /// The user's name.
     pub name: Name,
-    /// Whether the user has set a second factor up.
+    /// True if the user has set a second factor up.
     pub second_factor: bool,
 }
 

@@ -62,7 +62,7 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Takes the role that had `version` away.
+    /// Removes the role, which must have `version`.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes all roles of a user in the projects of an organization away.
+    /// Removes all roles of a user in the projects of an organization.
     pub async fn delete_project_roles(
         &mut self,
         org: OrgId,

@@ -188,7 +188,7 @@ impl RawPaths {
         }
     }
 
-    /// Returns true if the dynamic table cannot hold the oldest entry any more.
+    /// Returns true if the dynamic table can no longer hold the oldest entry.
     fn is_dropped(&self, oldest: &Entry) -> bool {
         let paths = self
             .entries

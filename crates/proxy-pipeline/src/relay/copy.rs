@@ -31,7 +31,8 @@ impl<'s, C: RelayStream, T: RelayStream> Copy<'s, C, T> {
     pub(super) async fn run(
         self,
         idle: Duration,
-        (clock, deadline): (&Clock, &Deadline),
+        clock: &Clock,
+        deadline: &Deadline,
         mut is_cut: impl FnMut() -> bool,
     ) -> (TunnelEnd, CarriedBytes) {
         let Self {

@@ -36,7 +36,8 @@ pub(crate) struct SurveyLimits {
 /// requests.
 pub(crate) fn survey(
     plan: &Plan,
-    (hosts, paths): (&[&HostPattern], &[&PathPattern]),
+    hosts: &[&HostPattern],
+    paths: &[&PathPattern],
     mut see: impl FnMut(&SurveyedRequest<'_>),
 ) -> SurveyLimits {
     let side = Side::new(plan);

@@ -136,7 +136,7 @@ impl Server {
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes));
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
-        let shared = shared_state::new(&plan, ids.key_seed(), (health_changes, parts.lifecycle));
+        let shared = shared_state::new(&plan, ids.key_seed(), health_changes, parts.lifecycle);
         let route_limits = LimitRegistry::new(ids.key_seed());
         let now_ns = Time::shared_ns(&shared.clock);
         let acme = acme_tasks(parts.purpose, &shared, &certificates, &parts.registry);
@@ -397,7 +397,7 @@ impl Server {
         self.former_plans.keep(former);
     }
 
-    /// Frees replaced plans that no request uses any more.
+    /// Frees replaced plans that no request uses.
     pub(crate) fn free_former_plans(&mut self) {
         self.former_plans.free(&self.disk);
     }
@@ -495,8 +495,9 @@ impl Server {
             changes: &shared.target_changes,
             wake: &shared.health_changes,
         };
-        let settings = (self.certificates.loaded(), &self.limits);
-        self.reconnections.begin(&self.plan, settings, observers);
+        let loaded_tls = self.certificates.loaded();
+        self.reconnections
+            .begin(&self.plan, loaded_tls, &self.limits, observers);
     }
 
     /// Makes every worker recompute its healthy targets, and logs the changes.

@@ -6,7 +6,7 @@ use super::settings::same_agent;
 use proxy_model::{ConfigTest, Model, Prohibition, Setting};
 use std::fmt::Display;
 
-/// The risks of tests without one of their name or request any more, and of prohibitions that are gone or differ.
+/// The risks of tests without a successor of the same name or request, and of prohibitions that are gone or differ.
 pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let request = |test: &ConfigTest| (test.request.method.clone(), test.request.url.clone());
     let tests = before.tests.iter().filter(|old| {
@@ -36,7 +36,7 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     gone.collect()
 }
 
-/// Whether both forbid requests without the same agent, by one of its names.
+/// Returns true if both forbid requests without the same agent, by one of its names.
 fn is_same_guard(
     (before, old): (&Model, &Prohibition),
     (after, new): (&Model, &Prohibition),

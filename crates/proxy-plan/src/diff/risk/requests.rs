@@ -98,7 +98,7 @@ fn changed_settings(
     else {
         return Vec::new();
     };
-    let changes = route_changes((compared.before, old), (compared.after, new));
+    let changes = route_changes(compared.before, old, compared.after, new);
     let routes = [Some(old), Some(new)];
     let classes = changes
         .iter()
@@ -121,8 +121,8 @@ fn is_refusal(answer: &Answer) -> bool {
     }
 }
 
-/// Whether the proxy refuses before and after for the same reason, in its own words and without a route that edits
-/// them. A `respond` is a page of the route's making, whatever its status.
+/// Returns true if the proxy refuses before and after for the same reason, in its own words and without a route that
+/// edits them. A `respond` is a page of the route's making, whatever its status.
 fn is_same_refusal(before: &Answer, after: &Answer) -> bool {
     let is_own = matches!(after.service, AnsweringService::Refusal { .. });
     is_own

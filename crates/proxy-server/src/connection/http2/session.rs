@@ -33,9 +33,9 @@ pub(super) struct Session {
     /// True if a GOAWAY notice is to be sent: the client should open another connection, and
     /// streams are still accepted here.
     pub(super) notice: Cell<bool>,
-    /// The final GOAWAY is sent.
+    /// True if the final GOAWAY is sent.
     pub(super) leaving: Cell<bool>,
-    /// The connection is closing.
+    /// True if the connection is closing.
     pub(super) ending: Cell<bool>,
     pub(super) write_time: Duration,
     write_blocked: Cell<bool>,

@@ -53,7 +53,8 @@ pub(super) struct Fetcher {
 impl Fetcher {
     pub(super) fn new(
         set: &KeySetPlan,
-        (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
+        registry: Arc<Registry>,
+        lifecycle: Arc<Lifecycle>,
     ) -> Self {
         let url = set.identity.url.to_string();
         let labels = [set.identity.upstream.as_str(), url.as_str()];

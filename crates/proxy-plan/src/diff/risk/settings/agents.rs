@@ -55,12 +55,12 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     (is_less || changed.contains(&row)).then(|| (RiskClass::AgentChanged, instead(change)))
 }
 
-/// Whether an agent is new, or differs, and requests continue without it.
+/// Returns true if an agent is new, or differs, and requests continue without it.
 pub(crate) fn is_new_and_open(change: &SettingChange) -> bool {
     change.row == agents::FAILURE_MODE.path && becomes(change, "open")
 }
 
-/// Whether two agents differ in their names alone.
+/// Returns true if two agents differ in their names alone.
 pub(crate) fn same_agent(old: (&Model, &str), new: (&Model, &str)) -> bool {
     let old = settings(old);
     !old.is_empty() && old == settings(new)
