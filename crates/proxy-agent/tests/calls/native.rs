@@ -28,7 +28,7 @@ async fn show(session: &mut Session, data: &[u8]) -> Result<(), CallError> {
     let event = ProxyMessage::RequestBody(body(session, data));
     let kind = EventKind::RequestBody;
     session
-        .call(&event, kind, is_chunk, &CallContext::default())
+        .call(&event, kind, false, &CallContext::default())
         .await?;
     Ok(())
 }
@@ -160,7 +160,7 @@ async fn answered(mut session: Session, headers: Vec<Header<'static>>) -> Result
     });
     let kind = EventKind::ResponseHeaders;
     session
-        .call(&event, kind, is_chunk, &CallContext::default())
+        .call(&event, kind, false, &CallContext::default())
         .await?;
     Ok(())
 }
