@@ -52,7 +52,7 @@ impl SocketFile {
     /// The current file at `path`.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let file = fs::symlink_metadata(path)?;
-        Ok(Self::new(path, file.dev(), file.ino()))
+        Ok(Self::new(path, (file.dev(), file.ino())))
     }
 
     fn new(path: &Path, inode: (u64, u64)) -> Self {
