@@ -160,7 +160,8 @@ impl App {
     pub async fn node_events(
         &self,
         call: &Call,
-        (project, id): (ProjectId, NodeId),
+        project: ProjectId,
+        id: NodeId,
         sort: Option<&Sort>,
         page: Page,
     ) -> Result<Vec<(NodeEventId, NodeEvent)>, Error> {
@@ -174,7 +175,8 @@ impl App {
     pub async fn label_node(
         &self,
         call: &Call,
-        (project, id): (ProjectId, NodeId),
+        project: ProjectId,
+        id: NodeId,
         changes: BTreeMap<String, Option<String>>,
     ) -> Result<Versioned<Node>, Error> {
         let mut tx = self.store.begin().await?;
@@ -195,7 +197,8 @@ impl App {
     pub async fn approve_node(
         &self,
         call: &Call,
-        (project, id): (ProjectId, NodeId),
+        project: ProjectId,
+        id: NodeId,
         grants_labels: bool,
     ) -> Result<Versioned<Node>, Error> {
         let mut tx = self.store.begin().await?;

@@ -425,11 +425,7 @@ fn org_entries(caller: &Caller, org: OrgId, current: NavEntry) -> Vec<Entry> {
 }
 
 /// The role that the actions of a page need, for its foot; `None` if the actor may.
-pub(crate) fn foot(
-    caller: &Caller,
-    (access, tenant): (Access, Tenant),
-    verbs: &str,
-) -> Option<String> {
+pub(crate) fn foot(caller: &Caller, access: Access, tenant: Tenant, verbs: &str) -> Option<String> {
     if caller.may(access, tenant) {
         return None;
     }

@@ -113,11 +113,12 @@ impl Approval {
 /// [`Refusal::Frozen`], [`Refusal::Warnings`] or [`Refusal::UnknownWarnings`].
 pub(crate) async fn check_policy(
     tx: &mut Transaction,
-    ids: (ProjectId, BundleId),
+    project: ProjectId,
+    id: BundleId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let project = tx.project(ids.0).await?.ok_or(Refusal::NotFound)?;
-    let bundle = find(tx, ids).await?.value;
-    let rules = project.value.policy.rules;
+    let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
+    let bundle = find(tx, project, id).await?.value;
+    let rules = found.value.policy.rules;
     Ok(rules.check(bundle.warnings, now)?)
 }

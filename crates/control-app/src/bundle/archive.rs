@@ -65,9 +65,10 @@ impl App {
     pub async fn download_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Archive, Error> {
-        let found = self.bundle(call, ids).await?;
+        let found = self.bundle(call, project, id).await?;
         self.open_archive(&found.value).await
     }
 
@@ -76,7 +77,8 @@ impl App {
     pub async fn node_archive(
         &self,
         call: &Call,
-        (node, bundle): (NodeId, BundleId),
+        node: NodeId,
+        bundle: BundleId,
     ) -> Result<Archive, Error> {
         call.actor.holds(Access::OwnNode)?;
         let Actor::Node { id, tenant, .. } = &call.actor else {
@@ -88,7 +90,7 @@ impl App {
         if !tx.may_need_bundle(node, bundle).await? {
             return Err(Refusal::NotFound.into());
         }
-        let found = find(&mut tx, (project, bundle)).await?;
+        let found = find(&mut tx, project, bundle).await?;
         call.actor.require(Access::OwnNode, found.value.tenant)?;
         found.value.check_delivery()?;
         self.open_archive(&found.value).await
@@ -98,9 +100,10 @@ impl App {
     pub async fn bundle_sbom(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Value, Error> {
-        let found = self.bundle(call, ids).await?;
+        let found = self.bundle(call, project, id).await?;
         Ok(self.contents(&found.value).await?.sbom)
     }
 
@@ -108,9 +111,10 @@ impl App {
     pub async fn verify_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Verification, Error> {
-        let bundle = self.bundle(call, ids).await?.value;
+        let bundle = self.bundle(call, project, id).await?.value;
         let (Some(archive), Some(signature)) = (bundle.archive.clone(), bundle.signature.clone())
         else {
             return Err(bundle.without_archive("be verified").into());
@@ -145,11 +149,12 @@ impl App {
     pub async fn compare_bundles(
         &self,
         call: &Call,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         before: BundleId,
     ) -> Result<Comparison, Error> {
-        let new = self.bundle(call, (project, id)).await?;
-        let old = self.older_bundle(call, (project, before)).await?;
+        let new = self.bundle(call, project, id).await?;
+        let old = self.older_bundle(call, project, before).await?;
         let compared = self.compare_contents((&old, &new.value), compare);
         // Valid by the checks of the release that signed it.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");
@@ -160,9 +165,10 @@ impl App {
     pub(crate) async fn older_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Bundle, Error> {
-        match self.bundle(call, ids).await {
+        match self.bundle(call, project, id).await {
             Err(Error::Refused(Refusal::NotFound)) => {
                 Err(Refusal::invalid("before", "does not exist in the project").into())
             }

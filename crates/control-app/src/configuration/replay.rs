@@ -58,12 +58,13 @@ impl App {
     pub async fn replay_requests(
         &self,
         call: &Call,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         before: BundleId,
         recording: String,
     ) -> Result<Replayed, Error> {
-        let new = self.bundle(call, (project, id)).await?.value;
-        let old = self.older_bundle(call, (project, before)).await?;
+        let new = self.bundle(call, project, id).await?.value;
+        let old = self.older_bundle(call, project, before).await?;
         let replayed = self.compare_contents((&old, &new), move |(before, _), (after, _)| {
             replay([before, after], recording)
         });

@@ -78,7 +78,8 @@ impl App {
     pub async fn rename_enrolment_token(
         &self,
         call: &Call,
-        (project, id): (ProjectId, EnrolmentTokenId),
+        project: ProjectId,
+        id: EnrolmentTokenId,
         name: &str,
     ) -> Result<Versioned<EnrolmentToken>, Error> {
         let mut tx = self.store.begin().await?;

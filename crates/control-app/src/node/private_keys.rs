@@ -87,15 +87,17 @@ impl App {
         &self,
         call: &Call,
         tenant: Tenant,
-        refused: (NodeId, CertificateId),
+        node: NodeId,
+        id: CertificateId,
     ) -> Result<(), Error> {
+        let refused = (node, id);
         let last = self.refused_certificates.get(&refused);
         if last.is_some_and(|last| call.now < last + NOTE_INTERVAL) {
             return Ok(());
         }
         self.refused_certificates.insert(refused, call.now);
-        let (tx, (_, certificate)) = (self.store.begin().await?, refused);
-        self.commit(tx, call, "certificate.refused", tenant, certificate.0)
+        let tx = self.store.begin().await?;
+        self.commit(tx, call, "certificate.refused", tenant, id.0)
             .await
     }
 }

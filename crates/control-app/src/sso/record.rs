@@ -60,8 +60,8 @@ impl App {
         sign_in: &SsoSignIn,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let place = (org, self.time_id(sign_in.at));
-        tx.note_sso_sign_in(place, sign_in).await?;
+        tx.note_sso_sign_in(org, self.time_id(sign_in.at), sign_in)
+            .await?;
         if sign_in.subject.is_none() {
             return Ok(tx.commit().await?);
         }

@@ -82,7 +82,7 @@ impl Transaction {
     ) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM identities WHERE id = $1");
         written_rows(delete.bind(identity.id).run(self).await?)?;
-        self.revoke_user_provider_sessions((identity.org, identity.user), now)
+        self.revoke_user_provider_sessions(identity.org, identity.user, now)
             .await?;
         Ok(())
     }
@@ -90,7 +90,8 @@ impl Transaction {
     /// Ends the user's sessions from the organization's identity provider.
     pub async fn revoke_user_provider_sessions(
         &mut self,
-        (org, user): (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let revoke = "UPDATE sessions SET revoked_at = $1

@@ -73,7 +73,7 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let from = caller.visit.query.get("from").parse::<BundleId>().ok();
     let (name, text) = match from {
-        Some(from) => earlier(&ui, &caller, (project, from)).await?,
+        Some(from) => earlier(&ui, &caller, project, from).await?,
         None => (String::new(), EXAMPLE.to_owned()),
     };
     let form = Form::new(
@@ -87,10 +87,11 @@ pub(crate) async fn show(
 async fn earlier(
     ui: &Ui,
     caller: &Caller,
-    ids: (ProjectId, BundleId),
+    project: ProjectId,
+    id: BundleId,
 ) -> Result<(String, String), Failure> {
-    let bundle = ui.app.bundle(&caller.call, ids).await?.value;
-    let files = ui.app.bundle_files(&caller.call, ids).await?;
+    let bundle = ui.app.bundle(&caller.call, project, id).await?.value;
+    let files = ui.app.bundle_files(&caller.call, project, id).await?;
     let text = files.get(FILE).cloned().unwrap_or_default();
     let text = String::from_utf8(text).map_err(|_| Failure::not_found())?;
     Ok((bundle.name.to_string(), text))

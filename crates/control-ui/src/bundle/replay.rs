@@ -1,7 +1,7 @@
 //! Recorded requests through two bundles: which kinds are decided otherwise, and how many requests those are.
 
 use crate::bundle::choices::Choices;
-use crate::bundle::difference::explaining;
+use crate::bundle::difference::{ComparedBundles, explaining};
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -168,16 +168,20 @@ async fn answer(
     }
     let recording = fields.get("recording").to_owned();
     let (app, call) = (&ui.app, &caller.call);
-    let replayed = app.replay_requests(call, (project, after), before, recording);
+    let replayed = app.replay_requests(call, project, after, before, recording);
     let replayed = match replayed.await {
         Ok(replayed) => replayed,
         Err(error) => return Ok(Err(Faults::from_error(error)?)),
     };
-    let name_before = choices.name(ui, caller, (project, before)).await?;
-    let name_after = choices.name(ui, caller, (project, after)).await?;
+    let name_before = choices.name(ui, caller, project, before).await?;
+    let name_after = choices.name(ui, caller, project, after).await?;
     let shown = replayed.differences.iter().take(MAX_KINDS);
-    let ids = (project, before, after);
-    let rows = shown.map(|kind| KindRow::new(kind, replayed.requests, ids));
+    let bundles = ComparedBundles {
+        project,
+        before,
+        after,
+    };
+    let rows = shown.map(|kind| KindRow::new(kind, replayed.requests, bundles));
     let kinds: Vec<KindRow> = rows.collect();
     let left_out = differing(&replayed) - signed(kinds.len());
     let answer = Answer {
@@ -249,7 +253,7 @@ fn limits(replayed: &Replayed, before: &str) -> Vec<String> {
 }
 
 impl KindRow {
-    fn new(kind: &KindMoved, all: u64, ids: (ProjectId, BundleId, BundleId)) -> Self {
+    fn new(kind: &KindMoved, all: u64, bundles: ComparedBundles) -> Self {
         let KindMoved {
             before,
             after,
@@ -265,7 +269,7 @@ impl KindRow {
                 &[(Tone::Warn, signed(*requests)), (Tone::Off, others)],
             ),
             share,
-            page: explained(example, ids),
+            page: explained(example, bundles),
             example: example.clone(),
             before: before.clone(),
             after: after.clone(),
@@ -274,10 +278,10 @@ impl KindRow {
 }
 
 /// `example` is a method, a space, the host and the path.
-fn explained(example: &str, ids: (ProjectId, BundleId, BundleId)) -> String {
+fn explained(example: &str, bundles: ComparedBundles) -> String {
     let (method, rest) = example.split_once(' ').unwrap_or(("GET", example));
     let scheme = if rest.starts_with('/') { "" } else { "http://" };
-    explaining(&format!("{method} {scheme}{rest}"), ids)
+    explaining(&format!("{method} {scheme}{rest}"), bundles)
 }
 
 /// `12 %`, and `less than 1 %` for a smaller share.
@@ -351,16 +355,16 @@ mod tests {
 
     #[test]
     fn an_example_leads_to_its_explanation() {
-        let ids = (
-            ProjectId(Uuid::nil()),
-            BundleId(Uuid::nil()),
-            BundleId(Uuid::max()),
-        );
-        let page = explained("POST shop.test/a b", ids);
+        let bundles = ComparedBundles {
+            project: ProjectId(Uuid::nil()),
+            before: BundleId(Uuid::nil()),
+            after: BundleId(Uuid::max()),
+        };
+        let page = explained("POST shop.test/a b", bundles);
         assert!(
             page.contains("explain?method=POST&url=http%3A%2F%2Fshop.test%2Fa+b&bundle=0000"),
             "{page}"
         );
-        assert!(explained("GET /x", ids).contains("url=%2Fx&"));
+        assert!(explained("GET /x", bundles).contains("url=%2Fx&"));
     }
 }

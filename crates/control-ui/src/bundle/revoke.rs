@@ -28,7 +28,7 @@ pub(crate) async fn show(
     caller: Caller,
     Path((project, id)): Path<(ProjectId, BundleId)>,
 ) -> Result<Response, Failure> {
-    let bundle = ui.app.bundle(&caller.call, (project, id)).await?.value;
+    let bundle = ui.app.bundle(&caller.call, project, id).await?.value;
     let active = ui.app.count_nodes(&caller.call, project).await?.active;
     let nodes = active
         .iter()
@@ -79,7 +79,7 @@ pub(crate) async fn send(
     caller: Caller,
     Path((project, id)): Path<(ProjectId, BundleId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.revoke_bundle(&caller.call, (project, id)).await {
+    let note = match ui.app.revoke_bundle(&caller.call, project, id).await {
         Ok(revoked) => Note::good(format!("{} is revoked.", revoked.value.name)),
         Err(error) => Faults::from_error(error)?.note(),
     };

@@ -89,7 +89,6 @@ pub(crate) async fn list(
         .copied()
         .unwrap_or_default();
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_NODES, tenant);
     Ok(show(&DriftPage {
         frame: frame.live("/events?pulse"),
         project,
@@ -100,8 +99,13 @@ pub(crate) async fn list(
             last.map(|last| format!("?before={last}")),
             "Show older drifts",
         ),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "order nodes back, or keep what they run"),
+        may_write: caller.may(Access::WRITE_NODES, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_NODES,
+            tenant,
+            "order nodes back, or keep what they run",
+        ),
     }))
 }
 
@@ -169,7 +173,7 @@ pub(crate) async fn resolve(
     };
     let note = match ui
         .app
-        .resolve_drift(&caller.call, (project, id), remedy)
+        .resolve_drift(&caller.call, project, id, remedy)
         .await
     {
         Ok(_) => Note::good(sentence),

@@ -242,7 +242,7 @@ pub(crate) async fn change_role(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let role = Role::from_name(fields.get("role")).ok_or_else(Failure::not_found)?;
-    let note = match ui.app.change_role(&caller.call, (org, user), role).await {
+    let note = match ui.app.change_role(&caller.call, org, user, role).await {
         Ok(member) => Note::good(format!(
             "{} is {} {role} now.",
             member.value.name,
@@ -298,7 +298,7 @@ pub(crate) async fn remove(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.remove_member(&caller.call, (org, user)).await {
+    let note = match ui.app.remove_member(&caller.call, org, user).await {
         Ok(()) => Note::good("The person is no longer a member."),
         Err(error) => Faults::from_error(error)?.note(),
     };
@@ -311,7 +311,7 @@ pub(crate) async fn readmit(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.readmit_member(&caller.call, (org, user)).await {
+    let note = match ui.app.readmit_member(&caller.call, org, user).await {
         Ok(()) => Note::good("The next single sign-on makes the person a member again."),
         Err(error) => Faults::from_error(error)?.note(),
     };

@@ -77,11 +77,7 @@ pub(crate) async fn create(
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
     let member = ui.app.member(&caller.call, org, user).await?.value;
-    match ui
-        .app
-        .create_password_reset(&caller.call, (org, user))
-        .await
-    {
+    match ui.app.create_password_reset(&caller.call, org, user).await {
         Ok((reset, secret)) => {
             let frame =
                 Frame::org(&ui, &caller, org, NavEntry::Members.titled("Reset link")).await?;
