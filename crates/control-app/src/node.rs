@@ -66,8 +66,8 @@ impl App {
         };
         let node = Node::register(&call.actor, tenant, id, new, call.now)?;
         if let Actor::Enrolment { id: token, .. } = call.actor {
-            let by = (token, call.client_ip);
-            if let Some(known) = tx.node_without_heartbeat(project, &name, by).await? {
+            let known = tx.node_without_heartbeat(project, &name, token, call.client_ip);
+            if let Some(known) = known.await? {
                 return self.register_again(tx, call, project, known).await;
             }
             if !tx.use_enrolment_token(token, call.now).await? {

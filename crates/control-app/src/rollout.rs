@@ -483,8 +483,7 @@ async fn keep_figures(
     let both = rollout.strategy.gate.as_ref().zip(seen.compared.as_ref());
     let figures = both.map(|(gate, compared)| StoredFigures::new(gate, compared));
     let figures = figures.and_then(|figures| serde_json::to_string(&figures).ok());
-    let counted = (counts.nodes, counts.ready);
-    tx.keep_figures((rollout.id, batch.number), counted, figures)
+    tx.keep_figures(rollout.id, batch.number, counts, figures)
         .await?;
     Ok(())
 }

@@ -163,7 +163,7 @@ impl Write {
                 interval,
             } => {
                 let fresh_since = interval.online_since(now);
-                let received = tx.receive_heartbeat(*node, heartbeat_request, (now, fresh_since));
+                let received = tx.receive_heartbeat(*node, heartbeat_request, now, fresh_since);
                 let written = received.await?;
                 if (written.as_ref()).is_some_and(|written| written.has_found_duplicate) {
                     let event_body = duplicate_event(now);

@@ -69,8 +69,9 @@ pub(crate) async fn require_chosen_holders(
         let Some(certificate) = tx.certificate(id).await? else {
             continue;
         };
-        for label in certificate.value.node_labels.pairs() {
-            if tx.has_chosen_without((rollout, project), label).await? {
+        for (name, value) in certificate.value.node_labels.pairs() {
+            let without = tx.has_chosen_without(rollout, project, name, value);
+            if without.await? {
                 let reason =
                     "choose a node without the labels that a certificate of the bundle needs";
                 return Err(Refusal::invalid("nodes", reason).into());

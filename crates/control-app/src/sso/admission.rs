@@ -37,9 +37,7 @@ impl App {
         let AssertedUser {
             issuer, subject, ..
         } = &arrival.asserted;
-        let identity = tx
-            .identity(arrival.org, (issuer.as_str(), subject.as_str()))
-            .await?;
+        let identity = tx.identity(arrival.org, issuer, subject).await?;
         let own = match browser.actor {
             Some(actor @ Actor::User { id, .. }) => Some((actor, *id)),
             _ => None,

@@ -251,8 +251,8 @@ impl App {
             Ok(metadata) => {
                 let idp = merged(settings, Some(&metadata), Some(now))?;
                 let mut tx = self.store.begin().await?;
-                let place = (org, connection.version);
-                tx.set_idp_metadata(place, &metadata, now).await?;
+                tx.set_idp_metadata(org, connection.version, &metadata, now)
+                    .await?;
                 tx.commit().await?;
                 Ok(idp)
             }
@@ -276,9 +276,8 @@ impl App {
         };
         let org = connection.value.org;
         let mut tx = self.store.begin().await?;
-        let place = (org, connection.version);
-        let is_first = tx.set_first_idp_metadata(place, &learned, now).await?;
-        if is_first {
+        let is_first = tx.set_first_idp_metadata(org, connection.version, &learned, now);
+        if is_first.await? {
             return Ok(tx.commit().await?);
         }
         let known = tx.idp_metadata::<LearnedIssuer>(org).await?;

@@ -38,7 +38,8 @@ impl Transaction {
     pub async fn identity(
         &mut self,
         org: OrgId,
-        (issuer, subject): (&str, &str),
+        issuer: &str,
+        subject: &str,
     ) -> Result<Option<LinkedIdentity>, StoreError> {
         let by_name =
             "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
