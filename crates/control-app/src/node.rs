@@ -75,8 +75,8 @@ impl App {
             }
         }
         if !is_given {
-            let labels = (&Labels::default(), &node.labels);
-            require_labels(&mut tx, (&call.actor, tenant), labels).await?;
+            let none = Labels::default();
+            require_labels(&mut tx, &call.actor, tenant, &none, &node.labels).await?;
         }
         let key = self.new_secret();
         let inserted = tx.insert_node(&node, &key.hash()).await;
@@ -183,8 +183,8 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         let (before, labels) = (found.value.audited(), found.value.labels.clone());
         let value = found.value.label(&call.actor, changes)?;
-        let labels = (&labels, &value.labels);
-        require_labels(&mut tx, (&call.actor, value.tenant), labels).await?;
+        let tenant = value.tenant;
+        require_labels(&mut tx, &call.actor, tenant, &labels, &value.labels).await?;
         call.expect_version(found.version)?;
         let version = tx.update_node(&value, found.version).await?;
         tx.note_change(changed(&before, &value));
@@ -205,8 +205,8 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         let (before, labels) = (found.value.audited(), found.value.labels.clone());
         let value = found.value.approve(&call.actor, grants_labels)?;
-        let labels = (&labels, &value.labels);
-        require_labels(&mut tx, (&call.actor, value.tenant), labels).await?;
+        let tenant = value.tenant;
+        require_labels(&mut tx, &call.actor, tenant, &labels, &value.labels).await?;
         call.expect_version(found.version)?;
         let version = tx.update_node(&value, found.version).await?;
         tx.note_change(changed(&before, &value));

@@ -177,9 +177,9 @@ impl App {
             check_policy(&mut tx, project, found.value.bundle, call.now).await?;
         }
         if command == RolloutCommand::Approve {
-            let persons = (found.value.submitted_person, call.actor.user());
-            let times = (found.value.created_at, call.now);
-            check_independent(&mut tx, project, persons, times).await?;
+            let (first, second) = (found.value.submitted_person, call.actor.user());
+            let begun = found.value.created_at;
+            check_independent(&mut tx, project, first, second, begun, call.now).await?;
         }
         if change.rollout.state == RolloutState::Running {
             check_bundle(&mut tx, project, found.value.bundle).await?;
@@ -414,8 +414,8 @@ impl App {
                 None => tx.note_revert(rollout.id, node, 0).await?,
             }
         }
-        let by = (rollout.tenant.org, Some(rollout.id));
-        let orders = self.write_each(tx, by, wanted, now).await?;
+        let orders = self.write_each(tx, rollout.tenant.org, Some(rollout.id), wanted, now);
+        let orders = orders.await?;
         for order in &orders {
             let counter = i64::try_from(order.counter).unwrap_or(i64::MAX);
             tx.note_revert(rollout.id, order.node, counter).await?;

@@ -42,7 +42,8 @@ impl App {
         &self,
         call: &Call,
         org: OrgId,
-        (email, role): (&str, Role),
+        email: &str,
+        role: Role,
     ) -> Result<(Invitation, Secret), Error> {
         let id = InvitationId::new(call.now, self.random_id());
         let invitation = Invitation::create(&call.actor, org, id, email, role, call.now)?;

@@ -80,9 +80,8 @@ impl App {
         if !own(&before.value) || !own(&after.value) {
             return Ok(true);
         }
-        let bundles = (&before.value, &after.value);
-        let judged = self.compare_contents(bundles, is_risky).await;
-        Ok(judged.ok().flatten().unwrap_or(true))
+        let judged = self.compare_contents(&before.value, &after.value, is_risky);
+        Ok(judged.await.ok().flatten().unwrap_or(true))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::bundle::find;
 use crate::call::Call;
-use crate::configuration::diff::{Comparison, compare};
+use crate::configuration::diff::{CheckedFiles, Comparison, compare};
 use crate::configuration::{Checked, check};
 use crate::error::Error;
 use control_bundle::{
@@ -12,7 +12,6 @@ use control_bundle::{
 use control_domain::{Access, Actor, Bundle, BundleArchive, BundleSignature, Refusal, SigningKey};
 use control_store::{ObjectBytes, ObjectError};
 use control_wire::{BundleId, NodeId, ProjectId};
-use proxy_model::Model;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -155,7 +154,7 @@ impl App {
     ) -> Result<Comparison, Error> {
         let new = self.bundle(call, project, id).await?;
         let old = self.older_bundle(call, project, before).await?;
-        let compared = self.compare_contents((&old, &new.value), compare);
+        let compared = self.compare_contents(&old, &new.value, compare);
         // Valid by the checks of the release that signed it.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");
         Ok(compared.await?.ok_or(refused)?)
@@ -181,8 +180,9 @@ impl App {
     /// no resources.
     pub(crate) async fn compare_contents<T: Send + 'static>(
         &self,
-        (before, after): (&Bundle, &Bundle),
-        compare: impl FnOnce((&Model, &Files), (&Model, &Files)) -> T + Send + 'static,
+        before: &Bundle,
+        after: &Bundle,
+        compare: impl FnOnce(CheckedFiles<'_>, CheckedFiles<'_>) -> T + Send + 'static,
     ) -> Result<Option<T>, Error> {
         let permit = self.heavy_permits.take(after.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
@@ -289,12 +289,19 @@ impl App {
 fn checked_and_compared<T>(
     old: &Files,
     new: &Files,
-    compare: impl FnOnce((&Model, &Files), (&Model, &Files)) -> T,
+    compare: impl FnOnce(CheckedFiles<'_>, CheckedFiles<'_>) -> T,
 ) -> Option<T> {
     let Checked { model: before, .. } = check(old);
     let Checked { model: after, .. } = check(new);
-    let models = before.zip(after);
-    models.map(|(before, after)| compare((&before, old), (&after, new)))
+    let before = CheckedFiles {
+        model: before.as_ref()?,
+        files: old,
+    };
+    let after = CheckedFiles {
+        model: after.as_ref()?,
+        files: new,
+    };
+    Some(compare(before, after))
 }
 
 fn unpack_verified(bytes: &[u8], wanted: &str) -> Result<Contents, BundleError> {

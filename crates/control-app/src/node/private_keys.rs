@@ -15,8 +15,10 @@ const NOTE_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 /// Refuses labels that open a certificate which the labels before did not, without the right to it.
 pub(crate) async fn require_labels(
     tx: &mut Transaction,
-    (actor, tenant): (&Actor, Tenant),
-    (before, after): (&Labels, &Labels),
+    actor: &Actor,
+    tenant: Tenant,
+    before: &Labels,
+    after: &Labels,
 ) -> Result<(), Error> {
     let project = tenant.project.ok_or(Refusal::NotFound)?;
     let needed = tx.certificate_labels(project).await?;

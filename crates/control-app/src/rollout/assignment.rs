@@ -114,7 +114,7 @@ impl App {
             }
         }
         let org = bundle.tenant.org;
-        let orders = self.write_each(&mut tx, (org, None), recalls, now).await?;
+        let orders = self.write_each(&mut tx, org, None, recalls, now).await?;
         let ordered: Vec<NodeId> = orders.iter().map(|order| order.node).collect();
         let call = Call::system(now);
         self.commit(tx, &call, action, bundle.tenant, id.0).await?;

@@ -42,11 +42,12 @@ impl App {
             Some(actor @ Actor::User { id, .. }) => Some((actor, *id)),
             _ => None,
         };
-        let place = (&connection, arrival);
         match (arrival.purpose, own) {
             (SsoPurpose::SignIn, _) => {
-                let (tx, user) = self.mapped_user(tx, visit, place, identity).await?;
-                self.start_sso_session(tx, visit, place, &user).await
+                let mapped = self.mapped_user(tx, visit, &connection, arrival, identity);
+                let (tx, user) = mapped.await?;
+                self.start_sso_session(tx, visit, &connection, arrival, &user)
+                    .await
             }
             (SsoPurpose::Link(user), Some((_, own))) if own == user => {
                 self.link_identity(tx, visit, arrival, user, identity).await
@@ -56,7 +57,8 @@ impl App {
                     return Err(SsoRefusal::OtherUser.into());
                 }
                 arrival.check_proof()?;
-                let (tx, _) = self.mapped_user(tx, visit, place, identity).await?;
+                let mapped = self.mapped_user(tx, visit, &connection, arrival, identity);
+                let (tx, _) = mapped.await?;
                 let call = visit.call(actor.clone());
                 self.renew_sso_proof(tx, &call, arrival).await
             }
@@ -77,7 +79,8 @@ impl App {
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        (connection, arrival): (&SsoConnection, &Arrival),
+        connection: &SsoConnection,
+        arrival: &Arrival,
         identity: Option<LinkedIdentity>,
     ) -> Result<(Transaction, User), SsoFailure> {
         let role = match mapped_role(&connection.settings, &arrival.asserted) {
@@ -131,7 +134,7 @@ impl App {
             tx.shorten_session(session, end).await?;
         }
         let method = found.origin.method;
-        let secret = self.strengthen(tx, call, (found.clone(), method)).await?;
+        let secret = self.strengthen(tx, call, found.clone(), method).await?;
         Ok(SsoOutcome {
             session: Some(NewSession {
                 session: found,
@@ -147,7 +150,8 @@ impl App {
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        (connection, arrival): (&SsoConnection, &Arrival),
+        connection: &SsoConnection,
+        arrival: &Arrival,
         user: &User,
     ) -> Result<SsoOutcome, SsoFailure> {
         let method = match connection.settings {

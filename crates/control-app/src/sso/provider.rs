@@ -216,7 +216,8 @@ impl App {
     /// one counts. `is_key_unknown`: it is read again, every five minutes at most.
     pub(crate) async fn saml_idp(
         &self,
-        (connection, settings): (&Versioned<SsoConnection>, &SamlSettings),
+        connection: &Versioned<SsoConnection>,
+        settings: &SamlSettings,
         is_key_unknown: bool,
         now: Timestamp,
     ) -> Result<SamlIdp, SsoFailure> {

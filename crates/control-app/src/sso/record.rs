@@ -19,7 +19,8 @@ impl App {
     pub(super) async fn note_failure(
         &self,
         visit: &Visit,
-        (org, is_trial): (OrgId, bool),
+        org: OrgId,
+        is_trial: bool,
         asserted: Option<&AssertedUser>,
         failure: SsoFailure,
     ) -> Error {

@@ -197,7 +197,7 @@ pub(crate) async fn invite(
             let email = fields.get("email").trim().to_owned();
             match ui
                 .app
-                .create_invitation(&caller.call, org, (&email, role))
+                .create_invitation(&caller.call, org, &email, role)
                 .await
             {
                 Ok((invitation, secret)) => {
