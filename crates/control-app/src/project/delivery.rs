@@ -147,7 +147,7 @@ impl App {
         self.add_page(&mut details, project.id);
         let id = WebhookDeliveryId::new(self.now(), self.random_id());
         let body = payload(id, event, &project, at, details);
-        let delivery = WebhookDelivery::new(id, webhook.id, (event, body), self.now());
+        let delivery = WebhookDelivery::new(id, webhook.id, event, body, self.now());
         Ok(tx.insert_delivery(&delivery).await?)
     }
 

@@ -6,7 +6,9 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::project::delivery::{MAX_PENDING, TEST_EVENT, payload};
 use control_auth::WebhookKey;
-use control_domain::{Access, QuotaKind, Refusal, Webhook, WebhookDelivery, WebhookSettings};
+use control_domain::{
+    Access, NewWebhook, QuotaKind, Refusal, Webhook, WebhookDelivery, WebhookSettings,
+};
 use control_store::{ListFilter, Page, StoredSecret, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId, SecretId, WebhookDeliveryId, WebhookId};
 use serde_json::json;
@@ -25,12 +27,15 @@ impl App {
     ) -> Result<(Versioned<Webhook>, Zeroizing<String>), Error> {
         let mut tx = self.store.begin().await?;
         let tenant = tenant(&mut tx, project).await?;
-        let ids = (
-            WebhookId::new(call.now, self.random_id()),
-            SecretId::new(call.now, self.random_id()),
-        );
+        let id = WebhookId::new(call.now, self.random_id());
+        let secret = SecretId::new(call.now, self.random_id());
+        let new = NewWebhook {
+            id,
+            secret,
+            settings,
+        };
         let addresses = self.sso_site.private_addresses;
-        let webhook = Webhook::create(&call.actor, tenant, ids, settings, addresses, call.now)?;
+        let webhook = Webhook::create(&call.actor, tenant, new, addresses, call.now)?;
         self.check_address("url", &webhook.url)?;
         // Writers take turns from here on: the limit is exact.
         tx.lock_audit().await?;
@@ -42,14 +47,14 @@ impl App {
         self.check_quota(&mut tx, tenant.org, QuotaKind::Webhooks, 1)
             .await?;
         let key = self
-            .insert_webhook_key(&mut tx, call, tenant.org, ids.1)
+            .insert_webhook_key(&mut tx, call, tenant.org, secret)
             .await?;
         skip_old_actions(&mut tx).await?;
         let silent_up_to = self.heartbeat_interval.online_since(call.now);
         let inserted = tx.insert_webhook(&webhook, silent_up_to).await;
         inserted.map_err(taken("name"))?;
         tx.note_change(created(&webhook));
-        self.commit(tx, call, "webhook.created", tenant, ids.0.0)
+        self.commit(tx, call, "webhook.created", tenant, id.0)
             .await?;
         Ok((Versioned::new(webhook), key.reveal()))
     }
@@ -188,7 +193,7 @@ impl App {
         let project = tx.project(project).await?.ok_or(Refusal::NotFound)?.value;
         let id = WebhookDeliveryId::new(call.now, self.random_id());
         let body = payload(id, TEST_EVENT, &project, call.now, json!({}));
-        let delivery = WebhookDelivery::new(id, webhook.id, (TEST_EVENT, body), call.now);
+        let delivery = WebhookDelivery::new(id, webhook.id, TEST_EVENT, body, call.now);
         tx.insert_delivery(&delivery).await?;
         tx.note_change(done(&json!({"delivery": id})));
         let (tenant, webhook) = (webhook.tenant, webhook.id);

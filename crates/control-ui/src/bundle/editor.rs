@@ -80,8 +80,7 @@ pub(crate) async fn show(
         &caller.visit.csrf,
         Fields::filled(&[("name", &name), ("text", &text)]),
     );
-    let findings = (Checked::NotYet, Vec::new());
-    respond(&ui, &caller, project, form, findings).await
+    respond(&ui, &caller, project, form, Checked::NotYet, Vec::new()).await
 }
 
 async fn earlier(
@@ -125,7 +124,7 @@ pub(crate) async fn send(
             warnings: number_of(&diagnostics, "warning"),
         };
         let form = Form::new(&caller.visit.csrf, fields);
-        let mut response = respond(&ui, &caller, project, form, (checked, found)).await?;
+        let mut response = respond(&ui, &caller, project, form, checked, found).await?;
         if 0 < errors {
             *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
         }
@@ -179,7 +178,7 @@ async fn refuse(
     found: Vec<Finding>,
 ) -> Result<Response, Failure> {
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(ui, caller, project, form, (Checked::NotYet, found)).await?;
+    let mut response = respond(ui, caller, project, form, Checked::NotYet, found).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -189,7 +188,8 @@ async fn respond(
     caller: &Caller,
     project: ProjectId,
     form: Form,
-    (checked, findings): (Checked, Vec<Finding>),
+    checked: Checked,
+    findings: Vec<Finding>,
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, NavEntry::Bundles.titled("New bundle")).await?;
     Ok(shown(&EditorPage {
