@@ -82,7 +82,8 @@ impl CacheKey {
         target: KeyTarget<'_>,
         settings: &CacheSettings,
         route: &[u8],
-        (request, claims): (&HeaderMap, &[u8]),
+        request: &HeaderMap,
+        claims: &[u8],
     ) -> Self {
         let mut selector = route.to_vec();
         push_part(&mut selector, claims);

@@ -216,7 +216,7 @@ impl CacheStore {
             return;
         }
         let uses = |hash| self.frequencies.estimate(hash);
-        let Inserted { is_stored, evicted } = shard.insert(slot, (self.shard_bytes, now), uses);
+        let Inserted { is_stored, evicted } = shard.insert(slot, self.shard_bytes, now, uses);
         let outcome = if is_stored {
             &self.counts.stored
         } else {

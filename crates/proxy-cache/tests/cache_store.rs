@@ -59,7 +59,8 @@ fn key(path: &str) -> Arc<CacheKey> {
         target,
         &settings(),
         b"r",
-        (&HeaderMap::new(), b""),
+        &HeaderMap::new(),
+        b"",
     ))
 }
 
@@ -86,9 +87,9 @@ fn publish(
         received_at: NOW,
     };
     let (freshness, variant) =
-        may_store(request, (StatusCode::OK, response), &settings(), times).unwrap();
+        may_store(request, StatusCode::OK, response, &settings(), times).unwrap();
     let head = ResponseHead::new(StatusCode::OK, response, freshness);
-    fill.publish((head, variant), body.into(), NOW)
+    fill.publish(head, variant, body.into(), NOW)
 }
 
 fn put(store: &Arc<CacheStore>, path: &str, body: &[u8]) {

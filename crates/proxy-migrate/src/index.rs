@@ -61,7 +61,8 @@ impl Certificates {
     pub(crate) fn position(
         &mut self,
         listener: usize,
-        (cert, key): (&str, &str),
+        cert: &str,
+        key: &str,
         next: usize,
     ) -> (usize, bool) {
         work::step();

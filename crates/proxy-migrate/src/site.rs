@@ -306,14 +306,15 @@ impl Site {
     pub(crate) fn add_certificate<'n>(
         &mut self,
         position: usize,
-        (cert, key): (&str, &str),
+        cert: &str,
+        key: &str,
         names: impl IntoIterator<Item = &'n str>,
     ) {
         let Some(listener) = self.listeners.get_mut(position) else {
             return;
         };
         let next = listener.certificates.len();
-        let (at, is_new) = self.certificates.position(position, (cert, key), next);
+        let (at, is_new) = self.certificates.position(position, cert, key, next);
         if is_new {
             listener.certificates.push(Certificate {
                 cert: cert.to_owned(),

@@ -29,7 +29,8 @@ use std::time::Duration;
 /// redirects the client. `end_by` is the end of the request's time, since the worker's start.
 pub(crate) async fn inspect_request(
     exchange: &mut Exchange,
-    (route, agents): (&RoutePlan, &RouteAgents),
+    route: &RoutePlan,
+    agents: &RouteAgents,
     end_by: Option<Duration>,
 ) -> Result<Option<Response<Body>>, Problem> {
     exchange.strip_claims();
@@ -171,11 +172,11 @@ async fn ask_about_response(
     let client_ip = exchange.completion.record.client_ip;
     let call = AgentCall::new(&active, agent, EventKind::ResponseHeaders, client_ip);
     let upstream = exchange.completion.upstream_name();
-    let head = event::response_head((session.next_event(), agent), upstream, response);
+    let head = event::response_head(session.next_event(), agent, upstream, response);
     let message = ProxyMessage::ResponseHeaders(head);
     let asked = async {
-        let kind = (EventKind::ResponseHeaders, false);
-        let asked = session.call(&message, kind, call.context());
+        let kind = EventKind::ResponseHeaders;
+        let asked = session.call(&message, kind, false, call.context());
         let decision = asked.await?;
         edits::check(&decision).map(|()| decision)
     };

@@ -87,7 +87,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         None => None,
         // Boxed: most configurations store no responses.
         Some(store) => {
-            match Box::pin(cache::consult(exchange, (route, store), &outcome, end_by)).await? {
+            match Box::pin(cache::consult(exchange, route, store, &outcome, end_by)).await? {
                 Consulted::Answered(response) => {
                     return compress(exchange, compression, route, response);
                 }
@@ -99,10 +99,10 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     let mut response = match &route.agents {
         None => {
             let total = end_by.map(|end| end.saturating_sub(now));
-            carry_out(exchange, route, (outcome, total)).await
+            carry_out(exchange, route, outcome, total).await
         }
         // Boxed: most routes have no agents.
-        Some(agents) => Box::pin(inspected(exchange, (route, agents), outcome, end_by)).await,
+        Some(agents) => Box::pin(inspected(exchange, route, agents, outcome, end_by)).await,
     };
     if let (Some(uncached), Ok(response)) = (uncached, &mut response) {
         uncached.finish(response);
@@ -169,11 +169,12 @@ pub(crate) fn count_unrouted(exchange: &mut Exchange, problem: Problem) -> Probl
 /// Carries out the plan's decision unless an agent refuses the request or its response.
 async fn inspected(
     exchange: &mut Exchange,
-    (route, agents): (&RoutePlan, &RouteAgents),
+    route: &RoutePlan,
+    agents: &RouteAgents,
     outcome: Outcome<'_>,
     end_by: Option<Duration>,
 ) -> Result<Response<Body>, Problem> {
-    let asked = agents::inspect_request(exchange, (route, agents), end_by).await?;
+    let asked = agents::inspect_request(exchange, route, agents, end_by).await?;
     if let Some(response) = asked {
         rate_limit::show_later(exchange);
         return Ok(response);
@@ -181,7 +182,7 @@ async fn inspected(
     rate_limit::check_stage(exchange, route.index, RateStage::AfterAgents).await?;
     let now = exchange.worker().time.elapsed();
     let total = end_by.map(|end| end.saturating_sub(now));
-    let response = carry_out(exchange, route, (outcome, total)).await?;
+    let response = carry_out(exchange, route, outcome, total).await?;
     agents::inspect_response(exchange, response, end_by).await
 }
 
@@ -189,7 +190,8 @@ async fn inspected(
 async fn carry_out(
     exchange: &mut Exchange,
     route: &RoutePlan,
-    (outcome, total): (Outcome<'_>, Option<Duration>),
+    outcome: Outcome<'_>,
+    total: Option<Duration>,
 ) -> Result<Response<Body>, Problem> {
     match outcome {
         Outcome::Refuse(problem) => Err(problem),

@@ -89,36 +89,20 @@ impl CacheStore {
         let state = Arc::new(FillState::default());
         shard.begin(at, Arc::clone(&state));
         let epoch = self.epoch.load(Ordering::Acquire);
-        let places = (at, shared.pass());
-        Joined::Fill(Fill::new(
-            Arc::clone(self),
-            Arc::clone(key),
-            (places, state),
-            (epoch, is_alone),
-        ))
+        Joined::Fill(Fill {
+            store: Arc::clone(self),
+            key: Arc::clone(key),
+            at,
+            pass: shared.pass(),
+            state,
+            epoch,
+            is_alone,
+            reservation: Memory::reservation(&self.memory),
+        })
     }
 }
 
 impl Fill {
-    pub(super) fn new(
-        store: Arc<CacheStore>,
-        key: Arc<CacheKey>,
-        ((at, pass), state): ((FillKey, u64), Arc<FillState>),
-        (epoch, is_alone): (u64, bool),
-    ) -> Self {
-        let reservation = Memory::reservation(&store.memory);
-        Self {
-            store,
-            key,
-            at,
-            pass,
-            state,
-            epoch,
-            is_alone,
-            reservation,
-        }
-    }
-
     /// Whether no other request waits for the response, because the last one could not be stored.
     #[must_use]
     pub fn is_alone(&self) -> bool {
@@ -136,7 +120,8 @@ impl Fill {
     #[must_use]
     pub fn publish(
         mut self,
-        (head, variant): (ResponseHead, Variant),
+        head: ResponseHead,
+        variant: Variant,
         body: Box<[u8]>,
         now: u64,
     ) -> Arc<StoredResponse> {

@@ -165,7 +165,8 @@ impl Shard {
     pub(super) fn insert(
         &mut self,
         slot: Slot,
-        (max_bytes, now): (usize, u64),
+        max_bytes: usize,
+        now: u64,
         uses: impl Fn(u64) -> u8,
     ) -> Inserted {
         let mut replaced = Purged::default();

@@ -64,7 +64,7 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
         let bound = if is_loopback { host } else { &bound };
         let position = listener(site, bound, port, is_tls);
         if let Some((cert, key)) = files.as_ref().filter(|_| is_tls) {
-            site.add_certificate(position, (cert, key), [host]);
+            site.add_certificate(position, cert, key, [host]);
             redirect(site, bound, host);
         }
         if seen.insert(position)

@@ -115,7 +115,7 @@ fn one(
             return Some(listen);
         };
         let names = hosts.iter().map(String::as_str);
-        site.add_certificate(position, (cert, key), names);
+        site.add_certificate(position, cert, key, names);
         protocols(site.listeners.get_mut(position)?, scope);
     }
     if has("proxy_protocol") {

@@ -350,7 +350,7 @@ fn listen(
         let files = scope
             .word("ssl_certificate")
             .zip(scope.word("ssl_certificate_key"));
-        let Some(files) = files else {
+        let Some((cert, key)) = files else {
             site.left(
                 &directive.place,
                 &directive.shown(),
@@ -360,7 +360,7 @@ fn listen(
         };
         let position = site.listeners.len();
         site.listeners.push(listener);
-        site.add_certificate(position, files, []);
+        site.add_certificate(position, cert, key, []);
     } else {
         site.listeners.push(listener);
     }

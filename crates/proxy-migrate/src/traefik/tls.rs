@@ -39,8 +39,8 @@ pub(super) fn write(
         let files = certificate
             .text_of("certFile")
             .zip(certificate.text_of("keyFile"));
-        if let Some(files) = files {
-            site.add_certificate(position, files, []);
+        if let Some((cert, key)) = files {
+            site.add_certificate(position, cert, key, []);
             has_certificate = true;
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn write(
         }
     }
     if !has_certificate {
-        site.add_certificate(position, ("tls.pem", "tls.key"), []);
+        site.add_certificate(position, "tls.pem", "tls.key", []);
         let place = point.value.map_or_else(
             || configuration.routers.iter().next().map(Entry::place),
             |value| Some(value.place()),

@@ -52,7 +52,8 @@ impl Content {
     pub(super) fn new(
         headers: &HeaderMap,
         limits: &Limits,
-        (max_bytes, memory): (u64, Rc<BodyReservation>),
+        max_bytes: u64,
+        memory: Rc<BodyReservation>,
     ) -> Result<Self, Problem> {
         let limits = DecodingLimits {
             max_ratio: *limits.max_decompression_ratio,

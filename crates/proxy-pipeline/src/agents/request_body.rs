@@ -109,15 +109,15 @@ async fn read(
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
     let memory = exchange.worker().reserve_body();
-    let shown = (max_bytes, Rc::clone(&memory));
-    let mut content = Content::new(exchange.head.headers.as_map(), limits, shown)?;
+    let headers = exchange.head.headers.as_map();
+    let mut content = Content::new(headers, limits, max_bytes, Rc::clone(&memory))?;
     content.check_coding()?;
     remove_shadows_of_coding(exchange);
     let Some(body) = exchange.body.take() else {
         return Ok(content);
     };
     let any_rate = exchange.is_grpc;
-    let (mut reading, progress) = forward::upload(exchange, (route, any_rate), body, timers);
+    let (mut reading, progress) = forward::upload(exchange, route, any_rate, body, timers);
     exchange.record().upload = Some(progress);
     let mut held = InspectedBody::new(BodyBuffer::new(memory));
     let read = poll_fn(|cx| reading.poll_inspect(cx, &mut held, |piece| content.push(piece)));
@@ -179,11 +179,13 @@ fn remove_coding(exchange: &mut Exchange) {
 
 /// Sends a piece of a body. The decision edits only fields that agents may change.
 pub(super) async fn ask(
-    (session, message): (&mut Session, &ProxyMessage<'_>),
-    (kind, is_chunk): (EventKind, bool),
+    session: &mut Session,
+    message: &ProxyMessage<'_>,
+    kind: EventKind,
+    is_chunk: bool,
     context: &CallContext,
 ) -> Result<Decision, CallError> {
-    let decision = session.call(message, (kind, is_chunk), context).await?;
+    let decision = session.call(message, kind, is_chunk, context).await?;
     edits::check(&decision).map(|()| decision)
 }
 
@@ -200,10 +202,10 @@ async fn show(
     for shown in content.pieces(is_chunk) {
         let client_ip = exchange.completion.record.client_ip;
         let call = AgentCall::new(&active, agent, EventKind::RequestBody, client_ip);
-        let chunk = event::body_chunk((session.next_event(), agent), shown);
+        let chunk = event::body_chunk(session.next_event(), agent, shown);
         let message = ProxyMessage::RequestBody(chunk);
-        let body_event = (EventKind::RequestBody, is_chunk);
-        let asked = ask((session, &message), body_event, call.context());
+        let kind = EventKind::RequestBody;
+        let asked = ask(session, &message, kind, is_chunk, call.context());
         let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);

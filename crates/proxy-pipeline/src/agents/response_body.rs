@@ -72,8 +72,8 @@ async fn read(
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
     let memory = exchange.worker().reserve_body();
-    let shown = (max_bytes, Rc::clone(&memory));
-    let mut content = Content::new(response.headers(), limits, shown).map_err(upstream_problem)?;
+    let content = Content::new(response.headers(), limits, max_bytes, Rc::clone(&memory));
+    let mut content = content.map_err(upstream_problem)?;
     if is_stream(response) {
         content.skip();
         return Ok(content);
@@ -113,10 +113,10 @@ async fn show(
     for shown in content.pieces(is_chunk) {
         let client_ip = exchange.completion.record.client_ip;
         let call = AgentCall::new(&active, agent, EventKind::ResponseBody, client_ip);
-        let chunk = event::body_chunk((session.next_event(), agent), shown);
+        let chunk = event::body_chunk(session.next_event(), agent, shown);
         let message = ProxyMessage::ResponseBody(chunk);
-        let body_event = (EventKind::ResponseBody, is_chunk);
-        let asked = request_body::ask((session, &message), body_event, call.context());
+        let kind = EventKind::ResponseBody;
+        let asked = request_body::ask(session, &message, kind, is_chunk, call.context());
         let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
         let Some(decision) = call.record(exchange, result, took)? else {
             return Ok(None);

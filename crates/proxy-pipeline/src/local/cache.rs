@@ -50,7 +50,8 @@ pub(crate) fn concerns(route: &RoutePlan, method: &Method) -> bool {
 /// Answers the request from the store, or fetches its response for the store, unless it is to be forwarded without.
 pub(crate) async fn consult<'p>(
     exchange: &mut Exchange,
-    (route, store): (&'p RoutePlan, &'p Arc<CacheStore>),
+    route: &'p RoutePlan,
+    store: &'p Arc<CacheStore>,
     outcome: &Outcome<'p>,
     end_by: Option<Duration>,
 ) -> Result<Consulted<'p>, Problem> {
@@ -117,7 +118,7 @@ async fn answer(
     let mut waits = 0;
     let mut found = look(exchange, cached, &lookup);
     loop {
-        let looked = serve(exchange, cached, &lookup, (&found, waits > 0), end_by).await?;
+        let looked = serve(exchange, cached, &lookup, &found, waits > 0, end_by).await?;
         let missed = match looked {
             ControlFlow::Break(response) => return Ok(Answer::Response(response)),
             ControlFlow::Continue(reason) => reason,
@@ -173,7 +174,8 @@ async fn serve(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
     lookup: &Lookup,
-    (found, is_collapsed): (&Found, bool),
+    found: &Found,
+    is_collapsed: bool,
     end_by: Option<Duration>,
 ) -> Result<ControlFlow<Response<Body>, MissReason>, Problem> {
     let now = lookup::now(exchange);

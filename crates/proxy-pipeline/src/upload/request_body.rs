@@ -153,7 +153,8 @@ impl RequestBody {
     pub(crate) fn poll_hold(
         &mut self,
         cx: &mut Context<'_>,
-        (held, max_bytes): (&mut HeldRequest, u64),
+        held: &mut HeldRequest,
+        max_bytes: u64,
     ) -> Poll<Result<(), HoldError>> {
         if held.bytes.is_evicted() {
             return Poll::Ready(Err(HoldError::MemoryFull));

@@ -149,7 +149,8 @@ impl Worker {
     #[must_use]
     pub fn new(
         shared: Arc<Shared>,
-        (time, ids): (Time, IdSource),
+        time: Time,
+        ids: IdSource,
         active: ActivePlan,
         metrics: Arc<WorkerMetrics>,
         logs: Logs,

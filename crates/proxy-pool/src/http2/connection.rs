@@ -59,7 +59,8 @@ impl Http2Connection {
     pub(super) async fn start(
         transport: UpstreamStream,
         keep_alive: KeepAlivePing,
-        (permit, member): (Option<ConnectionPermit>, Option<Arc<PoolMember>>),
+        permit: Option<ConnectionPermit>,
+        member: Option<Arc<PoolMember>>,
     ) -> Result<Rc<Self>, h2::Error> {
         let clock = Rc::clone(keep_alive.clock());
         let keep_alive = Rc::new(keep_alive);

@@ -269,8 +269,8 @@ impl Connecting {
         let member = self
             .http2_pool
             .with_target(self.target, |target_pool| target_pool.member.clone());
-        let place = (permit, member.flatten());
-        let connection = Http2Connection::start(transport, keep_alive, place).await?;
+        let member = member.flatten();
+        let connection = Http2Connection::start(transport, keep_alive, permit, member).await?;
         let stream_slot = connection.reserve_stream(false);
         self.http2_pool.with_target(self.target, |target_pool| {
             target_pool.connections.push(connection);

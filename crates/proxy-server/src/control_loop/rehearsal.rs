@@ -114,7 +114,7 @@ async fn sent(
     times: impl Fn(&str) -> usize,
 ) -> Vec<LiveFailure> {
     let registry = new_registry();
-    let lifecycle = Lifecycle::new(("", ""), Arc::clone(&registry), system_clock::now());
+    let lifecycle = Lifecycle::new("", "", Arc::clone(&registry), system_clock::now());
     let started = Server::start(
         ServerParts {
             model: Arc::new(model),

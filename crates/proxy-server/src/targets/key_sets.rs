@@ -48,7 +48,7 @@ impl KeySetTasks {
             let parts = (Arc::clone(&self.registry), Arc::clone(&self.lifecycle));
             let fetcher = Fetcher::new(set, parts);
             let source = source(set, plan, loaded);
-            tasks.add((set.identity.clone(), name), source, |context| {
+            tasks.add(set.identity.clone(), name, source, |context| {
                 fetcher.run(context)
             });
         }

@@ -56,7 +56,7 @@ impl<'p> Fetch<'p> {
             };
             admission::enter(exchange, holders, end_by).await?;
         }
-        Ok(instead_of_error(exchange, cached, (&sent, &stored), None))
+        Ok(instead_of_error(exchange, cached, &sent, &stored, None))
     }
 
     /// Forwards the request, and puts its response into the store as far as it may be.
@@ -102,8 +102,8 @@ impl<'p> Fetch<'p> {
             is_failure(status) && stored.freshness.is_usable_on_error(received_at)
         };
         if let Some(stored) = earlier.as_ref().filter(may_replace) {
-            let stored = (sent, &**stored);
-            return Ok(instead_of_error(exchange, cached, stored, Some(status)));
+            let status = Some(status);
+            return Ok(instead_of_error(exchange, cached, sent, stored, status));
         }
         let request = Sent {
             headers: sent,
@@ -113,7 +113,7 @@ impl<'p> Fetch<'p> {
                 received_at,
             },
         };
-        let received = receive(exchange, cached.into(), (fill, earlier), request, response);
+        let received = receive(exchange, cached.into(), fill, earlier, request, response);
         let is_refused = matches!(received, Received::Refused(..));
         let mut response = deliver(exchange, cached, sent, missed, status, received);
         if is_refused {
@@ -196,7 +196,8 @@ fn deliver(
 fn instead_of_error(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
-    (sent, stored): (&HeaderMap, &StoredResponse),
+    sent: &HeaderMap,
+    stored: &StoredResponse,
     status: Option<StatusCode>,
 ) -> Response<Body> {
     record(exchange, cached, CacheOutcome::Stale);

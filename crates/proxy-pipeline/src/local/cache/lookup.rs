@@ -42,8 +42,8 @@ impl Lookup {
             (None, Some(target)) => {
                 let claims = claims(exchange);
                 let settings = cached.settings;
-                let request = (headers, &*claims);
-                let key = CacheKey::new(target, &settings.settings, &settings.selector, request);
+                let (rules, route) = (&settings.settings, &settings.selector);
+                let key = CacheKey::new(target, rules, route, headers, &claims);
                 Ok(Self {
                     key: Arc::new(key),
                     directives,

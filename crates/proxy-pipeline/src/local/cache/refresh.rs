@@ -134,9 +134,15 @@ async fn fetch(refresh: Refresh) {
         },
     };
     // A body that is not complete yet is read by a task of its own.
-    let fill = (Some(fill), Some(earlier));
     let caching = Caching { route, settings };
-    drop(receive(&exchange, caching, fill, sent, response));
+    drop(receive(
+        &exchange,
+        caching,
+        Some(fill),
+        Some(earlier),
+        sent,
+        response,
+    ));
 }
 
 /// The head of a GET in the form of an origin, without ranges.

@@ -70,7 +70,8 @@ pub(super) enum Received {
 pub(super) fn receive(
     exchange: &Exchange,
     caching: Caching<'_>,
-    (fill, earlier): (Option<Fill>, Option<Arc<StoredResponse>>),
+    fill: Option<Fill>,
+    earlier: Option<Arc<StoredResponse>>,
     sent: Sent<'_>,
     response: Response<Body>,
 ) -> Received {
@@ -91,7 +92,8 @@ pub(super) fn receive(
         }
         (Some(fill), earlier) => {
             let replaces = earlier.is_some() && !head.status.is_server_error();
-            store(exchange, caching, (fill, replaces), sent, (head, body))
+            let response = Response::from_parts(head, body);
+            store(exchange, caching, fill, replaces, sent, response)
         }
     }
 }
@@ -107,8 +109,7 @@ fn validated(
     let now = sent.times.received_at;
     let is_validated = earlier.is_validated_by(&fresh.headers);
     let headers = earlier.freshened(&fresh.headers);
-    let response = (earlier.status, &headers);
-    let decided = may_store(caching, sent, response).map_err(Some);
+    let decided = may_store(caching, sent, earlier.status, &headers).map_err(Some);
     let decided = decided.and_then(|decided| is_validated.then_some(decided).ok_or(None));
     let refused = match (fill, decided) {
         (Some(fill), Ok((freshness, variant))) => {
@@ -138,12 +139,14 @@ fn validated(
 fn store(
     exchange: &Exchange,
     caching: Caching<'_>,
-    (mut fill, replaces): (Fill, bool),
+    mut fill: Fill,
+    replaces: bool,
     sent: Sent<'_>,
-    (head, mut body): (Parts, Body),
+    response: Response<Body>,
 ) -> Received {
+    let (head, mut body) = response.into_parts();
     let now = sent.times.received_at;
-    let decided = may_store(caching, sent, (head.status, &head.headers));
+    let decided = may_store(caching, sent, head.status, &head.headers);
     let length = announced(&head.headers);
     let whole = body.whole();
     let decided = decided.and_then(|decided| {
@@ -166,7 +169,7 @@ fn store(
     };
     let stored_head = ResponseHead::new(head.status, &head.headers, freshness);
     if let Some(bytes) = whole {
-        let stored = fill.publish((stored_head, variant), Box::from(&*bytes), now);
+        let stored = fill.publish(stored_head, variant, Box::from(&*bytes), now);
         let names = [IF_NONE_MATCH, IF_MODIFIED_SINCE];
         if names.iter().any(|name| sent.headers.contains_key(name)) {
             return Received::Stored(stored);
@@ -189,11 +192,12 @@ fn store(
 fn may_store(
     caching: Caching<'_>,
     sent: Sent<'_>,
-    response: (StatusCode, &HeaderMap),
+    status: StatusCode,
+    headers: &HeaderMap,
 ) -> Result<(Freshness, Variant), RefuseReason> {
     let settings = &caching.settings.settings;
     let (freshness, variant) =
-        proxy_cache::may_store(sent.request(), response, settings, sent.times)?;
+        proxy_cache::may_store(sent.request(), status, headers, settings, sent.times)?;
     let edits = &caching.route.request_headers;
     let is_own = |name: &HeaderName| {
         CLIENT_FIELDS.contains(name)

@@ -198,7 +198,7 @@ impl Filler {
         progress.state = match ended {
             Ended::Complete => {
                 let body = std::mem::take(&mut progress.body).into_boxed_slice();
-                State::Stored(fill.publish((head, variant), body, now).body.clone())
+                State::Stored(fill.publish(head, variant, body, now).body.clone())
             }
             Ended::Refused => {
                 progress.reserved = Some(fill.pass(now));
