@@ -41,11 +41,18 @@ struct BundlePage {
     revoked: Option<RelativeTime>,
     digest: String,
     size: String,
-    others: Vec<(BundleId, String, String)>,
+    others: Vec<OtherBundle>,
     is_signed: bool,
     may_write: bool,
     may_roll_out: bool,
     foot: Option<String>,
+}
+
+/// A bundle to compare with.
+struct OtherBundle {
+    id: BundleId,
+    name: String,
+    short: String,
 }
 
 struct FileView {
@@ -82,7 +89,11 @@ pub(crate) async fn show(
         .await?;
     let others = others.into_iter().map(|other| other.value);
     let others = others.filter(|other| other.id != id && other.archive.is_some());
-    let others = others.map(|other| (other.id, other.name.to_string(), short(other.id)));
+    let others = others.map(|other| OtherBundle {
+        id: other.id,
+        name: other.name.to_string(),
+        short: short(other.id),
+    });
     let tenant = bundle.tenant;
     let archive = bundle.archive.as_ref();
     Ok(shown(&BundlePage {

@@ -104,9 +104,13 @@ async fn respond(
         Ok(answered) => (Form::new(csrf, fields), answered),
         Err(faults) => (Form::refused(csrf, fields, faults), None),
     };
-    let ((heading, rest), answer) = match answered {
-        Some((words, answer)) => (words, Some(answer)),
-        None => (opening(choices.usual.is_some()), None),
+    let (heading, rest, answer) = match answered {
+        Some(answered) => (answered.heading, answered.rest, Some(answered.answer)),
+        None => (
+            opening(choices.usual.is_some()).to_owned(),
+            String::new(),
+            None,
+        ),
     };
     let mut response = shown(&ReplayPage {
         frame,
@@ -124,14 +128,13 @@ async fn respond(
     Ok(response)
 }
 
-/// The heading and the sentence before a request.
-fn opening(has_bundles: bool) -> (String, String) {
-    let heading = if has_bundles {
+/// The heading before a request.
+fn opening(has_bundles: bool) -> &'static str {
+    if has_bundles {
         "Which recorded requests would another bundle decide differently?"
     } else {
         "There is no bundle to replay requests through yet."
-    };
-    (heading.to_owned(), String::new())
+    }
 }
 
 /// The fields with the values that an empty form begins with.
@@ -147,16 +150,21 @@ fn filled(fields: &Fields, choices: &Choices) -> Fields {
     ])
 }
 
-type Worded = ((String, String), Answer);
+/// The decisions, with the heading of the page and the sentence below it.
+struct Answered {
+    heading: String,
+    rest: String,
+    answer: Answer,
+}
 
-/// The decisions with the heading and the sentence below; `Err`: the fields that are wrong.
+/// `Err`: the fields that are wrong.
 async fn answer(
     ui: &Ui,
     caller: &Caller,
     project: ProjectId,
     choices: &Choices,
     fields: &Fields,
-) -> Result<Result<Option<Worded>, Faults>, Failure> {
+) -> Result<Result<Option<Answered>, Faults>, Failure> {
     let bundle = |name: &str| {
         let id = fields.get(name).parse::<BundleId>();
         id.map_err(|_| Failure::not_found())
@@ -195,7 +203,11 @@ async fn answer(
             String::new()
         },
     };
-    Ok(Ok(Some(((heading(&replayed), rest(&replayed)), answer))))
+    Ok(Ok(Some(Answered {
+        heading: heading(&replayed),
+        rest: rest(&replayed),
+        answer,
+    })))
 }
 
 /// The number of kinds that are decided otherwise.

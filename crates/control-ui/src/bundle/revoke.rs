@@ -8,6 +8,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
@@ -44,7 +45,10 @@ pub(crate) async fn show(
     let back = format!("/projects/{project}/bundles/{id}");
     Ok(shown(&ConfirmPage {
         confirm: Confirm {
-            over: ("Bundles", format!("/projects/{project}/bundles")),
+            over: Link {
+                text: "Bundles".to_owned(),
+                path: format!("/projects/{project}/bundles"),
+            },
             heading: format!("Revoke {}?", bundle.name),
             effects: effects(nodes),
             action: format!("{back}/revoke"),

@@ -9,6 +9,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -92,7 +93,10 @@ pub(crate) async fn ask_deletion(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Nodes", format!("/projects/{project}/nodes")),
+            over: Link {
+                text: "Nodes".to_owned(),
+                path: format!("/projects/{project}/nodes"),
+            },
             heading: format!("Delete {}?", node.name),
             effects: vec![
                 "Its key is refused from now on, and its reports and events are deleted."

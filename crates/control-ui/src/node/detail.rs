@@ -47,9 +47,15 @@ struct NodePage {
     is_duplicated: bool,
     is_rotating: bool,
     routes: Vec<RouteRow>,
-    events: Vec<(AbsoluteTime, String, String)>,
+    events: Vec<EventRow>,
     may_write: bool,
     foot: Option<String>,
+}
+
+struct EventRow {
+    at: AbsoluteTime,
+    kind: String,
+    message: String,
 }
 
 struct BundleRow {
@@ -86,7 +92,11 @@ pub(crate) async fn show(
     };
     let events = app.node_events(call, project, id, None, recent).await?;
     let events = events.into_iter();
-    let events = events.map(|(_, event)| (moment(event.at, now), event.kind, event.message));
+    let events = events.map(|(_, event)| EventRow {
+        at: moment(event.at, now),
+        kind: event.kind,
+        message: event.message,
+    });
     let report = node.report.as_ref();
     let empty = NodeStatus::default();
     let result = report.map_or(&empty, |report| &report.status);

@@ -43,16 +43,21 @@ struct Row {
     name: String,
     status: Status,
     since: RelativeTime,
-    ordered: (BundleId, String),
-    found: Option<(BundleId, String)>,
+    ordered: NamedBundle,
+    found: Option<NamedBundle>,
     is_open: bool,
+}
+
+struct NamedBundle {
+    id: BundleId,
+    name: String,
 }
 
 impl Row {
     /// Returns true if the node runs the ordered bundle, with other files.
     fn is_edited(&self) -> bool {
         let found = self.found.as_ref();
-        found.is_some_and(|(bundle, _)| *bundle == self.ordered.0)
+        found.is_some_and(|bundle| bundle.id == self.ordered.id)
     }
 }
 
@@ -118,7 +123,10 @@ fn row(
 ) -> Row {
     let bundle = |id: BundleId| {
         let name = bundles.get(&id).cloned();
-        (id, name.unwrap_or_else(|| "an unknown bundle".to_owned()))
+        NamedBundle {
+            id,
+            name: name.unwrap_or_else(|| "an unknown bundle".to_owned()),
+        }
     };
     let name = nodes.get(&drift.node).cloned();
     Row {

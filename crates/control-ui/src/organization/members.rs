@@ -10,6 +10,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
 use axum::extract::State;
@@ -271,7 +272,10 @@ pub(crate) async fn ask_removal(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Members", back.clone()),
+            over: Link {
+                text: "Members".to_owned(),
+                path: back.clone(),
+            },
             heading: format!("Remove {} from the organization?", member.name),
             effects: vec![
                 format!(

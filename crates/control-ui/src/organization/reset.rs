@@ -8,6 +8,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -51,7 +52,10 @@ pub(crate) async fn ask(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Members", back.clone()),
+            over: Link {
+                text: "Members".to_owned(),
+                path: back.clone(),
+            },
             heading: format!("Let {} choose another password?", member.name),
             effects: vec![
                 format!(

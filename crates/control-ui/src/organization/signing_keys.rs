@@ -9,6 +9,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::{ago, short};
 use askama::Template;
 use axum::extract::State;
@@ -239,7 +240,10 @@ async fn confirm(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Signing keys", back.clone()),
+            over: Link {
+                text: "Signing keys".to_owned(),
+                path: back.clone(),
+            },
             heading,
             effects,
             action,

@@ -10,6 +10,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
@@ -408,7 +409,10 @@ async fn ask(
     } = question;
     let webhook = ui.app.webhook(&caller.call, project, id).await?.value;
     let confirm = Confirm {
-        over: ("Webhooks", format!("/projects/{project}/webhooks")),
+        over: Link {
+            text: "Webhooks".to_owned(),
+            path: format!("/projects/{project}/webhooks"),
+        },
         heading: format!("{verb} {}?", webhook.name),
         effects: vec![effect.to_owned()],
         action: format!("{}/{command}", own_path(project, id)),

@@ -10,6 +10,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -108,7 +109,10 @@ pub(crate) async fn ask_deletion(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Certificates", format!("/projects/{project}/certificates")),
+            over: Link {
+                text: "Certificates".to_owned(),
+                path: format!("/projects/{project}/certificates"),
+            },
             heading: format!("Delete {}?", certificate.name),
             effects: vec![
                 "Its private key is deleted here. Nodes keep serving it until they get another bundle.".to_owned(),

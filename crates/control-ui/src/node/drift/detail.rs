@@ -108,11 +108,11 @@ fn heading(row: &Row) -> String {
     let Row { name, ordered, .. } = row;
     match &row.found {
         _ if !row.is_open => format!("{name} differs no more from its order."),
-        None => format!("{name} runs nothing instead of {}.", ordered.1),
+        None => format!("{name} runs nothing instead of {}.", ordered.name),
         Some(_) if row.is_edited() => {
-            format!("{name} runs {}, with files that were edited.", ordered.1)
+            format!("{name} runs {}, with files that were edited.", ordered.name)
         }
-        Some((_, found)) => format!("{name} runs {found} instead of {}.", ordered.1),
+        Some(found) => format!("{name} runs {} instead of {}.", found.name, ordered.name),
     }
 }
 
@@ -143,6 +143,7 @@ fn difference(row: &Row, all: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::drift::NamedBundle;
     use crate::view::component::{Status, Tone};
     use control_wire::NodeId;
     use jiff::Timestamp;
@@ -151,7 +152,10 @@ mod tests {
     #[test]
     fn the_heading_says_what_runs_in_place_of_the_order() {
         let (ordered, other) = (BundleId(Uuid::from_u128(1)), BundleId(Uuid::from_u128(2)));
-        let named = |id, name: &str| (id, name.to_owned());
+        let named = |id, name: &str| NamedBundle {
+            id,
+            name: name.to_owned(),
+        };
         for (found, is_open, expected, reported) in [
             (
                 Some(named(other, "cart")),
