@@ -11,7 +11,7 @@ use crate::failure::{panic, timeout_problem};
 use crate::forward;
 use crate::forward::destination::Destination;
 use crate::limits::route_limits::RateStage;
-use crate::pipeline::{count_unrouted, decide};
+use crate::pipeline::{Decided, count_unrouted, decide};
 use crate::policy::rate_limit::{self, Checked};
 use crate::policy::{circuit_breaker, route_connections};
 use crate::record::completion::CompletionGuard;
@@ -81,7 +81,7 @@ struct Connected {
 
 async fn connect(exchange: &mut Exchange) -> Result<Connected, Problem> {
     let active = Rc::clone(exchange.active());
-    let (route, outcome, _) = match decide(exchange, &active) {
+    let Decided { route, outcome, .. } = match decide(exchange, &active) {
         Ok(decided) => decided,
         Err(problem) => return Err(count_unrouted(exchange, problem)),
     };
