@@ -216,7 +216,7 @@ impl Fleet {
                 1
             },
         };
-        self.reports.send(world, (id, own), outcome).await;
+        self.reports.send(world, id, own, outcome).await;
     }
 
     async fn plan(&self, world: &World, bundle: BundleId, nodes: &[NodeId]) -> RolloutId {

@@ -66,7 +66,7 @@ impl Tutorial {
                 requests: 60,
                 errors: if Some(active) == second { 60 } else { 0 },
             };
-            self.reports.send(&self.world, (*node, None), outcome).await;
+            self.reports.send(&self.world, *node, None, outcome).await;
         }
     }
 
