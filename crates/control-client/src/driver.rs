@@ -6,7 +6,7 @@ mod events;
 mod jitter;
 mod liveness;
 
-use crate::bundle::{Bundle, Certificates, UnpackedFiles};
+use crate::bundle::{Bundle, Certificates, OwnVersions, UnpackedFiles};
 use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
 use crate::event::{Event, EventKind, RefusalReason};
@@ -16,7 +16,6 @@ use crate::sealed_certificates::SealedCertificates;
 use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Storage, StoredState};
-use control_bundle::Version;
 use control_wire::{
     Confirmation, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeStatus, RegisterRequest,
     Traffic,
@@ -99,7 +98,7 @@ impl Client {
         } = storage.load(versions(&settings));
         let sealed =
             SealedCertificates::new(&settings.data_dir, settings.machine_key_file.as_deref());
-        let mut client = Self::new(settings, http, storage, (identity, state));
+        let mut client = Self::new(settings, http, storage, identity, state);
         client.sealed = Some(sealed);
         let started = bundle.and_then(|bundle| client.prepare_start(bundle));
         Ok((client, started))
@@ -108,10 +107,10 @@ impl Client {
     /// A node without a disk, with the given HTTP client. It reports at the interval of the control
     /// plane, and at least every `max_interval`, so that a simulation takes seconds.
     pub fn simulated(settings: Settings, http: reqwest::Client, max_interval: Duration) -> Self {
-        let nothing = (None, PersistedState::default());
+        let state = PersistedState::default();
         Self {
             max_interval,
-            ..Self::new(settings, http, Storage::Memory, nothing)
+            ..Self::new(settings, http, Storage::Memory, None, state)
         }
     }
 
@@ -119,7 +118,8 @@ impl Client {
         settings: Settings,
         http: reqwest::Client,
         storage: Storage,
-        (identity, state): (Option<Identity>, PersistedState),
+        identity: Option<Identity>,
+        state: PersistedState,
     ) -> Self {
         Self {
             channel: Channel::new(http, &settings.url),
@@ -560,9 +560,11 @@ impl Clock {
     }
 }
 
-fn versions(settings: &Settings) -> (u32, Version) {
-    let version = settings.version.parse().unwrap_or_default();
-    (settings.schema_version, version)
+fn versions(settings: &Settings) -> OwnVersions {
+    OwnVersions {
+        schema: settings.schema_version,
+        proxy: settings.version.parse().unwrap_or_default(),
+    }
 }
 
 fn served(traffic: &Traffic) -> Served {

@@ -13,11 +13,10 @@ mod served_certificates;
 mod trial;
 mod verdict;
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, OwnVersions};
 use crate::event::{Event, EventKind, RefusalReason};
 use crate::state::{Identity, PersistedState};
 pub use action::Action;
-use control_bundle::Version;
 use control_wire::{JsonWebKeySet, NodeStatus, Order, RegisterResponse};
 pub(crate) use phase::Phase;
 use served_certificates::ServedCertificates;
@@ -100,8 +99,7 @@ pub struct Machine {
     state: PersistedState,
     phase: Phase,
     status: NodeStatus,
-    /// Versions of the language and of the proxy.
-    versions: (u32, Version),
+    versions: OwnVersions,
     /// The tag of the last processed answer.
     known: String,
     /// The tag of the answer with the current order; empty without one.
@@ -123,12 +121,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A node with its persisted state. `versions` are the versions of the configuration's language
-    /// and of the proxy.
+    /// A node with its persisted state.
     pub fn new(
         identity: Option<Identity>,
         mut state: PersistedState,
-        versions: (u32, Version),
+        versions: OwnVersions,
     ) -> Self {
         if let Some(identity) = &identity
             && state.trust.is_none()

@@ -1,5 +1,6 @@
 //! Generates the reference page of a node's actions in each phase by running the machine.
 
+use crate::bundle::OwnVersions;
 use crate::machine::{Action, Assignment, Machine, Outcome, Phase};
 use crate::state::PersistedState;
 use control_auth::SigningPair;
@@ -195,7 +196,11 @@ fn assigned(order: Order, renewals: u64) -> Outcome {
 
 /// A node before its first outcome.
 fn start() -> Machine {
-    let mut machine = Machine::new(None, PersistedState::default(), (1, Version::default()));
+    let versions = OwnVersions {
+        schema: 1,
+        proxy: Version::default(),
+    };
+    let mut machine = Machine::new(None, PersistedState::default(), versions);
     machine.begin();
     machine
 }

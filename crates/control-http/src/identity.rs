@@ -60,7 +60,9 @@ pub async fn check_again(
     app: &App,
     presented: Option<Presented<'_>>,
     request: &Extensions,
-    (actor, access, since): (&Actor, Access, Timestamp),
+    actor: &Actor,
+    access: Access,
+    since: Timestamp,
 ) -> Result<(), Error> {
     let now = app.now();
     if now.duration_since(since) < MAX_WAIT_UNCHECKED {

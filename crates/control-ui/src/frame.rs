@@ -219,11 +219,7 @@ async fn node_counts(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<Nod
 }
 
 /// The role that the actions of a page need, for its foot; `None` if the actor may.
-pub(crate) fn foot(
-    caller: &Caller,
-    (access, tenant): (Access, Tenant),
-    verbs: &str,
-) -> Option<String> {
+pub(crate) fn foot(caller: &Caller, access: Access, tenant: Tenant, verbs: &str) -> Option<String> {
     if caller.may(access, tenant) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! One request on one connection to an agent.
 
 use crate::call_context::CallContext;
-use crate::connection::{Agreement, Connection, bad};
+use crate::connection::{Agreement, Connection, EventNumber, bad};
 use crate::error::CallError;
 use agent_protocol::{
     BodyChunk, BodyData, BodyMode, Completion, Decision, EventKind, MAX_PART_BYTES, ProxyMessage,
@@ -83,8 +83,11 @@ impl Session {
     }
 
     /// The id of the request and the number of its next event.
-    pub fn next_event(&self) -> (RequestId, u32) {
-        (self.id, self.next_seq)
+    pub fn next_event(&self) -> EventNumber {
+        EventNumber {
+            id: self.id,
+            seq: self.next_seq,
+        }
     }
 
     /// Sends `event`, of this kind and with the number of [`Self::next_event`], and waits for the decision. `is_chunk`

@@ -92,7 +92,8 @@ impl RefuseReason {
 /// The reason why it may not.
 pub fn may_store(
     request: StoringRequest<'_>,
-    (status, headers): (StatusCode, &HeaderMap),
+    status: StatusCode,
+    headers: &HeaderMap,
     settings: &CacheSettings,
     times: Times,
 ) -> Result<(Freshness, Variant), RefuseReason> {

@@ -202,7 +202,7 @@ fn is_hit(exchange: &Exchange) -> bool {
         received_at: NOW,
     };
     let status = StatusCode::from_u16(*status).unwrap();
-    let Ok((freshness, variant)) = may_store(request, (status, response), &settings, times) else {
+    let Ok((freshness, variant)) = may_store(request, status, response, &settings, times) else {
         return false;
     };
     let head = ResponseHead::new(status, response, freshness);

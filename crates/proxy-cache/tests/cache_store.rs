@@ -82,7 +82,7 @@ fn publish(
         received_at: NOW,
     };
     let (freshness, variant) =
-        may_store(request, (StatusCode::OK, response), &settings(), times).unwrap();
+        may_store(request, StatusCode::OK, response, &settings(), times).unwrap();
     let head = ResponseHead::new(StatusCode::OK, response, freshness);
     fill.publish(head, variant, body.into(), NOW)
 }

@@ -56,10 +56,12 @@ pub(crate) async fn send(
 ) -> Result<Response<Body>, Problem> {
     let mut body = exchange.body.take().filter(|body| !body.is_end_stream());
     let timers = exchange.timers(to.total);
+    // A streaming gRPC client may send only heartbeats.
+    // A streaming gRPC client may send only heartbeats.
+    let any_rate = to.upstream.http2 && exchange.is_grpc;
     if to.route.buffer_requests
         && let Some(unread) = body.take()
     {
-        let any_rate = accepts_any_rate(exchange, to);
         let (reading, progress) = upload(exchange, to.route, any_rate, unread, &timers);
         exchange.record().upload = Some(progress);
         let limit = to.route.max_body_buffer_bytes;
@@ -79,7 +81,6 @@ pub(crate) async fn send(
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
-            let any_rate = accepts_any_rate(exchange, to);
             let (body, progress) = upload(exchange, to.route, any_rate, body, &timers);
             keep_decided_fields(exchange, to.route, &progress);
             (body, Some(progress))
@@ -423,12 +424,6 @@ fn advance(exchange: &Exchange, active: &ActivePlan, upstream: &UpstreamPlan, ta
     if let Some(state) = view.balancer(upstream) {
         upstream.balancing.balancer.advance(&state, target);
     }
-}
-
-/// The route, and whether its clients are exempt from the minimum data rate: a streaming gRPC client
-/// may send only heartbeats.
-fn accepts_any_rate(exchange: &Exchange, to: Destination<'_>) -> bool {
-    to.upstream.http2 && exchange.is_grpc
 }
 
 /// Forwards a request body within the route's limits and timeouts; with `any_rate`, any progress

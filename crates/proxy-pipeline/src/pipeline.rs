@@ -65,7 +65,11 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         exchange.record_head(recording);
     }
     let decided = adapted.and_then(|()| decide(exchange, &active));
-    let (route, outcome, end_by) = match decided {
+    let Decided {
+        route,
+        outcome,
+        end_by,
+    } = match decided {
         Ok(decided) => decided,
         Err(problem) => return Err(count_unrouted(exchange, problem)),
     };
@@ -135,12 +139,21 @@ async fn authenticate(
     rate_limit::check_stage(exchange, route.index, RateStage::AfterCredentials).await
 }
 
-/// The route of the request, the service that answers it, and the time by which it must end.
+/// The plan's decision on a request with a route.
+pub(crate) struct Decided<'p> {
+    pub(crate) route: &'p RoutePlan,
+    /// The service that answers it.
+    pub(crate) outcome: Outcome<'p>,
+    /// End of its time, since the worker's start; `None` for unlimited.
+    pub(crate) end_by: Option<Duration>,
+}
+
+/// Decides on the request by the plan `active`.
 #[inline]
 pub(crate) fn decide<'p>(
     exchange: &Exchange,
     active: &'p ActivePlan,
-) -> Result<(&'p RoutePlan, Outcome<'p>, Option<Duration>), Problem> {
+) -> Result<Decided<'p>, Problem> {
     let now = exchange.began();
     let head = exchange.request_head();
     client_certificate::check(exchange.client(), &exchange.worker().time, now)?;
@@ -152,7 +165,11 @@ pub(crate) fn decide<'p>(
     };
     let decision = active.plan.decide(&head, &states, now);
     match decision.route {
-        Some(route) => Ok((route, decision.outcome, decision.end_by)),
+        Some(route) => Ok(Decided {
+            route,
+            outcome: decision.outcome,
+            end_by: decision.end_by,
+        }),
         None => Err(refused(decision.outcome, || near_miss(exchange, &head))),
     }
 }

@@ -329,8 +329,8 @@ impl WorkerLoop {
                 .unwrap_or_else(|| Rc::new(WorkerListener::new(&listener_plan.name, &settings)));
             listener.index.set(index);
             listener.keep_only(&serves);
-            for socket in fresh {
-                listener.open(&self.worker, &mut self.tasks, socket);
+            for (place, socket) in fresh {
+                listener.open(&self.worker, &mut self.tasks, place, socket);
             }
             self.listeners.insert(id, listener);
         }

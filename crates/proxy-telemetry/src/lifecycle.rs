@@ -123,8 +123,8 @@ impl Lifecycle {
     }
 
     /// Sets the state of the key set of an issuer of tokens, by its upstream and URL.
-    pub fn set_key_set(&self, name: (&str, &str), state: &FetchedKeySet) {
-        self.key_sets.set(name, state);
+    pub fn set_key_set(&self, upstream: &str, url: &str, state: &FetchedKeySet) {
+        self.key_sets.set(upstream, url, state);
     }
 
     /// Removes the other key sets.

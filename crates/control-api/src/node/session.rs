@@ -140,9 +140,11 @@ pub(crate) async fn desired(
 pub(crate) async fn certificate(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(NodeId, CertificateId)>,
+    Path((node, certificate)): Path<(NodeId, CertificateId)>,
 ) -> Result<Resource<NodeCertificate>, Problem> {
-    Ok(Resource::issued(app.node_certificate(&call, ids).await?))
+    Ok(Resource::issued(
+        app.node_certificate(&call, node, certificate).await?,
+    ))
 }
 
 /// Stores events of the node. Counts as bytes of reports, like heartbeats.

@@ -43,7 +43,7 @@ impl App {
         self.record_for_user(&mut tx, call, event).await?;
         let own = tx.session(session).await?.ok_or(Refusal::Ended)?;
         let method = own.origin.method;
-        self.strengthen(tx, call, (own, method)).await
+        self.strengthen(tx, call, own, method).await
     }
 
     /// Hashes the password on a thread that serves no requests.

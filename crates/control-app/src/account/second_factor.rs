@@ -124,7 +124,7 @@ impl App {
         self.record_for_user(&mut tx, call, confirmed).await?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
         let method = found.origin.method.with_totp();
-        let session = self.strengthen(tx, call, (found, method)).await?;
+        let session = self.strengthen(tx, call, found, method).await?;
         Ok(NewSecondFactor {
             recovery_codes,
             session,

@@ -69,7 +69,8 @@ impl Transaction {
     /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_project_role(
         &mut self,
-        (project, user): (ProjectId, UserId),
+        project: ProjectId,
+        user: UserId,
         version: i64,
     ) -> Result<(), StoreError> {
         let delete =

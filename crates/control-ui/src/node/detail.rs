@@ -47,9 +47,15 @@ struct NodePage {
     is_duplicated: bool,
     is_rotating: bool,
     routes: Vec<RouteRow>,
-    events: Vec<(AbsoluteTime, String, String)>,
+    events: Vec<EventRow>,
     may_write: bool,
     foot: Option<String>,
+}
+
+struct EventRow {
+    at: AbsoluteTime,
+    kind: String,
+    message: String,
 }
 
 struct BundleRow {
@@ -84,13 +90,17 @@ pub(crate) async fn show(
         limit: MAX_EVENTS,
         order: PageOrder::Newest,
     };
-    let events = app.node_events(call, (project, id), None, recent).await?;
+    let events = app.node_events(call, project, id, None, recent).await?;
     let events = events.into_iter();
-    let events = events.map(|(_, event)| (moment(event.at, now), event.kind, event.message));
+    let events = events.map(|(_, event)| EventRow {
+        at: moment(event.at, now),
+        kind: event.kind,
+        message: event.message,
+    });
     let report = node.report.as_ref();
     let empty = NodeStatus::default();
     let reported = report.map_or(&empty, |report| &report.status);
-    let write = (Access::WRITE_NODES, node.tenant);
+    let tenant = node.tenant;
     Ok(shown(&NodePage {
         frame: frame.live("/events?pulse"),
         project,
@@ -118,10 +128,11 @@ pub(crate) async fn show(
         is_rotating: node.rotating,
         routes: routes(report.and_then(|report| report.traffic.as_ref())),
         events: events.collect(),
-        may_write: caller.may(write.0, write.1),
+        may_write: caller.may(Access::WRITE_NODES, tenant),
         foot: foot(
             &caller,
-            write,
+            Access::WRITE_NODES,
+            tenant,
             "label nodes, change their keys and delete them",
         ),
     }))

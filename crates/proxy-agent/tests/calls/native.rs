@@ -5,7 +5,7 @@ use crate::support::{begin, body, client, run};
 use agent_protocol::{
     BodyMode, EventKind, Header, MAX_PART_BYTES, ProxyMessage, RequestId, ResponseHeaders,
 };
-use proxy_agent::{AgentClient, CallContext, CallError, Session};
+use proxy_agent::{AgentClient, CallContext, CallError, EventNumber, Session};
 use proxy_model::AgentProtocol;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -147,7 +147,7 @@ fn a_call_waits_for_an_agent_that_reads_slowly() {
 }
 
 async fn answered(mut session: Session, headers: Vec<Header<'static>>) -> Result<(), CallError> {
-    let (id, seq) = session.next_event();
+    let EventNumber { id, seq } = session.next_event();
     let event = ProxyMessage::ResponseHeaders(ResponseHeaders {
         id,
         seq,
@@ -191,7 +191,7 @@ fn a_body_in_parts_lets_other_events_pass() {
             tokio::task::yield_now().await;
         }
         let other = sessions.pop().unwrap();
-        let (other_id, _) = other.next_event();
+        let other_id = other.next_event().id;
         let other = tokio::task::spawn_local(answered(other, Vec::new()));
         tokio::task::yield_now().await;
 

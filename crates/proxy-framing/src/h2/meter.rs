@@ -205,7 +205,7 @@ impl FrameMeter {
             self.section = Some(section);
             return Ok(out);
         }
-        match self.raw_paths.replace((stream, opens), section.fragment()) {
+        match self.raw_paths.replace(stream, opens, section.fragment()) {
             Some(replaced) => section.set_fragment(replaced),
             None if is_plain => {
                 out.extend_from_slice(frame);

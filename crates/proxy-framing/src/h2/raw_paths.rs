@@ -76,11 +76,7 @@ impl RawPaths {
     }
 
     /// The header section for the parser, if it differs; `opens` if it is the first of `stream`.
-    pub(super) fn replace(
-        &mut self,
-        (stream, opens): (u32, bool),
-        fragment: &[u8],
-    ) -> Option<Vec<u8>> {
+    pub(super) fn replace(&mut self, stream: u32, opens: bool, fragment: &[u8]) -> Option<Vec<u8>> {
         let mut at = size_updates(fragment);
         let mut edit = None;
         let mut pseudo_fields = if opens { MAX_PSEUDO_FIELDS } else { 0 };

@@ -8,6 +8,7 @@ use http::header::AUTHORIZATION;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Response, Version};
 use http_body::Body as _;
+use proxy_agent::EventNumber;
 use proxy_http1::RawTarget;
 use proxy_plan::{AgentPlan, CredentialsPlan, RoutePlan};
 use proxy_tls::ClientAuthVerdict;
@@ -59,7 +60,7 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
 
 /// A piece of a body, as the event with this request and sequence number.
 pub(super) fn body_chunk<'c>(
-    (id, seq): (RequestId, u32),
+    number: EventNumber,
     agent: &AgentPlan,
     piece: ContentPiece<'c>,
 ) -> BodyChunk<'c> {
@@ -70,8 +71,8 @@ pub(super) fn body_chunk<'c>(
         was_decoded,
     } = piece;
     BodyChunk {
-        id,
-        seq,
+        id: number.id,
+        seq: number.seq,
         timeout_ms: millis(agent),
         data,
         last: is_last,
@@ -82,14 +83,14 @@ pub(super) fn body_chunk<'c>(
 
 /// The head of the response, as the client would get it.
 pub(super) fn response_head<'e>(
-    (id, seq): (RequestId, u32),
+    number: EventNumber,
     agent: &AgentPlan,
     upstream: &'e str,
     response: &'e Response<Body>,
 ) -> ResponseHeaders<'e> {
     ResponseHeaders {
-        id,
-        seq,
+        id: number.id,
+        seq: number.seq,
         timeout_ms: millis(agent),
         upstream: (!upstream.is_empty()).then(|| upstream.into()),
         status: response.status().as_u16(),

@@ -43,6 +43,16 @@ pub(super) struct ListenerClass {
     pub(super) scheme: &'static str,
 }
 
+/// Choices of one state of each axis that are tried on the requests of a path.
+#[derive(Debug)]
+pub(super) struct TriedChoices {
+    pub(super) axes: Vec<Axis>,
+    /// For each choice the index of a state of each axis.
+    pub(super) choices: Vec<Vec<usize>>,
+    /// False if there are further choices.
+    pub(super) is_whole: bool,
+}
+
 /// The comparison of two plans by requests.
 #[derive(Debug)]
 pub(super) struct DiffSearch<'p> {
@@ -157,7 +167,11 @@ impl<'p> DiffSearch<'p> {
     fn compare_path(&mut self, host: &HostCell, path: &PathCell, old: &[usize], new: &[usize]) {
         let old = old.iter().filter_map(|at| self.before.rule(*at));
         let new = new.iter().filter_map(|at| self.after.rule(*at));
-        let (axes, choices, is_whole) = choices(path, old.chain(new));
+        let TriedChoices {
+            axes,
+            choices,
+            is_whole,
+        } = choices(path, old.chain(new));
         if !is_whole {
             self.limits.insert(DiffLimit::Combinations);
         }
@@ -226,12 +240,8 @@ impl<'p> DiffSearch<'p> {
     }
 }
 
-/// The axes of the conditions of `rules` on requests of a path, the tried choices of one state of
-/// each, and whether they are complete.
-pub(super) fn choices<'r>(
-    path: &PathCell,
-    rules: impl Iterator<Item = &'r Rule>,
-) -> (Vec<Axis>, Vec<Vec<usize>>, bool) {
+/// The choices to try of the conditions of `rules` on requests of a path.
+pub(super) fn choices<'r>(path: &PathCell, rules: impl Iterator<Item = &'r Rule>) -> TriedChoices {
     let mut axes = axes(rules);
     if path.example == ASTERISK {
         axes.retain(|axis| axis.field != Field::Method);
@@ -244,7 +254,11 @@ pub(super) fn choices<'r>(
         few_choices(&axes)
     };
     let is_cut = axes.iter().any(|axis| axis.is_cut);
-    (axes, choices, is_whole && !is_cut)
+    TriedChoices {
+        axes,
+        choices,
+        is_whole: is_whole && !is_cut,
+    }
 }
 
 /// The states of a choice: one of each axis.

@@ -70,7 +70,7 @@ async fn open(ready: ReadyConnection, server_name: Option<Box<str>>) {
 }
 
 async fn carry(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: ConnectionGuard) {
-    let (clock, deadline) = (&*guard.worker.clock, &*guard.deadline);
+    let (clock, deadline) = (&guard.worker.clock, &guard.deadline);
     relay.carry(transport, early, clock, deadline).await;
 }
 

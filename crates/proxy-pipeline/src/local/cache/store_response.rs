@@ -73,7 +73,7 @@ impl CachePolicy<'_> {
         };
         let settings = &self.settings.settings;
         let (freshness, variant) =
-            proxy_cache::may_store(storing, (status, headers), settings, request.times)?;
+            proxy_cache::may_store(storing, status, headers, settings, request.times)?;
         let edits = &self.route.request_headers;
         let is_set_by_proxy = |name: &HeaderName| {
             CLIENT_FIELDS.contains(name)

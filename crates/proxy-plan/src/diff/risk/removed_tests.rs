@@ -20,7 +20,7 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let tests = tests.map(|test| (format!("test {}", test.name), "is gone, or no longer sent"));
     let prohibitions = before.prohibitions.iter().filter(|old| {
         let mut new = after.prohibitions.iter();
-        !new.any(|new| covered(new) == covered(old) && is_same_guard((before, old), (after, new)))
+        !new.any(|new| covered(new) == covered(old) && is_same_guard([before, after], old, new))
     });
     let prohibitions = prohibitions.map(|one| {
         (
@@ -37,12 +37,9 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
 }
 
 /// Returns true if both forbid requests without the same agent, by one of its names.
-fn is_same_guard(
-    (before, old): (&Model, &Prohibition),
-    (after, new): (&Model, &Prohibition),
-) -> bool {
+fn is_same_guard(models: [&Model; 2], old: &Prohibition, new: &Prohibition) -> bool {
     match (&old.without_agent, &new.without_agent) {
-        (Some(old), Some(new)) => old == new || same_agent((before, old), (after, new)),
+        (Some(old), Some(new)) => old == new || same_agent(models, old, new),
         (old, new) => old.is_none() && new.is_none(),
     }
 }

@@ -216,7 +216,7 @@ impl Connection {
         let left = self.min_rate.wait(clock, time);
         self.guard
             .deadline
-            .start_late(clock, Timer::ResponseWrite, (left, time));
+            .start_late(clock, Timer::ResponseWrite, left, time);
     }
 
     /// Records that everything was sent.

@@ -59,7 +59,8 @@ impl Session {
         client: Rc<ConnectionInfo>,
         deadline: Rc<Deadline>,
         clock: Rc<Clock>,
-        (meter, write_time): (FrameMeter, Duration),
+        meter: FrameMeter,
+        write_time: Duration,
     ) -> Self {
         Self {
             client,
@@ -141,7 +142,7 @@ impl Session {
             let time = self.write_time;
             let left = self.min_rate.wait(&self.clock, time);
             self.deadline
-                .start_late(&self.clock, Timer::ResponseWrite, (left, time));
+                .start_late(&self.clock, Timer::ResponseWrite, left, time);
         }
     }
 
