@@ -68,8 +68,8 @@ impl CacheStore {
         let variant = shard.known_variant(url_hash, key);
         let variant = variant.map(|variant| variant.for_request(request));
         let values = variant.as_ref().map_or(&[][..], Variant::values);
-        // Requests with credentials or cookies have fills of their own: their response may be uncacheable although
-        // others are cacheable.
+        // Requests with credentials or cookies have fills of their own: their response may be uncacheable although that
+        // of another request is cacheable.
         let selector = (&key.selector, values, has_credentials(request));
         let shared_key = FillKey {
             url: url_hash,
