@@ -38,6 +38,7 @@ mod private_keys;
 mod quotas;
 mod rates;
 mod recalls;
+mod renamed_routes;
 mod repetitions;
 mod reports;
 mod requests;

@@ -117,6 +117,7 @@ pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comp
     found.judge_files(models, &other_files(&files, models), &renews);
     let PlanDiff {
         regions,
+        successors: _,
         unreachable,
         parts,
         settings,
@@ -154,6 +155,14 @@ pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comp
 /// too, names a risk.
 pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> bool {
     !compare(before, after).risks.is_empty()
+}
+
+/// Routes of `before`, each with those of `after` that answer its requests by another name alone.
+pub(crate) fn successors(
+    before: (&Model, &Files),
+    after: (&Model, &Files),
+) -> BTreeSet<(String, String)> {
+    PlanDiff::compare(&plan(before.0), &plan(after.0)).successors
 }
 
 /// The plan of a configuration without routes.
