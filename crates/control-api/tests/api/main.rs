@@ -26,6 +26,7 @@ mod locations;
 mod makers;
 mod members;
 mod metric_conditions;
+mod missing_certificates;
 mod month;
 mod node_certificates;
 mod nodes;
