@@ -42,8 +42,8 @@ impl App {
         let (Some(before), Some(after)) = bundles else {
             return Ok(BTreeSet::new());
         };
-        let bundles = (&before.value, &after.value);
-        match self.compare_contents(bundles, successors).await {
+        let compared = self.compare_contents(&before.value, &after.value, successors);
+        match compared.await {
             Ok(found) => Ok(found.unwrap_or_default()),
             Err(error) => {
                 let bundle = after.value.id;

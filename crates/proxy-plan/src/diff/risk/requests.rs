@@ -119,7 +119,7 @@ fn changed_settings(
     else {
         return Vec::new();
     };
-    let changes = route_changes((compared.before, old), (compared.after, new));
+    let changes = route_changes([compared.before, compared.after], old, new);
     let routes = [Some(old), Some(new)];
     let classes = changes
         .iter()
@@ -131,11 +131,11 @@ fn changed_settings(
         .collect()
 }
 
-/// Whether the same service answers, perhaps an upstream of another name with equal settings.
+/// Returns true if the same service answers, perhaps an upstream of another name with equal settings.
 fn is_same_service(compared: &Compared<'_>, before: &Answer, after: &Answer) -> bool {
     match (&before.service, &after.service) {
         (AnsweringService::Upstream(old), AnsweringService::Upstream(new)) if old != new => {
-            same_upstream((compared.before, &**old), (compared.after, &**new))
+            same_upstream([compared.before, compared.after], old, new)
         }
         (old, new) => old == new,
     }
@@ -152,8 +152,8 @@ fn is_refusal(answer: &Answer) -> bool {
     }
 }
 
-/// Whether the proxy refuses before and after for the same reason, in its own words and without a route that edits
-/// them. A `respond` is a page of the route's making, whatever its status.
+/// Returns true if the proxy refuses before and after for the same reason, in its own words and without a route that
+/// edits them. A `respond` is a page of the route's making, whatever its status.
 fn is_same_refusal(before: &Answer, after: &Answer) -> bool {
     let is_own = matches!(after.service, AnsweringService::Refusal { .. });
     is_own
@@ -185,7 +185,7 @@ fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> V
             return false;
         };
         let mut agents = new.iter().filter_map(|guard| guard.strip_prefix(AGENT));
-        agents.any(|new| same_agent((compared.before, old), (compared.after, new)))
+        agents.any(|new| same_agent([compared.before, compared.after], old, new))
     };
     let gone = old.difference(&new).filter(|guard| !is_renamed(guard));
     gone.cloned().collect()

@@ -107,13 +107,13 @@ fn answer_risk(change: &SettingChange) -> Classified {
     is_permission.then(|| (RiskClass::CrossOriginChanged, instead(change)))
 }
 
-/// Whether an error page is new, and not one for all errors of a class: programs read those too.
+/// Returns true if an error page is new, and not one for all errors of a class, which programs read too.
 fn is_page_of_one_status(change: &SettingChange) -> bool {
     change.change == Change::Added && !change.path.contains("xx\"]")
 }
 
-/// Whether further origins, methods or headers by name are permitted to pages of other sites, and none is refused that
-/// was permitted. A pattern may permit unknown sites.
+/// Returns true if further origins, methods or headers by name are permitted to pages of other sites, and none is
+/// refused that was permitted. A pattern may permit unknown sites.
 fn permits_more(change: &SettingChange) -> bool {
     let lists = [
         cors::ALLOW_ORIGINS.path,

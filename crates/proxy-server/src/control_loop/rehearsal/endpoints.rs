@@ -44,7 +44,7 @@ pub(super) struct Endpoint {
     pub(super) probe: ProbeSettings,
 }
 
-/// Whether two models have other upstreams, other settings of one, or look names up otherwise.
+/// Returns true if two models have other upstreams, other settings of one, or look names up otherwise.
 pub(super) fn upstreams_differ(before: &Model, after: &Model) -> bool {
     settings(before, UPSTREAMS) != settings(after, UPSTREAMS)
         || dns_settings(before) != dns_settings(after)

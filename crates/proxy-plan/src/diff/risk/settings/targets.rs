@@ -24,8 +24,8 @@ const GROWN: f64 = 4.0;
 /// Factor by which a number of a health check may fall.
 const FALLEN: f64 = 2.0;
 
-/// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes probe
-/// its targets before they serve the bundle.
+/// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes
+/// probe its targets before they serve the bundle.
 pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classified {
     let row = change.row;
     if row.starts_with(health_check::HEALTH_CHECK.path) && !is_checked(compared.before, change) {
@@ -87,8 +87,8 @@ fn is_checked(model: &Model, change: &SettingChange) -> bool {
     upstreams.any(|one| one.name == *name && one.health_check.is_some())
 }
 
-/// Whether two upstreams differ in their names alone.
-pub(crate) fn same_upstream((before, old): (&Model, &str), (after, new): (&Model, &str)) -> bool {
+/// Returns true if two upstreams differ only in their names.
+pub(crate) fn same_upstream([before, after]: [&Model; 2], old: &str, new: &str) -> bool {
     let named = |model: &'_ Model, name: &str| {
         let mut upstreams = model.upstreams.iter();
         upstreams.find(|one| one.name == name).cloned()
@@ -207,7 +207,7 @@ fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Opt
     })
 }
 
-/// Whether a listener relays connections to an upstream, without requests that have a status.
+/// Returns true if a listener relays connections to an upstream, without requests that have a status.
 fn relays(model: &Model, upstream: &Upstream) -> bool {
     let is_relayed = |name: &Setting<String>| {
         let mut listeners = model.listeners.iter();
