@@ -210,7 +210,7 @@ impl RiskClass {
                 "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, no target of before, or a `slow-start-secs` of five minutes or more and four times as long; or names of targets are looked up by other `name-servers`"
             }
             Self::HealthCheckChanged => {
-                "an upstream that stays has another health check, or none any more, or another outlier detection; an interval, time or number of a check from half to four times as large is none"
+                "an upstream that stays has another health check, or none any more, or another outlier detection; an interval, time or number of a check that stays above half and grows to four times at most is none"
             }
             Self::RequestsCopied => {
                 "a route that stays has a new or another `shadow`, or a larger share of copies"

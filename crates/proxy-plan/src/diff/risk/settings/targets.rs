@@ -21,7 +21,7 @@ const LONG_START: f64 = 300.0;
 /// Factor by which a slow start is longer, and by which a number of a health check may grow, if it is a risk.
 const GROWN: f64 = 4.0;
 
-/// Factor by which a number of a health check may fall.
+/// Factor by which a number of a health check falls if it is a risk.
 const FALLEN: f64 = 2.0;
 
 /// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes
@@ -46,7 +46,7 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     ];
     if figures.contains(&row) && change.change == Change::Changed {
         let [before, after] = numbers();
-        if before <= after * FALLEN && after <= before * GROWN {
+        if before < after * FALLEN && after <= before * GROWN {
             return None;
         }
     }
