@@ -11,7 +11,9 @@ use crate::call::Call;
 use crate::configuration::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
-use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
+use control_bundle::{
+    BundleError, Files, Requirements, certificates, digest, named_certificates, pack, sign,
+};
 use control_domain::{Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal, Tenant};
 use control_store::{
     BundleFilter, CertificateFilter, ListFilter, Page, PageOrder, ServiceFilter, Transaction,
@@ -19,6 +21,7 @@ use control_store::{
 };
 use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 
 /// The version of the configuration's language.
 const SCHEMA_VERSION: u32 = 1;
@@ -26,6 +29,9 @@ const SCHEMA_VERSION: u32 = 1;
 const MIN_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Services, upstreams and certificates that one bundle is compiled from, each.
 const MAX_DEFINITIONS: i64 = 1_000;
+
+/// Certificates that are looked up for one bundle.
+const MAX_NAMED: usize = 1_000;
 
 /// Choices of an operator for a bundle.
 #[derive(Clone, Debug)]
@@ -73,11 +79,13 @@ impl App {
         let draft = Bundle::create(&call.actor, tenant, id, &name, call.now)?;
         let files = source_files(&mut tx, call, tenant, source).await?;
         let certificates = certificates(&files);
+        let known = known_certificates(&mut tx, project, &files).await?;
         self.check_quota(&mut tx, tenant.org, QuotaKind::Bundles, 1)
             .await?;
         // Neither a connection nor SQLite's writer is held while files are checked.
         drop(tx);
-        let built = self.heavy(tenant.org, move || build(&files)).await?;
+        let built = self.heavy(tenant.org, move || build(&files, &known));
+        let built = built.await?;
         let Built {
             archive,
             diagnostics,
@@ -111,9 +119,13 @@ impl App {
         project: ProjectId,
         files: Files,
     ) -> Result<Vec<Diagnostic>, Error> {
-        let tenant = tenant(&mut self.store.read().await?, project).await?;
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::WRITE_BUNDLES, tenant)?;
-        let built = self.heavy(tenant.org, move || build(&files)).await?;
+        let known = known_certificates(&mut tx, project, &files).await?;
+        drop(tx);
+        let built = self.heavy(tenant.org, move || build(&files, &known));
+        let built = built.await?;
         Ok(built.map_err(Error::Files)?.diagnostics)
     }
 
@@ -343,7 +355,23 @@ fn values<T>(found: Vec<Versioned<T>>) -> Vec<T> {
     found.into_iter().map(|found| found.value).collect()
 }
 
-fn build(files: &Files) -> Result<Built, BundleError> {
+/// The certificates of the project that the files name.
+async fn known_certificates(
+    tx: &mut Transaction,
+    project: ProjectId,
+    files: &Files,
+) -> Result<BTreeSet<CertificateId>, Error> {
+    let mut known = BTreeSet::new();
+    for id in named_certificates(files).into_iter().take(MAX_NAMED) {
+        let found = tx.certificate(id).await?;
+        if found.is_some_and(|found| found.value.tenant.project == Some(project)) {
+            known.insert(id);
+        }
+    }
+    Ok(known)
+}
+
+fn build(files: &Files, known: &BTreeSet<CertificateId>) -> Result<Built, BundleError> {
     let requirements = Requirements {
         schema_version: SCHEMA_VERSION,
         least_proxy_version: MIN_PROXY_VERSION.to_owned(),
@@ -354,7 +382,7 @@ fn build(files: &Files) -> Result<Built, BundleError> {
         model,
         diagnostics,
         warnings,
-    } = configuration::check(files);
+    } = configuration::check_with(files, known);
     Ok(Built {
         archive: model.map(|_| archive),
         diagnostics,

@@ -2,6 +2,7 @@
 
 pub(crate) mod assignment;
 pub(crate) mod metric_query;
+mod route_names;
 pub(crate) mod scheduler;
 
 use crate::app::{App, tenant};
@@ -16,7 +17,8 @@ use crate::node::private_keys::require_chosen_holders;
 use crate::project::second_person::check_independent;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
-    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, WeighedFigures,
+    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, RouteNames, Trim,
+    WeighedFigures,
 };
 use control_store::{
     ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch,
@@ -157,16 +159,16 @@ impl App {
         id: RolloutId,
         command: RolloutCommand,
     ) -> Result<Versioned<Rollout>, Error> {
-        let approval = self.judge_start(call, project, id, command).await?;
+        let start = self.judge_start(call, project, id, command).await?;
         let mut tx = self.store.begin().await?;
         // The current step ends first, so that no operator is refused for it.
         tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
-        let is_needed = match approval {
-            Some(approval) => approval.hold(&mut tx).await?,
-            None => false,
-        };
-        let rollout = found.value.clone().bound_by_policy(is_needed);
+        let mut rollout = found.value.clone();
+        if let Some((approval, names)) = start {
+            let is_needed = approval.hold(&mut tx).await?;
+            rollout = rollout.bound_by_policy(is_needed).counting_as_one(names);
+        }
         let change = rollout.decide(&call.actor, command, call.now)?;
         call.expect_version(found.version)?;
         let moves = matches!(
@@ -192,14 +194,15 @@ impl App {
         })
     }
 
-    /// Judges a rollout that is about to start; `None` for other commands.
+    /// Judges a rollout that is about to start, and finds the routes that its gate counts as one; `None` for other
+    /// commands.
     async fn judge_start(
         &self,
         call: &Call,
         project: ProjectId,
         id: RolloutId,
         command: RolloutCommand,
-    ) -> Result<Option<Approval>, Error> {
+    ) -> Result<Option<(Approval, RouteNames)>, Error> {
         if command != RolloutCommand::Start {
             return Ok(None);
         }
@@ -212,7 +215,8 @@ impl App {
         drop(tx);
         let bases = bases.into_iter().collect();
         let judged = self.judge(project, rollout.bundle, &bases).await?;
-        Ok(Some(judged))
+        let names = self.route_names(&rollout, &bases).await?;
+        Ok(Some((judged, names)))
     }
 
     /// The rollouts of a project, perhaps only those in one state.

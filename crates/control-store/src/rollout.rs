@@ -39,7 +39,7 @@ macro_rules! select {
                r.gate_mix_permille AS gate_mix_permille,
                r.gate_latency_percent AS gate_latency_percent,
                r.needs_approval AS needs_approval, r.on_failure AS on_failure,
-               r.metric_condition AS metric_condition, r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
+               r.metric_condition AS metric_condition, r.route_names AS route_names, r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
                r.batch AS batch, r.reason AS reason, r.not_before AS not_before,
                r.created_by AS created_by, r.submitted_by AS submitted_by,
                r.submitted_person AS submitted_person,
@@ -86,6 +86,7 @@ impl Transaction {
             state,
             strategy,
             condition,
+            route_names: _, // Of the start.
             labels,
             nodes,
             batch_size,
@@ -200,8 +201,8 @@ impl Transaction {
         let update = "UPDATE rollouts SET state = $1, batch = $2, reason = $3, submitted_by = $4,
                         started_at = $5, reverting_since = $6, ended_at = $7, nodes = $8,
                         batch_size = $9, submitted_person = $10, needs_approval = $11,
-                        version = version + 1
-                      WHERE id = $12 AND version = $13";
+                        route_names = $12, version = version + 1
+                      WHERE id = $13 AND version = $14";
         let update = sql(update)
             .bind(rollout.state.name())
             .bind(rollout.batch.as_ref().map(|batch| batch.number))
@@ -215,6 +216,9 @@ impl Transaction {
         let update = update
             .bind(rollout.submitted_person)
             .bind(rollout.strategy.needs_approval);
+        let names = &rollout.route_names;
+        let names = (!names.is_empty()).then(|| to_json(names)).transpose()?;
+        let update = update.bind(names);
         let version = update.bind(rollout.id).write(self, version).await?;
         if let Some(batch) = &rollout.batch {
             self.write_batch(rollout.id, batch).await?;
@@ -294,6 +298,7 @@ impl Record for Rollout {
             state: named(row, "state", RolloutState::from_name)?,
             strategy: strategy(row)?,
             condition: optional_json(row, "metric_condition")?,
+            route_names: optional_json(row, "route_names")?.unwrap_or_default(),
             labels: json(row, "labels")?,
             nodes: number(row, "nodes")?,
             batch_size: number(row, "batch_size")?,

@@ -124,6 +124,7 @@ pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comp
     found.judge_files(models, &other_files(&files, models), &renews);
     let PlanDiff {
         regions,
+        successors: _,
         unreachable,
         parts,
         settings,
@@ -161,6 +162,14 @@ pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comp
 /// too, names a risk.
 pub(crate) fn is_risky(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> bool {
     !compare(before, after).risks.is_empty()
+}
+
+/// Routes of `before`, each with those of `after` that answer its requests by another name alone.
+pub(crate) fn successors(
+    before: CheckedFiles<'_>,
+    after: CheckedFiles<'_>,
+) -> BTreeSet<(String, String)> {
+    PlanDiff::compare(&plan(before.model), &plan(after.model)).successors
 }
 
 /// The plan of a configuration without routes.

@@ -41,16 +41,14 @@ pub(crate) async fn require_credential(
     Ok(())
 }
 
-/// Refuses nodes without the labels that the certificates of a bundle need.
+/// Refuses nodes without the labels that the certificates of a bundle need, and a bundle with a deleted certificate.
 pub(crate) async fn require_holders(
     tx: &mut Transaction,
     bundle: BundleId,
     nodes: &[Node],
 ) -> Result<(), Error> {
     for id in tx.listed_certificates(bundle).await? {
-        let Some(certificate) = tx.certificate(id).await? else {
-            continue;
-        };
+        let certificate = tx.certificate(id).await?.ok_or_else(lost_certificate)?;
         let may_hold = |node: &Node| certificate.value.may_be_held_with(&node.labels);
         if !nodes.iter().all(may_hold) {
             let reason = "names a node without the labels that a certificate of the bundle needs";
@@ -60,7 +58,8 @@ pub(crate) async fn require_holders(
     Ok(())
 }
 
-/// Refuses a rollout to nodes without the labels that the certificates of its bundle need.
+/// Refuses a rollout to nodes without the labels that the certificates of its bundle need, and one of a bundle with a
+/// deleted certificate.
 pub(crate) async fn require_chosen_holders(
     tx: &mut Transaction,
     rollout: RolloutId,
@@ -68,9 +67,7 @@ pub(crate) async fn require_chosen_holders(
     bundle: BundleId,
 ) -> Result<(), Error> {
     for id in tx.listed_certificates(bundle).await? {
-        let Some(certificate) = tx.certificate(id).await? else {
-            continue;
-        };
+        let certificate = tx.certificate(id).await?.ok_or_else(lost_certificate)?;
         for (name, value) in certificate.value.node_labels.pairs() {
             let without = tx.has_chosen_without(rollout, project, name, value);
             if without.await? {
@@ -81,6 +78,11 @@ pub(crate) async fn require_chosen_holders(
         }
     }
     Ok(())
+}
+
+/// Nodes would reject the bundle, each by itself.
+fn lost_certificate() -> Refusal {
+    Refusal::invalid("bundle", "names a certificate that was deleted")
 }
 
 impl App {

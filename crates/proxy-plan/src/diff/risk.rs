@@ -3,7 +3,7 @@
 pub(super) mod changes;
 pub(super) mod class;
 mod removed_tests;
-mod requests;
+pub(super) mod requests;
 mod sent_requests;
 mod settings;
 

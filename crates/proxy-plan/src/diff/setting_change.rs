@@ -180,7 +180,7 @@ fn route_secrets(route: &Route) -> Vec<(String, Vec<u8>)> {
 }
 
 /// A value without the folder of the configuration, so that copies in two folders are equal.
-fn without_folder(model: &Model, value: Value) -> Value {
+pub(super) fn without_folder(model: &Model, value: Value) -> Value {
     match value {
         Value::String(text) => relative(model, Path::new(&text)).into(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {

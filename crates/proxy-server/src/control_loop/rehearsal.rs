@@ -21,7 +21,7 @@ use crate::sockets::handover::HealthSnapshot;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
-use endpoints::{endpoints, upstreams_differ};
+use endpoints::{dns_settings, endpoints, upstreams_differ};
 use failing_targets::failing_targets;
 use proxy_model::{ConfigTest, LoadBalancing, Model, Target, TestRequest};
 use proxy_telemetry::Lifecycle;
@@ -60,7 +60,8 @@ pub(super) async fn rehearse(
         && let Some(old) = endpoints(&before.model, &before.keys).await
         && let Some(new) = endpoints(&after.model, &after.keys).await
     {
-        failures.extend(failing_targets(&old, &new).await);
+        let has_other_dns = dns_settings(&before.model) != dns_settings(&after.model);
+        failures.extend(failing_targets(&old, &new, has_other_dns).await);
     }
     if failures.is_empty() {
         return Ok(known);
@@ -93,7 +94,7 @@ async fn known_failures(
         upstream.is_some_and(|name| !new_targets(&before.model, &after.model, name).is_empty())
     };
     let failed = failed.iter().filter(|one| !has_new_targets(one));
-    let failed: Vec<&str> = failed.filter_map(LiveFailure::name).collect();
+    let failed: Vec<&str> = failed.map(LiveFailure::name).collect();
     let mut model = Model::clone(&before.model);
     model.system.worker_threads.value = 1;
     model.tests.retain(|test| {

@@ -284,6 +284,17 @@ impl NameTable {
     }
 }
 
+impl FoundNames {
+    /// The names of which the answer was that they have no address.
+    pub(crate) fn missing(&self) -> HashSet<TargetAddress> {
+        let missing = self.first.iter().filter(|answer| {
+            let found = &answer.look_up.found;
+            found.as_ref().is_err_and(LookUpError::is_negative)
+        });
+        missing.map(|answer| answer.name.clone()).collect()
+    }
+}
+
 impl FirstLookUps {
     /// Looks up the names of `model` that have no addresses yet, within [`FIRST`]. A name
     /// unanswered in that time has no addresses until its next look-up.

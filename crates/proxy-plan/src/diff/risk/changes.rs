@@ -4,7 +4,10 @@ use super::class::RiskClass;
 use super::removed_tests::removed_test_risks;
 use super::requests::region_risks;
 use super::sent_requests::sent_request_risks;
-use super::settings::{classified, is_new_and_open, network_risks, rate_limit_risks, target_risks};
+use super::settings::{
+    classified, default_certificate_risks, is_new_and_open, network_risks, rate_limit_risks,
+    target_risks,
+};
 use super::{Compared, Risk};
 use crate::diff::parts::{Change, Part, PartChange};
 use crate::diff::setting_change::{SettingChange, SettingOwner};
@@ -42,6 +45,7 @@ pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
         }
     }
     risks.extend(together);
+    risks.extend(default_certificate_risks(compared));
     risks.extend(
         compared
             .parts
