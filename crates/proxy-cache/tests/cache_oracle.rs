@@ -188,7 +188,7 @@ fn is_hit(exchange: &Exchange) -> bool {
         path: "/",
         query: None,
     };
-    let key = Arc::new(CacheKey::new(target, &settings, b"r", (first, b"")));
+    let key = Arc::new(CacheKey::new(target, &settings, b"r", first, b""));
     let Joined::Fill(fill) = store.join(&key, first, NOW) else {
         panic!("the store is empty");
     };
@@ -202,11 +202,11 @@ fn is_hit(exchange: &Exchange) -> bool {
         received_at: NOW,
     };
     let status = StatusCode::from_u16(*status).unwrap();
-    let Ok((freshness, variant)) = may_store(request, (status, response), &settings, times) else {
+    let Ok((freshness, variant)) = may_store(request, status, response, &settings, times) else {
         return false;
     };
     let head = ResponseHead::new(status, response, freshness);
-    drop(fill.publish((head, variant), (*b"x").into(), NOW));
+    drop(fill.publish(head, variant, (*b"x").into(), NOW));
     let found = store.find(&key, second);
     let directives = RequestDirectives::read(second);
     decide(&directives, &found, &settings, NOW + after) == Decision::Hit

@@ -56,7 +56,8 @@ impl Lifecycle {
     /// A process that started at `started` and does not listen yet.
     #[must_use]
     pub fn new(
-        (version, commit): (&'static str, &'static str),
+        version: &'static str,
+        commit: &'static str,
         registry: Arc<Registry>,
         started: SystemTime,
     ) -> Self {
@@ -101,7 +102,7 @@ impl Lifecycle {
         }
     }
 
-    /// No new connections are accepted any more.
+    /// No new connections are accepted.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
@@ -122,8 +123,8 @@ impl Lifecycle {
     }
 
     /// Sets the state of the key set of an issuer of tokens, by its upstream and URL.
-    pub fn set_key_set(&self, name: (&str, &str), state: &FetchedKeySet) {
-        self.key_sets.set(name, state);
+    pub fn set_key_set(&self, upstream: &str, url: &str, state: &FetchedKeySet) {
+        self.key_sets.set(upstream, url, state);
     }
 
     /// Removes the other key sets.
@@ -200,14 +201,14 @@ impl Lifecycle {
     #[must_use]
     pub fn metrics(&self, format: Format, now: SystemTime) -> String {
         let (snapshot, process) = (self.registry.snapshot(), Process::read());
-        self.scrape((&snapshot, &process), now).page(format)
+        self.scrape(&snapshot, &process, now).page(format)
     }
 
     /// All metrics with samples, as on the page.
     #[must_use]
     pub fn points(&self, now: SystemTime) -> Vec<MetricPoints> {
         let (snapshot, process) = (self.registry.snapshot(), Process::read());
-        self.scrape((&snapshot, &process), now).points()
+        self.scrape(&snapshot, &process, now).points()
     }
 
     /// The metrics of the process.
@@ -230,7 +231,8 @@ impl Lifecycle {
 
     fn scrape<'s>(
         &self,
-        (snapshot, process): (&'s Snapshot, &'s Process),
+        snapshot: &'s Snapshot,
+        process: &'s Process,
         now: SystemTime,
     ) -> Scrape<'s> {
         let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -259,7 +261,7 @@ mod tests {
             max_series: 10,
         };
         let registry = Arc::new(Registry::new(settings));
-        Lifecycle::new(("1.2.3", "abc"), registry, UNIX_EPOCH)
+        Lifecycle::new("1.2.3", "abc", registry, UNIX_EPOCH)
     }
 
     #[test]

@@ -13,8 +13,8 @@ use control_app::{InstallationStatus, Lease};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// A lease that ended this long ago is late: its work runs at least every half minute.
-const LATE: SignedDuration = SignedDuration::from_mins(2);
+/// Time after the end of a lease from which on its work is late: it runs at least every half minute.
+const LATE_AFTER: SignedDuration = SignedDuration::from_mins(2);
 /// The lease that a replica takes only if there are events to queue.
 const ON_DEMAND: &str = "webhooks";
 
@@ -60,11 +60,11 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         clock_offset,
         leases,
     } = status;
-    let well = |is_well, word: &'static str, otherwise: &'static str| {
-        if is_well {
-            Status::new(Tone::Ok, "ok", word)
+    let health = |is_healthy, healthy: &'static str, unhealthy: &'static str| {
+        if is_healthy {
+            Status::new(Tone::Ok, "ok", healthy)
         } else {
-            Status::new(Tone::Bad, "bad", otherwise)
+            Status::new(Tone::Bad, "bad", unhealthy)
         }
     };
     Ok(shown(&InstallationPage {
@@ -78,8 +78,8 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         schema,
         database_size: mebibytes(database_bytes),
         archive_size: mebibytes(archive_bytes),
-        writes: well(is_writable, "Taken", "Refused"),
-        clock: well(is_clock_right, "Right", "Wrong"),
+        writes: health(is_writable, "Taken", "Refused"),
+        clock: health(is_clock_right, "Right", "Wrong"),
         clock_offset: clock_offset.map_or_else(String::new, |offset| {
             format!("{} ms from the database’s", offset.as_millis())
         }),
@@ -102,13 +102,13 @@ fn heading(status: &InstallationStatus, now: Timestamp) -> &'static str {
 
 /// Work on demand has no turn to be late for.
 fn is_late(lease: &Lease, now: Timestamp) -> bool {
-    lease.name != ON_DEMAND && lease.ends_at + LATE < now
+    lease.name != ON_DEMAND && lease.ends_at + LATE_AFTER < now
 }
 
 fn work(lease: Lease, now: Timestamp) -> BackgroundTask {
     let status = if is_late(&lease, now) {
         Status::new(Tone::Warn, "warn", "Late")
-    } else if lease.ends_at + LATE < now {
+    } else if lease.ends_at + LATE_AFTER < now {
         Status::new(Tone::Off, "wait", "Nothing to do")
     } else {
         Status::new(Tone::Ok, "ok", "Runs")

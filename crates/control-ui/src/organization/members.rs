@@ -10,6 +10,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{NextPage, RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::listing;
 use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
@@ -201,7 +202,7 @@ pub(crate) async fn invite(
             let email = fields.get("email").trim().to_owned();
             match ui
                 .app
-                .create_invitation(&caller.call, org, (&email, role))
+                .create_invitation(&caller.call, org, &email, role)
                 .await
             {
                 Ok((invitation, secret)) => {
@@ -250,7 +251,7 @@ pub(crate) async fn change_role(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let role = Role::from_name(fields.get("role")).ok_or_else(Failure::not_found)?;
-    let note = match ui.app.change_role(&caller.call, (org, user), role).await {
+    let note = match ui.app.change_role(&caller.call, org, user, role).await {
         Ok(member) => Note::good(format!(
             "{} is {} {role} now.",
             member.value.name,
@@ -279,7 +280,10 @@ pub(crate) async fn ask_removal(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Members", back.clone()),
+            over: Link {
+                text: "Members".to_owned(),
+                path: back.clone(),
+            },
             heading: format!("Remove {} from the organization?", member.name),
             effects: vec![
                 format!(
@@ -306,7 +310,7 @@ pub(crate) async fn remove(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.remove_member(&caller.call, (org, user)).await {
+    let note = match ui.app.remove_member(&caller.call, org, user).await {
         Ok(()) => Note::good("The person is no longer a member."),
         Err(error) => Faults::from_error(error)?.note(),
     };
@@ -319,7 +323,7 @@ pub(crate) async fn readmit(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.readmit_member(&caller.call, (org, user)).await {
+    let note = match ui.app.readmit_member(&caller.call, org, user).await {
         Ok(()) => Note::good("The next single sign-on makes the person a member again."),
         Err(error) => Faults::from_error(error)?.note(),
     };

@@ -104,7 +104,7 @@ pub(crate) async fn show(
     let hour = TrafficPeriod::Hour;
     let traffic = app.traffic_totals(call, id, hour).await?;
     let has_requests = 0 < traffic.total.counted.requests;
-    let write = (Access::WRITE_ROLLOUTS, project.tenant());
+    let tenant = project.tenant();
     let bundle = app.newest_signed_bundles(call, id, 1).await?;
     Ok(shown(&OverviewPage {
         frame: frame.live("/events?pulse"),
@@ -139,8 +139,13 @@ pub(crate) async fn show(
         },
         lately: lately(&ui, &caller, id).await?,
         may_enrol: caller.may(Access::WRITE_NODES, project.tenant()),
-        may_roll_out: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "enrol nodes and start rollouts"),
+        may_roll_out: caller.may(Access::WRITE_ROLLOUTS, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_ROLLOUTS,
+            tenant,
+            "enrol nodes and start rollouts",
+        ),
         project,
     }))
 }
@@ -183,7 +188,7 @@ async fn under_way(ui: &Ui, caller: &Caller, id: ProjectId) -> Result<Vec<UnderW
     let mut rows = Vec::new();
     for found in app.rollouts(call, id, &filter, page).await? {
         let rollout = found.value.id;
-        let progress = app.rollout(call, (id, rollout)).await?.value;
+        let progress = app.rollout(call, id, rollout).await?.value;
         let bundle = bundle_name(ui, caller, &progress.rollout).await?;
         rows.push(UnderWay {
             status: words::status(&progress.rollout),

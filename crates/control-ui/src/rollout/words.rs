@@ -129,7 +129,7 @@ pub(crate) fn batch_status(state: Option<BatchState>) -> Status {
 pub(crate) mod tests {
     use super::*;
     use control_domain::{
-        Batch, BatchSize, Gate, OnFailure, RolloutState as State, Strategy, Tenant,
+        Batch, BatchSize, Gate, OnFailure, RolloutState as State, RouteNames, Strategy, Tenant,
     };
     use control_wire::{BundleId, OrgId, ProjectId, RolloutId};
     use jiff::Timestamp;
@@ -153,6 +153,7 @@ pub(crate) mod tests {
                 on_failure: OnFailure::Pause,
             },
             condition: None,
+            route_names: RouteNames::default(),
             labels: std::collections::BTreeMap::new(),
             nodes: 64,
             batch_size: 11,

@@ -42,10 +42,9 @@ pub(crate) async fn plan(world: &World, bundle: BundleId, node: NodeId) -> Rollo
 /// A command to a rollout.
 pub(crate) async fn command(world: &World, rollout: RolloutId, command: RolloutCommand) {
     let call = world.call().await;
-    let place = (world.project, rollout);
     world
         .app
-        .command_rollout(&call, place, command)
+        .command_rollout(&call, world.project, rollout, command)
         .await
         .unwrap();
 }

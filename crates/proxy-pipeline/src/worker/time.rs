@@ -74,7 +74,13 @@ impl Time {
         self.unix_start.get() + elapsed
     }
 
-    /// The same as a `SystemTime`.
+    /// The time of day now, in whole seconds since 1970. Reads the clock.
+    #[must_use]
+    pub(crate) fn unix_secs_now(&self) -> u64 {
+        self.unix(self.elapsed()).as_secs()
+    }
+
+    /// The time of day at `elapsed` after the start.
     #[must_use]
     pub fn time_of_day(&self, elapsed: Duration) -> SystemTime {
         UNIX_EPOCH + self.unix(elapsed)

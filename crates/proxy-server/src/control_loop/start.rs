@@ -40,8 +40,8 @@ impl Process {
         if let Some(events) = events {
             events.count_into(&registry);
         }
-        let names = (build.version, build.commit);
-        let lifecycle = Arc::new(Lifecycle::new(names, Arc::clone(&registry), now()));
+        let lifecycle = Lifecycle::new(build.version, build.commit, Arc::clone(&registry), now());
+        let lifecycle = Arc::new(lifecycle);
         let model = Arc::new(loaded.model);
         let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry));
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
@@ -67,7 +67,7 @@ impl Process {
         let server = started
             .await
             .map_err(|fault| into_start_error(fault, &model))?;
-        let admin = Admin::open(listeners, &server, *build, (&registry, &lifecycle));
+        let admin = Admin::open(listeners, &server, *build, &registry, &lifecycle);
         announce(&server, follower.is_none().then_some(&*lifecycle));
         let mut process = Self {
             config: config.clone(),

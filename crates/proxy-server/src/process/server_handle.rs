@@ -179,7 +179,7 @@ impl Control {
         let Build {
             version, commit, ..
         } = options.build;
-        let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
+        let lifecycle = Lifecycle::new(version, commit, Arc::clone(&registry), now());
         let lifecycle = Arc::new(lifecycle);
         let keys = PrivateKeys::default();
         let started = Server::start(

@@ -231,7 +231,7 @@ fn fields_and_parameters_of_the_key_are_those_of_the_route() {
 }
 
 #[test]
-fn variants_are_told_apart_by_the_fields_that_the_response_names() {
+fn variants_differ_by_the_fields_that_the_response_names() {
     let upstream = numbered("Cache-Control: max-age=600\r\nVary: Accept-Language\r\n");
     let proxyd = cached(&upstream, "");
     let mut client = proxyd.connect();

@@ -1,6 +1,6 @@
-//! Responses for the client: stored ones, and those that are being stored.
+//! Responses for the client of a route with a cache.
 
-use super::outcome::CachedRoute;
+use super::cached_route::CachedRoute;
 use crate::exchange::Exchange;
 use crate::response::body::Body;
 use http::{HeaderMap, HeaderName, Response};
@@ -8,45 +8,30 @@ use proxy_cache::{CacheStatus, SelectedResponse, StoredResponse, select};
 
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// The name of this cache in `Cache-Status`.
-const NAME: &str = "proxyd";
+const CACHE_NAME: &str = "proxyd";
 
-/// The response made of `stored` for a request that still has its head.
-pub(super) fn from_head(
+/// The response made of `stored` for a request with the fields `request_headers`: the whole body, a range of it, or
+/// 304.
+pub(super) fn from_stored(
     exchange: &Exchange,
     cached: CachedRoute<'_>,
+    request_headers: &HeaderMap,
     stored: &StoredResponse,
     status: &CacheStatus,
 ) -> Response<Body> {
-    from_fields(
-        exchange,
-        cached,
-        exchange.head.headers.as_map(),
-        stored,
-        status,
-    )
-}
-
-/// The same for a request with these fields.
-pub(super) fn from_fields(
-    exchange: &Exchange,
-    cached: CachedRoute<'_>,
-    sent: &HeaderMap,
-    stored: &StoredResponse,
-    status: &CacheStatus,
-) -> Response<Body> {
-    let now = super::lookup::now(exchange);
+    let now = exchange.worker().time.unix_secs_now();
     let SelectedResponse {
         status: code,
         headers,
         body,
-    } = select(&exchange.head.method, sent, stored, now);
+    } = select(&exchange.head.method, request_headers, stored, now);
     let mut response = Response::new(Body::bytes(body));
     *response.status_mut() = code;
     *response.headers_mut() = headers;
     finish(exchange, cached, response, status)
 }
 
-/// Adds the fields for this client.
+/// Applies the route's edits of response headers, and adds `Cache-Status`.
 pub(super) fn finish(
     exchange: &Exchange,
     cached: CachedRoute<'_>,
@@ -55,14 +40,18 @@ pub(super) fn finish(
 ) -> Response<Body> {
     let edits = exchange.response_edits(cached.route);
     edits.apply(response.headers_mut());
-    mark(cached, &mut response, status);
+    add_cache_status(cached, &mut response, status);
     response
 }
 
 /// Adds `Cache-Status`, if the route sends it.
-pub(super) fn mark(cached: CachedRoute<'_>, response: &mut Response<Body>, status: &CacheStatus) {
+pub(super) fn add_cache_status(
+    cached: CachedRoute<'_>,
+    response: &mut Response<Body>,
+    status: &CacheStatus,
+) {
     if cached.settings.settings.cache_status
-        && let Some(value) = status.value(NAME)
+        && let Some(value) = status.value(CACHE_NAME)
     {
         response.headers_mut().append(CACHE_STATUS, value);
     }
