@@ -58,6 +58,8 @@ pub(crate) struct Frame {
     pub(crate) search: Option<(String, String)>,
     /// Path of the event stream of a live page.
     pub(crate) events: Option<&'static str>,
+    /// False for a live page with a form: without a script it does not reload, which would empty the form.
+    pub(crate) reloads: bool,
 }
 
 /// The project of the page, its organization, and the other projects.
@@ -85,6 +87,7 @@ impl Frame {
             groups: Vec::new(),
             search: None,
             events: None,
+            reloads: true,
         }
     }
 
@@ -182,6 +185,14 @@ impl Frame {
     pub(crate) fn live(self, events: &'static str) -> Self {
         Self {
             events: Some(events),
+            ..self
+        }
+    }
+
+    /// The frame of a live page with a form that people type into.
+    pub(crate) fn with_form(self) -> Self {
+        Self {
+            reloads: false,
             ..self
         }
     }

@@ -6,4 +6,5 @@ pub(crate) mod component;
 pub(crate) mod confirm;
 pub(crate) mod labels;
 pub(crate) mod link;
+pub(crate) mod listing;
 pub(crate) mod phrase;

@@ -54,6 +54,7 @@ mod sign_in;
 mod sign_in_floods;
 mod sso;
 mod sso_proofs;
+mod sso_races;
 mod sso_removals;
 mod sso_sessions;
 mod tokens;

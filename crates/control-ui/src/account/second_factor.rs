@@ -76,6 +76,7 @@ pub(crate) async fn confirm(
     let faults = match ui.app.confirm_totp(&caller.call, &code).await {
         Ok(factor) => {
             let heading = "The second factor is on.";
+            let caller = caller.renewed(&factor.session);
             let page = codes_page(&ui, &caller, heading, &factor.recovery_codes).await?;
             return Ok(with_session(&ui, &factor.session, page));
         }

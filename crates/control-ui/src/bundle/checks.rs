@@ -1,5 +1,6 @@
 //! The findings of the check, under the lines that they are about.
 
+use crate::view::phrase::sentence;
 use control_app::Diagnostic;
 use std::collections::BTreeMap;
 
@@ -11,8 +12,8 @@ const CONTEXT_LINES: usize = 2;
 pub(crate) struct Finding {
     pub(crate) is_error: bool,
     pub(crate) message: String,
-    pub(crate) label: String,
-    pub(crate) help: Option<String>,
+    /// Sentences on the place and on the cure.
+    pub(crate) hints: Vec<String>,
     /// `proxy.kdl:12`
     pub(crate) place: String,
     /// The lines around it.
@@ -44,8 +45,7 @@ pub(crate) fn findings(
         .map(|one| Finding {
             is_error: one.severity == "error",
             message: one.message.clone(),
-            label: one.label.clone(),
-            help: one.help.clone(),
+            hints: hints(one),
             place: format!("{}:{}", one.file, one.line),
             lines: files
                 .get(&one.file)
@@ -54,6 +54,12 @@ pub(crate) fn findings(
         .collect();
     found.sort_by_key(|finding| !finding.is_error);
     found
+}
+
+fn hints(one: &Diagnostic) -> Vec<String> {
+    let label = Some(one.label.as_str()).filter(|label| !label.is_empty());
+    let texts = label.into_iter().chain(one.help.as_deref());
+    texts.map(sentence).collect()
 }
 
 fn around(text: &str, line: u32) -> Vec<NumberedLine> {
@@ -72,6 +78,15 @@ fn around(text: &str, line: u32) -> Vec<NumberedLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn place_and_cure_are_sentences_of_their_own() {
+        let text = r#"{"code": "node-allowance", "severity": "warning", "message": "refused", "file": "proxy.kdl",
+            "line": 1, "column": 1, "length": 1, "label": "nodes refuse it", "help": "write `allow` there"}"#;
+        let diagnostic: Diagnostic = serde_json::from_str(text).unwrap();
+        let found = findings(&[diagnostic], &BTreeMap::new());
+        assert_eq!(found[0].hints, ["Nodes refuse it.", "Write `allow` there."]);
+    }
 
     #[test]
     fn a_finding_has_the_lines_around_it() {

@@ -99,7 +99,13 @@ async fn respond(
         NavEntry::Explain.titled("Explain a request"),
     )
     .await?;
-    let choices = Choices::read(ui, caller, project).await?;
+    let choices = Choices::read(
+        ui,
+        caller,
+        project,
+        [fields.get("bundle"), fields.get("with")],
+    )
+    .await?;
     let fields = filled(&fields, &choices);
     let asked = match choices.usual {
         Some(_) if fields.given("url").is_some() => {

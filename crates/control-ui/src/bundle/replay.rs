@@ -90,7 +90,13 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let title = "Replay requests";
     let frame = Frame::project(ui, caller, project, NavEntry::Replay.titled(title)).await?;
-    let choices = Choices::read(ui, caller, project).await?;
+    let choices = Choices::read(
+        ui,
+        caller,
+        project,
+        [fields.get("before"), fields.get("after")],
+    )
+    .await?;
     let fields = filled(&fields, &choices);
     let asked = if is_sent && choices.usual.is_some() {
         answer(ui, caller, project, &choices, &fields).await?

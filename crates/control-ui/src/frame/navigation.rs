@@ -102,8 +102,8 @@ const CONFIGURATION: [NavRow; 6] = [
     row(NavEntry::Services, "/services", "service", "Services"),
     row(NavEntry::Upstreams, "/upstreams", "upstream", "Upstreams"),
     row(NavEntry::Certificates, "/certificates", "lock", "Certificates"),
-    row(NavEntry::EnrolmentTokens, "/enrolment-tokens", "key", "Enrolment tokens"),
-    row(NavEntry::Webhooks, "/webhooks", "rollout", "Webhooks"),
+    row(NavEntry::EnrolmentTokens, "/enrolment-tokens", "ticket", "Enrolment tokens"),
+    row(NavEntry::Webhooks, "/webhooks", "hook", "Webhooks"),
     row(NavEntry::ProjectSettings, "/policy", "settings", "Project settings"),
 ];
 

@@ -102,7 +102,7 @@ pub(crate) async fn show(
     let reported = report.map_or(&empty, |report| &report.status);
     let tenant = node.tenant;
     Ok(shown(&NodePage {
-        frame: frame.live("/events?pulse"),
+        frame: frame.live("/events?pulse").with_form(),
         project,
         id,
         csrf: caller.visit.csrf.clone(),

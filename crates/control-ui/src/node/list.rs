@@ -179,7 +179,7 @@ pub(crate) async fn list(
     let next = last.map(|last| format!("?{}after={last}", asked.query()));
     let tenant = app.project(call, project).await?.value.tenant();
     Ok(show(&NodesPage {
-        frame: frame.live("/events?pulse"),
+        frame: frame.live("/events?pulse").with_form(),
         project,
         heading: heading(&asked, &standings, found.len(), has_more || after.is_some()),
         total: standings.total(),

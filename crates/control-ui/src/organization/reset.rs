@@ -30,7 +30,7 @@ struct CreatedPage {
     frame: Frame,
     org: OrgId,
     heading: String,
-    path: String,
+    link: String,
     ends: RelativeTime,
 }
 
@@ -89,7 +89,11 @@ pub(crate) async fn create(
                 frame,
                 org,
                 heading: format!("{} may choose another password.", member.name),
-                path: format!("/password-resets/use?secret={}", secret.reveal()),
+                link: format!(
+                    "{}/password-resets/use?secret={}",
+                    ui.server_url(&caller.visit),
+                    secret.reveal()
+                ),
                 ends: when(reset.ends_at, caller.visit.now),
             }))
         }

@@ -82,9 +82,11 @@ pub(crate) async fn find(
         limit: MAX_CERTIFICATES,
         order: PageOrder::Oldest,
     };
-    let certificates = app
-        .certificates(call, project, &CertificateFilter::default(), all)
-        .await?;
+    let ending = CertificateFilter {
+        expires_before: Some(now + CERTIFICATE_NOTICE),
+        ..CertificateFilter::default()
+    };
+    let certificates = app.certificates(call, project, &ending, all).await?;
     let bundles: BTreeSet<BundleId> = rollouts.iter().map(|found| found.value.bundle).collect();
     let bundles = app.bundle_names(call, project, &bundles).await?;
     let nodes: BTreeSet<NodeId> = drifts.iter().map(|found| found.value.node).collect();

@@ -8,15 +8,16 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{RelativeTime, Status, Tone, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
 use crate::view::link::Link;
+use crate::view::listing;
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{ListFilter, Page, PageOrder};
+use control_app::{ListFilter, PageOrder};
 use control_domain::{
     Webhook, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
 };
@@ -25,7 +26,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 
 /// Webhooks and deliveries that a page shows, each.
-const MAX_SHOWN: i64 = 50;
+const SHOWN: usize = 50;
 
 #[derive(Template)]
 #[template(path = "webhooks.html")]
@@ -34,6 +35,7 @@ struct WebhooksPage {
     project: ProjectId,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     form: Form,
     events: Vec<(&'static str, &'static str)>,
 }
@@ -115,34 +117,25 @@ async fn respond(
     form: Form,
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, NavEntry::Webhooks.titled("Webhooks")).await?;
-    let found = ui
+    let after = caller.visit.query.get("after");
+    let page = listing::page(after, PageOrder::Newest, SHOWN);
+    let mut found = ui
         .app
-        .webhooks(
-            &caller.call,
-            project,
-            &ListFilter::default(),
-            page(PageOrder::Oldest),
-        )
+        .webhooks(&caller.call, project, &ListFilter::default(), page)
         .await?;
+    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
     let rows: Vec<Row> = found.into_iter().map(|found| row(found.value)).collect();
     Ok(shown(&WebhooksPage {
         frame,
         project,
         heading: heading(&rows),
         rows,
+        more: listing::next(last, "Show older webhooks"),
         form,
         events: { WebhookEvent::ALL.iter() }
             .map(|event| (event.name(), words(*event)))
             .collect(),
     }))
-}
-
-fn page(order: PageOrder) -> Page {
-    Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order,
-    }
 }
 
 fn row(webhook: Webhook) -> Row {
@@ -231,9 +224,11 @@ pub(crate) async fn show(
     Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
     let webhook = ui.app.webhook(&caller.call, project, id).await?.value;
-    let found = { &ui.app }
-        .webhook_deliveries(&caller.call, project, id, page(PageOrder::Newest))
+    let newest = listing::page("", PageOrder::Newest, SHOWN);
+    let mut found = { &ui.app }
+        .webhook_deliveries(&caller.call, project, id, newest)
         .await?;
+    found.truncate(SHOWN);
     let now = caller.visit.now;
     let name = webhook.name.to_string();
     Ok(shown(&WebhookPage {

@@ -85,6 +85,7 @@ fn label(command: RolloutCommand, rollout: &Rollout, moved: i64) -> String {
         RolloutCommand::Resume => "Try the batch again".to_owned(),
         RolloutCommand::Cancel if rollout.started_at.is_none() => "Cancel it".to_owned(),
         RolloutCommand::Cancel => "End here".to_owned(),
+        RolloutCommand::RollBack if moved == 0 => "Roll back".to_owned(),
         RolloutCommand::RollBack => format!("Roll back {}", count(moved, "node")),
     }
 }
