@@ -8,6 +8,7 @@ pub(crate) mod results;
 mod shard;
 
 use crate::cache_key::CacheKey;
+use crate::clock_reading::ClockReading;
 use crate::memory::Memory;
 use crate::settings::StoreLimits;
 use fill_state::FillState;
@@ -201,7 +202,7 @@ impl CacheStore {
         at: FillKey,
         state: &Arc<FillState>,
         stored: Option<(Slot, u64)>,
-        now: u64,
+        now: ClockReading,
     ) {
         let mut shard = self.lock(at.url);
         shard.end(at, state);
@@ -227,8 +228,9 @@ impl CacheStore {
     }
 
     /// Does not collapse requests for this key for a while.
-    fn pass(&self, pass: u64, now: u64) {
-        self.passes.insert(pass, now.saturating_add(PASS_SECS));
+    fn pass(&self, pass: u64, now: ClockReading) {
+        let until = now.monotonic.as_secs().saturating_add(PASS_SECS);
+        self.passes.insert(pass, until);
     }
 
     fn hash(&self, url: &str) -> u64 {

@@ -4,6 +4,7 @@ use super::CacheStore;
 use super::fill_state::{FillState, FillWait};
 use super::shard::{FillKey, Slot};
 use crate::cache_key::CacheKey;
+use crate::clock_reading::ClockReading;
 use crate::memory::{Charge, Memory, Reservation};
 use crate::stored_response::{ResponseHead, StoredResponse};
 use crate::storing::names_client;
@@ -60,7 +61,12 @@ impl CacheStore {
     /// Joins the requests for the response of `key`: the first one fetches it. Where the last response could not be
     /// stored, each request fetches its own.
     #[must_use]
-    pub fn join(self: &Arc<Self>, key: &Arc<CacheKey>, request: &HeaderMap, now: u64) -> Joined {
+    pub fn join(
+        self: &Arc<Self>,
+        key: &Arc<CacheKey>,
+        request: &HeaderMap,
+        now: ClockReading,
+    ) -> Joined {
         let url_hash = self.hash(&key.url);
         let mut shard = self.lock(url_hash);
         let variant = shard.known_variant(url_hash, key);
@@ -73,7 +79,7 @@ impl CacheStore {
                 .hasher
                 .hash_one((&key.selector, values, names_client(request))),
         };
-        let is_alone = self.passes.has(shared.pass(), now);
+        let is_alone = self.passes.has(shared.pass(), now.monotonic.as_secs());
         let at = if is_alone {
             let number = self.unshared.fetch_add(1, Ordering::Relaxed);
             FillKey {
@@ -138,7 +144,7 @@ impl Fill {
         mut self,
         (head, variant): (ResponseHead, Variant),
         body: Box<[u8]>,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
         // The body has a charge of its own from now on.
         self.reservation.release();
@@ -156,7 +162,7 @@ impl Fill {
         head: ResponseHead,
         variant: Variant,
         earlier: &StoredResponse,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
         self.publish_shared(head, variant, earlier.body.clone(), now)
     }
@@ -166,7 +172,7 @@ impl Fill {
         head: ResponseHead,
         variant: Variant,
         body: Bytes,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
         let own_bytes = head.bytes() + Slot::own_bytes(&self.key, &variant);
         let bytes = own_bytes + body.len();
@@ -208,7 +214,7 @@ impl Fill {
 
     /// Ends the fill of a response that may not be stored: requests for this key do not wait for each other for a
     /// while. Its reserved memory counts until the result is dropped.
-    pub fn pass(mut self, now: u64) -> Reserved {
+    pub fn pass(mut self, now: ClockReading) -> Reserved {
         self.store.pass(self.pass, now);
         let empty = Memory::reservation(&self.store.memory);
         Reserved {
@@ -224,7 +230,8 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        self.store.finish_fill(self.at, &self.state, None, 0);
+        self.store
+            .finish_fill(self.at, &self.state, None, ClockReading::default());
         self.state.finish(None);
     }
 }

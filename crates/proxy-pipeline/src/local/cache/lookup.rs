@@ -8,7 +8,9 @@ use http::header::{FORWARDED, RANGE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 use http_body::Body as _;
-use proxy_cache::{BypassReason, CacheKey, CacheRequest, KeyTarget, RequestDirectives, bypass};
+use proxy_cache::{
+    BypassReason, CacheKey, CacheRequest, ClockReading, KeyTarget, RequestDirectives, bypass,
+};
 use proxy_http1::RawTarget;
 use proxy_routing::{Readings, is_plain_path};
 use std::sync::Arc;
@@ -79,10 +81,9 @@ fn is_read_alike(path: &str) -> bool {
     fault.is_none() && paths.len() <= 1
 }
 
-/// The time of day, in seconds since 1970.
-pub(super) fn now(exchange: &Exchange) -> u64 {
-    let time = &exchange.worker().time;
-    time.unix(time.elapsed()).as_secs()
+/// The clocks for ages and times of stored responses.
+pub(super) fn now(exchange: &Exchange) -> ClockReading {
+    exchange.worker().time.clock_reading()
 }
 
 /// Claims of a trusted peer that the upstream gets and may answer by: all but those of addresses. Claims of other

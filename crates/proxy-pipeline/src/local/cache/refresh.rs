@@ -13,7 +13,7 @@ use http::header::{HOST, IF_RANGE, RANGE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use proxy_cache::{Fill, Joined, StoredResponse, Times};
+use proxy_cache::{ClockReading, Fill, Joined, StoredResponse, Times};
 use proxy_limits::Permit;
 use proxy_plan::Outcome;
 use std::future::poll_fn;
@@ -42,7 +42,7 @@ pub(super) fn begin(
     cached: CachedRoute<'_>,
     lookup: &Lookup,
     stored: &Arc<StoredResponse>,
-    now: u64,
+    now: ClockReading,
 ) {
     let sent = exchange.head.headers.as_map();
     let Joined::Fill(fill) = cached.store.join(&lookup.key, sent, now) else {
