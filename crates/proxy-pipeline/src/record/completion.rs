@@ -362,7 +362,11 @@ mod tests {
 
     fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
         let versions = ("1", "abc");
-        let lifecycle = Lifecycle::new(versions, Arc::clone(registry), SystemTime::UNIX_EPOCH);
+        let lifecycle = Lifecycle::new(
+            versions,
+            Arc::clone(registry),
+            (SystemTime::UNIX_EPOCH, Duration::default),
+        );
         let shared = Shared {
             in_flight: Arc::new(InFlightLimit::new(10, 10, KeySeed { low: 1, high: 2 })),
             connections: ConcurrencyLimit::new(10),

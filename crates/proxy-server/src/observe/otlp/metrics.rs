@@ -33,7 +33,7 @@ pub(super) async fn run(
             }
         }
         let read = now();
-        let points = lifecycle.points(read);
+        let points = lifecycle.points();
         let times = (since_epoch(lifecycle.started()), since_epoch(read));
         let body = encode_metrics(&current.resource, &points, times);
         // The next export has all counts again.
