@@ -42,8 +42,8 @@ pub(crate) struct Texts {
     /// The top-level nodes of all files; an included file's nodes replace its `include`.
     pub(crate) nodes: Vec<(FileId, Node)>,
     pub(crate) faults: Diagnostics,
-    /// A diagnostic of each alias among the nodes.
-    pub(crate) aliases: Vec<Diagnostic>,
+    /// Warnings about aliases among the nodes, and about text that looks like a variable.
+    pub(crate) warnings: Vec<Diagnostic>,
     /// The files of the bundle; `None` for a node's own configuration.
     pub(crate) bundle: Option<BundleFiles>,
 }
@@ -76,7 +76,7 @@ fn read_into(texts: Texts, files: Files<'_>, name: &str) -> Texts {
     let nodes = std::mem::take(&mut texts.nodes);
     let (nodes, aliases) = aliases::replace_in(nodes, |file, span| texts.place(file, span));
     texts.nodes = nodes;
-    texts.aliases.extend(aliases);
+    texts.warnings.extend(aliases);
     texts
 }
 
@@ -405,15 +405,30 @@ impl Reader<'_> {
             for entry in &mut node.entries {
                 let written = text.get(entry.span.start()..entry.span.end());
                 let is_raw = written.is_some_and(|written| written.starts_with('#'));
-                if let Value::Text(value) = &mut entry.value
-                    && !is_raw
-                    && environment::has_variable(value)
-                {
+                let Value::Text(value) = &mut entry.value else {
+                    continue;
+                };
+                if is_raw {
+                    continue;
+                }
+                if let Some(wrong) = environment::misspelt_variable(value) {
+                    self.warn_of_literal(file, entry.span, wrong);
+                }
+                if environment::has_variable(value) {
                     self.expand_value(file, entry.span, value);
                 }
             }
             self.expand(file, text, node.children.as_deref_mut().unwrap_or_default());
         }
+    }
+
+    /// Warns of text in the form of a variable with a name that no variable has.
+    fn warn_of_literal(&mut self, file: FileId, span: Span, wrong: &str) {
+        let place = self.texts.place(file, span);
+        let message = format!("`{wrong}` is not a variable, and is taken literally");
+        let warning = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);
+        let help = "names of variables have letters, digits and `_`; a raw text, `#\"…\"#`, is taken as it is";
+        self.texts.warnings.push(warning.help(help));
     }
 
     fn expand_value(&mut self, file: FileId, span: Span, value: &mut Box<str>) {
