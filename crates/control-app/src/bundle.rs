@@ -121,9 +121,10 @@ impl App {
     pub async fn bundle_files(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Files, Error> {
-        let found = self.bundle(call, ids).await?;
+        let found = self.bundle(call, project, id).await?;
         Ok(self.contents(&found.value).await?.files)
     }
 
@@ -145,9 +146,10 @@ impl App {
     pub async fn bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Versioned<Bundle>, Error> {
-        let found = find(&mut self.store.read().await?, ids).await?;
+        let found = find(&mut self.store.read().await?, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_BUNDLES, tenant)?;
         Ok(found)
@@ -157,11 +159,12 @@ impl App {
     pub async fn revoke_bundle(
         &self,
         call: &Call,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Versioned<Bundle>, Error> {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         let before = found.value.audited();
         let value = found.value.revoke(&call.actor, call.now)?;
         call.expect_version(found.version)?;
@@ -179,11 +182,12 @@ impl App {
     pub async fn rename_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         name: &str,
     ) -> Result<Versioned<Bundle>, Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let before = found.value.audited();
         let value = found.value.rename(&call.actor, name)?;
         call.expect_version(found.version)?;
@@ -198,16 +202,17 @@ impl App {
     pub async fn delete_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         // Excludes concurrent orders.
         tx.lock_audit().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let is_used = tx.is_bundle_used(found.value.id).await?;
         found.value.check_delete(&call.actor, is_used)?;
         call.expect_version(found.version)?;
-        let (tenant, id) = (found.value.tenant, found.value.id);
+        let tenant = found.value.tenant;
         tx.delete_bundle(id, found.version).await?;
         tx.note_change(deleted(&found.value));
         self.commit(tx, call, "bundle.deleted", tenant, id.0).await
@@ -275,7 +280,8 @@ impl App {
 /// A bundle of another project is indistinguishable from a missing one.
 pub(crate) async fn find(
     tx: &mut Transaction,
-    (project, id): (ProjectId, BundleId),
+    project: ProjectId,
+    id: BundleId,
 ) -> Result<Versioned<Bundle>, Error> {
     let found = tx.bundle(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));

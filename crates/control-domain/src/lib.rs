@@ -72,7 +72,8 @@ pub use project::policy::{
 };
 pub use project::role::ProjectRole;
 pub use project::webhook::{
-    Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
+    NewWebhook, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryState, WebhookEvent,
+    WebhookSettings,
 };
 pub use rollout::figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
 pub use rollout::gate::{Gate, GateFailure, GateVerdict};

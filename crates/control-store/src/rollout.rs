@@ -16,7 +16,8 @@ use crate::statement::{Record, Statement, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{
-    Batch, BatchSize, BatchState, Gate, OnFailure, Rollout, RolloutState, Strategy, Tenant,
+    Batch, BatchCounts, BatchSize, BatchState, Gate, OnFailure, Rollout, RolloutState, Strategy,
+    Tenant,
 };
 use control_wire::{BundleId, ProjectId, RolloutId};
 use sqlx::any::AnyRow;
@@ -224,14 +225,16 @@ impl Transaction {
     /// Stores the figures of a batch at its end.
     pub async fn keep_figures(
         &mut self,
-        (rollout, batch): (RolloutId, i64),
-        (nodes, ready): (i64, i64),
+        rollout: RolloutId,
+        batch: i64,
+        counts: BatchCounts,
         figures: Option<String>,
     ) -> Result<(), StoreError> {
         let update = "UPDATE rollout_batches SET nodes = $3, ready = $4, figures = $5
                       WHERE rollout_id = $1 AND number = $2";
-        let update = sql(update).bind(rollout).bind(batch).bind(nodes);
-        update.bind(ready).bind(figures).run(self).await?;
+        let update = sql(update).bind(rollout).bind(batch);
+        let update = update.bind(counts.nodes).bind(counts.ready);
+        update.bind(figures).run(self).await?;
         Ok(())
     }
 

@@ -5,4 +5,5 @@ pub(crate) mod chart;
 pub(crate) mod component;
 pub(crate) mod confirm;
 pub(crate) mod labels;
+pub(crate) mod link;
 pub(crate) mod phrase;

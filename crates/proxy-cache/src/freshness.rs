@@ -28,15 +28,16 @@ pub struct Freshness {
     pub initial_age: u32,
     /// The age from which on it is stale.
     pub lifetime: u32,
-    /// The lifetime is the route's: the response states none. It is not for requests with credentials or `Cookie`.
+    /// True if the lifetime is the route's: the response states none. It is not for requests with credentials or
+    /// `Cookie`.
     pub is_default: bool,
-    /// It must be validated before each use: `no-cache`.
+    /// True if it must be validated before each use: `no-cache`.
     pub always_validates: bool,
     /// Time that it may be served stale during a fetch (`stale-while-revalidate`).
     pub stale_while_revalidate: u32,
     /// Time that it may be served stale in place of an error (`stale-if-error`).
     pub stale_if_error: u32,
-    /// `max-stale` of clients counts: not with `must-revalidate` and the like.
+    /// True if `max-stale` of clients counts: not with `must-revalidate` and the like.
     pub may_be_stale: bool,
 }
 
@@ -101,7 +102,7 @@ impl Freshness {
         i64::from(self.lifetime) - i64::from(self.age(now))
     }
 
-    /// Whether it may be used without validation.
+    /// Returns true if it may be used without validation.
     #[must_use]
     pub fn is_fresh(&self, now: ClockReading) -> bool {
         !self.always_validates && self.rest(now) > 0
@@ -113,13 +114,13 @@ impl Freshness {
         self.age(now).saturating_sub(self.lifetime)
     }
 
-    /// Whether it may be served now while a new one is fetched. [RFC 5861 §3]
+    /// Returns true if it may be served now while a new one is fetched. [RFC 5861 §3]
     #[must_use]
     pub fn is_usable_while_revalidating(&self, now: ClockReading) -> bool {
         !self.always_validates && self.staleness(now) < self.stale_while_revalidate
     }
 
-    /// Whether it may be served now in place of an error. [RFC 5861 §4]
+    /// Returns true if it may be served now in place of an error. [RFC 5861 §4]
     #[must_use]
     pub fn is_usable_on_error(&self, now: ClockReading) -> bool {
         self.is_fresh(now) || (!self.always_validates && self.staleness(now) < self.stale_if_error)

@@ -29,7 +29,7 @@ pub use decision::{BypassReason, CacheRequest, Decision, MissReason, bypass, dec
 pub use freshness::{Freshness, Times};
 pub use selection::{SelectedResponse, select};
 pub use settings::{CacheSettings, StoreLimits};
-pub use store::fill::{Fill, Joined, Reserved};
+pub use store::fill::{BodyReservation, Fill, Joined};
 pub use store::fill_state::FillWait;
 pub use store::results::{Found, Purge, Purged};
 pub use store::{CacheStore, Figures};

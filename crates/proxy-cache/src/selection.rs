@@ -110,7 +110,7 @@ fn slice(body: &Bytes, range: &Range<u64>) -> Bytes {
     body.slice(position(range.start)..position(range.end))
 }
 
-/// Whether the client has the stored response already. [RFC 9110 §13.1.2, §13.1.3]
+/// Returns true if the client has the stored response already. [RFC 9110 §13.1.2, §13.1.3]
 fn is_not_modified(request: &HeaderMap, stored: &StoredResponse) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
         let own = stored.headers.get(ETAG).map(opaque);
@@ -128,7 +128,7 @@ fn is_not_modified(request: &HeaderMap, stored: &StoredResponse) -> bool {
     modified.is_some_and(|modified| modified <= since)
 }
 
-/// Whether a list of entity tags has one with this opaque value.
+/// Returns true if a list of entity tags has one with this opaque value.
 fn names_tag(list: &HeaderValue, wanted: &[u8]) -> bool {
     let mut rest = list.as_bytes().trim_ascii();
     while !rest.is_empty() {
@@ -203,7 +203,7 @@ fn bytes_spec(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     is_valid.then_some((first, last))
 }
 
-/// Whether `If-Range`, if it is there, names the stored response. [RFC 9110 §13.1.5]
+/// Returns true if `If-Range`, if it is there, names the stored response. [RFC 9110 §13.1.5]
 fn is_same_version(request: &HeaderMap, stored: &StoredResponse) -> bool {
     let Some(condition) = request.get(IF_RANGE) else {
         return true;

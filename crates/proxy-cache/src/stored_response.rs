@@ -29,7 +29,8 @@ const PROXY_FIELDS: [HeaderName; 2] = [
     PROXY_AUTHENTICATE,
     HeaderName::from_static("proxy-authentication-info"),
 ];
-/// Memory of one field in addition to its bytes: its entry in the map and in the index of that, and the block of its value.
+/// Memory of one field in addition to its bytes: its entry in the map and in the index of that, and the block of its
+/// value.
 const BYTES_PER_FIELD: usize = 160;
 
 /// The head of a response that is being stored.
@@ -83,7 +84,7 @@ impl ResponseHead {
 }
 
 impl StoredResponse {
-    /// Whether a request to the upstream can validate it.
+    /// Returns true if a request to the upstream can validate it.
     #[must_use]
     pub fn has_validator(&self) -> bool {
         has_validator(&self.headers)
@@ -115,7 +116,7 @@ impl StoredResponse {
         headers
     }
 
-    /// Whether a 304 with these fields is about this response, not about another one.
+    /// Returns true if a 304 with these fields is about this response, not about another one.
     #[must_use]
     pub fn is_validated_by(&self, fresh: &HeaderMap) -> bool {
         match (self.headers.get(ETAG), fresh.get(ETAG)) {
@@ -125,7 +126,7 @@ impl StoredResponse {
         }
     }
 
-    /// Whether one of the response's tags is `tag`.
+    /// Returns true if one of the response's tags is `tag`.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
         let values = TAG_FIELDS
             .iter()
@@ -135,8 +136,8 @@ impl StoredResponse {
     }
 }
 
-/// The fields that are stored, each with memory of its own: a value that came over HTTP/1.1 is a part of the whole head,
-/// and would keep that in memory.
+/// The fields that are stored, each with memory of its own: a value that came over HTTP/1.1 is a part of the whole
+/// head, and would keep that in memory.
 fn copied(headers: &HeaderMap) -> HeaderMap {
     let mut copy = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {

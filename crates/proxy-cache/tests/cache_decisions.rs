@@ -66,7 +66,7 @@ fn store_by(
         requested_at: reading(0),
         received_at: reading(0),
     };
-    may_store(request, (StatusCode::OK, &received), settings, times).map(|(freshness, _)| freshness)
+    may_store(request, StatusCode::OK, &received, settings, times).map(|(freshness, _)| freshness)
 }
 
 fn refusal(request: Fields<'_>, response: Fields<'_>) -> Option<RefuseReason> {
@@ -194,7 +194,7 @@ fn only_a_get_with_a_listed_status_is_stored() {
             is_personal: false,
         };
         let status = StatusCode::from_u16(status).unwrap();
-        let stored = may_store(request, (status, &received), &settings(), times);
+        let stored = may_store(request, status, &received, &settings(), times);
         assert_eq!(stored.err(), expected, "{method} {status}");
     }
 }
@@ -331,7 +331,7 @@ fn stored(fields: Fields<'_>, body: &[u8]) -> (Arc<CacheStore>, Arc<CacheKey>) {
         query: None,
     };
     let sent = HeaderMap::new();
-    let key = Arc::new(CacheKey::new(target, &settings(), b"r", (&sent, b"")));
+    let key = Arc::new(CacheKey::new(target, &settings(), b"r", &sent, b""));
     let Joined::Fill(fill) = store.join(&key, &sent, reading(0)) else {
         panic!("the first one fetches");
     };
@@ -346,9 +346,9 @@ fn stored(fields: Fields<'_>, body: &[u8]) -> (Arc<CacheStore>, Arc<CacheKey>) {
         received_at: reading(0),
     };
     let (freshness, variant) =
-        may_store(request, (StatusCode::OK, &received), &settings(), times).unwrap();
+        may_store(request, StatusCode::OK, &received, &settings(), times).unwrap();
     let head = ResponseHead::new(StatusCode::OK, &received, freshness);
-    let published = fill.publish((head, variant), body.into(), reading(0));
+    let published = fill.publish(head, variant, body.into(), reading(0));
     assert_eq!(&published.body[..], body);
     (store, key)
 }

@@ -196,7 +196,7 @@ fn is_hit(exchange: &Exchange) -> bool {
         path: "/",
         query: None,
     };
-    let key = Arc::new(CacheKey::new(target, &settings, b"r", (first, b"")));
+    let key = Arc::new(CacheKey::new(target, &settings, b"r", first, b""));
     let Joined::Fill(fill) = store.join(&key, first, reading(0)) else {
         panic!("the store is empty");
     };
@@ -210,11 +210,11 @@ fn is_hit(exchange: &Exchange) -> bool {
         received_at: reading(0),
     };
     let status = StatusCode::from_u16(*status).unwrap();
-    let Ok((freshness, variant)) = may_store(request, (status, response), &settings, times) else {
+    let Ok((freshness, variant)) = may_store(request, status, response, &settings, times) else {
         return false;
     };
     let head = ResponseHead::new(status, response, freshness);
-    drop(fill.publish((head, variant), (*b"x").into(), reading(0)));
+    drop(fill.publish(head, variant, (*b"x").into(), reading(0)));
     let found = store.find(&key, second);
     let directives = RequestDirectives::read(second);
     decide(&directives, &found, &settings, reading(*after)) == Decision::Hit

@@ -63,12 +63,8 @@ fn key(path: &str) -> Arc<CacheKey> {
         path,
         query: None,
     };
-    Arc::new(CacheKey::new(
-        target,
-        &settings(),
-        b"r",
-        (&HeaderMap::new(), b""),
-    ))
+    let request = HeaderMap::new();
+    Arc::new(CacheKey::new(target, &settings(), b"r", &request, b""))
 }
 
 fn begin(store: &Arc<CacheStore>, key: &Arc<CacheKey>, request: &HeaderMap) -> Fill {
@@ -94,9 +90,9 @@ fn publish(
         received_at: reading(0),
     };
     let (freshness, variant) =
-        may_store(request, (StatusCode::OK, response), &settings(), times).unwrap();
+        may_store(request, StatusCode::OK, response, &settings(), times).unwrap();
     let head = ResponseHead::new(StatusCode::OK, response, freshness);
-    fill.publish((head, variant), body.into(), reading(0))
+    fill.publish(head, variant, body.into(), reading(0))
 }
 
 fn put(store: &Arc<CacheStore>, path: &str, body: &[u8]) {
@@ -145,7 +141,7 @@ fn those_that_wait_get_the_response_of_the_one_that_fetches() {
 }
 
 #[test]
-fn a_fill_that_is_dropped_or_passes_releases_those_that_wait() {
+fn a_fill_that_stores_nothing_wakes_the_requests_that_wait_for_it() {
     let store = store(1 << 20);
     let none = HeaderMap::new();
     let mut cx = Context::from_waker(Waker::noop());
@@ -157,20 +153,20 @@ fn a_fill_that_is_dropped_or_passes_releases_those_that_wait() {
 
     let fill = begin(&store, &key("/a"), &none);
     let mut waiting = pin!(wait(&store, "/a"));
-    drop(fill.pass(reading(0)));
+    drop(fill.mark_uncacheable(reading(0)));
     assert!(matches!(waiting.as_mut().poll(&mut cx), Poll::Ready(None)));
-    // Each fetches its own for a while, and may store it.
-    let _alone = begin(&store, &key("/a"), &none);
-    let _beside = begin(&store, &key("/a"), &none);
+    // Requests of the next minute are not collapsed.
+    let _first = begin(&store, &key("/a"), &none);
+    let _second = begin(&store, &key("/a"), &none);
     let Joined::Fill(_shared) = store.join(&key("/a"), &none, reading(60)) else {
-        panic!("the while is over");
+        panic!("the key is cacheable again");
     };
     let last = store.join(&key("/a"), &none, reading(60));
     assert!(matches!(last, Joined::Wait(_)));
 }
 
 #[test]
-fn variants_are_stored_beside_each_other_and_fetched_beside_each_other() {
+fn variants_are_stored_and_fetched_separately() {
     let store = store(1 << 20);
     let response = map(&[("vary", "accept-language")]);
     let (german, english, french) = (

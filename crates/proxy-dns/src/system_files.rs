@@ -27,8 +27,16 @@ pub(crate) struct SystemFiles {
     stamps: [Option<Stamp>; 2],
 }
 
-/// Detects changes of a file: device, inode, length and time of change.
-type Stamp = (u64, u64, u64, i64, i64);
+/// Detects changes of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    length: u64,
+    /// Time of the last change of contents or metadata, since 1970.
+    changed_secs: i64,
+    changed_nanos: i64,
+}
 
 impl SystemFiles {
     /// Reads the files. Blocks.
@@ -55,8 +63,13 @@ fn stamps(settings: &ResolverSettings) -> [Option<Stamp>; 2] {
 
 fn stamp(path: &str) -> Option<Stamp> {
     let file = fs::metadata(path).ok()?;
-    let (seconds, nanoseconds) = (file.ctime(), file.ctime_nsec());
-    Some((file.dev(), file.ino(), file.len(), seconds, nanoseconds))
+    Some(Stamp {
+        device: file.dev(),
+        inode: file.ino(),
+        length: file.len(),
+        changed_secs: file.ctime(),
+        changed_nanos: file.ctime_nsec(),
+    })
 }
 
 fn resolver(settings: &ResolverSettings) -> Result<TokioResolver, LookUpError> {

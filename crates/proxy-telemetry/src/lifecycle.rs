@@ -62,9 +62,11 @@ impl Lifecycle {
     /// A process that started at `started`, by the time of day, and does not listen yet.
     #[must_use]
     pub fn new(
-        (version, commit): (&'static str, &'static str),
+        version: &'static str,
+        commit: &'static str,
         registry: Arc<Registry>,
-        (started, uptime_clock): (SystemTime, UptimeClock),
+        started: SystemTime,
+        uptime_clock: UptimeClock,
     ) -> Self {
         let generation_gauge = registry.gauge(&names::CONFIG_GENERATION, []);
         let last_reload_gauge = registry.gauge(&names::CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS, []);
@@ -109,7 +111,7 @@ impl Lifecycle {
         }
     }
 
-    /// No new connections are accepted any more.
+    /// No new connections are accepted.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
@@ -130,8 +132,8 @@ impl Lifecycle {
     }
 
     /// Sets the state of the key set of an issuer of tokens, by its upstream and URL.
-    pub fn set_key_set(&self, name: (&str, &str), state: &FetchedKeySet) {
-        self.key_sets.set(name, state);
+    pub fn set_key_set(&self, upstream: &str, url: &str, state: &FetchedKeySet) {
+        self.key_sets.set(upstream, url, state);
     }
 
     /// Removes the other key sets.
@@ -275,7 +277,7 @@ mod tests {
             max_series: 10,
         };
         let registry = Arc::new(Registry::new(settings));
-        Lifecycle::new(("1.2.3", "abc"), registry, (UNIX_EPOCH, uptime))
+        Lifecycle::new("1.2.3", "abc", registry, UNIX_EPOCH, uptime)
     }
 
     #[test]

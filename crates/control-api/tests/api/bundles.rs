@@ -190,7 +190,7 @@ async fn a_bundle_is_revoked_once() {
 }
 
 #[tokio::test]
-async fn a_revoked_bundle_gives_way_to_the_one_before() {
+async fn nodes_revert_from_a_revoked_bundle_to_the_one_before() {
     for world in worlds().await {
         let full = world.full_key().await;
         let mut bundles = Vec::new();

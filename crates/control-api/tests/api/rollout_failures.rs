@@ -51,7 +51,7 @@ async fn first_batch_result(fleet: &mut Fleet<'_>, traffic: &Value) -> (String, 
 }
 
 #[tokio::test]
-async fn a_bad_batch_is_stopped_and_comes_back() {
+async fn a_bad_batch_is_stopped_and_reverted() {
     for world in worlds().await {
         for (name, traffic, reason) in bad_batches() {
             let mut fleet = Fleet::new(&world, 4).await;

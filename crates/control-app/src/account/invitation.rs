@@ -42,13 +42,14 @@ impl App {
         &self,
         call: &Call,
         org: OrgId,
-        (email, role): (&str, Role),
+        email: &str,
+        role: Role,
     ) -> Result<(Invitation, Secret), Error> {
         let id = InvitationId::new(call.now, self.random_id());
         let invitation = Invitation::create(&call.actor, org, id, email, role, call.now)?;
         let mut tx = self.store.begin().await?;
         if let Some(user) = refuse_member(&mut tx, org, &invitation.email).await? {
-            self.readmit_invited(&mut tx, call, (org, user)).await?;
+            self.readmit_invited(&mut tx, call, org, user).await?;
         }
         let secret = self.new_secret();
         tx.replace_invitation(&invitation, &secret.hash()).await?;

@@ -94,7 +94,7 @@ impl App {
         };
         if preview.digest.is_some() {
             self.compare_all(&mut preview, &ordered, &files).await?;
-            preview.judge(&rules, warnings, call.now);
+            preview.apply_policy(&rules, warnings, call.now);
         }
         Ok(preview)
     }
@@ -136,8 +136,8 @@ impl App {
 }
 
 impl Preview {
-    /// Says of the policy what it would say of a rollout to these nodes.
-    fn judge(&mut self, rules: &PolicyRules, warnings: usize, now: Timestamp) {
+    /// Evaluates the policy as for a rollout to these nodes.
+    fn apply_policy(&mut self, rules: &PolicyRules, warnings: usize, now: Timestamp) {
         let is_risky = |compared: &PreviewComparison| {
             let risks = compared.comparison.as_ref().map(|found| &found.risks);
             risks.is_none_or(|risks| !risks.is_empty())

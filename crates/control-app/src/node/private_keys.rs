@@ -15,8 +15,10 @@ const NOTE_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 /// Refuses labels that open a certificate which the labels before did not, without the right to it.
 pub(crate) async fn require_labels(
     tx: &mut Transaction,
-    (actor, tenant): (&Actor, Tenant),
-    (before, after): (&Labels, &Labels),
+    actor: &Actor,
+    tenant: Tenant,
+    before: &Labels,
+    after: &Labels,
 ) -> Result<(), Error> {
     let project = tenant.project.ok_or(Refusal::NotFound)?;
     let needed = tx.certificate_labels(project).await?;
@@ -69,8 +71,9 @@ pub(crate) async fn require_chosen_holders(
         let Some(certificate) = tx.certificate(id).await? else {
             continue;
         };
-        for label in certificate.value.node_labels.pairs() {
-            if tx.has_chosen_without((rollout, project), label).await? {
+        for (name, value) in certificate.value.node_labels.pairs() {
+            let without = tx.has_chosen_without(rollout, project, name, value);
+            if without.await? {
                 let reason =
                     "choose a node without the labels that a certificate of the bundle needs";
                 return Err(Refusal::invalid("nodes", reason).into());
@@ -87,15 +90,17 @@ impl App {
         &self,
         call: &Call,
         tenant: Tenant,
-        refused: (NodeId, CertificateId),
+        node: NodeId,
+        id: CertificateId,
     ) -> Result<(), Error> {
+        let refused = (node, id);
         let last = self.refused_certificates.get(&refused);
         if last.is_some_and(|last| call.now < last + NOTE_INTERVAL) {
             return Ok(());
         }
         self.refused_certificates.insert(refused, call.now);
-        let (tx, (_, certificate)) = (self.store.begin().await?, refused);
-        self.commit(tx, call, "certificate.refused", tenant, certificate.0)
+        let tx = self.store.begin().await?;
+        self.commit(tx, call, "certificate.refused", tenant, id.0)
             .await
     }
 }

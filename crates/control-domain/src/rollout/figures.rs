@@ -39,7 +39,7 @@ pub struct Figures {
     pub(crate) reports: Vec<Traffic>,
     /// Their counters under the previous bundle; of a batch only.
     pub(crate) reports_before: Vec<Traffic>,
-    /// All of it was counted before the batch was opened.
+    /// True if all of it was counted before the batch was opened.
     pub(crate) is_earlier: bool,
 }
 

@@ -10,6 +10,7 @@ use crate::request::path::leading_back;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -144,7 +145,10 @@ pub(crate) async fn ask_removal(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Profile", "/profile".to_owned()),
+            over: Link {
+                text: "Profile".to_owned(),
+                path: "/profile".to_owned(),
+            },
             heading: "Turn the second factor off?".to_owned(),
             effects: vec![
                 "Your password alone signs in from now on, and your recovery codes end.".to_owned(),

@@ -15,8 +15,18 @@ pub(crate) struct Finding {
     pub(crate) help: Option<String>,
     /// `proxy.kdl:12`
     pub(crate) place: String,
-    /// The lines around it: number, text, and whether it is about this one.
-    pub(crate) lines: Vec<(usize, String, bool)>,
+    /// The lines around it.
+    pub(crate) lines: Vec<NumberedLine>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NumberedLine {
+    /// From 1.
+    pub(crate) number: usize,
+    pub(crate) text: String,
+    /// True if the finding is about this line.
+    pub(crate) is_own: bool,
 }
 
 /// The findings as the database keeps them.
@@ -46,12 +56,16 @@ pub(crate) fn findings(
     found
 }
 
-fn around(text: &str, line: u32) -> Vec<(usize, String, bool)> {
+fn around(text: &str, line: u32) -> Vec<NumberedLine> {
     let line = usize::try_from(line).unwrap_or(usize::MAX);
     let first = line.saturating_sub(CONTEXT_LINES).max(1);
     let lines = text.lines().enumerate().skip(first - 1);
     let lines = lines.take(line.saturating_add(CONTEXT_LINES + 1).saturating_sub(first));
-    let lines = lines.map(|(index, text)| (index + 1, text.to_owned(), index + 1 == line));
+    let lines = lines.map(|(index, text)| NumberedLine {
+        number: index + 1,
+        text: text.to_owned(),
+        is_own: index + 1 == line,
+    });
     lines.collect()
 }
 
@@ -78,10 +92,15 @@ mod tests {
         let texts: Vec<&str> = found[0]
             .lines
             .iter()
-            .map(|(_, text, _)| text.as_str())
+            .map(|line| line.text.as_str())
             .collect();
         assert_eq!(texts, ["b", "c", "d", "e", "f"]);
-        assert_eq!(found[0].lines[2], (4, "d".to_owned(), true));
-        assert_eq!(found[1].lines[0], (1, "a".to_owned(), true));
+        let own = |number, text: &str| NumberedLine {
+            number,
+            text: text.to_owned(),
+            is_own: true,
+        };
+        assert_eq!(found[0].lines[2], own(4, "d"));
+        assert_eq!(found[1].lines[0], own(1, "a"));
     }
 }

@@ -68,13 +68,14 @@ impl Choices {
         &self,
         ui: &Ui,
         caller: &Caller,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<String, Failure> {
         let same = |own: &str| {
             let names = self.all.iter().map(|(_, name)| name);
             names.filter(|name| name.starts_with(own)).count()
         };
-        let bundle = ui.app.bundle(&caller.call, (project, id)).await?.value;
+        let bundle = ui.app.bundle(&caller.call, project, id).await?.value;
         let name = bundle.name.to_string();
         Ok(if same(&name) < 2 {
             name

@@ -13,8 +13,8 @@ use control_app::{InstallationStatus, Lease};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// A lease that ended this long ago is late: its work runs at least every half minute.
-const LATE: SignedDuration = SignedDuration::from_mins(2);
+/// Time after the end of a lease from which on its work is late: it runs at least every half minute.
+const LATE_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
 #[derive(Template)]
 #[template(path = "installation.html")]
@@ -58,11 +58,11 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         clock_offset,
         leases,
     } = status;
-    let well = |is_well, word: &'static str, otherwise: &'static str| {
-        if is_well {
-            Status::new(Tone::Ok, "ok", word)
+    let health = |is_healthy, healthy: &'static str, unhealthy: &'static str| {
+        if is_healthy {
+            Status::new(Tone::Ok, "ok", healthy)
         } else {
-            Status::new(Tone::Bad, "bad", otherwise)
+            Status::new(Tone::Bad, "bad", unhealthy)
         }
     };
     Ok(shown(&InstallationPage {
@@ -76,8 +76,8 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         schema,
         database_size: mebibytes(database_bytes),
         archive_size: mebibytes(archive_bytes),
-        writes: well(is_writable, "Taken", "Refused"),
-        clock: well(is_clock_right, "Right", "Wrong"),
+        writes: health(is_writable, "Taken", "Refused"),
+        clock: health(is_clock_right, "Right", "Wrong"),
         clock_offset: clock_offset.map_or_else(String::new, |offset| {
             format!("{} ms from the database’s", offset.as_millis())
         }),
@@ -86,7 +86,7 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
 }
 
 fn heading(status: &InstallationStatus, now: Timestamp) -> &'static str {
-    let is_late = |lease: &Lease| lease.ends_at + LATE < now;
+    let is_late = |lease: &Lease| lease.ends_at + LATE_AFTER < now;
     if !status.is_writable {
         return "The database refuses writes.";
     }
@@ -114,7 +114,7 @@ fn work(lease: Lease, now: Timestamp) -> BackgroundTask {
     };
     BackgroundTask {
         name: words.to_owned(),
-        status: if ends_at + LATE < now {
+        status: if ends_at + LATE_AFTER < now {
             Status::new(Tone::Warn, "warn", "Late")
         } else {
             Status::new(Tone::Ok, "ok", "Runs")

@@ -10,6 +10,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
 use axum::extract::State;
@@ -197,7 +198,7 @@ pub(crate) async fn invite(
             let email = fields.get("email").trim().to_owned();
             match ui
                 .app
-                .create_invitation(&caller.call, org, (&email, role))
+                .create_invitation(&caller.call, org, &email, role)
                 .await
             {
                 Ok((invitation, secret)) => {
@@ -242,7 +243,7 @@ pub(crate) async fn change_role(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let role = Role::from_name(fields.get("role")).ok_or_else(Failure::not_found)?;
-    let note = match ui.app.change_role(&caller.call, (org, user), role).await {
+    let note = match ui.app.change_role(&caller.call, org, user, role).await {
         Ok(member) => Note::good(format!(
             "{} is {} {role} now.",
             member.value.name,
@@ -271,7 +272,10 @@ pub(crate) async fn ask_removal(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Members", back.clone()),
+            over: Link {
+                text: "Members".to_owned(),
+                path: back.clone(),
+            },
             heading: format!("Remove {} from the organization?", member.name),
             effects: vec![
                 format!(
@@ -298,7 +302,7 @@ pub(crate) async fn remove(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.remove_member(&caller.call, (org, user)).await {
+    let note = match ui.app.remove_member(&caller.call, org, user).await {
         Ok(()) => Note::good("The person is no longer a member."),
         Err(error) => Faults::from_error(error)?.note(),
     };
@@ -311,7 +315,7 @@ pub(crate) async fn readmit(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.readmit_member(&caller.call, (org, user)).await {
+    let note = match ui.app.readmit_member(&caller.call, org, user).await {
         Ok(()) => Note::good("The next single sign-on makes the person a member again."),
         Err(error) => Faults::from_error(error)?.note(),
     };

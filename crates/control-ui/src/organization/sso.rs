@@ -11,6 +11,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::sentence;
 use askama::Template;
 use axum::extract::State;
@@ -231,7 +232,10 @@ pub(crate) async fn ask_removal(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Single sign-on", back.clone()),
+            over: Link {
+                text: "Single sign-on".to_owned(),
+                path: back.clone(),
+            },
             heading: format!("Stop sign-in through {}?", provider(&settings)),
             effects: vec![
                 "Sessions from the provider end at once.".to_owned(),

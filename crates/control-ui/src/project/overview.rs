@@ -90,7 +90,7 @@ pub(crate) async fn show(
     let hour = TrafficPeriod::Hour;
     let traffic = app.traffic_totals(call, id, hour).await?;
     let has_requests = 0 < traffic.total.counted.requests;
-    let write = (Access::WRITE_ROLLOUTS, project.tenant());
+    let tenant = project.tenant();
     Ok(shown(&OverviewPage {
         frame: frame.live("/events?pulse"),
         heading: standings.heading(),
@@ -115,8 +115,13 @@ pub(crate) async fn show(
         },
         lately: lately(&ui, &caller, id).await?,
         may_enrol: caller.may(Access::WRITE_NODES, project.tenant()),
-        may_roll_out: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "enrol nodes and start rollouts"),
+        may_roll_out: caller.may(Access::WRITE_ROLLOUTS, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_ROLLOUTS,
+            tenant,
+            "enrol nodes and start rollouts",
+        ),
         project,
     }))
 }

@@ -96,7 +96,7 @@ pub(crate) async fn confirm(
     Path((project, id, name)): Path<(ProjectId, RolloutId, String)>,
 ) -> Result<Response, Failure> {
     let command = RolloutCommand::from_name(&name).ok_or_else(Failure::not_found)?;
-    let progress = ui.app.rollout(&caller.call, (project, id)).await?.value;
+    let progress = ui.app.rollout(&caller.call, project, id).await?.value;
     let rollout = &progress.rollout;
     let bundle = bundle_name(&ui, &caller, rollout).await?;
     let moved = moved(&progress);
@@ -188,7 +188,7 @@ pub(crate) async fn carry_out(
     let command = RolloutCommand::from_name(&name).ok_or_else(Failure::not_found)?;
     let done = ui
         .app
-        .command_rollout(&caller.call, (project, id), command)
+        .command_rollout(&caller.call, project, id, command)
         .await;
     let note = match done {
         Ok(changed) => Note::good(outcome(command, changed.value.state)),

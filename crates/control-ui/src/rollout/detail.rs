@@ -85,11 +85,10 @@ struct NodeRow {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, id)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Response, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let (project, id) = ids;
-    let progress = app.rollout(call, ids).await?.value;
+    let progress = app.rollout(call, project, id).await?.value;
     let rollout = &progress.rollout;
     let bundle_name = bundle_name(&ui, &caller, rollout).await?;
     let moved = moved(&progress);
@@ -97,9 +96,9 @@ pub(crate) async fn show(
     let title = format!("Rollout of {bundle_name}");
     let frame = Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled(&title)).await?;
     let after = caller.visit.query.get("after").parse::<Uuid>().ok();
-    let (nodes, next) = nodes(&ui, &caller, ids, after).await?;
-    let write = (Access::WRITE_ROLLOUTS, rollout.tenant);
-    let may_write = caller.may(write.0, write.1);
+    let (nodes, next) = nodes(&ui, &caller, project, id, after).await?;
+    let tenant = rollout.tenant;
+    let may_write = caller.may(Access::WRITE_ROLLOUTS, tenant);
     let (track, hidden) = track(&progress, now);
     Ok(shown(&RolloutPage {
         frame: frame.live("/events?pulse"),
@@ -131,7 +130,12 @@ pub(crate) async fn show(
             .filter(|at| now < *at)
             .map(|at| when(at, now)),
         held_until: progress.held_until.map(|at| when(at, now)),
-        foot: foot(&caller, write, "start, stop and roll back rollouts"),
+        foot: foot(
+            &caller,
+            Access::WRITE_ROLLOUTS,
+            tenant,
+            "start, stop and roll back rollouts",
+        ),
         heading,
         bundle_name,
     }))
@@ -266,7 +270,8 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
 async fn nodes(
     ui: &Ui,
     caller: &Caller,
-    ids: (ProjectId, RolloutId),
+    project: ProjectId,
+    id: RolloutId,
     after: Option<Uuid>,
 ) -> Result<(Vec<NodeRow>, Option<NodeId>), Failure> {
     let page = Page {
@@ -276,7 +281,7 @@ async fn nodes(
     };
     let (bundle, mut found) = ui
         .app
-        .rollout_nodes(&caller.call, ids, &ListFilter::default(), page)
+        .rollout_nodes(&caller.call, project, id, &ListFilter::default(), page)
         .await?;
     let has_more = NODES < found.len();
     found.truncate(NODES);

@@ -435,7 +435,7 @@ async fn a_link_of_an_administrator_takes_another_password() {
     let call = world.call().await;
     let made = world
         .app
-        .create_password_reset(&call, (world.org, user))
+        .create_password_reset(&call, world.org, user)
         .await;
     let (_, secret) = made.unwrap();
     let fields = [

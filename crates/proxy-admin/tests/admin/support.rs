@@ -85,9 +85,14 @@ impl Admin {
             max_series: 1_000,
         }));
         registry.set_limits(Arc::new(NoLimits));
-        let names = (BUILD.version, BUILD.commit);
         let started = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        let lifecycle = Lifecycle::new(names, Arc::clone(&registry), (started, uptime));
+        let lifecycle = Lifecycle::new(
+            BUILD.version,
+            BUILD.commit,
+            Arc::clone(&registry),
+            started,
+            uptime,
+        );
         let sources = Sources {
             build: BUILD,
             lifecycle: Arc::new(lifecycle),

@@ -23,11 +23,11 @@ pub struct Otlp {
     pub compression: Setting<OtlpCompression>,
     /// Maximum time of one request, with its connection and its response.
     pub timeout: Setting<Duration>,
-    /// Exports spans.
+    /// True if spans are exported.
     pub traces: Setting<bool>,
     /// Spans that may wait for the collector; further ones are dropped and counted.
     pub queue_spans: Setting<u32>,
-    /// Exports metrics.
+    /// True if metrics are exported.
     pub metrics: Setting<bool>,
     /// Time between two exports of metrics.
     pub interval: Setting<Duration>,

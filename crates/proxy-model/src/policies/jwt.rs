@@ -37,7 +37,7 @@ pub struct JwtAuth {
     pub clock_skew: Setting<Duration>,
     /// Longest token, in bytes.
     pub max_token_bytes: Setting<u64>,
-    /// The upstream gets the token.
+    /// True if the upstream gets the token.
     pub forward_token: Setting<bool>,
     /// The name in challenges.
     pub realm: Setting<String>,

@@ -75,7 +75,7 @@ impl Time {
         self.unix_start.get() + elapsed
     }
 
-    /// The same as a `SystemTime`.
+    /// The time of day at `elapsed` after the start.
     #[must_use]
     pub fn time_of_day(&self, elapsed: Duration) -> SystemTime {
         UNIX_EPOCH + self.unix(elapsed)

@@ -66,8 +66,9 @@ pub(super) fn setting_changes(before: &Model, after: &Model) -> Vec<SettingChang
 /// The settings that differ between a route of `before` and a route of `after`, as if they were one: with the path of
 /// the route of `after`.
 pub(super) fn route_changes(
-    (before, old): (&Model, &Route),
-    (after, new): (&Model, &Route),
+    [before, after]: [&Model; 2],
+    old: &Route,
+    new: &Route,
 ) -> Vec<SettingChange> {
     let block = |route: &Route| format!("routes.route[{:?}].", route.id);
     let (old_block, new_block) = (block(old), block(new));

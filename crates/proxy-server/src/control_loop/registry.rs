@@ -19,12 +19,15 @@ pub(crate) fn new_registry() -> Arc<Registry> {
 
 /// The state of a process with this version and commit, which starts now.
 pub(crate) fn new_lifecycle(
-    build: (&'static str, &'static str),
+    version: &'static str,
+    commit: &'static str,
     registry: &Arc<Registry>,
 ) -> Arc<Lifecycle> {
     Arc::new(Lifecycle::new(
-        build,
+        version,
+        commit,
         Arc::clone(registry),
-        (system_clock::now(), system_clock::since_boot),
+        system_clock::now(),
+        system_clock::since_boot,
     ))
 }

@@ -1,10 +1,11 @@
-//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that serves, and
-//! probes of targets that it adds or probes by other rules.
+//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that serves,
+//! and probes of targets that it adds or probes by other rules.
 //!
-//! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the tests
-//! are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It connects to the
-//! same agents and targets, and of an upstream with new targets to those alone: an answer of a target that serves already
-//! says nothing of the bundle. A test that fails is sent to a server of the configuration in force as well.
+//! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the
+//! tests are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It
+//! connects to the same agents and targets, and of an upstream with new targets to those alone: an answer of a target
+//! that serves already says nothing of the bundle. A test that fails is sent to a server of the configuration in force
+//! as well.
 
 mod endpoints;
 mod failing_targets;
@@ -112,7 +113,7 @@ async fn sent(
     times: impl Fn(&str) -> usize,
 ) -> Vec<LiveFailure> {
     let registry = new_registry();
-    let lifecycle = new_lifecycle(("", ""), &registry);
+    let lifecycle = new_lifecycle("", "", &registry);
     let started = Server::start(
         ServerParts {
             model: Arc::new(model),

@@ -39,7 +39,7 @@ impl Process {
         if let Some(events) = events {
             events.count_into(&registry);
         }
-        let lifecycle = new_lifecycle((build.version, build.commit), &registry);
+        let lifecycle = new_lifecycle(build.version, build.commit, &registry);
         let model = Arc::new(loaded.model);
         let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry));
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
@@ -65,7 +65,7 @@ impl Process {
         let server = started
             .await
             .map_err(|fault| into_start_error(fault, &model))?;
-        let admin = Admin::open(listeners, &server, *build, (&registry, &lifecycle));
+        let admin = Admin::open(listeners, &server, *build, &registry, &lifecycle);
         announce(&server, follower.is_none().then_some(&*lifecycle));
         let mut process = Self {
             config: config.clone(),

@@ -178,7 +178,7 @@ impl Control {
         let Build {
             version, commit, ..
         } = options.build;
-        let lifecycle = new_lifecycle((version, commit), &registry);
+        let lifecycle = new_lifecycle(version, commit, &registry);
         let keys = PrivateKeys::default();
         let started = Server::start(
             ServerParts {

@@ -14,7 +14,7 @@ use std::io;
 pub(crate) struct ListenerSet {
     known: Vec<BoundListener>,
     next: u32,
-    /// No socket is bound: the embedding program hands connections over.
+    /// True if no socket is bound: the embedding program hands connections over.
     is_socketless: bool,
 }
 

@@ -149,7 +149,7 @@ impl NameTable {
             let first = first.iter().find(|answer| answer.name == *name);
             let first = first.map(|answer| answer.look_up.clone());
             let (resolver, answers) = (resolver.clone(), self.sender.clone());
-            tasks.add((key, format!("look-ups of {name}")), (), |_| {
+            tasks.add(key, format!("look-ups of {name}"), (), |_| {
                 resolver.follow(name.clone(), first, answers)
             });
         }

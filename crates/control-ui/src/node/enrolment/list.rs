@@ -81,15 +81,19 @@ pub(crate) async fn list(
     let active = active.filter(|token| token.state(now) == EnrolmentTokenState::Active);
     let left: Vec<i64> = active.map(|token| token.max_uses - token.uses).collect();
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_NODES, tenant);
     Ok(show(&TokensPage {
         frame,
         project,
         csrf: caller.visit.csrf.clone(),
         heading: heading(&left),
         rows,
-        may_write: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "make and revoke enrolment tokens"),
+        may_write: caller.may(Access::WRITE_NODES, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_NODES,
+            tenant,
+            "make and revoke enrolment tokens",
+        ),
     }))
 }
 

@@ -86,7 +86,7 @@ fn stays(compared: &Compared<'_>, change: &SettingChange) -> bool {
         }
 }
 
-/// Whether a setting is one of a rate limit, decides the share of a target, or names networks of clients.
+/// Returns true if a setting is one of a rate limit, decides the share of a target, or names networks of clients.
 fn is_compared_together(change: &SettingChange) -> bool {
     let blocks = [
         access::LISTENER_ALLOW.path,
@@ -130,7 +130,8 @@ fn part_risk(compared: &Compared<'_>, change: &PartChange) -> Option<Risk> {
     })
 }
 
-/// Whether a new listener has no list of networks where all listeners before had one, or trusts further proxies.
+/// Returns true if a new listener has no list of networks where all listeners before had one, or trusts further
+/// proxies.
 fn is_more_open(compared: &Compared<'_>, name: &str) -> bool {
     let before = &compared.before.listeners;
     let Some(new) = compared.after.listeners.iter().find(|one| one.name == name) else {

@@ -98,7 +98,7 @@ fn changed_settings(
     else {
         return Vec::new();
     };
-    let changes = route_changes((compared.before, old), (compared.after, new));
+    let changes = route_changes([compared.before, compared.after], old, new);
     let routes = [Some(old), Some(new)];
     let classes = changes
         .iter()
@@ -121,8 +121,8 @@ fn is_refusal(answer: &Answer) -> bool {
     }
 }
 
-/// Whether the proxy refuses before and after for the same reason, in its own words and without a route that edits
-/// them. A `respond` is a page of the route's making, whatever its status.
+/// Returns true if the proxy refuses before and after for the same reason, in its own words and without a route that
+/// edits them. A `respond` is a page of the route's making, whatever its status.
 fn is_same_refusal(before: &Answer, after: &Answer) -> bool {
     let is_own = matches!(after.service, AnsweringService::Refusal { .. });
     is_own
@@ -154,7 +154,7 @@ fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> V
             return false;
         };
         let mut agents = new.iter().filter_map(|guard| guard.strip_prefix(AGENT));
-        agents.any(|new| same_agent((compared.before, old), (compared.after, new)))
+        agents.any(|new| same_agent([compared.before, compared.after], old, new))
     };
     let gone = old.difference(&new).filter(|guard| !is_renamed(guard));
     gone.cloned().collect()

@@ -95,8 +95,8 @@ fn answer_risk(change: &SettingChange) -> Classified {
     is_permission.then(|| (RiskClass::CrossOriginChanged, instead(change)))
 }
 
-/// Whether further origins, methods or headers by name are permitted to pages of other sites, and none is refused that
-/// was permitted. A pattern may permit unknown sites.
+/// Returns true if further origins, methods or headers by name are permitted to pages of other sites, and none is
+/// refused that was permitted. A pattern may permit unknown sites.
 fn permits_more(change: &SettingChange) -> bool {
     let lists = [
         cors::ALLOW_ORIGINS.path,

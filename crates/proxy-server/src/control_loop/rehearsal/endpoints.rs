@@ -33,7 +33,7 @@ pub(super) struct Endpoint {
     pub(super) probe: ProbeSettings,
 }
 
-/// Whether two models have other upstreams, or other settings of one.
+/// Returns true if two models have other upstreams, or other settings of one.
 pub(super) fn upstreams_differ(before: &Model, after: &Model) -> bool {
     let settings = |model: &Model| -> Vec<(String, String)> {
         let all = effective(model).into_iter();

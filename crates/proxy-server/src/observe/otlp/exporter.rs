@@ -17,7 +17,7 @@ pub(super) struct ExportSettings {
     pub(super) resource: Arc<Resource>,
     /// Time between two exports of metrics.
     pub(super) interval: Duration,
-    /// The process ends: data that is left is sent once, and the task ends.
+    /// True if the process ends: data that is left is sent once, and the task ends.
     pub(super) is_flushing: bool,
 }
 

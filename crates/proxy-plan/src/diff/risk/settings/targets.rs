@@ -15,8 +15,8 @@ const FACTOR: f64 = 2.0;
 /// Least part of the requests that moves to or from a target if it is a risk.
 const MOVED_SHARE: f64 = 0.1;
 
-/// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes probe
-/// its targets before they serve the bundle.
+/// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes
+/// probe its targets before they serve the bundle.
 pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classified {
     let row = change.row;
     if row.starts_with(health_check::HEALTH_CHECK.path) && !is_checked(compared.before, change) {
@@ -48,8 +48,8 @@ fn is_checked(model: &Model, change: &SettingChange) -> bool {
     upstreams.any(|one| one.name == *name && one.health_check.is_some())
 }
 
-/// The risks of the targets of upstreams that stay. A new target, or one in place of another, is in no class of its own,
-/// apart from targets of relays and of other upstreams.
+/// The risks of the targets of upstreams that stay. A new target, or one in place of another, is in no class of its
+/// own, apart from targets of relays and of other upstreams.
 pub(crate) fn target_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let risks = compared.after.upstreams.iter().filter_map(|after| {
         let before = compared
@@ -132,7 +132,7 @@ fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Opt
     })
 }
 
-/// Whether a listener relays connections to an upstream, without requests that have a status.
+/// Returns true if a listener relays connections to an upstream, without requests that have a status.
 fn relays(model: &Model, upstream: &Upstream) -> bool {
     let is_relayed = |name: &Setting<String>| {
         let mut listeners = model.listeners.iter();

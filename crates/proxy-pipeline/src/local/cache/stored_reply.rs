@@ -1,6 +1,6 @@
-//! Responses for the client: stored ones, and those that are being stored.
+//! Responses for the client of a route with a cache.
 
-use super::outcome::CachedRoute;
+use super::cached_route::CachedRoute;
 use crate::exchange::Exchange;
 use crate::response::body::Body;
 use http::header::CONTENT_RANGE;
@@ -10,52 +10,31 @@ use proxy_errors::{Detail, Problem, Reason};
 
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// The name of this cache in `Cache-Status`.
-const NAME: &str = "proxyd";
+const CACHE_NAME: &str = "proxyd";
 
-/// The response made of `stored` for a request that still has its head.
-pub(super) fn from_head(
+/// The response made of `stored` for a request with the fields `request_headers`, or those that its head still has:
+/// the whole body, a range of it, or 304. A range that it does not have is an error of the proxy itself, as for a file.
+pub(super) fn from_stored(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
+    request_headers: Option<&HeaderMap>,
     stored: &StoredResponse,
     status: &CacheStatus,
 ) -> Response<Body> {
-    let (head, now) = (&exchange.head, super::lookup::now(exchange));
-    let selected = select(&head.method, head.headers.as_map(), stored, now);
-    from_selected(exchange, cached, selected, status)
-}
-
-/// The same for a request with these fields.
-pub(super) fn from_fields(
-    exchange: &mut Exchange,
-    cached: CachedRoute<'_>,
-    sent: &HeaderMap,
-    stored: &StoredResponse,
-    status: &CacheStatus,
-) -> Response<Body> {
-    let now = super::lookup::now(exchange);
-    let selected = select(&exchange.head.method, sent, stored, now);
-    from_selected(exchange, cached, selected, status)
-}
-
-fn from_selected(
-    exchange: &mut Exchange,
-    cached: CachedRoute<'_>,
-    selected: SelectedResponse,
-    status: &CacheStatus,
-) -> Response<Body> {
+    let (head, now) = (&exchange.head, exchange.worker().time.clock_reading());
+    let request_headers = request_headers.unwrap_or_else(|| head.headers.as_map());
     let SelectedResponse {
         status: code,
         headers,
         body,
-    } = selected;
+    } = select(&head.method, request_headers, stored, now);
     if code == StatusCode::RANGE_NOT_SATISFIABLE {
-        // An error of the proxy itself, as for a file. Fields of the stored response are not about it.
         let problem = Problem::new(Reason::RangeNotSatisfiable, Detail::None);
         let mut response = exchange.refuse(problem);
         if let Some(range) = headers.get(CONTENT_RANGE) {
             response.headers_mut().insert(CONTENT_RANGE, range.clone());
         }
-        mark(cached, &mut response, status);
+        add_cache_status(cached, &mut response, status);
         return response;
     }
     let mut response = Response::new(Body::bytes(body));
@@ -64,7 +43,7 @@ fn from_selected(
     finish(exchange, cached, response, status)
 }
 
-/// Adds the fields for this client.
+/// Applies the route's edits of response headers, and adds `Cache-Status`.
 pub(super) fn finish(
     exchange: &Exchange,
     cached: CachedRoute<'_>,
@@ -73,14 +52,18 @@ pub(super) fn finish(
 ) -> Response<Body> {
     let edits = exchange.response_edits(cached.route);
     edits.apply(response.headers_mut());
-    mark(cached, &mut response, status);
+    add_cache_status(cached, &mut response, status);
     response
 }
 
 /// Adds `Cache-Status`, if the route sends it.
-pub(super) fn mark(cached: CachedRoute<'_>, response: &mut Response<Body>, status: &CacheStatus) {
+pub(super) fn add_cache_status(
+    cached: CachedRoute<'_>,
+    response: &mut Response<Body>,
+    status: &CacheStatus,
+) {
     if cached.settings.settings.cache_status
-        && let Some(value) = status.value(NAME)
+        && let Some(value) = status.value(CACHE_NAME)
     {
         response.headers_mut().append(CACHE_STATUS, value);
     }
