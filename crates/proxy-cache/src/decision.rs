@@ -1,6 +1,7 @@
 //! Whether a request is answered from the store.
 
 use crate::cache_control::RequestDirectives;
+use crate::clock_reading::ClockReading;
 use crate::settings::CacheSettings;
 use crate::store::results::Found;
 use http::header::{CONNECTION, IF_MATCH, IF_UNMODIFIED_SINCE, TRANSFER_ENCODING, UPGRADE};
@@ -155,7 +156,7 @@ pub fn decide(
     directives: &RequestDirectives,
     found: &Found,
     settings: &CacheSettings,
-    now: u64,
+    now: ClockReading,
 ) -> Decision {
     let missing = |decision| {
         if settings.client_directives && directives.only_if_cached {

@@ -8,6 +8,7 @@ mod shard;
 mod uncacheable_keys;
 
 use crate::cache_key::CacheKey;
+use crate::clock_reading::ClockReading;
 use crate::memory::Memory;
 use crate::settings::StoreLimits;
 use fill_state::FillState;
@@ -202,7 +203,7 @@ impl CacheStore {
         at: FillKey,
         state: &Arc<FillState>,
         stored: Option<(Slot, u64)>,
-        now: u64,
+        now: ClockReading,
     ) {
         let mut shard = self.lock(at.url);
         shard.end_fill(at, state);
@@ -228,9 +229,9 @@ impl CacheStore {
     }
 
     /// Does not collapse requests with this hash for the next [`UNCACHEABLE_SECS`].
-    fn mark_uncacheable(&self, request_hash: u64, now: u64) {
-        self.uncacheable
-            .insert(request_hash, now.saturating_add(UNCACHEABLE_SECS));
+    fn mark_uncacheable(&self, request_hash: u64, now: ClockReading) {
+        let until = now.monotonic.as_secs().saturating_add(UNCACHEABLE_SECS);
+        self.uncacheable.insert(request_hash, until);
     }
 
     fn hash(&self, url: &str) -> u64 {

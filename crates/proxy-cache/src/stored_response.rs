@@ -7,7 +7,8 @@ use crate::vary::Variant;
 use bytes::Bytes;
 use http::header::{
     AGE, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, SET_COOKIE, TRAILER, TRANSFER_ENCODING,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, PROXY_AUTHENTICATE, SET_COOKIE, TRAILER,
+    TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::time::{Duration, UNIX_EPOCH};
@@ -22,6 +23,11 @@ const FIXED_FIELDS: [HeaderName; 6] = [
     CONTENT_TYPE,
     TRANSFER_ENCODING,
     CONNECTION,
+];
+/// Fields for the next proxy alone. [RFC 9111 §3.1]
+const PROXY_FIELDS: [HeaderName; 2] = [
+    PROXY_AUTHENTICATE,
+    HeaderName::from_static("proxy-authentication-info"),
 ];
 /// Memory of one field in addition to its bytes: its entry in the map and in the index of that, and the block of its
 /// value.
@@ -57,7 +63,7 @@ impl ResponseHead {
     pub fn new(status: StatusCode, headers: &HeaderMap, freshness: Freshness) -> Self {
         let mut headers = copied(headers);
         if !headers.contains_key(DATE)
-            && let Some(date) = date_value(freshness.received_at)
+            && let Some(date) = date_value(freshness.received_at.unix.as_secs())
         {
             headers.insert(DATE, date);
         }
@@ -135,7 +141,8 @@ impl StoredResponse {
 fn copied(headers: &HeaderMap) -> HeaderMap {
     let mut copy = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        if [AGE, SET_COOKIE, TRAILER, CONTENT_LENGTH].contains(name) {
+        if [AGE, SET_COOKIE, TRAILER, CONTENT_LENGTH].contains(name) || PROXY_FIELDS.contains(name)
+        {
             continue;
         }
         if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {

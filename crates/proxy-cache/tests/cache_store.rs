@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_cache::{
-    CacheKey, CacheSettings, CacheStore, Fill, FillWait, Joined, KeyTarget, Purge, ResponseHead,
-    StoreLimits, StoredResponse, StoringRequest, Times, may_store,
+    CacheKey, CacheSettings, CacheStore, ClockReading, Fill, FillWait, Joined, KeyTarget, Purge,
+    ResponseHead, StoreLimits, StoredResponse, StoringRequest, Times, may_store,
 };
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,6 +16,14 @@ use std::time::Duration;
 const NOW: u64 = 1_795_737_600;
 
 type Clear = fn(&CacheStore);
+
+/// Both clocks, `after` seconds past [`NOW`].
+fn reading(after: u64) -> ClockReading {
+    ClockReading {
+        unix: Duration::from_secs(NOW + after),
+        monotonic: Duration::from_secs(5_000 + after),
+    }
+}
 
 fn settings() -> CacheSettings {
     CacheSettings {
@@ -60,7 +68,7 @@ fn key(path: &str) -> Arc<CacheKey> {
 }
 
 fn begin(store: &Arc<CacheStore>, key: &Arc<CacheKey>, request: &HeaderMap) -> Fill {
-    match store.join(key, request, NOW) {
+    match store.join(key, request, reading(0)) {
         Joined::Fill(fill) => fill,
         other @ Joined::Wait(_) => panic!("{other:?}"),
     }
@@ -78,13 +86,13 @@ fn publish(
         is_personal: false,
     };
     let times = Times {
-        requested_at: NOW,
-        received_at: NOW,
+        requested_at: reading(0),
+        received_at: reading(0),
     };
     let (freshness, variant) =
         may_store(request, StatusCode::OK, response, &settings(), times).unwrap();
     let head = ResponseHead::new(StatusCode::OK, response, freshness);
-    fill.publish(head, variant, body.into(), NOW)
+    fill.publish(head, variant, body.into(), reading(0))
 }
 
 fn put(store: &Arc<CacheStore>, path: &str, body: &[u8]) {
@@ -107,7 +115,7 @@ impl Wake for Woken {
 }
 
 fn wait(store: &Arc<CacheStore>, path: &str) -> FillWait {
-    match store.join(&key(path), &HeaderMap::new(), NOW) {
+    match store.join(&key(path), &HeaderMap::new(), reading(0)) {
         Joined::Wait(wait) => wait,
         other @ Joined::Fill(_) => panic!("{other:?}"),
     }
@@ -145,15 +153,15 @@ fn a_fill_that_stores_nothing_wakes_the_requests_that_wait_for_it() {
 
     let fill = begin(&store, &key("/a"), &none);
     let mut waiting = pin!(wait(&store, "/a"));
-    drop(fill.mark_uncacheable(NOW));
+    drop(fill.mark_uncacheable(reading(0)));
     assert!(matches!(waiting.as_mut().poll(&mut cx), Poll::Ready(None)));
     // Requests of the next minute are not collapsed.
     let _first = begin(&store, &key("/a"), &none);
     let _second = begin(&store, &key("/a"), &none);
-    let Joined::Fill(_shared) = store.join(&key("/a"), &none, NOW + 60) else {
+    let Joined::Fill(_shared) = store.join(&key("/a"), &none, reading(60)) else {
         panic!("the key is cacheable again");
     };
-    let last = store.join(&key("/a"), &none, NOW + 60);
+    let last = store.join(&key("/a"), &none, reading(60));
     assert!(matches!(last, Joined::Wait(_)));
 }
 

@@ -29,7 +29,7 @@ fn read_into(texts: Texts, files: Files<'_>, name: &str) -> Texts {
     let nodes = std::mem::take(&mut texts.nodes);
     let (nodes, aliases) = aliases::replace_in(nodes, |file, span| texts.place(file, span));
     texts.nodes = nodes;
-    texts.aliases.extend(aliases);
+    texts.warnings.extend(aliases);
     texts
 }
 

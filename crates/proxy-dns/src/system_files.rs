@@ -12,6 +12,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 const HOSTS: &str = "/etc/hosts";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -21,6 +22,8 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 pub(crate) struct SystemFiles {
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) resolver: Result<TokioResolver, LookUpError>,
+    /// Maximum time of one attempt to ask a name server.
+    pub(crate) attempt_time: Duration,
     stamps: [Option<Stamp>; 2],
 }
 
@@ -42,6 +45,7 @@ impl SystemFiles {
             stamps: stamps(settings),
             hosts: Arc::new(Hosts::from_system().unwrap_or_default()),
             resolver: resolver(settings),
+            attempt_time: settings.timeout / 2,
         }
     }
 

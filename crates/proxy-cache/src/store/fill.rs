@@ -4,6 +4,7 @@ use super::CacheStore;
 use super::fill_state::{FillState, FillWait};
 use super::shard::{FillKey, Slot};
 use crate::cache_key::CacheKey;
+use crate::clock_reading::ClockReading;
 use crate::memory::{Charge, Memory, Reservation};
 use crate::stored_response::{ResponseHead, StoredResponse};
 use crate::storing::has_credentials;
@@ -62,7 +63,12 @@ impl CacheStore {
     /// Joins the requests for the response of `key`: the first one fetches it. If the last response could not be
     /// stored, each request fetches its own for a while.
     #[must_use]
-    pub fn join(self: &Arc<Self>, key: &Arc<CacheKey>, request: &HeaderMap, now: u64) -> Joined {
+    pub fn join(
+        self: &Arc<Self>,
+        key: &Arc<CacheKey>,
+        request: &HeaderMap,
+        now: ClockReading,
+    ) -> Joined {
         let url_hash = self.hash(&key.url);
         let mut shard = self.lock(url_hash);
         let variant = shard.known_variant(url_hash, key);
@@ -76,7 +82,9 @@ impl CacheStore {
             rest: self.hasher.hash_one(selector),
         };
         let request_hash = shared_key.combined_hash();
-        let is_shared = !self.uncacheable.contains(request_hash, now);
+        let is_shared = !self
+            .uncacheable
+            .contains(request_hash, now.monotonic.as_secs());
         let fill_key = if is_shared {
             shared_key
         } else {
@@ -125,7 +133,7 @@ impl Fill {
         head: ResponseHead,
         variant: Variant,
         body: Box<[u8]>,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
         // The charge replaces the reservation.
         self.reservation.release();
@@ -143,7 +151,7 @@ impl Fill {
         head: ResponseHead,
         variant: Variant,
         earlier: &StoredResponse,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
         self.publish_charged(head, variant, earlier.body.clone(), now)
     }
@@ -154,7 +162,7 @@ impl Fill {
         head: ResponseHead,
         variant: Variant,
         body: Bytes,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
         let own_bytes = head.bytes() + Slot::own_bytes(&self.cache_key, &variant);
         let bytes = own_bytes + body.len();
@@ -188,7 +196,7 @@ impl Fill {
 
     /// Ends the fill of a response that may not be stored. Requests for its key are not collapsed for a while. Its
     /// memory counts as used until the result is dropped.
-    pub fn mark_uncacheable(mut self, now: u64) -> BodyReservation {
+    pub fn mark_uncacheable(mut self, now: ClockReading) -> BodyReservation {
         self.store.mark_uncacheable(self.request_hash, now);
         let empty = Memory::reservation(&self.store.memory);
         BodyReservation {
@@ -204,7 +212,9 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        self.store.finish_fill(self.identity, &self.state, None, 0);
+        let now = ClockReading::default();
+        self.store
+            .finish_fill(self.identity, &self.state, None, now);
         self.state.finish(None);
     }
 }

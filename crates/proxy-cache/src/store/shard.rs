@@ -3,6 +3,7 @@
 use super::fill_state::FillState;
 use super::results::{Found, Purged};
 use crate::cache_key::CacheKey;
+use crate::clock_reading::ClockReading;
 use crate::stored_response::StoredResponse;
 use crate::storing::has_credentials;
 use crate::vary::Variant;
@@ -86,7 +87,7 @@ impl Shard {
                 found.has_other_variants = true;
                 continue;
             }
-            let received_at = slot.response.freshness.received_at;
+            let received_at = slot.response.freshness.received_at.monotonic;
             if newest.is_none_or(|(at, _)| at <= received_at) {
                 newest = Some((received_at, position));
             }
@@ -167,7 +168,7 @@ impl Shard {
         &mut self,
         slot: Slot,
         max_bytes: usize,
-        now: u64,
+        now: ClockReading,
         uses: impl Fn(u64) -> u8,
     ) -> Inserted {
         let mut replaced = Purged::default();
@@ -178,7 +179,7 @@ impl Shard {
             let Some((position, victim)) = self.victim() else {
                 break;
             };
-            let is_expired = victim.response.freshness.expires_at() <= now;
+            let is_expired = victim.response.freshness.is_expired(now);
             // The response that it replaces was admitted before.
             let is_admitted =
                 replaced.objects > 0 || is_expired || own_uses > uses(victim.url_hash);

@@ -287,15 +287,30 @@ impl<'f> Reader<'f> {
             for entry in &mut node.entries {
                 let written = text.get(entry.span.start()..entry.span.end());
                 let is_raw = written.is_some_and(|written| written.starts_with('#'));
-                if let Value::Text(value) = &mut entry.value
-                    && !is_raw
-                    && environment::has_variable(value)
-                {
+                let Value::Text(value) = &mut entry.value else {
+                    continue;
+                };
+                if is_raw {
+                    continue;
+                }
+                if let Some(wrong) = environment::misspelt_variable(value) {
+                    self.warn_of_literal(file, entry.span, wrong);
+                }
+                if environment::has_variable(value) {
                     self.expand_value(file, entry.span, value);
                 }
             }
             self.expand(file, text, node.children.as_deref_mut().unwrap_or_default());
         }
+    }
+
+    /// Warns of text in the form of a variable with a name that no variable has.
+    fn warn_of_literal(&mut self, file: FileId, span: Span, wrong: &str) {
+        let place = self.texts.place(file, span);
+        let message = format!("`{wrong}` is not a variable, and is taken literally");
+        let warning = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);
+        let help = "names of variables have letters, digits and `_`; a raw text, `#\"…\"#`, is taken as it is";
+        self.texts.warnings.push(warning.help(help));
     }
 
     fn expand_value(&mut self, file: FileId, span: Span, value: &mut Box<str>) {

@@ -15,8 +15,8 @@ pub(crate) struct Texts {
     /// The top-level nodes of all files; an included file's nodes replace its `include`.
     pub(crate) nodes: Vec<(FileId, Node)>,
     pub(crate) faults: Diagnostics,
-    /// A diagnostic of each alias among the nodes.
-    pub(crate) aliases: Vec<Diagnostic>,
+    /// Warnings about aliases among the nodes, and about text that looks like a variable.
+    pub(crate) warnings: Vec<Diagnostic>,
     /// The files of the bundle; `None` for a node's own configuration.
     pub(crate) bundle: Option<BundleFiles>,
 }

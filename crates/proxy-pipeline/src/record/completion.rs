@@ -363,7 +363,13 @@ mod tests {
 
     fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
         let shared_registry = Arc::clone(registry);
-        let lifecycle = Lifecycle::new("1", "abc", shared_registry, SystemTime::UNIX_EPOCH);
+        let lifecycle = Lifecycle::new(
+            "1",
+            "abc",
+            shared_registry,
+            SystemTime::UNIX_EPOCH,
+            Duration::default,
+        );
         let shared = Shared {
             in_flight: Arc::new(InFlightLimit::new(10, 10, KeySeed { low: 1, high: 2 })),
             connections: ConcurrencyLimit::new(10),

@@ -10,13 +10,12 @@
 mod endpoints;
 mod failing_targets;
 
-use super::registry::new_registry;
+use super::registry::{new_lifecycle, new_registry};
 use crate::config::delivery::PrivateKeys;
 use crate::config::live_tests::{LiveFailure, LiveTests};
 use crate::error::start_error::StartError;
 use crate::reload::server::{Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
-use crate::runtime::system_clock;
 use crate::sockets::handover::HealthSnapshot;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
@@ -24,7 +23,6 @@ use crate::worker::heartbeat;
 use endpoints::{dns_settings, endpoints, upstreams_differ};
 use failing_targets::failing_targets;
 use proxy_model::{ConfigTest, LoadBalancing, Model, Target, TestRequest};
-use proxy_telemetry::Lifecycle;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
@@ -116,14 +114,14 @@ async fn sent(
     times: impl Fn(&str) -> usize,
 ) -> Vec<LiveFailure> {
     let registry = new_registry();
-    let lifecycle = Lifecycle::new("", "", Arc::clone(&registry), system_clock::now());
+    let lifecycle = new_lifecycle("", "", &registry);
     let started = Server::start(
         ServerParts {
             model: Arc::new(model),
             keys,
             purpose: Purpose::Rehearsal,
             registry,
-            lifecycle: Arc::new(lifecycle),
+            lifecycle,
             disk: disk.clone(),
             inherited: InheritedSockets::default(),
             listeners: ListenerSet::without_sockets(),

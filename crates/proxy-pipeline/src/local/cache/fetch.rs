@@ -44,7 +44,7 @@ impl<'p> Fetch<'p> {
             Ok(response) => return Ok(response),
             Err(problem) => problem,
         };
-        let now = exchange.worker().time.unix_secs_now();
+        let now = exchange.worker().time.clock_reading();
         let is_usable = |stored: &Arc<StoredResponse>| {
             problem.status().is_server_error() && stored.freshness.is_usable_on_error(now)
         };
@@ -95,13 +95,13 @@ impl<'p> Fetch<'p> {
             choice: *choice,
             total: end_by.map(|end| end.saturating_sub(now)),
         };
-        let requested_at = exchange.worker().time.unix_secs_now();
+        let requested_at = exchange.worker().time.clock_reading();
         exchange.is_for_store = true;
         let sending = forward::send(exchange, destination).await;
         exchange.is_for_store = false;
         let response = sending?;
         let status = response.status();
-        let received_at = exchange.worker().time.unix_secs_now();
+        let received_at = exchange.worker().time.clock_reading();
         let may_replace = |stored: &&Arc<StoredResponse>| {
             is_replaceable_error(status) && stored.freshness.is_usable_on_error(received_at)
         };
@@ -187,8 +187,13 @@ fn reply(
     let response = match result {
         StoreResult::Stored(stored) => {
             cache_status.is_stored = true;
-            let mut response =
-                stored_reply::from_stored(exchange, cached, client_headers, &stored, &cache_status);
+            let mut response = stored_reply::from_stored(
+                exchange,
+                cached,
+                Some(client_headers),
+                &stored,
+                &cache_status,
+            );
             // A new response of its origin has no age.
             if stored.freshness.initial_age == 0 && !is_revalidated {
                 response.headers_mut().remove(AGE);
@@ -216,7 +221,7 @@ fn stale_if_error(
     status: Option<StatusCode>,
 ) -> Response<Body> {
     cached.record(exchange, CacheOutcome::Stale);
-    let now = exchange.worker().time.unix_secs_now();
+    let now = exchange.worker().time.clock_reading();
     let cache_status = CacheStatus {
         forwarded: Some(MissReason::Stale.name()),
         forwarded_status: status.map(|status| status.as_u16()),
@@ -224,5 +229,11 @@ fn stale_if_error(
         detail: Some("stale-if-error"),
         ..CacheStatus::default()
     };
-    stored_reply::from_stored(exchange, cached, client_headers, stored, &cache_status)
+    stored_reply::from_stored(
+        exchange,
+        cached,
+        Some(client_headers),
+        stored,
+        &cache_status,
+    )
 }

@@ -26,7 +26,7 @@ pub(super) async fn serve(
     end_by: Option<Duration>,
 ) -> Result<ControlFlow<Response<Body>, MissReason>, Problem> {
     let cached = lookup.cached;
-    let now = exchange.worker().time.unix_secs_now();
+    let now = exchange.worker().time.clock_reading();
     let decision = decide(&lookup.directives, found, &cached.settings.settings, now);
     let (stored, outcome, detail) = match (decision, &found.response) {
         (Decision::Hit, Some(stored)) => (stored, CacheOutcome::Hit, None),
@@ -56,7 +56,6 @@ pub(super) async fn serve(
         upstream: None,
     };
     admission::enter(exchange, scope, end_by).await?;
-    let headers = exchange.head.headers.as_map();
-    let response = stored_reply::from_stored(exchange, cached, headers, stored, &status);
+    let response = stored_reply::from_stored(exchange, cached, None, stored, &status);
     Ok(ControlFlow::Break(response))
 }

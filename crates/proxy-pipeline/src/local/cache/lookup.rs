@@ -82,7 +82,7 @@ impl<'p> Lookup<'p> {
     /// Joins the requests that wait for the same response, or begins its fetch.
     pub(super) fn join(&self, exchange: &Exchange) -> Joined {
         let headers = exchange.head.headers.as_map();
-        let now = exchange.worker().time.unix_secs_now();
+        let now = exchange.worker().time.clock_reading();
         self.cached.store.join(&self.key, headers, now)
     }
 }

@@ -113,7 +113,7 @@ async fn fetch(refresh: Refresh) {
         choice,
         total: Some(route.times.total.unwrap_or(DEFAULT_TIMEOUT)),
     };
-    let requested_at = exchange.worker().time.unix_secs_now();
+    let requested_at = exchange.worker().time.clock_reading();
     exchange.is_for_store = true;
     let Ok(response) = forward::send(&mut exchange, destination).await else {
         return;
@@ -126,7 +126,7 @@ async fn fetch(refresh: Refresh) {
         is_personal,
         times: Times {
             requested_at,
-            received_at: exchange.worker().time.unix_secs_now(),
+            received_at: exchange.worker().time.clock_reading(),
         },
     };
     let policy = CachePolicy { route, settings };

@@ -184,7 +184,7 @@ impl Filler {
             worker,
             end_by: _,
         } = self;
-        let now = worker.time.unix_secs_now();
+        let now = worker.time.clock_reading();
         let mut progress = progress.borrow_mut();
         let Some(FillTarget {
             fill,

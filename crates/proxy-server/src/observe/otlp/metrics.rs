@@ -33,7 +33,7 @@ pub(super) async fn run(
             }
         }
         let read = now();
-        let points = lifecycle.points(read);
+        let points = lifecycle.points();
         let started = since_epoch(lifecycle.started());
         let body = encode_metrics(&current.resource, &points, started, since_epoch(read));
         // The next export has all counts again.
