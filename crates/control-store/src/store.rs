@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
-const MAX_CONNECTIONS: u32 = 16;
+const MAX_POSTGRES_CONNECTIONS: u32 = 16;
 /// Empties the tables that a backup leaves out. Sessions that ended after the backup would be there again, and links
 /// and steps that lead to one.
 const PERISHABLE: [(&str, &str); 7] = [
@@ -103,7 +103,11 @@ impl Store {
             }
             connection.close().await?;
         }
-        let options = pool_options(MAX_CONNECTIONS, if is_sqlite { sqlite::SETUP } else { "" });
+        let options = if is_sqlite {
+            pool_options(sqlite::MAX_CONNECTIONS, sqlite::SETUP)
+        } else {
+            pool_options(MAX_POSTGRES_CONNECTIONS, "")
+        };
         let pool = match options.connect(url).await {
             // The pool retries until its timeout and drops the cause: another attempt returns it.
             Err(sqlx::Error::PoolTimedOut) => {
