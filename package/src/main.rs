@@ -1,14 +1,19 @@
-//! `cargo xtask package`: Debian packages and tarballs of `proxyd` and `controld`, from existing
+//! `cargo xtask package`: Debian packages, tarballs and OCI images of `proxyd` and `controld`, from existing
 //! builds. Equal programs and an equal commit result in equal bytes.
 
 mod control;
 mod deb;
+mod image;
+mod image_trial;
+mod machine;
+mod manifests;
 mod manual;
 mod product;
 mod sbom;
 mod tarball;
 mod tree;
 mod trial;
+mod wait;
 
 use crate::product::{Build, PRODUCTS};
 use clap::Parser;
@@ -35,7 +40,7 @@ struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Make everything twice and compare the bytes, run lintian, and install, upgrade, remove and purge the
-    /// packages in a fresh Debian (as root)
+    /// packages in a fresh Debian, and run the images (as root)
     #[arg(long)]
     check: bool,
 }
@@ -94,6 +99,11 @@ fn make(
         files.push(deb::make(&build, out)?);
         files.push(tarball::make(&build, out)?);
         files.push(sbom::make(&build, out)?);
+        if command::find("buildah").is_some() {
+            files.push(image::make(&build, out)?);
+        } else {
+            trial::skip(workspace, "no image: buildah is not installed")?;
+        }
     }
     files.sort();
     let sums = command::read(workspace.command("sha256sum").current_dir(out).args(&files))?;
@@ -129,8 +139,10 @@ fn check(
         .filter(|file| Path::new(file).extension().is_some_and(|end| end == "deb"))
         .map(|file| out.join(file))
         .collect();
+    manifests::check(workspace)?;
     trial::lint(workspace, &packages)?;
-    trial::install(workspace, &packages)
+    trial::install(workspace, &packages)?;
+    image_trial::run(workspace, out, files)
 }
 
 /// The modification time of every file: the commit's, in seconds since 1970.

@@ -18,6 +18,8 @@ pub(crate) struct Product {
     completions: &'static [&'static str],
     /// The configuration of a first start.
     pub(crate) configuration: &'static str,
+    /// The port that a container serves.
+    pub(crate) port: &'static str,
     /// Rotation of the logs, if it writes files.
     pub(crate) logrotate: Option<&'static str>,
     /// Folders that exist after the installation and are removed by a purge, with their modes.
@@ -39,6 +41,7 @@ const PROXYD: Product = Product {
         upgrades without a dropped request; explains which route a request takes.",
     completions: &["completions"],
     configuration: include_str!("../files/proxyd.kdl"),
+    port: "8080",
     logrotate: Some(include_str!("../files/proxyd.logrotate")),
     folders: &[("/var/lib/proxyd", "0700"), ("/var/log/proxyd", "0750")],
     // The new process takes the sockets over: no connection is refused.
@@ -57,6 +60,7 @@ const CONTROLD: Product = Product {
         is in SQLite or PostgreSQL.",
     completions: &["ctl", "completions"],
     configuration: include_str!("../files/controld.kdl"),
+    port: "8443",
     logrotate: None,
     folders: &[("/var/lib/controld", "0700")],
     take_over: "deb-systemd-invoke try-restart controld.service || true",

@@ -40,16 +40,26 @@ pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     }
     tree::settle(&root)?;
     let archive = out.join(format!("{stem}.tar"));
+    self::archive(build, folder.path(), &stem, &archive)?;
+    tree::compress(&archive)?;
+    Ok(format!("{stem}.tar.gz"))
+}
+
+/// Archives the entry `name` of `folder`: in the order of the names, owned by root, with the commit's time.
+pub(crate) fn archive(
+    build: &Build<'_>,
+    folder: &Path,
+    name: &str,
+    to: &Path,
+) -> Result<(), TaskError> {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
         .args(["--format=ustar", &format!("--mtime=@{}", build.epoch)])
         .arg("--directory")
-        .arg(folder.path())
+        .arg(folder)
         .arg("--create")
         .arg("--file")
-        .arg(&archive)
-        .arg(&stem);
-    command::run(&mut tar)?;
-    tree::compress(&archive)?;
-    Ok(format!("{stem}.tar.gz"))
+        .arg(to)
+        .arg(name);
+    command::run(&mut tar)
 }

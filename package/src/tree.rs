@@ -31,6 +31,11 @@ pub(crate) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), TaskE
     set_mode(path, FILE)
 }
 
+/// Makes a folder, with those above it.
+pub(crate) fn make_folder(path: &Path) -> Result<(), TaskError> {
+    fs::create_dir_all(path).map_err(|source| fault(path, source))
+}
+
 /// Writes a file that all may run.
 pub(crate) fn write_script(path: &Path, text: &str) -> Result<(), TaskError> {
     write(path, text)?;
@@ -81,7 +86,8 @@ pub(crate) fn settle(root: &Path) -> Result<Vec<PathBuf>, TaskError> {
     Ok(files)
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, TaskError> {
+/// The entries of a folder, by name.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, TaskError> {
     let read = fs::read_dir(folder).map_err(|source| fault(folder, source))?;
     let mut entries: Vec<PathBuf> = read.flatten().map(|entry| entry.path()).collect();
     entries.sort();

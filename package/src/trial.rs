@@ -1,26 +1,55 @@
-//! Trials of finished packages: lintian, and a life in a fresh Debian.
+//! Trials of finished packages: lintian, and a life on a fresh Debian.
 
+use crate::machine::Machine;
 use crate::product::PRODUCTS;
-use crate::tree;
 use rustix::process::geteuid;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use tempfile::TempDir;
+use std::path::PathBuf;
+use std::time::Duration;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// Folders that the package manager and its tools write to.
-const NOT_OURS: [&str; 6] = [
-    "/var/lib/dpkg",
-    "/var/cache",
-    "/var/log/dpkg.log",
-    "/tmp",
-    "/proc",
-    "/dev",
-];
+/// A listener with a certificate, whose key root gives to the group of the program.
+const TLS_SITE: &str = r#"
+cd /etc/proxyd
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \
+    -subj /CN=www.example.test -addext subjectAltName=DNS:www.example.test \
+    -keyout site.key -out site.crt 2>/dev/null
+chgrp proxyd site.key
+chmod 0640 site.key
+cat > proxyd.kdl <<'KDL'
+listeners {
+    listener "https" {
+        address "127.0.0.1:443"
+        protocol "https"
+        tls {
+            cert-file "site.crt"
+            key-file "site.key"
+        }
+    }
+}
+routes {
+    route "health" {
+        matches {
+            path "/health"
+        }
+        service-type "builtin"
+        builtin-handler "health"
+    }
+}
+admin {
+    address "127.0.0.1:9090"
+}
+KDL
+proxyd --test
+systemctl reload proxyd
+"#;
+const TLS_REQUEST: &str = "curl --silent --show-error --fail --max-time 5 --output /dev/null \
+    --cacert /etc/proxyd/site.crt --resolve www.example.test:443:127.0.0.1 https://www.example.test/health";
+/// Clients of an upgrade.
+const CLIENTS: usize = 2;
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// Runs lintian; errors and warnings are failures.
 pub(crate) fn lint(workspace: &Workspace, packages: &[PathBuf]) -> Result<(), TaskError> {
@@ -34,7 +63,7 @@ pub(crate) fn lint(workspace: &Workspace, packages: &[PathBuf]) -> Result<(), Ta
     Ok(())
 }
 
-/// Installs the packages in a fresh Debian, upgrades, removes and purges them.
+/// Installs the packages on a fresh Debian, serves over TLS, upgrades under load, removes and purges them.
 pub(crate) fn install(workspace: &Workspace, packages: &[PathBuf]) -> Result<(), TaskError> {
     if command::find("debootstrap").is_none() {
         return skip(workspace, "debootstrap is not installed");
@@ -42,20 +71,24 @@ pub(crate) fn install(workspace: &Workspace, packages: &[PathBuf]) -> Result<(),
     if !geteuid().is_root() {
         return skip(workspace, "a fresh Debian needs root");
     }
-    let debian = Debian::bootstrap()?;
+    let debian = Machine::start()?;
     let before = debian.files()?;
     for package in packages {
         debian.take(package)?;
     }
     debian.run("dpkg --install /tmp/*.deb")?;
     for product in PRODUCTS {
-        debian.check_installed(product.name)?;
+        check_installed(&debian, product.name)?;
     }
-    debian.upgrade(packages)?;
+    debian.run(TLS_SITE)?;
+    debian.wait_until(TLS_REQUEST, MAX_WAIT)?;
+    say("package: services run under systemd; a request over TLS is answered");
+    upgrade(&debian, packages)?;
     let names: Vec<&str> = PRODUCTS.iter().map(|product| product.name).collect();
     let names = names.join(" ");
     debian.run(&format!("dpkg --remove {names}"))?;
     debian.run("test ! -e /usr/bin/proxyd && test -e /etc/proxyd/proxyd.kdl")?;
+    debian.run(&format!("! systemctl is-active --quiet {names}"))?;
     debian.run(&format!("dpkg --purge {names}"))?;
     let left: Vec<String> = debian.files()?.difference(&before).cloned().collect();
     if !left.is_empty() {
@@ -63,12 +96,12 @@ pub(crate) fn install(workspace: &Workspace, packages: &[PathBuf]) -> Result<(),
         return Err(TaskError::Failed(format!("a purge leaves {left}")));
     }
     debian.run("! getent passwd proxyd controld")?;
-    say("package: installed, upgraded, removed and purged in a fresh Debian; nothing is left");
+    say("package: removed and purged; nothing is left");
     Ok(())
 }
 
 /// A failure in CI, a line elsewhere.
-fn skip(workspace: &Workspace, reason: &str) -> Result<(), TaskError> {
+pub(crate) fn skip(workspace: &Workspace, reason: &str) -> Result<(), TaskError> {
     if workspace.is_ci() {
         return Err(TaskError::Failed(reason.to_owned()));
     }
@@ -76,84 +109,74 @@ fn skip(workspace: &Workspace, reason: &str) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// A minimal Debian in a folder.
-struct Debian(TempDir);
+/// The program runs as a service, its configuration is accepted, its folders are its user's, and its unit is tight.
+fn check_installed(debian: &Machine, name: &str) -> Result<(), TaskError> {
+    let check = match name {
+        "proxyd" => "proxyd --test --config /etc/proxyd/proxyd.kdl",
+        _ => "controld check --config /etc/controld/controld.kdl",
+    };
+    debian.run(&format!(
+        "{check} && {name} --version && getent passwd {name} \
+         && test \"$(stat -c %U /var/lib/{name})\" = {name} \
+         && systemctl is-enabled {name} && systemd-analyze verify {name}.service"
+    ))?;
+    let serves = match name {
+        "proxyd" => "proxyd health",
+        _ => "controld ctl ready",
+    };
+    debian.wait_until(serves, MAX_WAIT)?;
+    let user = debian.read(&format!(
+        "stat -c %U /proc/$(systemctl show --property MainPID --value {name})"
+    ))?;
+    if user.trim() != name {
+        return Err(TaskError::Failed(format!("{name} runs as {}", user.trim())));
+    }
+    let exposure = debian.read(&format!(
+        "systemd-analyze security --no-pager {name}.service | tail -n 1"
+    ))?;
+    say(format!("package: {}", exposure.trim()));
+    Ok(())
+}
 
-impl Debian {
-    fn bootstrap() -> Result<Self, TaskError> {
-        let folder = tempfile::tempdir().map_err(|source| TaskError::System {
-            action: "make a temporary folder",
+/// Installs the same files as a later version over a changed configuration, while clients send requests.
+fn upgrade(debian: &Machine, packages: &[PathBuf]) -> Result<(), TaskError> {
+    for package in packages {
+        let name = package.file_name().unwrap_or_default().to_string_lossy();
+        debian.run(&format!(
+            "cd /tmp && dpkg-deb --raw-extract {name} later && rm {name} \
+             && sed -i 's/^Version: .*/&+later/' later/DEBIAN/control \
+             && dpkg-deb --root-owner-group -Zgzip --build later later-{name} && rm -r later"
+        ))?;
+    }
+    let former = debian.read("systemctl show --property MainPID --value proxyd")?;
+    let client = format!(
+        "while test ! -e /tmp/stop; do {TLS_REQUEST} || echo >> /tmp/failed; echo >> /tmp/sent; done"
+    );
+    let clients = (0..CLIENTS).map(|_| debian.start_line(&client));
+    let mut clients = clients.collect::<Result<Vec<_>, _>>()?;
+    debian.run("dpkg --install /tmp/later-*.deb")?;
+    let another = format!(
+        "pid=$(systemctl show --property MainPID --value proxyd) && test $pid -ne {} -a $pid -ne 0",
+        former.trim()
+    );
+    debian.wait_until(&another, MAX_WAIT)?;
+    debian.wait_until(&format!("! test -e /proc/{}", former.trim()), MAX_WAIT)?;
+    debian.run("touch /tmp/stop")?;
+    for client in &mut clients {
+        client.wait().map_err(|source| TaskError::System {
+            action: "wait for a client",
             source,
         })?;
-        say("package: making a fresh Debian");
-        let release = tree::read_text(Path::new("/etc/os-release"))?;
-        let codename = release
-            .lines()
-            .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-        let mut bootstrap = Command::new("debootstrap");
-        bootstrap
-            .args(["--variant=minbase", "--include=init-system-helpers"])
-            .arg(codename.unwrap_or("stable"))
-            .arg(folder.path());
-        command::read(&mut bootstrap)?;
-        Ok(Self(folder))
     }
-
-    fn take(&self, package: &Path) -> Result<(), TaskError> {
-        let name = package.file_name().unwrap_or_default();
-        let to = self.0.path().join("tmp").join(name);
-        tree::write(&to, tree::read(package)?)
-    }
-
-    /// Runs a line of the shell inside.
-    fn run(&self, line: &str) -> Result<(), TaskError> {
-        command::run(&mut self.command(line))
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new("chroot");
-        command.arg(self.0.path()).args(["/bin/sh", "-ec", line]);
-        command.env("DEBIAN_FRONTEND", "noninteractive");
-        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        command
-    }
-
-    /// The program runs, its configuration is accepted, and its folders are its user's.
-    fn check_installed(&self, name: &str) -> Result<(), TaskError> {
-        let check = match name {
-            "proxyd" => "proxyd --test --config /etc/proxyd/proxyd.kdl",
-            _ => "controld --version",
-        };
-        self.run(&format!(
-            "{check} && {name} --version && getent passwd {name} \
-             && test \"$(stat -c %U /var/lib/{name})\" = {name} \
-             && test -e /usr/lib/systemd/system/{name}.service \
-             && test -L /etc/systemd/system/multi-user.target.wants/{name}.service"
-        ))
-    }
-
-    /// Installs the same files as a later version over a configuration that was changed.
-    fn upgrade(&self, packages: &[PathBuf]) -> Result<(), TaskError> {
-        for package in packages {
-            let name = package.file_name().unwrap_or_default().to_string_lossy();
-            self.run(&format!(
-                "cd /tmp && dpkg-deb --raw-extract {name} later && rm {name} \
-                 && sed -i 's/^Version: .*/&+later/' later/DEBIAN/control \
-                 && dpkg-deb --root-owner-group -Zgzip --build later later-{name} && rm -r later"
-            ))?;
-        }
-        self.run(
-            "echo '// changed' >> /etc/proxyd/proxyd.kdl && dpkg --install /tmp/later-*.deb \
-             && tail -n 1 /etc/proxyd/proxyd.kdl | grep -q changed \
-             && dpkg-query --show --showformat '${Version}' proxyd | grep -q later",
-        )
-    }
-
-    /// All files, except the package manager's.
-    fn files(&self) -> Result<BTreeSet<String>, TaskError> {
-        let listed = command::read(&mut self.command("find / -xdev"))?;
-        let lines = listed.lines();
-        let ours = lines.filter(|line| !NOT_OURS.iter().any(|folder| line.starts_with(folder)));
-        Ok(ours.map(str::to_owned).collect())
-    }
+    debian.run(
+        "grep -q site.key /etc/proxyd/proxyd.kdl && ! test -e /tmp/failed \
+         && dpkg-query --show --showformat '${Version}' proxyd | grep -q later \
+         && systemctl is-active proxyd controld",
+    )?;
+    let sent = debian.read("wc -l < /tmp/sent")?;
+    say(format!(
+        "package: upgraded under load: {} requests over TLS, none failed; the changed configuration is kept",
+        sent.trim()
+    ));
+    Ok(())
 }

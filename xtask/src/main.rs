@@ -41,6 +41,9 @@ enum Task {
         /// Also install the peers and tools that the benchmarks need
         #[arg(long)]
         bench: bool,
+        /// Also install what `package --check` needs
+        #[arg(long)]
+        package: bool,
     },
     /// Check layers, sizes and noise, and print figures
     Tidy,
@@ -84,7 +87,7 @@ enum Task {
     Fleet(fleet::Options),
     /// Build proxyd as it ships, into target/ship
     Ship,
-    /// Make Debian packages and tarballs; `--help` lists the options
+    /// Make Debian packages, tarballs and images; `--help` lists the options
     #[command(disable_help_flag = true)]
     Package {
         /// Options of the program `package`
@@ -115,7 +118,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
     let workspace = Workspace::find()?;
     match *task {
         Task::TestAll { fast } => test_all::run(&workspace, fast),
-        Task::Setup { bench } => setup::run(&workspace, bench),
+        Task::Setup { bench, package } => setup::run(&workspace, setup::Extra { bench, package }),
         Task::Tidy => tidy::run(&workspace),
         Task::Reference { check } => reference::run(&workspace, check),
         Task::Site => site::run(&workspace),

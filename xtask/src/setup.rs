@@ -15,12 +15,21 @@ use xtask_kit::workspace::Workspace;
 /// Version of cargo-deny that reads our `deny.toml`.
 const DENY_VERSION: &str = "^0.20";
 
+/// Tools beyond those of the tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extra {
+    /// Peers to measure against, and what `ship` needs.
+    pub(crate) bench: bool,
+    /// What `package --check` needs.
+    pub(crate) package: bool,
+}
+
 /// Installs missing tools.
 ///
 /// # Errors
 /// The tools that are still missing.
-pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), TaskError> {
-    all_here(&install(workspace, bench))
+pub(crate) fn run(workspace: &Workspace, extra: Extra) -> Result<(), TaskError> {
+    all_here(&install(workspace, extra))
 }
 
 /// Installs the identity providers of `cargo xtask identity`, which the tests do without.
@@ -36,8 +45,8 @@ pub(crate) fn for_identity(workspace: &Workspace) -> Result<(), TaskError> {
 }
 
 /// Installs missing tools and returns those that could not be installed, with the reasons.
-pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
-    let mut missing = debian::install(workspace, bench);
+pub(crate) fn install(workspace: &Workspace, extra: Extra) -> Vec<String> {
+    let mut missing = debian::install(workspace, extra);
     missing.extend(rust_component(workspace, "rustfmt", "fmt"));
     missing.extend(rust_component(workspace, "clippy", "clippy"));
     missing.extend(cargo_deny(workspace));
@@ -45,8 +54,11 @@ pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     missing.extend(environments.filter_map(|one| python_environment(workspace, one)));
     let names = "playwright-core and axe-core";
     missing.extend(node_modules(workspace, names, &node::BROWSER));
-    if bench {
+    if extra.bench {
         missing.extend(llvm_tools(workspace));
+    }
+    if extra.package {
+        missing.extend(python_environment(workspace, &python::KUBERNETES));
     }
     missing
 }

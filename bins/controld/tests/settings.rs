@@ -284,6 +284,24 @@ fn a_file_sets_what_flags_leave_open() {
 }
 
 #[test]
+fn the_settings_in_the_manifest_of_kubernetes_are_right() {
+    let folder = Folder::new();
+    folder.certify("ca.pem");
+    let manifest = include_str!("../../../examples/kubernetes/controld.yaml");
+    let (_, rest) = manifest.split_once("  controld.kdl: |\n").unwrap();
+    let lines = rest.lines().take_while(|line| line.starts_with("    "));
+    let settings: Vec<&str> = lines.map(str::trim_start).collect();
+    let settings = settings
+        .join("\n")
+        .replace("/etc/controld-tls/tls.crt", &folder.path("cert.pem"))
+        .replace("/etc/controld-tls/tls.key", &folder.path("key.pem"))
+        .replace("/var/lib/controld", &folder.path("data"));
+    assert!(settings.contains("listen \"0.0.0.0:8443\""), "{settings}");
+    let checked = folder.check(&settings);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+}
+
+#[test]
 fn a_key_file_that_others_can_read_is_refused() {
     let folder = Folder::new();
     let (data, key) = (folder.path("data"), folder.path("master.key"));

@@ -58,6 +58,8 @@ pub(crate) enum Subcommands {
     Doctor(Doctor),
     /// Show routes, upstreams and limits of a running proxy, live in the terminal.
     Top(Top),
+    /// Check that a running proxy is ready, for health checks of containers.
+    Health(AdminInterface),
     /// Print a script that completes `proxyd` in a shell.
     Completions {
         /// The shell.
@@ -77,15 +79,22 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
-/// The running proxy to show, by its admin interface. Without a terminal on standard input and output: one page of text.
+/// The admin interface of a running proxy; 127.0.0.1:9090 if neither names it.
 #[derive(Args, Debug)]
-pub(crate) struct Top {
+pub(crate) struct AdminInterface {
     /// The configuration of the running proxy: its block `admin` names the interface and the token's file.
     #[arg(short, long, value_name = "FILE", env = "PROXYD_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// The admin interface in place of the configuration's, as 127.0.0.1:9090 or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<AdminAddress>,
+}
+
+/// The running proxy to show, by its admin interface. Without a terminal on standard input and output: one page of text.
+#[derive(Args, Debug)]
+pub(crate) struct Top {
+    #[command(flatten)]
+    pub(crate) interface: AdminInterface,
     /// The file with the token of the admin interface, in place of the configuration's.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,

@@ -1,10 +1,12 @@
 //! The commands.
 
+mod admin_interface;
 mod agent;
 mod config_test;
 mod diff;
 mod doctor;
 mod fmt;
+mod health;
 mod init;
 mod migrate;
 mod plan_file;
@@ -66,6 +68,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Doctor(arguments)) => doctor::run(&arguments),
         Some(Subcommands::Init(arguments)) => init::run(&arguments),
         Some(Subcommands::Top(arguments)) => top::run(&arguments),
+        Some(Subcommands::Health(interface)) => health::run(&interface),
         Some(Subcommands::Completions { shell }) => {
             say(crate::cli::completions(shell).trim_end());
             ExitCode::SUCCESS

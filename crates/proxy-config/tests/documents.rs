@@ -37,6 +37,20 @@ fn every_block_in_the_documentation_is_right() {
     assert!(found > 0);
 }
 
+#[test]
+fn the_configuration_in_the_manifest_is_right() {
+    let file = root().join("examples/kubernetes/proxyd.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    let (_, rest) = text.split_once("  proxyd.kdl: |\n").unwrap();
+    let lines = rest.lines();
+    let block = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
+    let block: Vec<&str> = block.map(str::trim_start).collect();
+    assert!(block.len() > 10, "{block:?}");
+    if let Err(report) = proxy_config::parse(&block.join("\n"), "proxyd.yaml") {
+        panic!("{report}");
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -21,6 +21,7 @@ const MAX_RESPONSE_BYTES: usize = 256 * 1024 * 1024;
 const MAX_HEADERS: usize = 64;
 const METRICS: &str = "/metrics";
 const UPSTREAMS: &str = "/admin/upstreams";
+const READY: &str = "/ready";
 
 /// The address of an admin interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +101,36 @@ impl AdminClient {
         Ok(Reading::new(&metrics, upstreams))
     }
 
+    /// Asks for readiness, which needs no token.
+    pub(crate) async fn check_ready(&self) -> Result<(), TopError> {
+        match self.fetch(READY).await? {
+            (200, _) => Ok(()),
+            (503, body) => Err(TopError::NotReady {
+                address: self.address.to_string(),
+                body,
+            }),
+            (status, _) => Err(self.unexpected(READY, status)),
+        }
+    }
+
     async fn get(&self, path: &'static str) -> Result<String, TopError> {
+        match self.fetch(path).await? {
+            (200, body) => Ok(body),
+            (401, _) => Err(TopError::Unauthorized(self.address.to_string())),
+            (status, _) => Err(self.unexpected(path, status)),
+        }
+    }
+
+    fn unexpected(&self, path: &'static str, status: u16) -> TopError {
+        TopError::Status {
+            address: self.address.to_string(),
+            path,
+            status,
+        }
+    }
+
+    /// Status and body of a response.
+    async fn fetch(&self, path: &'static str) -> Result<(u16, String), TopError> {
         let whole = timeout(REQUEST_TIMEOUT, self.exchange(path)).await;
         let Ok(received) = whole else {
             return Err(TopError::Timeout(self.address.to_string()));
@@ -109,20 +139,11 @@ impl AdminClient {
             address: self.address.to_string(),
             source,
         })?;
-        match response(&received) {
-            Ok((200, body)) => Ok(body),
-            Ok((401, _)) => Err(TopError::Unauthorized(self.address.to_string())),
-            Ok((status, _)) => Err(TopError::Status {
-                address: self.address.to_string(),
-                path,
-                status,
-            }),
-            Err(fault) => Err(TopError::Response {
-                address: self.address.to_string(),
-                path,
-                fault: fault.to_owned(),
-            }),
-        }
+        response(&received).map_err(|fault| TopError::Response {
+            address: self.address.to_string(),
+            path,
+            fault: fault.to_owned(),
+        })
     }
 
     /// The bytes of the response.

@@ -1,6 +1,6 @@
 //! Traffic of a running proxy, live in a terminal.
 //!
-//! [`watch`] shows it until a key or a signal ends it; [`page`] is one page of text. Both read the admin interface
+//! [`watch`] shows it until a key or a signal ends it; [`page`] is one page of text, [`ready`] one check for probes. All read the admin interface
 //! through an [`AdminClient`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
@@ -23,4 +23,4 @@ mod text;
 
 pub use client::error::TopError;
 pub use client::{AdminAddress, AdminAddressError, AdminClient};
-pub use watch::{page, watch};
+pub use watch::{page, ready, watch};

@@ -25,6 +25,14 @@ pub fn page(client: &AdminClient) -> Result<String, TopError> {
     Ok(plain_page(&Interval::from_start(reading)))
 }
 
+/// Checks that the proxy takes traffic, by `/ready`.
+///
+/// # Errors
+/// It is not ready, or the admin interface does not answer.
+pub fn ready(client: &AdminClient) -> Result<(), TopError> {
+    runtime()?.block_on(client.check_ready())
+}
+
 /// Shows the proxy on the terminal of standard input and output, read each second, until `q`, Control-C or a signal. A
 /// fault of a later reading is shown, and reading goes on.
 ///

@@ -1,5 +1,6 @@
 //! Debian packages and their installation.
 
+use crate::setup::Extra;
 use rustix::process::geteuid;
 use std::process::Command;
 use xtask_kit::command;
@@ -28,6 +29,7 @@ enum Task {
     Tests,
     Bench,
     Identity,
+    Package,
 }
 
 const PACKAGES: &[Package] = &[
@@ -169,12 +171,46 @@ const PACKAGES: &[Package] = &[
         reason: "pysaml2 signs by it",
         task: Task::Identity,
     },
+    Package {
+        name: "lintian",
+        program: "lintian",
+        reason: "it checks the Debian packages",
+        task: Task::Package,
+    },
+    Package {
+        name: "debootstrap",
+        program: "debootstrap",
+        reason: "packages are installed in a fresh Debian",
+        task: Task::Package,
+    },
+    Package {
+        name: "buildah",
+        program: "buildah",
+        reason: "it makes the images",
+        task: Task::Package,
+    },
+    Package {
+        name: "podman",
+        program: "podman",
+        reason: "it runs the images",
+        task: Task::Package,
+    },
+    Package {
+        name: "runc",
+        program: "runc",
+        reason: "podman runs containers by it where control groups have two versions",
+        task: Task::Package,
+    },
 ];
 
-/// Installs missing packages of the tests, or also of the benchmarks, and returns those that are still missing.
-pub(super) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
-    let wanted = PACKAGES.iter();
-    let wanted = wanted.filter(|own| own.task == Task::Tests || (bench && own.task == Task::Bench));
+/// Installs missing packages of the tests and of further tasks, and returns those that are still missing.
+pub(super) fn install(workspace: &Workspace, extra: Extra) -> Vec<String> {
+    let wanted = PACKAGES.iter().filter(|own| match own.task {
+        Task::Tests => true,
+        Task::Bench => extra.bench,
+        Task::Package => extra.package,
+        Task::Identity => false,
+    });
     install_all(workspace, &wanted.collect::<Vec<_>>())
 }
 

@@ -44,6 +44,13 @@ pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
     },
 ];
 
+/// Schemas of Kubernetes, with a validator.
+pub(super) const KUBERNETES: PythonEnvironment = PythonEnvironment {
+    name: "kubernetes",
+    requirements: &["kubernetes-validate>=1.37,<2"],
+    program: "bin/kubernetes-validate",
+};
+
 /// The other side of `cargo xtask identity`: an identity provider, an authenticator, and a reader of QR codes.
 pub(super) const IDENTITY: PythonEnvironment = PythonEnvironment {
     name: "identity-python",

@@ -63,7 +63,7 @@ const fn thorough(name: &'static str, run: Run) -> Step {
 }
 
 fn set_up(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
-    let missing = setup::install(workspace, false);
+    let missing = setup::install(workspace, setup::Extra::default());
     if missing.is_empty() {
         return Ok(Ending::Done);
     }

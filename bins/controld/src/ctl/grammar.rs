@@ -23,7 +23,7 @@ pub(crate) fn command(operations: &[Operation]) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .args(common())
-        .subcommands([login(), whoami(), apply(), completions(), manual()])
+        .subcommands([login(), whoami(), ready(), apply(), completions(), manual()])
         .subcommands([plan(operations), deploy(operations)]);
     for noun in nouns(operations) {
         let own = operations.iter().filter(|operation| operation.noun == noun);
@@ -103,6 +103,12 @@ fn login() -> Command {
 
 fn whoami() -> Command {
     Command::new("whoami").about("The identity of the key, and what it may do")
+}
+
+fn ready() -> Command {
+    Command::new("ready").about(
+        "Checks that the control plane takes requests, for health checks of containers; needs no key",
+    )
 }
 
 fn apply() -> Command {

@@ -45,6 +45,7 @@ pub(crate) async fn run(
     match noun {
         "login" => return login(&client, settings).await,
         "whoami" => return whoami(&client, output).await,
+        "ready" => return ready(&client).await,
         "apply" => return apply::run(&lookup, inner).await,
         "plan" => return deploy::plan(&lookup, inner, output).await,
         "deploy" => return deploy::run(&lookup, inner, output).await,
@@ -224,6 +225,12 @@ async fn login(client: &Client, settings: Settings) -> Result<(), CtlError> {
 async fn whoami(client: &Client, output: Output) -> Result<(), CtlError> {
     let identity = client.json(&Call::get("/api/v1/users/me")).await?;
     printed(&output.resource(&identity))
+}
+
+/// Needs no key.
+async fn ready(client: &Client) -> Result<(), CtlError> {
+    client.json(&Call::get("/ready")).await?;
+    printed("ready\n")
 }
 
 fn completions(matches: &ArgMatches, whole: &mut Command) -> Result<(), CtlError> {

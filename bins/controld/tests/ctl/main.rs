@@ -221,6 +221,17 @@ fn an_exit_code_says_how_it_went() {
     }
     let away = world.ctl(&["whoami", "--url", "http://127.0.0.1:1"]);
     assert_eq!(away.code, 1);
+    let away = world.ctl(&["ready", "--url", "http://127.0.0.1:1"]);
+    assert_eq!(away.code, 1);
+    let ready = ["ready", "--url", world.program.base_url()];
+    let ready = world.command().args(ready).output();
+    let ready = done(ready.unwrap());
+    assert_eq!(
+        (ready.code, ready.out.as_str()),
+        (0, "ready\n"),
+        "{}",
+        ready.error
+    );
     let stale = [
         "project",
         "update",

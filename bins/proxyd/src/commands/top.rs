@@ -1,17 +1,14 @@
 //! `proxyd top`: traffic of a running proxy.
 
+use super::admin_interface::Endpoint;
 use crate::cli::Top;
-use crate::terminal::{print_error, print_report, say};
-use proxy_config::Loaded;
-use proxy_top::{AdminAddress, AdminClient};
+use crate::terminal::{print_error, say};
+use proxy_top::AdminClient;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-/// Address of an admin interface that no configuration names.
-const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);
 /// Maximum length of a token's file.
 const MAX_TOKEN_BYTES: u64 = 4096;
 
@@ -38,13 +35,10 @@ pub(super) fn run(arguments: &Top) -> ExitCode {
 
 /// A client of the interface; `None` after the fault was printed.
 fn client(arguments: &Top) -> Option<AdminClient> {
-    let (address, token_file) = match &arguments.admin {
-        Some(address) => (address.clone(), None),
-        None => match &arguments.config {
-            Some(file) => of_configuration(file)?,
-            None => (AdminAddress::Tcp(DEFAULT_ADDRESS), None),
-        },
-    };
+    let Endpoint {
+        address,
+        token_file,
+    } = Endpoint::of(&arguments.interface)?;
     let token_file = arguments.token_file.clone().or(token_file);
     let token = match &token_file {
         None => None,
@@ -63,30 +57,6 @@ fn client(arguments: &Top) -> Option<AdminClient> {
     client
         .map_err(|error| print_error(format_args!("proxyd: {error}")))
         .ok()
-}
-
-/// The interface of the configuration `file`, and the file of its token: the address, or the Unix socket without one.
-fn of_configuration(file: &Path) -> Option<(AdminAddress, Option<PathBuf>)> {
-    let model = match proxy_config::load(file) {
-        Ok(Loaded { model, .. }) => model,
-        Err(report) => {
-            print_report(&report);
-            return None;
-        }
-    };
-    let admin = model.admin;
-    if let Some(address) = admin.address.value {
-        let token_file = admin.token_file.map(|file| file.value);
-        return Some((AdminAddress::Tcp(address), token_file));
-    }
-    if let Some(socket) = admin.unix_socket {
-        return Some((AdminAddress::Unix(socket.value), None));
-    }
-    let file = file.display();
-    print_error(format_args!(
-        "proxyd: {file} has no admin interface: write `admin {{ address … }}`"
-    ));
-    None
 }
 
 fn read_token(file: &Path) -> io::Result<String> {

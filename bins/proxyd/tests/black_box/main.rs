@@ -35,6 +35,7 @@ mod diff;
 mod dns;
 mod doctor;
 mod events;
+mod health;
 mod health_checks;
 mod limits;
 mod listeners;

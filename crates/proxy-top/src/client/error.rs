@@ -1,4 +1,4 @@
-//! Failures of `proxyd top`.
+//! Failures of `proxyd top` and `proxyd health`.
 
 use std::io;
 
@@ -24,6 +24,14 @@ pub enum TopError {
         "{0} requires a token: name its file by `--token-file`, or the configuration by `--config`"
     )]
     Unauthorized(String),
+    /// The proxy does not take traffic: it starts, drains, or its last configuration failed.
+    #[error("{address} is not ready: {body}")]
+    NotReady {
+        /// The admin interface.
+        address: String,
+        /// The response, with the reasons.
+        body: String,
+    },
     /// Another status than 200.
     #[error("{path} of {address} is answered {status}: is it the admin interface of proxyd?")]
     Status {

@@ -1,0 +1,26 @@
+//! `proxyd health`: readiness of a running proxy.
+
+use super::admin_interface::Endpoint;
+use crate::cli::AdminInterface;
+use crate::terminal::{print_error, say};
+use proxy_top::AdminClient;
+use std::process::ExitCode;
+
+/// Requests `/ready`, which needs no token. Exit code 0: ready; 1: not ready, no answer, or the configuration has errors.
+pub(super) fn run(interface: &AdminInterface) -> ExitCode {
+    let Some(endpoint) = Endpoint::of(interface) else {
+        return ExitCode::FAILURE;
+    };
+    let ready =
+        AdminClient::new(endpoint.address, None).and_then(|client| proxy_top::ready(&client));
+    match ready {
+        Ok(()) => {
+            say("ready");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            print_error(format_args!("proxyd: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
