@@ -35,6 +35,7 @@ mod diff;
 mod dns;
 mod doctor;
 mod events;
+mod full_disk;
 mod health_checks;
 mod limits;
 mod listeners;
