@@ -10,6 +10,7 @@ mod data_dir;
 mod error_text;
 mod key_file;
 mod serve;
+mod standard_output;
 mod state;
 mod tls;
 mod trust;
@@ -18,7 +19,9 @@ use crate::cli::{AdminCommand, AuditCommand, Cli, Command, KeyCommand};
 use crate::commands::{admin, audit, backup, check, key};
 use crate::config::ConfigFile;
 use crate::error_text::error_text;
+use crate::standard_output::print_usage;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use std::env;
 use std::error::Error;
 use std::process::ExitCode;
 use tikv_jemallocator::Jemalloc;
@@ -34,7 +37,10 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 async fn main() -> ExitCode {
     let operations = ctl::operations();
     let mut whole = Cli::command().subcommand(ctl::command(&operations));
-    let matches = whole.get_matches_mut();
+    let matches = match whole.try_get_matches_from_mut(env::args_os()) {
+        Ok(matches) => matches,
+        Err(usage) => return print_usage(&usage),
+    };
     if let Some(("ctl", inner)) = matches.subcommand() {
         return ctl::run(&operations, inner, &mut whole).await;
     }
@@ -43,6 +49,8 @@ async fn main() -> ExitCode {
         .json()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // Otherwise the first line that does not fit on a full disk ends the task with a panic.
+        .log_internal_errors(false)
         .init();
     let read = match ConfigFile::named_by(&matches, &Cli::command()) {
         Ok(read) => read,
@@ -53,7 +61,10 @@ async fn main() -> ExitCode {
     };
     let matches = match &read {
         // Settings of the file are defaults, so the command line is parsed again over them.
-        Some(file) => file.apply(Cli::command()).get_matches(),
+        Some(file) => match file.apply(Cli::command()).try_get_matches() {
+            Ok(matches) => matches,
+            Err(usage) => return print_usage(&usage),
+        },
         None => matches,
     };
     match run(&matches, read.as_ref()).await {
@@ -81,7 +92,7 @@ async fn run(matches: &ArgMatches, file: Option<&ConfigFile>) -> Result<ExitCode
         }
         Some(Command::Audit(AuditCommand::Verify(args))) => audit::verify(args).await,
         Some(Command::Backup(args)) => backup::run(args).await,
-        Some(Command::Check(args)) => Ok(check::run(&args, file, state::now()).await),
+        Some(Command::Check(args)) => Ok(check::run(&args, file, state::now()).await?),
         Some(Command::Key(KeyCommand::Rotate(state))) => key::rotate(state).await,
         Some(Command::Key(KeyCommand::Prune(state))) => key::prune(state).await,
     }

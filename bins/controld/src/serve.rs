@@ -6,6 +6,7 @@ use crate::commands::check::{Prepared, prepare, print_faults};
 use crate::config::ConfigFile;
 use crate::connections::Connections;
 use crate::data_dir::DataDir;
+use crate::standard_output::print_line;
 use crate::state::{now, open_in};
 use crate::trust::TrustedProxies;
 use axum::extract::State;
@@ -18,6 +19,7 @@ use control_app::{App, SsoSite};
 use control_domain::{HeartbeatInterval, PrivateAddresses};
 use control_http::SessionCookie;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use std::fmt::Arguments;
 use std::future::IntoFuture;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -237,10 +239,6 @@ fn not_ready(reason: &str) -> Response {
 }
 
 /// Prints the addresses; creates the key of the audit log, and the set-up link of an installation without users.
-#[expect(
-    clippy::print_stdout,
-    reason = "the operator reads these lines, and so may a script"
-)]
 async fn initialize(
     app: &App,
     listeners: &Listeners,
@@ -248,16 +246,26 @@ async fn initialize(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let scheme = if is_tls { "https" } else { "http" };
     let address = listeners.interface.local_addr()?;
-    println!("listening on {scheme}://{address}");
+    announce(format_args!("listening on {scheme}://{address}"));
     app.key_audit(app.now()).await?;
     if let Some(secret) = app.bootstrap(app.now()).await? {
         let secret = secret.reveal();
-        println!("set up at {scheme}://{address}/set-up?token={secret}");
+        announce(format_args!(
+            "set up at {scheme}://{address}/set-up?token={secret}"
+        ));
     }
     if let Some(listener) = &listeners.metrics {
-        println!("metrics at http://{}/metrics", listener.local_addr()?);
+        let address = listener.local_addr()?;
+        announce(format_args!("metrics at http://{address}/metrics"));
     }
     Ok(())
+}
+
+/// Prints a line for the operator or a script. A full disk is logged: it prevents no start.
+fn announce(line: Arguments<'_>) {
+    if let Err(error) = print_line(line) {
+        tracing::warn!(%error, "a line about the start is lost");
+    }
 }
 
 /// Waits for SIGTERM or SIGINT.

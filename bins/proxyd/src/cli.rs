@@ -269,9 +269,13 @@ pub(crate) struct Explain {
     pub(crate) json: bool,
 }
 
-/// Parses the command line, or exits: with 0 after `--help`, with 2 for an invalid one.
-pub(crate) fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|error| hinted(error).exit())
+/// Parses the command line.
+///
+/// # Errors
+///
+/// Help, if it is requested, and the error of an invalid command line.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    Cli::try_parse().map_err(hinted)
 }
 
 /// The script that completes the command line in this shell.

@@ -5,6 +5,7 @@ mod agent;
 mod config_test;
 mod diff;
 mod doctor;
+mod file_replacement;
 mod fmt;
 mod health;
 mod init;
@@ -21,6 +22,7 @@ use crate::upgrade;
 use proxy_config::Loaded;
 use proxy_plan::render;
 use proxy_server::{Build, Options, Source, StartError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -35,7 +37,11 @@ const EXIT_FAULTS: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 
 /// Runs a command. Exit code 0: done; 1: errors were found; 2: invalid use.
-pub(crate) fn run(cli: Cli) -> ExitCode {
+///
+/// # Errors
+///
+/// Standard output cannot be written, other than because it was closed.
+pub(crate) fn run(cli: Cli) -> io::Result<ExitCode> {
     let Cli {
         config,
         test,
@@ -70,22 +76,22 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Top(arguments)) => top::run(&arguments),
         Some(Subcommands::Health(interface)) => health::run(&interface),
         Some(Subcommands::Completions { shell }) => {
-            say(crate::cli::completions(shell).trim_end());
-            ExitCode::SUCCESS
+            say(crate::cli::completions(shell).trim_end())?;
+            Ok(ExitCode::SUCCESS)
         }
         None if version => {
             say(format_args!(
                 "proxyd {} ({})",
                 BUILD_INFO.version, BUILD_INFO.commit
-            ));
-            ExitCode::SUCCESS
+            ))?;
+            Ok(ExitCode::SUCCESS)
         }
         None if test => self::test(config, verbose),
         None if verbose => {
             print_error("--verbose requires --test");
-            ExitCode::from(EXIT_USAGE)
+            Ok(ExitCode::from(EXIT_USAGE))
         }
-        None => serve(config),
+        None => Ok(serve(config)),
     }
 }
 
@@ -125,34 +131,34 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
     code
 }
 
-fn test(config: Option<PathBuf>, verbose: bool) -> ExitCode {
+fn test(config: Option<PathBuf>, verbose: bool) -> io::Result<ExitCode> {
     let name = config.as_ref().map(|path| path.display().to_string());
     let name = name.unwrap_or_else(|| "(embedded)".to_owned());
     match proxy_server::load(&source(config)) {
         Ok(loaded) => {
             show_warnings(&loaded);
             if verbose {
-                show_effective(&loaded);
+                show_effective(&loaded)?;
             }
-            say(format_args!("configuration file {name} test is successful"));
-            ExitCode::SUCCESS
+            say(format_args!("configuration file {name} test is successful"))?;
+            Ok(ExitCode::SUCCESS)
         }
         Err(report) => {
             print_report(&report);
             print_error(format_args!("configuration file {name} test failed"));
-            ExitCode::from(EXIT_FAULTS)
+            Ok(ExitCode::from(EXIT_FAULTS))
         }
     }
 }
 
-fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
+fn check(file: &Path, strict: bool, json: bool) -> io::Result<ExitCode> {
     let (report, usable) = match proxy_server::load(&Source::File(file.to_path_buf())) {
         Ok(loaded) => (loaded.warnings, true),
         Err(report) => (report, false),
     };
     let clean = report.is_empty();
     if json {
-        say(report.to_json());
+        say(report.to_json())?;
     } else if !clean {
         print_report(&report);
     }
@@ -169,12 +175,12 @@ fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
         } else {
             "usable, see the warnings"
         };
-        say(format_args!("{}: {found}", file.display()));
+        say(format_args!("{}: {found}", file.display()))?;
     }
     if passed {
-        ExitCode::SUCCESS
+        Ok(ExitCode::SUCCESS)
     } else {
-        ExitCode::from(EXIT_FAULTS)
+        Ok(ExitCode::from(EXIT_FAULTS))
     }
 }
 
@@ -188,7 +194,7 @@ fn show_warnings(loaded: &Loaded) {
     }
 }
 
-fn show_effective(loaded: &Loaded) {
-    say(render::in_force(&loaded.model).trim_end());
-    say(proxy_server::worst_case(&loaded.model));
+fn show_effective(loaded: &Loaded) -> io::Result<()> {
+    say(render::in_force(&loaded.model).trim_end())?;
+    say(proxy_server::worst_case(&loaded.model))
 }

@@ -5,11 +5,12 @@ use crate::terminal::{print_error, print_report, say};
 use proxy_plan::{
     AssumeHealthy, ExplainError, ExplainRequest, Explanation, Plan, TargetRegistry, render,
 };
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Prints the explanation. Exit code 1 for an invalid configuration, 2 for an impossible request.
-pub(crate) fn run(explain: Explain) -> ExitCode {
+pub(crate) fn run(explain: Explain) -> io::Result<ExitCode> {
     // The tests of the configuration are not run: a failed one is a reason to ask for an explanation.
     let loaded = match &explain.config {
         Some(file) => proxy_config::load(file),
@@ -19,7 +20,7 @@ pub(crate) fn run(explain: Explain) -> ExitCode {
         Ok(loaded) => loaded,
         Err(report) => {
             print_report(&report);
-            return ExitCode::FAILURE;
+            return Ok(ExitCode::FAILURE);
         }
     };
     let plan = Plan::compile(
@@ -29,14 +30,14 @@ pub(crate) fn run(explain: Explain) -> ExitCode {
     );
     let json = explain.json;
     match ask(explain, &plan) {
-        Ok(explanation) if json => say(render::json(&explanation)),
-        Ok(explanation) => say(render::text(&explanation).trim_end()),
+        Ok(explanation) if json => say(render::json(&explanation))?,
+        Ok(explanation) => say(render::text(&explanation).trim_end())?,
         Err(fault) => {
             print_error(format_args!("proxyd explain: {fault}"));
-            return ExitCode::from(2);
+            return Ok(ExitCode::from(2));
         }
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 fn ask(explain: Explain, plan: &Plan) -> Result<Explanation, ExplainError> {

@@ -18,5 +18,8 @@ use tikv_jemallocator::Jemalloc;
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
-    commands::run(cli::parse())
+    terminal::exit_code(match cli::parse() {
+        Ok(cli) => commands::run(cli),
+        Err(usage) => terminal::print_usage(&usage),
+    })
 }

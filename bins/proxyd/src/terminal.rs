@@ -3,23 +3,52 @@
 use miette::MietteHandlerOpts;
 use proxy_config::Report;
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
 
-/// Writes to standard output.
-pub(crate) fn say(text: impl Display) {
-    // A closed pipe is not an error: the reader has read enough.
-    drop(writeln!(std::io::stdout().lock(), "{text}"));
+/// Exit code of a command with output that cannot be written: its reader has no verdict.
+const EXIT_OUTPUT_ERROR: u8 = 2;
+
+/// Writes a line to standard output. A closed pipe, as with `| head`, is not an error.
+pub(crate) fn say(text: impl Display) -> io::Result<()> {
+    unless_closed(writeln!(io::stdout().lock(), "{text}"))
+}
+
+/// Prints help, or the error of a command line. Exit code 0 after help, 2 for an error.
+pub(crate) fn print_usage(usage: &clap::Error) -> io::Result<ExitCode> {
+    let printed = usage.print();
+    if usage.use_stderr() {
+        return Ok(ExitCode::from(2));
+    }
+    unless_closed(printed).map(|()| ExitCode::SUCCESS)
+}
+
+/// The exit code of a command, after printing the error of its output.
+pub(crate) fn exit_code(done: io::Result<ExitCode>) -> ExitCode {
+    done.unwrap_or_else(|error| {
+        print_error(format_args!(
+            "proxyd: cannot write to standard output: {error}"
+        ));
+        ExitCode::from(EXIT_OUTPUT_ERROR)
+    })
+}
+
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Writes to standard error.
 pub(crate) fn print_error(text: impl Display) {
-    drop(writeln!(std::io::stderr().lock(), "{text}"));
+    drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
 /// Shows a report on the standard error output: to the width of a terminal, in colours unless `NO_COLOR`
 /// is set, in sentences where `NO_GRAPHICS` is; in plain ASCII where the output is no terminal.
 pub(crate) fn print_report(report: &Report) {
-    if std::io::stderr().is_terminal() || std::env::var_os("NO_GRAPHICS").is_some() {
+    if io::stderr().is_terminal() || std::env::var_os("NO_GRAPHICS").is_some() {
         let handler = MietteHandlerOpts::new().terminal_links(false).build();
         print_error(report.with_handler(&handler));
     } else {

@@ -13,7 +13,7 @@ use certificates::missing_certificates;
 use control_bundle::{ENTRY_FILE, Files};
 use control_wire::CertificateId;
 use proxy_config::{DiagnosticCode, Loaded, Report, Severity, load_bundle};
-use proxy_model::{Model, Place};
+use proxy_model::Model;
 use proxy_plan::failed_tests;
 use std::collections::BTreeSet;
 
@@ -104,26 +104,8 @@ fn diagnostics(report: &Report) -> Vec<Diagnostic> {
     });
     let mut kept: Vec<_> = fits.take(MAX_DIAGNOSTICS).collect();
     kept.sort_by_key(|(place, _)| *place);
-    let kept = kept.into_iter().map(|(_, found)| {
-        let Place {
-            file,
-            offset: _,
-            len,
-            line,
-            column,
-        } = found.place;
-        Diagnostic {
-            code: found.code.name().to_owned(),
-            severity: found.severity().name().to_owned(),
-            message: found.message.clone(),
-            file: sources.name(file).to_owned(),
-            line,
-            column,
-            length: len,
-            label: found.label.clone(),
-            help: found.help.clone(),
-        }
-    });
+    let kept = kept.into_iter();
+    let kept = kept.map(|(_, found)| Diagnostic::in_sources(found, sources));
     kept.collect()
 }
 

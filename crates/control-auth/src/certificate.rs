@@ -121,7 +121,7 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, CertificateEr
         return Err(CertificateError::NotPem);
     }
     let mut chain = Vec::new();
-    for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem.as_bytes()) {
+    for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(text(pem)?) {
         let (kind, der) = section.map_err(|_| CertificateError::NotPem)?;
         let der = Zeroizing::new(der);
         if kind != SectionKind::Certificate {
@@ -138,11 +138,28 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, CertificateEr
     Ok(chain)
 }
 
+/// The text without its byte order mark. A section would be skipped in silence if other text were before its `BEGIN`.
+fn text(pem: &str) -> Result<&[u8], CertificateError> {
+    let pem = pem.strip_prefix('\u{feff}').unwrap_or(pem);
+    let is_misplaced = |line: &str| {
+        let before = line.split_once("-----BEGIN ").map(|(before, _)| before);
+        before.is_some_and(|before| {
+            let is_blank = before.trim_matches([' ', '\t', '\u{feff}']).is_empty();
+            !before.is_empty() && (is_blank || before.starts_with("-----END "))
+        })
+    };
+    if pem.split(['\n', '\r']).any(is_misplaced) {
+        return Err(CertificateError::NotPem);
+    }
+    Ok(pem.as_bytes())
+}
+
 fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, CertificateError> {
     if pem.len() > MAX_PEM_BYTES {
         return Err(CertificateError::NotAKey);
     }
-    let mut keys = PrivateKeyDer::pem_slice_iter(pem.as_bytes());
+    let text = text(pem).map_err(|_| CertificateError::NotAKey)?;
+    let mut keys = PrivateKeyDer::pem_slice_iter(text);
     match (keys.next(), keys.next()) {
         (Some(Ok(key)), None) => Ok(key),
         _ => Err(CertificateError::NotAKey),

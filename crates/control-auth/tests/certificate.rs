@@ -60,6 +60,28 @@ fn a_chain_with_its_key_is_accepted() {
 }
 
 #[test]
+fn pem_of_other_editors_is_read_and_no_certificate_is_skipped() {
+    let root = authority();
+    let leaf = signed(params(&["a.example.com"], false), &root);
+    let key = leaf.key.serialize_pem();
+    let marked = |pem: &str| format!("\u{feff}{}", pem.replace('\n', " \r\n"));
+    let checked = CheckedCertificate::check(&marked(&leaf.pem), &marked(&key), NOW);
+    assert!(checked.is_ok(), "{checked:?}");
+    for between in ["\u{feff}", " ", "\t"] {
+        let chain = format!("{}{between}{}", leaf.pem, root.pem);
+        let checked = CheckedCertificate::check(&chain, &key, NOW);
+        assert_eq!(
+            checked.unwrap_err(),
+            CertificateError::NotPem,
+            "{between:?}"
+        );
+    }
+    let joined = format!("{}{}", leaf.pem.trim_end(), root.pem);
+    let checked = CheckedCertificate::check(&joined, &key, NOW);
+    assert_eq!(checked.unwrap_err(), CertificateError::NotPem);
+}
+
+#[test]
 fn a_chain_and_a_key_that_do_not_match_are_refused() {
     let (root, stranger) = (authority(), authority());
     let leaf = signed(params(&["a.example.com"], false), &root);

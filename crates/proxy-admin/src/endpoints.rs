@@ -177,8 +177,8 @@ fn body_problem(rejection: &BytesRejection) -> Refused {
 }
 
 fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    let format = Format::accepted(accept.unwrap_or_default());
+    let accept = headers.get_all(ACCEPT).iter();
+    let format = Format::accepted(accept.filter_map(|value| value.to_str().ok()));
     let page = state.sources.lifecycle.metrics(format);
     let fields = [(CONTENT_TYPE, format.content_type()), (VARY, "accept")];
     (fields, page).into_response()

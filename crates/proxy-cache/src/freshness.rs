@@ -3,12 +3,18 @@
 use crate::cache_control::ResponseDirectives;
 use crate::clock_reading::ClockReading;
 use crate::settings::CacheSettings;
-use http::header::{AGE, DATE, EXPIRES};
-use http::{HeaderMap, HeaderName};
+use http::header::{AGE, DATE, EXPIRES, LAST_MODIFIED};
+use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::UNIX_EPOCH;
 
 /// Longest lifetime of a stored response, in seconds: a year.
 const MAX_LIFETIME: u32 = 365 * 24 * 3_600;
+
+/// Longest heuristic lifetime, in seconds: a day.
+const MAX_HEURISTIC: u64 = 24 * 3_600;
+
+/// Statuses of responses that may have a heuristic lifetime without `public`. [RFC 9110 §15.1]
+const HEURISTIC_STATUSES: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
 
 /// Times of an exchange with the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +34,7 @@ pub struct Freshness {
     pub initial_age: u32,
     /// The age from which on it is stale.
     pub lifetime: u32,
-    /// True if the lifetime is the route's: the response states none. It is not for requests with credentials or
+    /// True if the lifetime is the route's or a heuristic one: the response states none. It is not for requests with credentials or
     /// `Cookie`.
     pub is_default: bool,
     /// True if it must be validated before each use: `no-cache`.
@@ -42,10 +48,10 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// Reads the head of a response. `may_default` allows the route's own lifetime for a response without one.
+    /// Reads the head of a response. `may_default` allows a heuristic lifetime or the route's for a response without one.
     /// `None` without a lifetime in the response or the settings.
     pub(crate) fn read(
-        headers: &HeaderMap,
+        (status, headers): (StatusCode, &HeaderMap),
         directives: &ResponseDirectives,
         settings: &CacheSettings,
         times: Times,
@@ -58,7 +64,10 @@ impl Freshness {
             bounded(until.saturating_sub(date))
         });
         let own = directives.s_maxage.or(directives.max_age).or(expires);
-        let default = settings.default_ttl.filter(|_| may_default);
+        let may_guess = directives.public || HEURISTIC_STATUSES.contains(&status.as_u16());
+        let heuristic = settings.heuristic_percent.filter(|_| may_guess);
+        let heuristic = heuristic.and_then(|percent| heuristic_lifetime(headers, date, percent));
+        let default = heuristic.or(settings.default_ttl).filter(|_| may_default);
         let lifetime = match own.or(default) {
             Some(lifetime) => lifetime,
             // It is stored to be validated, for which it needs no lifetime.
@@ -132,6 +141,13 @@ impl Freshness {
         let left = self.lifetime.saturating_sub(self.initial_age);
         left.saturating_add(stale) <= now.seconds_since(self.received_at)
     }
+}
+
+/// The share `percent` of the time from `Last-Modified` to `date`; `None` if it was not before. [RFC 9111 §4.2.2]
+fn heuristic_lifetime(headers: &HeaderMap, date: u64, percent: u32) -> Option<u32> {
+    let unchanged = date.checked_sub(single(headers, &LAST_MODIFIED)?)?;
+    let lifetime = unchanged.saturating_mul(percent.into()) / 100;
+    Some(bounded(lifetime.min(MAX_HEURISTIC)))
 }
 
 /// The age when the response arrived: the larger one of what `Date` and `Age` say. [RFC 9111 §4.2.3]

@@ -9,6 +9,9 @@ pub struct CacheSettings {
     /// Seconds for which a response without a lifetime of its own is fresh: `ttl-secs`; `None` stores no such
     /// response.
     pub default_ttl: Option<u32>,
+    /// Heuristic lifetime in percent of the time since `Last-Modified`, for responses without a lifetime of their own:
+    /// `heuristic-percent`. It has precedence over `default_ttl`.
+    pub heuristic_percent: Option<u32>,
     /// Statuses of responses that may be stored: `statuses`.
     pub statuses: Vec<u16>,
     /// Request fields that are part of the key: `key-headers`.

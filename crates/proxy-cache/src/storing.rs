@@ -40,7 +40,7 @@ pub enum RefuseReason {
     Vary,
     /// It is a stream of events or of gRPC, which may have no end.
     Stream,
-    /// It has no lifetime, and the settings have none.
+    /// It has no lifetime, and the settings give none.
     NoLifetime,
     /// It is stale already, and nothing can validate it.
     Stale,
@@ -128,15 +128,18 @@ pub fn may_store(
     let variant = Variant::read(sent, headers).map_err(|error| match error {
         VaryError::Any | VaryError::TooLarge => RefuseReason::Vary,
     })?;
-    // The route's own lifetime is for responses that say nothing; one to a cookie may be for its owner.
+    // A lifetime of the route or a heuristic one is for responses that say nothing; one to a cookie may be for its
+    // owner.
     let may_default = !is_authorized && !sent.contains_key(COOKIE);
-    let freshness = Freshness::read(headers, &directives, settings, times, may_default);
-    let lacking = match (settings.default_ttl, is_authorized) {
-        (None, _) => RefuseReason::NoLifetime,
-        (Some(_), true) => RefuseReason::Authorized,
-        (Some(_), false) => RefuseReason::Cookie,
-    };
-    let freshness = freshness.ok_or(lacking)?;
+    let freshness = Freshness::read((status, headers), &directives, settings, times, may_default);
+    let freshness = freshness.ok_or_else(|| {
+        let of_another = Freshness::read((status, headers), &directives, settings, times, true);
+        match (of_another, is_authorized) {
+            (None, _) => RefuseReason::NoLifetime,
+            (Some(_), true) => RefuseReason::Authorized,
+            (Some(_), false) => RefuseReason::Cookie,
+        }
+    })?;
     let now = times.received_at;
     let is_useful = freshness.is_fresh(now)
         || freshness.is_usable_while_revalidating(now)

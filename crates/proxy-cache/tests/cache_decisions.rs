@@ -40,6 +40,7 @@ fn map(fields: Fields<'_>) -> HeaderMap {
 fn settings() -> CacheSettings {
     CacheSettings {
         default_ttl: None,
+        heuristic_percent: None,
         statuses: vec![200, 203, 204, 301, 308, 404, 410],
         key_headers: Vec::new(),
         ignore_query: Vec::new(),
@@ -56,6 +57,15 @@ fn store_by(
     response: Fields<'_>,
     settings: &CacheSettings,
 ) -> Result<Freshness, RefuseReason> {
+    store_status(StatusCode::OK, request, response, settings)
+}
+
+fn store_status(
+    status: StatusCode,
+    request: Fields<'_>,
+    response: Fields<'_>,
+    settings: &CacheSettings,
+) -> Result<Freshness, RefuseReason> {
     let (sent, received) = (map(request), map(response));
     let request = StoringRequest {
         method: &Method::GET,
@@ -66,7 +76,7 @@ fn store_by(
         requested_at: reading(0),
         received_at: reading(0),
     };
-    may_store(request, StatusCode::OK, &received, settings, times).map(|(freshness, _)| freshness)
+    may_store(request, status, &received, settings, times).map(|(freshness, _)| freshness)
 }
 
 fn refusal(request: Fields<'_>, response: Fields<'_>) -> Option<RefuseReason> {
@@ -290,6 +300,83 @@ fn the_routes_own_lifetime_is_for_responses_without_one_to_requests_without_cook
     let cookie = &[("cookie", "sid=1")];
     assert_eq!(lifetime(cookie, &[]), Err(RefuseReason::Cookie));
     assert_eq!(lifetime(cookie, &[("cache-control", "max-age=5")]), Ok(5));
+}
+
+/// The lifetime of a stored response in seconds, and whether it is a default one.
+fn lifetime(
+    settings: &CacheSettings,
+    request: Fields<'_>,
+    status: u16,
+    response: Fields<'_>,
+) -> Result<(u32, bool), RefuseReason> {
+    let status = StatusCode::from_u16(status).unwrap();
+    let stored = store_status(status, request, response, settings);
+    stored.map(|freshness| (freshness.lifetime, freshness.is_default))
+}
+
+#[test]
+fn a_heuristic_lifetime_is_a_share_of_the_time_since_the_last_change() {
+    let by = |percent, default_ttl| CacheSettings {
+        heuristic_percent: percent,
+        default_ttl,
+        ..settings()
+    };
+    let date = ("date", "Fri, 27 Nov 2026 12:00:00 GMT");
+    let hour_ago = ("last-modified", "Fri, 27 Nov 2026 11:00:00 GMT");
+    let year_ago = ("last-modified", "Thu, 27 Nov 2025 12:00:00 GMT");
+    let later = ("last-modified", "Fri, 27 Nov 2026 12:00:01 GMT");
+    let ten = by(Some(10), None);
+    assert_eq!(lifetime(&ten, &[], 200, &[date, hour_ago]), Ok((360, true)));
+    // No more than a day.
+    assert_eq!(
+        lifetime(&ten, &[], 200, &[date, year_ago]),
+        Ok((86_400, true))
+    );
+    let half = by(Some(50), Some(30));
+    assert_eq!(
+        lifetime(&half, &[], 200, &[date, hour_ago]),
+        Ok((1_800, true))
+    );
+    assert_eq!(lifetime(&half, &[], 200, &[date]), Ok((30, true)));
+    // A lifetime of its own has precedence.
+    for own in [
+        ("cache-control", "max-age=5"),
+        ("expires", "Fri, 27 Nov 2026 12:00:05 GMT"),
+    ] {
+        assert_eq!(
+            lifetime(&ten, &[], 200, &[date, hour_ago, own]),
+            Ok((5, false))
+        );
+    }
+    let none = Err(RefuseReason::NoLifetime);
+    for fields in [
+        &[date][..],
+        &[date, later],
+        &[date, ("last-modified", "yesterday")],
+        &[date, hour_ago, year_ago],
+    ] {
+        assert_eq!(lifetime(&ten, &[], 200, fields), none, "{fields:?}");
+    }
+    assert_eq!(lifetime(&by(None, None), &[], 200, &[date, hour_ago]), none);
+    // A status that is not cacheable by itself needs `public`.
+    let listed = CacheSettings {
+        statuses: vec![200, 302],
+        ..ten.clone()
+    };
+    assert_eq!(lifetime(&listed, &[], 302, &[date, hour_ago]), none);
+    let public = ("cache-control", "public");
+    assert_eq!(
+        lifetime(&listed, &[], 302, &[date, hour_ago, public]),
+        Ok((360, true))
+    );
+    // A response to credentials or a cookie may be for their owner.
+    for (request, reason) in [
+        (("cookie", "sid=1"), RefuseReason::Cookie),
+        (("authorization", "Basic eA=="), RefuseReason::Authorized),
+    ] {
+        let stored = lifetime(&ten, &[request], 200, &[date, hour_ago]);
+        assert_eq!(stored, Err(reason));
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn reading(after: u64) -> ClockReading {
 fn settings() -> CacheSettings {
     CacheSettings {
         default_ttl: Some(60),
+        heuristic_percent: None,
         statuses: vec![200],
         key_headers: Vec::new(),
         ignore_query: Vec::new(),

@@ -171,6 +171,8 @@ fault_codes! {
     ForeignNotation = "foreign-notation", Warning;
     /// `max-body-size 0` refuses every body; in other servers it means no limit.
     NoBodies = "no-bodies", Warning;
+    /// A setting has no effect, because another one switches its part off.
+    WithoutEffect = "without-effect", Warning;
     /// The fallback file, sent for paths that match no file, does not exist; such requests get 404.
     MissingFallback = "missing-fallback", Warning;
     /// A setting has the name or place used by the system that the language follows; `config

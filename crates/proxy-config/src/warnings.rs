@@ -3,6 +3,7 @@
 mod acme;
 mod ambiguous_paths;
 mod foreign;
+mod without_effect;
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
@@ -22,6 +23,7 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     regexes_that_could_be_plain(model, faults);
     acme::find(model, faults);
     foreign::find(model, files, faults);
+    without_effect::find(model, faults);
 }
 
 fn route_order(model: &Model, faults: &mut Diagnostics) {

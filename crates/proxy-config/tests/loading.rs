@@ -130,7 +130,7 @@ fn the_export_to_a_collector_is_decoded() {
     assert_eq!(headers.collect::<Vec<_>>(), expected);
     assert_eq!(otlp.service_name.value, "edge");
     assert_eq!(*otlp.compression, OtlpCompression::Gzip);
-    assert_eq!((*otlp.traces, *otlp.metrics), (true, false));
+    assert_eq!((*otlp.traces, *otlp.metrics), (true, true));
     assert_eq!((*otlp.queue_spans, otlp.timeout.as_secs()), (512, 3));
     assert_eq!(otlp.interval.as_secs(), 15);
 }

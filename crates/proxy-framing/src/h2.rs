@@ -5,9 +5,10 @@
 //! that exceeds it gets `ENHANCE_YOUR_CALM`. [RFC 9113 §10.5]
 //!
 //! As it sees every byte before the parser, the meter also rewrites header sections of which the
-//! parser would check or accept less than it should.
+//! parser would check or accept less than it should. [`ResponseSections`] does so for those of a target.
 
 mod field;
+mod field_kinds;
 mod flood_limits;
 mod frame;
 mod huffman;
@@ -15,9 +16,11 @@ mod meter;
 mod open_streams;
 mod pass;
 mod raw_paths;
+mod response_sections;
 mod section;
 mod written;
 
 pub use flood_limits::FrameKind;
 pub use meter::{Flood, FrameMeter};
+pub use response_sections::ResponseSections;
 pub use written::{WrittenFrame, WrittenFrames};

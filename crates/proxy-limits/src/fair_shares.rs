@@ -96,6 +96,9 @@ pub const fn fair_share(free: u32) -> u32 {
     if share < FLOOR { FLOOR } else { share }
 }
 
+/// Average units of each client from which on the clients of a route or an upstream count as greedy.
+const GREEDY_UNITS: u32 = 2;
+
 /// Units of each holder among those that were taken while a limit was short.
 ///
 /// The first half of a limit of `C` units is given to the first requests and counted for no holder, so
@@ -108,8 +111,10 @@ pub const fn fair_share(free: u32) -> u32 {
 /// shares of all three. One client that uses up its own share uses up its route's at the same time.
 /// So a route or an upstream without a free share still admits clients with few units of it: a
 /// client may have `k` units if `k` for each client of the route are fewer than the free ones. With
-/// 55 of 1 000 units free after one greedy client, a second client gets 18; a route that is filled
-/// by 55 clients or more admits none.
+/// 55 of 1 000 units free after one greedy client, a second client gets 18. A route that is filled
+/// by 55 clients or more, each with few units, admits none: its target hangs. Where the clients have
+/// two units or more on average, they are greedy, and the route admits one unit for each client that
+/// has none of it, up to twice the share: 26 such clients, which leave 29 of 1 000 units free.
 ///
 /// The tables have at most five entries for each counted unit, and are empty while the limit has room.
 #[derive(Debug)]
@@ -219,8 +224,17 @@ impl PartUse {
     /// Returns true if a client that holds `client_share` of these units may have one more after
     /// the share is used up.
     fn admits_client(self, client_share: u32, free: u32) -> bool {
-        let clients = self.clients.saturating_add(u32::from(client_share == 0));
+        let is_new = client_share == 0;
+        let clients = self.clients.saturating_add(u32::from(is_new));
         client_share.saturating_add(1).saturating_mul(clients) < free
+            || is_new
+                && self.has_greedy_clients()
+                && self.units < fair_share(free).saturating_mul(2)
+    }
+
+    /// Returns true if its clients hold many units each: they, and not its target, use up its share.
+    const fn has_greedy_clients(self) -> bool {
+        self.clients.saturating_mul(GREEDY_UNITS) <= self.units
     }
 }
 
@@ -375,6 +389,26 @@ mod tests {
     }
 
     #[test]
+    fn a_hundred_greedy_clients_of_a_route_leave_a_unit_to_others_and_room_to_other_routes() {
+        for greedy in [55, 60, 100] {
+            let mut limit = Limit::new(1_000);
+            for round in 0..20_000_u32 {
+                limit.take(claim(1, 1, round % greedy));
+            }
+            assert_eq!(limit.free(), 55, "{greedy}");
+            assert!(!limit.take(claim(1, 1, 0)), "{greedy}");
+
+            let served = (1_000..1_100).filter(|client| limit.take(claim(1, 1, *client)));
+            assert_eq!(served.count(), 26, "{greedy}");
+            // One unit each, and none for the greedy ones.
+            assert!(!limit.take(claim(1, 1, 1_000)), "{greedy}");
+            assert!(!limit.take(claim(1, 1, 0)), "{greedy}");
+            let others = (0..30).filter(|_| limit.take(claim(2, 2, 9_999)));
+            assert_eq!(others.count(), 26, "{greedy}");
+        }
+    }
+
+    #[test]
     fn greedy_holders_have_equal_shares_and_leave_room() {
         for holders in [2_u32, 3, 5] {
             let mut limit = Limit::new(2_000);
@@ -434,8 +468,11 @@ mod tests {
         free > 0
             && client_share < share
             && of_parts.all(|(units, clients, own)| {
+                let is_greedy = 2 * clients <= units;
                 let clients = if own == 0 { clients + 1 } else { clients };
-                units < share || (own + 1) * clients < free
+                units < share
+                    || (own + 1) * clients < free
+                    || own == 0 && is_greedy && units < 2 * share
             })
     }
 

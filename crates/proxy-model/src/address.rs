@@ -85,6 +85,11 @@ pub enum AddressError {
     /// A URL is given instead of a host and a port.
     #[error("write the host and the port only, without a scheme or a path")]
     Url,
+    /// A name of SRV records is given as a URL, as other programs write it.
+    #[error(
+        "write the name of the SRV records alone, as in `_http._tcp.example.com`: they have the ports"
+    )]
+    ServiceUrl,
     /// A link-local address lacks the index of its interface.
     #[error("a link-local address needs the number of its interface, as in `[fe80::1%2]:80`")]
     NoScope,
@@ -218,6 +223,13 @@ fn service(text: &str) -> Option<Box<str>> {
     }
 }
 
+/// Returns true for `srv://…`, `srv+http://…`, `dns+srv:…` and similar forms of other programs.
+fn is_service_url(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let schemes = ["srv://", "srv+", "dns+srv:", "dnssrv+"];
+    schemes.iter().any(|scheme| text.starts_with(scheme))
+}
+
 impl FromStr for BindAddress {
     type Err = AddressError;
 
@@ -237,6 +249,9 @@ impl FromStr for TargetAddress {
         if let Some(service) = service(text) {
             let host = Host::Service(service);
             return Ok(Self { host, port: 0 });
+        }
+        if is_service_url(text) {
+            return Err(AddressError::ServiceUrl);
         }
         match host_and_port(text)? {
             (_, 0) => Err(AddressError::PortZero),
@@ -366,6 +381,10 @@ mod tests {
 
     #[test]
     fn targets_take_names_in_any_case_and_no_port_zero() {
+        for host in ["srv", "srv.internal", "dnssrv"] {
+            let target = format!("{host}:80").parse::<TargetAddress>();
+            assert_eq!(target.unwrap().host, Host::Name(host.into()));
+        }
         let target = "App.Internal.:8080".parse::<TargetAddress>().unwrap();
         assert_eq!(target.to_string(), "app.internal:8080");
         let six = "[2001:db8::1]:443".parse::<TargetAddress>().unwrap();
@@ -376,6 +395,12 @@ mod tests {
             ("a..b:80", AddressError::Host),
             ("a b:80", AddressError::Host),
             ("[::g]:80", AddressError::Host),
+            ("srv://_http._tcp.example.com", AddressError::ServiceUrl),
+            ("SRV://app.example.com/", AddressError::ServiceUrl),
+            ("srv+http://app.example.com", AddressError::ServiceUrl),
+            ("dns+srv://_http._tcp.example.com", AddressError::ServiceUrl),
+            ("dnssrv+_http._tcp.example.com", AddressError::ServiceUrl),
+            ("http://app.example.com", AddressError::Url),
         ] {
             assert_eq!(text.parse::<TargetAddress>(), Err(fault), "{text}");
         }

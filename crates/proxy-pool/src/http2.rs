@@ -16,5 +16,5 @@ mod upload;
 pub use connect_notify::Waiting;
 pub use connection::StreamSlot;
 pub use pool::{Checkout, Connecting, Http2Pool};
-pub use request::{ExtendedConnect, Http2Request, UnsentRequest, call_tunnel};
+pub use request::{ExtendedConnectResponse, Http2Request, RejectedRequest, extended_connect};
 pub use tunnel::Tunnel;

@@ -27,8 +27,8 @@ pub use connect::{ConnectSettings, connect_once};
 pub use connection::{Connection, ConnectionOwner};
 pub use error::{ConnectError, Http2RequestError, SendError};
 pub use http2::{
-    Checkout, Connecting, ExtendedConnect, Http2Pool, Http2Request, StreamSlot, Tunnel,
-    UnsentRequest, Waiting, call_tunnel,
+    Checkout, Connecting, ExtendedConnectResponse, Http2Pool, Http2Request, RejectedRequest,
+    StreamSlot, Tunnel, Waiting, extended_connect,
 };
 pub use idle_limit::IdleLimit;
 pub use limit::{ConnectionLimit, ConnectionPermit};

@@ -14,7 +14,7 @@ use crate::admin::Admin;
 use crate::config::delivery::Pending;
 use crate::config::options::Options;
 use crate::error::start_error::StartError;
-use crate::reload::server::TaskResults;
+use crate::reload::server::task_results::TaskResults;
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::signals::{Event, Signals};
 use crate::runtime::systemd;

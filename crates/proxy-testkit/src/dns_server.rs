@@ -51,6 +51,9 @@ pub enum DnsReply {
     Services(u32, Vec<(u16, u16, u16, String)>),
     /// A TXT record for each line of this file, which a test changes; none without the file.
     TextsIn(PathBuf),
+    /// The second address, with a TTL of one second. Over UDP, datagrams with the first address precede it that answer
+    /// no query of the client: of another ID, question or sender, cut off or empty.
+    AfterForgeries(IpAddr, IpAddr),
     /// The server has failed.
     Failure,
     /// No answer.
@@ -123,6 +126,13 @@ impl DnsServer {
             let Some(answer) = self.answer("udp", query) else {
                 continue;
             };
+            for (forgery, sender) in self.forgeries(query) {
+                sender
+                    .as_ref()
+                    .unwrap_or(socket)
+                    .send_to(&forgery, peer)
+                    .unwrap_or_default();
+            }
             let answer = if answer.len() > MAX_UDP_BYTES {
                 truncated(&answer, query)
             } else {
@@ -130,6 +140,40 @@ impl DnsServer {
             };
             socket.send_to(&answer, peer).unwrap_or_default();
         }
+    }
+
+    /// Datagrams that precede the answer to `query`, each with the socket of another sender if it has one.
+    fn forgeries(&self, query: &[u8]) -> Vec<(Vec<u8>, Option<UdpSocket>)> {
+        let Some((name, kind, end)) = question(query) else {
+            return Vec::new();
+        };
+        let zone = self.zone.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(DnsReply::AfterForgeries(forged, _)) = zone.get(&name).cloned() else {
+            return Vec::new();
+        };
+        drop(zone);
+        let data = address_data(forged, kind).unwrap_or_default();
+        let answer = |query: &[u8]| {
+            let question = query.get(12..end).unwrap_or_default();
+            let header = header(query, 0, false, 1).unwrap_or_default();
+            [&header, question, &record(kind, 1, &data)].concat()
+        };
+        let changed = |at: usize| {
+            let mut query = query.to_vec();
+            if let Some(byte) = query.get_mut(at) {
+                *byte ^= 1;
+            }
+            answer(&query)
+        };
+        let stranger = UdpSocket::bind(("127.0.0.1", 0)).expect("there is a free port");
+        vec![
+            (Vec::new(), None),
+            (query.get(..1).unwrap_or_default().to_vec(), None),
+            (changed(1), None),
+            (changed(13), None),
+            (changed(end - 3), None),
+            (answer(query), Some(stranger)),
+        ]
     }
 
     fn serve_tcp(&self, mut stream: TcpStream) -> Option<()> {
@@ -161,6 +205,10 @@ impl DnsServer {
             Some(DnsReply::OnlyIpv4(addresses)) => {
                 let addresses = addresses.iter().filter_map(|ip| address_data(*ip, A));
                 (0, addresses.map(|data| record(A, 1, &data)).collect())
+            }
+            Some(DnsReply::AfterForgeries(_, address)) => {
+                let address = address_data(address, kind).into_iter();
+                (0, address.map(|data| record(kind, 1, &data)).collect())
             }
             Some(DnsReply::Addresses(ttl, addresses)) => {
                 let addresses = addresses.iter().filter_map(|ip| address_data(*ip, kind));

@@ -3,6 +3,7 @@
 use crate::cli::{CreateAdminArgs, OrgArgs, SetPasswordArgs, StateArgs, UserArgs};
 use crate::data_dir::DataDir;
 use crate::key_file::Secrets;
+use crate::standard_output::print_line;
 use control_app::{App, Call, NewInstallation};
 use control_auth::{Password, Secret};
 use control_domain::NewUser;
@@ -14,10 +15,6 @@ use std::process::ExitCode;
 const DEFAULT_ORG: &str = "default";
 
 /// Creates the administrator, and prints secrets for the operator.
-#[expect(
-    clippy::print_stdout,
-    reason = "the operator reads these lines, and so may a script"
-)]
 pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Error>> {
     let CreateAdminArgs {
         state,
@@ -52,25 +49,21 @@ pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Er
         api_key_name,
     };
     let installed = app.create_admin(&Call::system(app.now()), &new).await?;
-    println!(
+    app.close().await;
+    print_line(format_args!(
         "administrator {} of {}",
         installed.user.email, installed.org.name
-    );
+    ))?;
     if password_file.is_none() {
-        println!("password {}", made.reveal());
+        print_line(format_args!("password {}", made.reveal()))?;
     }
     if let Some((_, secret)) = installed.api_key {
-        println!("api key {}", secret.reveal());
+        print_line(format_args!("api key {}", secret.reveal()))?;
     }
-    app.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Sets a user's password, and prints it if it was made here.
-#[expect(
-    clippy::print_stdout,
-    reason = "the operator reads these lines, and so may a script"
-)]
 pub(crate) async fn set_password(args: SetPasswordArgs) -> Result<ExitCode, Box<dyn Error>> {
     let SetPasswordArgs {
         user: UserArgs { state, email },
@@ -84,10 +77,10 @@ pub(crate) async fn set_password(args: SetPasswordArgs) -> Result<ExitCode, Box<
     };
     let (call, password) = (Call::system(app.now()), Password::new(password));
     app.set_password(&call, &email, &password).await?;
-    if password_file.is_none() {
-        println!("password {}", made.reveal());
-    }
     app.close().await;
+    if password_file.is_none() {
+        print_line(format_args!("password {}", made.reveal()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -112,37 +105,29 @@ pub(crate) async fn delete_sso(args: OrgArgs) -> Result<ExitCode, Box<dyn Error>
 }
 
 /// Ends every session, and prints their number.
-#[expect(
-    clippy::print_stdout,
-    reason = "the operator reads this line, and so may a script"
-)]
 pub(crate) async fn end_sessions(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let app = open(state).await?;
     let ended = app.end_all_sessions(&Call::system(app.now())).await?;
-    println!("sessions ended {ended}");
     app.close().await;
+    print_line(format_args!("sessions ended {ended}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Ends every session, key, token, invitation and link, and prints their numbers.
-#[expect(
-    clippy::print_stdout,
-    reason = "the operator reads these lines, and so may a script"
-)]
 pub(crate) async fn end_credentials(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let app = open(state).await?;
     let call = Call::system(app.now());
     let (sessions, others) = app.end_all_credentials(&call).await?;
-    println!("sessions ended {sessions}");
+    app.close().await;
+    print_line(format_args!("sessions ended {sessions}"))?;
     for (noun, action) in [
         ("API keys", "api_key.revoked"),
         ("enrolment tokens", "enrolment_token.revoked"),
         ("invitations", "invitation.deleted"),
     ] {
         let ended = others.iter().filter(|ended| ended.action == action);
-        println!("{noun} ended {}", ended.count());
+        print_line(format_args!("{noun} ended {}", ended.count()))?;
     }
-    app.close().await;
     Ok(ExitCode::SUCCESS)
 }
 

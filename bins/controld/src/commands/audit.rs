@@ -4,16 +4,13 @@ use crate::cli::VerifyArgs;
 use crate::data_dir::DataDir;
 use crate::error_text::error_text;
 use crate::key_file::Secrets;
+use crate::standard_output::print_line;
 use crate::state::open_existing;
 use control_app::{AuditArchive, AuditVerification};
 use std::error::Error;
 use std::process::ExitCode;
 
 /// Prints the first entry that does not fit the chain, or how far it is proven.
-#[expect(
-    clippy::print_stdout,
-    reason = "the operator reads these lines, and so may a script"
-)]
 pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>> {
     let VerifyArgs { state, archives } = args;
     let data_dir = DataDir::new(state);
@@ -34,7 +31,9 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
     };
     app.close().await;
     if let Some(AuditArchive { object, .. }) = changed {
-        println!("the archive {object} of the audit log was changed, or is missing");
+        print_line(format_args!(
+            "the archive {object} of the audit log was changed, or is missing"
+        ))?;
         return Ok(ExitCode::FAILURE);
     }
     let AuditVerification {
@@ -45,25 +44,33 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
         head,
     } = &found;
     if let Some(seq) = fault {
-        println!("entry {seq} of the audit log was changed, or is missing");
+        print_line(format_args!(
+            "entry {seq} of the audit log was changed, or is missing"
+        ))?;
         return Ok(ExitCode::FAILURE);
     }
     match keyed_from {
-        None if *entries == 0 => println!("the audit log is complete: it has no entry"),
+        None if *entries == 0 => {
+            print_line(format_args!("the audit log is complete: it has no entry"))?
+        }
         None => {
-            println!(
+            print_line(format_args!(
                 "no entry of the audit log has a key: start `controld serve` once, which begins with it"
-            );
+            ))?;
             return Ok(ExitCode::FAILURE);
         }
         Some(first) => {
-            println!("the audit log is complete: {entries} entries, keyed from entry {first}");
+            print_line(format_args!(
+                "the audit log is complete: {entries} entries, keyed from entry {first}"
+            ))?;
             if 0 < *archived {
-                println!("entries 1 to {archived} are in archives of the object store");
+                print_line(format_args!(
+                    "entries 1 to {archived} are in archives of the object store"
+                ))?;
             }
-            println!(
+            print_line(format_args!(
                 "a note of the newest link proves later that it was not cut: {entries} {head}"
-            );
+            ))?;
         }
     }
     Ok(ExitCode::SUCCESS)

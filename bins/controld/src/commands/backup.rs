@@ -4,6 +4,7 @@ use crate::cli::BackupArgs;
 use crate::data_dir::DataDir;
 use crate::error_text::error_text;
 use crate::key_file::Secrets;
+use crate::standard_output::print_line;
 use crate::state::open_existing;
 use std::error::Error;
 use std::fs::{self, Permissions};
@@ -12,7 +13,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Writes the copy; an existing file is never overwritten.
-#[expect(clippy::print_stdout, reason = "the operator reads it")]
 pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
     let BackupArgs { state, to } = args;
     let data_dir = DataDir::new(state);
@@ -36,10 +36,10 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
     app.close().await;
     fs::set_permissions(&part, Permissions::from_mode(0o600))?;
     fs::rename(&part, &to)?;
-    println!(
+    print_line(format_args!(
         "backup in {}; the key file {} is not in it",
         to.display(),
         data_dir.key_file.path().display()
-    );
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

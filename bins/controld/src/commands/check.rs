@@ -3,11 +3,12 @@
 use crate::cli::{ServeArgs, StateArgs};
 use crate::config::{ConfigError, ConfigFile};
 use crate::data_dir::DataDir;
+use crate::standard_output::print_line;
 use crate::tls::Tls;
 use control_store::{Store, StoreError};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -30,8 +31,15 @@ pub(crate) struct Prepared {
 }
 
 /// `controld check`: prints every fault, and nothing else.
-#[expect(clippy::print_stdout, reason = "the operator reads it")]
-pub(crate) async fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: SystemTime) -> ExitCode {
+///
+/// # Errors
+///
+/// Standard output cannot be written.
+pub(crate) async fn run(
+    args: &ServeArgs,
+    file: Option<&ConfigFile>,
+    now: SystemTime,
+) -> io::Result<ExitCode> {
     let prepared = match prepare(args, now) {
         Ok(prepared) => check_database(prepared).await,
         faults => faults,
@@ -39,15 +47,15 @@ pub(crate) async fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: System
     match prepared {
         Err(faults) => {
             print_faults(&faults, file);
-            ExitCode::FAILURE
+            Ok(ExitCode::FAILURE)
         }
         Ok(prepared) => {
             let warnings = prepared.tls.iter().flat_map(|tls| tls.warnings(now));
             for warning in warnings {
-                println!("warning: {warning}");
+                print_line(format_args!("warning: {warning}"))?;
             }
-            println!("the settings are good");
-            ExitCode::SUCCESS
+            print_line(format_args!("the settings are good"))?;
+            Ok(ExitCode::SUCCESS)
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
 use crate::key_file::Secrets;
+use crate::standard_output::print_line;
 use crate::state::{ENVIRONMENT, open_existing};
 use std::error::Error;
 use std::process::ExitCode;
@@ -16,24 +17,21 @@ const NOTICE: Duration = Duration::from_secs(3);
 ///
 /// The new key is in the file, and running control planes have read it, before a secret needs it. The old
 /// ones stay in the file, so an interruption at any moment loses nothing.
-#[expect(
-    clippy::print_stdout,
-    reason = "the operator reads these lines, and so may a script"
-)]
 pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let data_dir = DataDir::new(state);
     let app = open_existing(&data_dir, Secrets::Opened).await?;
     let current = data_dir.key_file.read()?.current();
     let used = app.master_keys_in_use().await?;
     let unfinished = used.iter().any(|id| *id != current);
+    let mut printed = Ok(());
     if !unfinished {
         data_dir.key_file.add(&ENVIRONMENT)?;
         let keys = data_dir.key_file.read()?;
-        println!(
+        printed = print_line(format_args!(
             "new key {} in {}",
             keys.current(),
             data_dir.key_file.path().display()
-        );
+        ));
         app.replace_master_keys(keys);
         sleep(NOTICE).await;
     }
@@ -44,22 +42,19 @@ pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>>
             some => sealed += some,
         }
     }
-    println!("{sealed} secrets sealed again");
     app.close().await;
+    printed?;
+    print_line(format_args!("{sealed} secrets sealed again"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Drops keys that no secret needs any more.
-#[expect(
-    clippy::print_stdout,
-    reason = "the operator reads these lines, and so may a script"
-)]
 pub(crate) async fn prune(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let data_dir = DataDir::new(state);
     let app = open_existing(&data_dir, Secrets::Opened).await?;
     let used = app.master_keys_in_use().await?;
     let dropped = data_dir.key_file.prune(|id| used.contains(id))?;
-    println!("{dropped} keys dropped");
     app.close().await;
+    print_line(format_args!("{dropped} keys dropped"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,12 @@
 //! Answers as tables, JSON or ids.
 
+use crate::standard_output::write_text;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 
 /// Maximum number of columns of a list without columns of its own; `get` and `-o json` show all.
 const COLUMNS: usize = 8;
@@ -112,14 +113,7 @@ fn is_hazardous(sign: char) -> bool {
 
 /// Writes to the standard output; a closed reader, as with `| head`, is no failure.
 pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match out
-        .write_all(escaped(text).as_bytes())
-        .and_then(|()| out.flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
-    }
+    write_text(&escaped(text))
 }
 
 fn pretty(value: &Value) -> String {

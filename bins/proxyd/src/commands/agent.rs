@@ -4,6 +4,7 @@ use crate::cli::AgentCheck;
 use crate::terminal::{print_error, say};
 use agent_check::Settings;
 use agent_protocol::Header;
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 
 /// Runs the conformance cases. Exit code 0: all passed; 1: some failed; 2: invalid use.
-pub(crate) fn check(arguments: AgentCheck) -> ExitCode {
+pub(crate) fn check(arguments: AgentCheck) -> io::Result<ExitCode> {
     let AgentCheck {
         socket,
         headers,
@@ -23,7 +24,7 @@ pub(crate) fn check(arguments: AgentCheck) -> ExitCode {
         Ok(headers) => headers,
         Err(text) => {
             print_error(format_args!("not a header field: {text}"));
-            return ExitCode::from(EXIT_USAGE);
+            return Ok(ExitCode::from(EXIT_USAGE));
         }
     };
     let report = agent_check::check(&Settings {
@@ -33,16 +34,19 @@ pub(crate) fn check(arguments: AgentCheck) -> ExitCode {
     });
     if json {
         match serde_json::to_string_pretty(&report) {
-            Ok(text) => say(text),
-            Err(error) => print_error(error),
+            Ok(text) => say(text)?,
+            Err(error) => {
+                print_error(error);
+                return Ok(ExitCode::from(EXIT_FAILED));
+            }
         }
     } else {
-        say(&report);
+        say(&report)?;
     }
     if report.failed == 0 {
-        ExitCode::SUCCESS
+        Ok(ExitCode::SUCCESS)
     } else {
-        ExitCode::from(EXIT_FAILED)
+        Ok(ExitCode::from(EXIT_FAILED))
     }
 }
 

@@ -7,34 +7,35 @@ use proxy_plan::diff::replay::Recording;
 use proxy_plan::{Plan, TargetRegistry, draft_recorded_tests, draft_tests};
 use serde_json::{Value, json};
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Runs the tests in the configuration `file`. Exit code 0: all pass; 1: one fails, there is none, or
 /// the configuration has errors.
-pub(super) fn run(file: &Path, json: bool) -> ExitCode {
+pub(super) fn run(file: &Path, json: bool) -> io::Result<ExitCode> {
     let Loaded { model, warnings } = match proxy_config::load(file) {
         Ok(loaded) => loaded,
         Err(report) => {
             print_report(&report);
-            return ExitCode::FAILURE;
+            return Ok(ExitCode::FAILURE);
         }
     };
     let failed = match proxy_server::failed_tests_and_files(&model) {
         Ok(failed) => failed,
         Err(faults) => {
             print_report(&Report::new(model.sources.clone(), faults));
-            return ExitCode::FAILURE;
+            return Ok(ExitCode::FAILURE);
         }
     };
     if json {
-        say(document(&model, &failed));
+        say(document(&model, &failed))?;
     } else {
         for (name, _) in names(&model) {
             let passes = failed.iter().all(|one| one.name != name);
             let word = if passes { "ok    " } else { "failed" };
-            say(format_args!("{word}  {name}"));
+            say(format_args!("{word}  {name}"))?;
         }
     }
     let count = names(&model).count();
@@ -43,27 +44,27 @@ pub(super) fn run(file: &Path, json: bool) -> ExitCode {
     match loaded.unless_failed(failed) {
         Ok(_) if count == 0 => print_error(format_args!("{}: there is no test", file.display())),
         Ok(_) | Err(_) if json => {}
-        Ok(_) if count == 1 => say(format_args!("{}: 1 test passes", file.display())),
-        Ok(_) => say(format_args!("{}: {count} tests pass", file.display())),
+        Ok(_) if count == 1 => say(format_args!("{}: 1 test passes", file.display()))?,
+        Ok(_) => say(format_args!("{}: {count} tests pass", file.display()))?,
         Err(report) => print_report(&report),
     }
     if passes {
-        ExitCode::SUCCESS
+        Ok(ExitCode::SUCCESS)
     } else {
-        ExitCode::FAILURE
+        Ok(ExitCode::FAILURE)
     }
 }
 
 /// Prints a draft of tests for the configuration `file`, from its routes or from `recorded` requests. Exit code 0:
 /// printed; 1: the configuration has errors, or the recording cannot be read.
-pub(super) fn draft(file: &Path, recorded: Option<&Path>) -> ExitCode {
+pub(super) fn draft(file: &Path, recorded: Option<&Path>) -> io::Result<ExitCode> {
     let recording =
         match recorded.map(|recorded| (recorded, fs::read(recorded).map(Recording::new))) {
             None => None,
             Some((_, Ok(recording))) => Some(recording),
             Some((recorded, Err(error))) => {
                 print_error(format_args!("cannot read {}: {error}", recorded.display()));
-                return ExitCode::FAILURE;
+                return Ok(ExitCode::FAILURE);
             }
         };
     match proxy_config::load(file) {
@@ -74,12 +75,12 @@ pub(super) fn draft(file: &Path, recorded: Option<&Path>) -> ExitCode {
                 None => draft_tests(&plan),
                 Some(recording) => draft_recorded_tests(&plan, recording.heads().flatten()),
             };
-            say(drafts.trim_end());
-            ExitCode::SUCCESS
+            say(drafts.trim_end())?;
+            Ok(ExitCode::SUCCESS)
         }
         Err(report) => {
             print_report(&report);
-            ExitCode::FAILURE
+            Ok(ExitCode::FAILURE)
         }
     }
 }

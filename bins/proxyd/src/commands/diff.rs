@@ -10,6 +10,7 @@ use proxy_plan::{PlanDiff, render};
 use proxy_tls::ChainInfo;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 const MAX_SERVED_FILES: usize = 10_000;
 
 /// Prints the difference. Exit code 0: the same; 1: they differ; 2: one of them has errors.
-pub(super) fn run(arguments: &Diff) -> ExitCode {
+pub(super) fn run(arguments: &Diff) -> io::Result<ExitCode> {
     let Diff {
         old,
         new,
@@ -25,7 +26,7 @@ pub(super) fn run(arguments: &Diff) -> ExitCode {
         traffic,
     } = arguments;
     let (Some(old), Some(new)) = (plan(old), plan(new)) else {
-        return ExitCode::from(EXIT_FAULTS);
+        return Ok(ExitCode::from(EXIT_FAULTS));
     };
     let mut diff = PlanDiff::compare(&old, &new);
     let models = [&**old.model(), &**new.model()];
@@ -40,7 +41,7 @@ pub(super) fn run(arguments: &Diff) -> ExitCode {
         .as_ref()
         .map(|file| replay::replayed(file, &old, &new));
     let traffic = match replayed {
-        Some(None) => return ExitCode::from(EXIT_FAULTS),
+        Some(None) => return Ok(ExitCode::from(EXIT_FAULTS)),
         Some(traffic) => traffic,
         None => None,
     };
@@ -53,20 +54,20 @@ pub(super) fn run(arguments: &Diff) -> ExitCode {
                 object.insert("traffic".to_owned(), replay::document(report, *skipped));
             }
         }
-        say(document);
+        say(document)?;
     } else {
-        say(page(&diff, &files).trim_end());
+        say(page(&diff, &files).trim_end())?;
         if let Some((report, skipped)) = &traffic {
             say(format_args!(
                 "\n{}",
                 replay::page(report, *skipped).trim_end()
-            ));
+            ))?;
         }
     }
     if is_same {
-        ExitCode::SUCCESS
+        Ok(ExitCode::SUCCESS)
     } else {
-        ExitCode::FAILURE
+        Ok(ExitCode::FAILURE)
     }
 }
 

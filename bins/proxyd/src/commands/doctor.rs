@@ -8,23 +8,24 @@ use crate::cli::Doctor;
 use crate::terminal::{print_report, say};
 use finding::{Finding, Severity};
 use proxy_server::Source;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Prints the findings. Exit code 0: no fault, maybe warnings; 1: a fault, or an invalid configuration.
-pub(super) fn run(arguments: &Doctor) -> ExitCode {
+pub(super) fn run(arguments: &Doctor) -> io::Result<ExitCode> {
     let file = arguments.config.clone();
     let source = file.map_or(Source::Embedded, Source::File);
     let findings = findings(&source);
     if arguments.json {
-        say(serde_json::json!({ "findings": findings }));
+        say(serde_json::json!({ "findings": findings }))?;
     } else {
-        findings.iter().for_each(say);
-        say(summary(&findings));
+        findings.iter().try_for_each(say)?;
+        say(summary(&findings))?;
     }
     match findings.iter().map(|finding| finding.severity).max() {
-        Some(Severity::Fault) => ExitCode::FAILURE,
-        Some(Severity::Warning | Severity::Ok) | None => ExitCode::SUCCESS,
+        Some(Severity::Fault) => Ok(ExitCode::FAILURE),
+        Some(Severity::Warning | Severity::Ok) | None => Ok(ExitCode::SUCCESS),
     }
 }
 

@@ -10,17 +10,17 @@ use std::process::ExitCode;
 
 /// Writes the file, unless it exists, an argument is invalid, or the proxy would not load it. 1 if nothing is
 /// written.
-pub(super) fn run(arguments: &Init) -> ExitCode {
+pub(super) fn run(arguments: &Init) -> io::Result<ExitCode> {
     let path = &arguments.file;
     let name = path.display();
     let text = configuration(arguments);
     if let Err(report) = proxy_config::parse(&text, &name.to_string()) {
         print_report(&report);
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     }
     if let Err(error) = write_new(path, &text) {
         print_error(format_args!("cannot write {name}: {error}"));
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     }
     // Certificates are resolved relative to the file's folder, so they can only be checked now.
     if let Err(report) = proxy_server::load(&Source::File(path.clone())) {
@@ -28,16 +28,20 @@ pub(super) fn run(arguments: &Init) -> ExitCode {
         if let Err(error) = fs::remove_file(path) {
             print_error(format_args!("cannot remove {name}: {error}"));
         }
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     }
     say(format_args!(
         "wrote {name}\n  proxyd --test --config {name}\n  proxyd --config {name}"
-    ));
-    ExitCode::SUCCESS
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    File::create_new(path)?.write_all(text.as_bytes())
+    let written = File::create_new(path)?.write_all(text.as_bytes());
+    if written.is_err() {
+        drop(fs::remove_file(path));
+    }
+    written
 }
 
 fn configuration(arguments: &Init) -> String {

@@ -1,20 +1,22 @@
 //! `proxyd config migrate`.
 
+use super::file_replacement::replace;
 use crate::cli::ForeignServer;
 use crate::terminal::{print_error, print_report, say};
 use proxy_migrate::{Language, Source};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXIT_FAULTS: u8 = 1;
 
 /// Migrates a configuration of this program.
-pub(super) fn own(file: &Path, output: &Path) -> ExitCode {
+pub(super) fn own(file: &Path, output: &Path) -> io::Result<ExitCode> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) => {
             print_error(format_args!("cannot read {}: {error}", file.display()));
-            return ExitCode::from(EXIT_FAULTS);
+            return Ok(ExitCode::from(EXIT_FAULTS));
         }
     };
     let name = file.display().to_string();
@@ -22,28 +24,28 @@ pub(super) fn own(file: &Path, output: &Path) -> ExitCode {
         Ok(migrated) => migrated,
         Err(report) => {
             print_report(&report);
-            return ExitCode::from(EXIT_FAULTS);
+            return Ok(ExitCode::from(EXIT_FAULTS));
         }
     };
-    if let Err(error) = std::fs::write(output, &migrated.text) {
+    if let Err(error) = write(output, &migrated.text) {
         print_error(format_args!("cannot write {}: {error}", output.display()));
-        return ExitCode::from(EXIT_FAULTS);
+        return Ok(ExitCode::from(EXIT_FAULTS));
     }
     for note in &migrated.notes {
-        say(note);
+        say(note)?;
     }
     // Notes on the order of routes need the included files; a configuration with faults has none.
     if let Ok(loaded) = proxy_config::load(file) {
         for note in proxy_config::route_order_notes(&loaded) {
-            say(note);
+            say(note)?;
         }
     }
-    say(format_args!("{} written", output.display()));
-    ExitCode::SUCCESS
+    say(format_args!("{} written", output.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Converts another server's configuration.
-pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> ExitCode {
+pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> io::Result<ExitCode> {
     let language = match from {
         ForeignServer::Nginx => Language::Nginx,
         ForeignServer::Caddy => Language::Caddy,
@@ -55,7 +57,7 @@ pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> ExitCo
         Ok(text) => text,
         Err(error) => {
             print_error(format_args!("cannot read {name}: {error}"));
-            return ExitCode::from(EXIT_FAULTS);
+            return Ok(ExitCode::from(EXIT_FAULTS));
         }
     };
     let folder = file.parent().map(Path::to_owned).unwrap_or_default();
@@ -64,22 +66,30 @@ pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> ExitCo
         Ok(migrated) => migrated,
         Err(error) => {
             print_error(format_args!("{error}"));
-            return ExitCode::from(EXIT_FAULTS);
+            return Ok(ExitCode::from(EXIT_FAULTS));
         }
     };
-    if let Err(error) = std::fs::write(output, &migrated.text) {
+    if let Err(error) = write(output, &migrated.text) {
         print_error(format_args!("cannot write {}: {error}", output.display()));
-        return ExitCode::from(EXIT_FAULTS);
+        return Ok(ExitCode::from(EXIT_FAULTS));
     }
     for note in &migrated.notes {
-        say(note);
+        say(note)?;
     }
     say(format_args!(
         "{} written; {} directives to look at",
         output.display(),
         migrated.notes.len()
-    ));
-    ExitCode::SUCCESS
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the result, which may be printed by `--output /dev/stdout`.
+fn write(output: &Path, text: &str) -> io::Result<()> {
+    match std::fs::metadata(output) {
+        Ok(device) if !device.is_file() && !device.is_dir() => std::fs::write(output, text),
+        Ok(_) | Err(_) => replace(output, text),
+    }
 }
 
 /// The files of an `include` in `folder` or in the folder of `nginx.conf` above it, sorted; `None` if a file or the

@@ -8,6 +8,7 @@ use proxy_plan::diff::replay::{self, Recording, ReplayDifference, ReplayReport};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 const MAX_LISTED: usize = 50;
 
 /// Prints requests with changed decisions. Exit code 0: none; 1: some; 2: a file cannot be read.
-pub(super) fn run(arguments: &Replay) -> ExitCode {
+pub(super) fn run(arguments: &Replay) -> io::Result<ExitCode> {
     let Replay {
         file,
         old,
@@ -23,25 +24,26 @@ pub(super) fn run(arguments: &Replay) -> ExitCode {
         json,
     } = arguments;
     let (Some(old), Some(new)) = (plan(old), plan(new)) else {
-        return ExitCode::from(EXIT_FAULTS);
+        return Ok(ExitCode::from(EXIT_FAULTS));
     };
     let Some((report, skipped)) = replayed(file, &old, &new) else {
-        return ExitCode::from(EXIT_FAULTS);
+        return Ok(ExitCode::from(EXIT_FAULTS));
     };
     if *json {
-        say(document(&report, skipped));
+        say(document(&report, skipped))?;
     } else {
-        say(page(&report, skipped).trim_end());
+        say(page(&report, skipped).trim_end())?;
     }
     if report.different == 0 {
-        ExitCode::SUCCESS
+        Ok(ExitCode::SUCCESS)
     } else {
-        ExitCode::FAILURE
+        Ok(ExitCode::FAILURE)
     }
 }
 
 /// The report on the requests of `file`, and the number of its lines that are no requests; `None` after a
-/// complaint about the file.
+/// complaint about the file. It has to have a request, unless it is empty: a wrong file would pass for one without
+/// differences.
 pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayReport, usize)> {
     let recording = match fs::read(file).map(Recording::new) {
         Ok(recording) => recording,
@@ -58,7 +60,15 @@ pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayRep
             None => skipped += 1,
         }
     }
-    Some((replay.finish(), skipped))
+    let report = replay.finish();
+    if report.requests == 0 && 0 < skipped {
+        print_error(format_args!(
+            "{}: none of its {skipped} lines is a recorded request",
+            file.display()
+        ));
+        return None;
+    }
+    Some((report, skipped))
 }
 
 pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {

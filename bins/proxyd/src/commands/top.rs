@@ -14,21 +14,26 @@ const MAX_TOKEN_BYTES: u64 = 4096;
 
 /// Shows the proxy until a key or a signal, or prints a page. Exit code 0: shown; 1: the configuration has errors, or the
 /// admin interface does not answer.
-pub(super) fn run(arguments: &Top) -> ExitCode {
+pub(super) fn run(arguments: &Top) -> io::Result<ExitCode> {
     let Some(client) = client(arguments) else {
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     };
     let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let shown = if arguments.once || !has_terminal {
-        proxy_top::page(&client).map(|page| say(page.trim_end()))
+        proxy_top::page(&client).map(Some)
     } else {
-        proxy_top::watch(client)
+        proxy_top::watch(client).map(|()| None)
     };
     match shown {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(page) => {
+            if let Some(page) = page {
+                say(page.trim_end())?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         Err(error) => {
             print_error(format_args!("proxyd: {error}"));
-            ExitCode::FAILURE
+            Ok(ExitCode::FAILURE)
         }
     }
 }

@@ -258,6 +258,24 @@ fn a_name_server_that_drops_queries_for_ipv6_gives_the_ipv4_addresses() {
 }
 
 #[test]
+fn datagrams_that_answer_no_query_are_ignored() {
+    let (_upstreams, port) = upstreams::<2>();
+    let server = DnsServer::start();
+    server.set("app.test", DnsReply::AfterForgeries(ip(2), ip(1)));
+    let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(get("/", &[])).text(), "127.0.0.1");
+    server.wait_for_queries(4);
+    assert_eq!(addresses(&proxyd), [at(1, port)]);
+    let page = metrics(&proxyd);
+    let failures =
+        format!("proxy_dns_lookups_total{{name=\"app.test:{port}\",result=\"failure\"}} ");
+    let failed = page.lines().find_map(|line| line.strip_prefix(&*failures));
+    assert!(matches!(failed, None | Some("0")), "{failed:?}");
+}
+
+#[test]
 fn names_of_containers_may_have_underscores() {
     let (_upstreams, port) = upstreams::<2>();
     let server = DnsServer::start();

@@ -36,6 +36,7 @@ mod dns;
 mod doctor;
 mod events;
 mod health;
+mod full_disk;
 mod health_checks;
 mod limits;
 mod listeners;

@@ -67,10 +67,26 @@ fn rows() -> Vec<Row> {
 }
 
 fn heads() -> Vec<Row> {
-    // h2 ignores the path of a pushed request, and drops it.
-    let path = fields(&[(":status", "200"), (":path", "/")]);
-    let mut rows = vec![hello("a path", path, Expected::Whole(200, "hello"))];
+    let mut rows = Vec::new();
     for (name, section) in [
+        ("a path", fields(&[(":status", "200"), (":path", "/")])),
+        (
+            "a path before the status",
+            fields(&[(":path", "/"), (":status", "200")]),
+        ),
+        ("a method by its index", [OK, b"\x82"].concat()),
+        (
+            "an authority in the dynamic table",
+            [OK, b"\x41\x06a.test"].concat(),
+        ),
+        (
+            "a path in Huffman code",
+            [OK, b"\x00\x84\xb9\x58\xd3\x3f\x01/"].concat(),
+        ),
+        (
+            "a protocol",
+            fields(&[(":status", "200"), (":protocol", "websocket")]),
+        ),
         ("no status", field("x", "y")),
         ("no fields", Vec::new()),
         (
@@ -311,6 +327,60 @@ fn ends() -> Vec<Row> {
             Expected::Broken,
             trailers("connection", "close"),
         ),
+        row(
+            "trailers with a status",
+            Expected::Broken,
+            trailers(":status", "200"),
+        ),
+        row(
+            "trailers with a path",
+            Expected::Broken,
+            trailers(":path", "/"),
+        ),
+        row(
+            "trailers with a status behind a field",
+            Expected::Broken,
+            |stream| {
+                let section = fields(&[("x", "y"), (":status", "200")]);
+                half(frame(HEADERS, WHOLE, stream, &section), stream)
+            },
+        ),
+        row(
+            "trailers with a status in the second of two frames",
+            Expected::Broken,
+            |stream| {
+                let begun = frame(HEADERS, END_STREAM, stream, b"\x00\x01x");
+                let ended = frame(CONTINUATION, END_HEADERS, stream, &[b"\x01y", OK].concat());
+                half([begun, ended].concat(), stream)
+            },
+        ),
+        row(
+            "a status in trailers without a body",
+            Expected::Broken,
+            move |stream| after(frame(HEADERS, WHOLE, stream, OK), stream),
+        ),
+        row(
+            "an interim answer with a path",
+            Expected::Broken,
+            move |stream| {
+                let section = fields(&[(":status", "103"), (":path", "/")]);
+                let early = frame(HEADERS, END_HEADERS, stream, &section);
+                [early, open(stream), data(stream)].concat()
+            },
+        ),
+        row(
+            "a field of the connection before one that continues",
+            Expected::Broken,
+            move |stream| {
+                let begun = [OK, &field("connection", "close"), b"\x00\x01x"].concat();
+                [
+                    frame(HEADERS, 0, stream, &begun),
+                    frame(CONTINUATION, END_HEADERS, stream, b"\x01y"),
+                    data(stream),
+                ]
+                .concat()
+            },
+        ),
         row("seventeen interim answers", Expected::Broken, |stream| {
             frame(HEADERS, END_HEADERS, stream, &field(":status", "103")).repeat(17)
         }),
@@ -373,6 +443,38 @@ fn whole_with_more() -> Vec<Row> {
                 data(stream),
             ]
             .concat()
+        }),
+        row("an interim answer before", HELLO, move |stream| {
+            let early = frame(HEADERS, END_HEADERS, stream, &field(":status", "103"));
+            [early, open(stream), data(stream)].concat()
+        }),
+        row(
+            "an interim answer before an answer without a body",
+            Expected::Whole(200, ""),
+            move |stream| {
+                let early = frame(HEADERS, END_HEADERS, stream, &field(":status", "103"));
+                [early, frame(HEADERS, WHOLE, stream, OK)].concat()
+            },
+        ),
+        row(
+            "an answer to which the table has the status",
+            Expected::Whole(299, "hello"),
+            move |stream| {
+                // Entry 62 is the status of the interim answer, then that of the final one.
+                let early = frame(HEADERS, END_HEADERS, stream, b"\x48\x03103");
+                let again = frame(HEADERS, END_HEADERS, stream, b"\xbe");
+                let head = frame(HEADERS, END_HEADERS, stream, b"\x48\x03299");
+                [early, again, head, data(stream)].concat()
+            },
+        ),
+        row("a head in pieces of a byte", HELLO, move |stream| {
+            let section = [OK, &field("x", "y")].concat();
+            let mut frames = frame(HEADERS, 0, stream, &[]);
+            for byte in &section {
+                frames.extend(frame(CONTINUATION, 0, stream, &[*byte]));
+            }
+            frames.extend(frame(CONTINUATION, END_HEADERS, stream, &[]));
+            [frames, data(stream)].concat()
         }),
         row("unknown frames", HELLO, move |stream| {
             [open(stream), frame(0x42, 0xff, stream, b"?"), data(stream)].concat()

@@ -200,6 +200,9 @@ fn hosts(rows: &mut Vec<Row>) {
     let bare = b"GET / HTTP/1.1\r\n\r\n".to_vec();
     refused(rows, "no Host".to_owned(), bare);
     for host in [
+        "",
+        " ",
+        ":80",
         "a b",
         "a,b",
         "u@a.test",

@@ -3,7 +3,7 @@
 use super::diagnostic::Diagnostic;
 use control_bundle::{Files, chain_file, key_file};
 use control_wire::CertificateId;
-use proxy_config::{DiagnosticCode, Severity};
+use proxy_config::DiagnosticCode;
 use proxy_model::{Model, Place, Setting};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -79,24 +79,11 @@ fn written(file: &Setting<PathBuf>) -> Option<(String, Place)> {
 }
 
 fn diagnostic(model: &Model, place: Place, message: String) -> Diagnostic {
-    let Place {
-        file,
-        offset: _,
-        len,
-        line,
-        column,
-    } = place;
-    let help = "create the certificate in the project, name its files `certificates/ID.pem` and \
-                `certificates/ID.key`, and put its chain into the bundle";
-    Diagnostic {
-        code: DiagnosticCode::MissingFile.name().to_owned(),
-        severity: Severity::Error.name().to_owned(),
-        message,
-        file: model.sources.name(file).to_owned(),
-        line,
-        column,
-        length: len,
-        label: "nodes cannot get it".to_owned(),
-        help: Some(help.to_owned()),
-    }
+    let found = proxy_config::Diagnostic::new(DiagnosticCode::MissingFile, place, message)
+        .label("nodes cannot get it")
+        .help(
+            "create the certificate in the project, name its files `certificates/ID.pem` and \
+             `certificates/ID.key`, and put its chain into the bundle",
+        );
+    Diagnostic::in_sources(&found, &model.sources)
 }

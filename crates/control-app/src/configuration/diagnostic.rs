@@ -1,5 +1,6 @@
 //! A fault or a warning, as the database keeps it and pages show it.
 
+use proxy_model::{Place, Sources};
 use serde::{Deserialize, Serialize};
 
 /// A fault of a configuration, or a warning about it.
@@ -23,4 +24,28 @@ pub struct Diagnostic {
     pub label: String,
     /// A suggested fix.
     pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// The diagnostic `found` in one of the `sources`.
+    pub(super) fn in_sources(found: &proxy_config::Diagnostic, sources: &Sources) -> Self {
+        let Place {
+            file,
+            offset: _,
+            len,
+            line,
+            column,
+        } = found.place;
+        Self {
+            code: found.code.name().to_owned(),
+            severity: found.severity().name().to_owned(),
+            message: found.message.clone(),
+            file: sources.name(file).to_owned(),
+            line,
+            column,
+            length: len,
+            label: found.label.clone(),
+            help: found.help.clone(),
+        }
+    }
 }

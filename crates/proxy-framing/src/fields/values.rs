@@ -39,7 +39,8 @@ enum Stage {
     Ended,
 }
 
-/// A host, or nothing: a `Host` may be empty for targets without an authority. [RFC 9112 §3.2]
+/// A host. `Host` may be empty for targets without an authority only, which `http` and `https` do not have.
+/// [RFC 9112 §3.2, RFC 9110 §4.2.1]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     authority: Authority,
@@ -119,7 +120,7 @@ impl Host {
     }
 
     pub(crate) fn end(self) -> Result<(), FramingError> {
-        if self.authority != Authority::Empty && !self.authority.is_complete() {
+        if !self.authority.is_complete() {
             return Err(FramingError::BadHost);
         }
         Ok(())

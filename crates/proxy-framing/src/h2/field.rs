@@ -15,6 +15,8 @@ pub(super) enum Field {
 /// A field with a value of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Literal {
+    /// Index of the name in the tables; 0 if the field has a name of its own, from its second byte on.
+    pub(super) name_index: usize,
     /// True if the name is `:path`, by its index in the static table or in plain text.
     pub(super) names_path: bool,
     /// True if the field is added to the dynamic table.
@@ -52,6 +54,7 @@ pub(super) fn read_field(bytes: &[u8]) -> Option<(Field, usize)> {
         value_at += length;
     }
     let literal = Literal {
+        name_index: index,
         names_path,
         is_inserted,
         value_at,

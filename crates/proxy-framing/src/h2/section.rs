@@ -1,6 +1,6 @@
 //! A header section that is reassembled from its frames and divided again.
 //!
-//! The HTTP/2 library behind the meter checks a section frame by frame, and so misses two defects
+//! The HTTP/2 library checks a section frame by frame, and so misses two defects
 //! that make a request malformed: pseudo-header fields at the beginning of a trailer section, which
 //! it drops [RFC 9113 §8.1], and a malformed field before one that continues in the next frame. It
 //! refuses both if the section is divided between fields and a regular field precedes all trailers.
@@ -14,11 +14,14 @@ use super::frame::{
 /// table. [RFC 7541 §A] It has no meaning in trailers, and is not forwarded.
 const LEADING_FIELD_BYTE: u8 = 0xa6;
 
+/// `:status` with the value 200, entry 8 of the static table.
+const STATUS_BYTE: u8 = 0x88;
+
 /// A header section in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    stream: u32,
-    ends_stream: bool,
+    /// Of its first frame.
+    header: FrameHeader,
     is_trailers: bool,
     fragment: Vec<u8>,
 }
@@ -26,8 +29,7 @@ pub(super) struct Section {
 impl Section {
     pub(super) fn new(header: FrameHeader, is_trailers: bool) -> Self {
         Self {
-            stream: header.stream,
-            ends_stream: header.ends_stream(),
+            header,
             is_trailers,
             fragment: Vec::new(),
         }
@@ -35,7 +37,7 @@ impl Section {
 
     /// Returns true if the frame continues this section.
     pub(super) fn goes_on_with(&self, header: FrameHeader) -> bool {
-        header.kind == CONTINUATION && header.stream == self.stream && header.is_in_size()
+        header.kind == CONTINUATION && header.stream == self.header.stream && header.is_in_size()
     }
 
     /// Appends the payload of the next frame. False if the frame is malformed.
@@ -49,9 +51,14 @@ impl Section {
         fragment.is_some()
     }
 
+    /// The header of its first frame.
+    pub(super) fn header(&self) -> FrameHeader {
+        self.header
+    }
+
     /// The stream, and whether the section opens it.
     pub(super) fn stream(&self) -> (u32, bool) {
-        (self.stream, !self.is_trailers)
+        (self.header.stream, !self.is_trailers)
     }
 
     /// The encoded fields collected.
@@ -69,13 +76,25 @@ impl Section {
         self.fragment.len()
     }
 
+    /// Makes the section one that the library refuses by resetting its stream, after it has applied the changes of
+    /// the table: a pseudo-header field behind a regular one.
+    pub(super) fn refuse(&mut self) {
+        let at = size_updates(&self.fragment);
+        let refused = [LEADING_FIELD_BYTE, STATUS_BYTE];
+        self.fragment.splice(at..at, refused);
+    }
+
     /// Writes the section as frames. Without `ended` the last one lacks `END_HEADERS`.
     pub(super) fn write(mut self, ended: bool, out: &mut Vec<u8>) {
         if self.is_trailers {
             let at = size_updates(&self.fragment);
             self.fragment.insert(at, LEADING_FIELD_BYTE);
         }
-        let stream_end = if self.ends_stream { END_STREAM } else { 0 };
+        let stream_end = if self.header.ends_stream() {
+            END_STREAM
+        } else {
+            0
+        };
         let pieces = pieces(&self.fragment);
         let last = pieces.len().saturating_sub(1);
         for (index, piece) in pieces.into_iter().enumerate() {
@@ -85,7 +104,7 @@ impl Section {
             };
             let is_end = ended && index == last;
             let flags = flags | if is_end { END_HEADERS } else { 0 };
-            FrameHeader::write(kind, flags, self.stream, piece, out);
+            FrameHeader::write(kind, flags, self.header.stream, piece, out);
         }
     }
 }

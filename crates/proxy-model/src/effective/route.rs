@@ -365,6 +365,7 @@ fn cache(list: &mut List, cache: &RouteCache) {
     let RouteCache {
         place: _,
         ttl,
+        heuristic_percent,
         statuses,
         key_headers,
         ignore_query,
@@ -375,6 +376,7 @@ fn cache(list: &mut List, cache: &RouteCache) {
         cache_status,
     } = cache;
     list.any_time(&cache_spec::TTL, ttl.as_ref());
+    list.put_any(&cache_spec::HEURISTIC, heuristic_percent.as_ref(), plain);
     list.put(&cache_spec::STATUSES, statuses, |statuses| {
         statuses.iter().copied().collect()
     });

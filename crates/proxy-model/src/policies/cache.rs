@@ -20,6 +20,8 @@ pub struct RouteCache {
     pub place: Place,
     /// Lifetime of responses that state none; `None` stores no such response.
     pub ttl: Option<Setting<Duration>>,
+    /// Heuristic lifetime in percent of the time since `Last-Modified`; `None` gives none.
+    pub heuristic_percent: Option<Setting<u32>>,
     /// Statuses of responses that may be stored.
     pub statuses: Setting<Vec<u16>>,
     /// Request fields that are part of the key.

@@ -8,7 +8,10 @@ use crate::upload::request_body::RequestBody;
 use http::Request;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::RetryCause;
-use proxy_pool::{Http2Request, Http2RequestError, SendError, StreamSlot, call_tunnel};
+use proxy_pool::{
+    ExtendedConnectResponse, Http2Request, Http2RequestError, RejectedRequest, SendError,
+    StreamSlot, extended_connect,
+};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -28,20 +31,20 @@ impl Attempts<'_, '_> {
         let mut call = match Http2Request::begin(stream_slot, request) {
             Ok(call) => Box::new(call),
             // The connection ended after it was chosen.
-            Err(unsent) if reused => {
+            Err(rejected) if reused => {
                 self.record_stale();
-                (_, self.request) = *unsent;
+                self.request = rejected.request;
                 return AttemptOutcome::RetrySame;
             }
             // A new connection ended before it accepted a request.
-            Err(unsent) => {
-                let (fault, request) = *unsent;
+            Err(rejected) => {
+                let RejectedRequest { error, request } = *rejected;
                 if !self.take_retry(RetryCause::Reset) {
-                    return self.failed(fault);
+                    return self.failed(error);
                 }
                 self.request = request;
                 self.record_retry();
-                self.record_failure(&self.problem(&SendError::Http2Request(fault)));
+                self.record_failure(&self.problem(&SendError::Http2Request(error)));
                 return AttemptOutcome::RetryNext;
             }
         };
@@ -143,13 +146,15 @@ impl Attempts<'_, '_> {
         let name = &*self.to.upstream.name;
         let declined = || Problem::new(Reason::UpgradeDeclined, Detail::name(name));
         let (head, _) = request.into_parts();
-        let opening = call_tunnel(stream_slot, head, self.timers.deadline());
-        match opening.await {
+        let connecting = extended_connect(stream_slot, head, self.timers.deadline());
+        match connecting.await {
             Ok(None) => AttemptOutcome::Failed(declined()),
-            Ok(Some((response, Some(tunnel)))) => {
-                AttemptOutcome::Answered(Answered::Tunnel(response, tunnel))
+            Ok(Some(ExtendedConnectResponse { head, tunnel })) => {
+                AttemptOutcome::Answered(match tunnel {
+                    Some(tunnel) => Answered::Tunnel(head, tunnel),
+                    None => Answered::Refusal(head),
+                })
             }
-            Ok(Some((refusal, None))) => AttemptOutcome::Answered(Answered::Refusal(refusal)),
             Err(fault) => AttemptOutcome::Failed(self.problem(&fault)),
         }
     }

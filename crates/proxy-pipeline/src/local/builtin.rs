@@ -44,12 +44,8 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
             (status, JSON_CONTENT_TYPE, body.to_string())
         }
         BuiltinHandler::Metrics => {
-            let accept = head
-                .headers
-                .as_map()
-                .get(ACCEPT)
-                .and_then(|value| value.to_str().ok());
-            let format = Format::accepted(accept.unwrap_or_default());
+            let accept = head.headers.as_map().get_all(ACCEPT).iter();
+            let format = Format::accepted(accept.filter_map(|value| value.to_str().ok()));
             let content_type = HeaderValue::from_static(format.content_type());
             (StatusCode::OK, content_type, lifecycle.metrics(format))
         }

@@ -21,11 +21,12 @@ pub struct CachePlan {
 }
 
 /// Rows of settings that the stored responses of a route depend on.
-const ROWS: [&str; 9] = [
+const ROWS: [&str; 10] = [
     route_rows::UPSTREAM.path,
     rewrite_rows::REWRITE.path,
     rows::REQUEST_HEADERS.path,
     cache_rows::TTL.path,
+    cache_rows::HEURISTIC.path,
     cache_rows::STATUSES.path,
     cache_rows::KEY_HEADERS.path,
     cache_rows::IGNORE_QUERY.path,
@@ -39,6 +40,7 @@ impl CachePlan {
         let model::RouteCache {
             place: _,
             ttl,
+            heuristic_percent,
             statuses,
             key_headers,
             ignore_query,
@@ -55,6 +57,7 @@ impl CachePlan {
         Some(Self {
             settings: CacheSettings {
                 default_ttl: ttl.map(|ttl| seconds(*ttl)),
+                heuristic_percent: heuristic_percent.map(|percent| *percent),
                 statuses: statuses.value.clone(),
                 key_headers: key_headers.iter().map(|name| name.value.clone()).collect(),
                 ignore_query: ignore_query.iter().map(|name| name.value.clone()).collect(),

@@ -102,6 +102,11 @@ fn responses_that_more_requests_share_have_their_class() {
             "cache { ttl-secs 60; key-headers \"x-device\"; ignore-query \"a\" \"b\" }",
         ),
         ("cache { statuses 200 }", "cache { statuses 200 302 }"),
+        ("cache", "cache { heuristic-percent 10 }"),
+        (
+            "cache { heuristic-percent 10 }",
+            "cache { heuristic-percent 11 }",
+        ),
     ] {
         assert!(shares(before, after), "{before} -> {after}");
     }
@@ -110,6 +115,7 @@ fn responses_that_more_requests_share_have_their_class() {
         (cached, "cache { ttl-secs 60; key-headers \"x-device\" }"),
         ("cache { statuses 200 302 }", "cache { statuses 200 }"),
         ("cache", "cache { cache-status #true; collapse-secs 1 }"),
+        ("cache { heuristic-percent 10 }", "cache"),
     ] {
         assert!(!shares(before, after), "{before} -> {after}");
     }

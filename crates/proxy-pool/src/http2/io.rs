@@ -2,17 +2,22 @@
 
 use super::keep_alive_ping::KeepAlivePing;
 use crate::upstream_stream::UpstreamStream;
+use bytes::{Buf, Bytes};
+use proxy_framing::h2::ResponseSections;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Records when data arrives.
+/// Records when data arrives, and checks header sections of responses.
 #[derive(Debug)]
 pub(super) struct Http2Io {
     transport: UpstreamStream,
     keep_alive: Rc<KeepAlivePing>,
+    sections: ResponseSections,
+    /// Bytes for the parser that had no room in its buffer.
+    unread: Bytes,
 }
 
 impl Http2Io {
@@ -20,7 +25,17 @@ impl Http2Io {
         Self {
             transport,
             keep_alive,
+            sections: ResponseSections::default(),
+            unread: Bytes::new(),
         }
+    }
+
+    /// Moves bytes for the parser to `buf`, as far as there is room.
+    fn read_unread(&mut self, buf: &mut ReadBuf<'_>) {
+        let unread = self
+            .unread
+            .split_to(self.unread.remaining().min(buf.remaining()));
+        buf.put_slice(&unread);
     }
 }
 
@@ -31,9 +46,30 @@ impl AsyncRead for Http2Io {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let me = self.get_mut();
-        let read = ready!(Pin::new(&mut me.transport).poll_read(cx, buf));
-        me.keep_alive.received();
-        Poll::Ready(read)
+        if !me.unread.is_empty() {
+            me.read_unread(buf);
+            return Poll::Ready(Ok(()));
+        }
+        let before = buf.filled().len();
+        loop {
+            let read = ready!(Pin::new(&mut me.transport).poll_read(cx, buf));
+            me.keep_alive.received();
+            read?;
+            let fresh = buf.filled().get(before..).unwrap_or_default();
+            if fresh.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            let Some(replaced) = me.sections.pass(fresh) else {
+                return Poll::Ready(Ok(()));
+            };
+            buf.set_filled(before);
+            me.unread = replaced.into();
+            me.read_unread(buf);
+            // Reading nothing would be the end of the connection.
+            if before < buf.filled().len() {
+                return Poll::Ready(Ok(()));
+            }
+        }
     }
 }
 

@@ -32,18 +32,24 @@ pub struct Http2Request<B> {
     stream_slot: StreamSlot,
 }
 
-/// A request that could not be sent, with the error.
-pub type UnsentRequest<B> = (Http2RequestError, Request<B>);
+/// A request that its connection did not accept: no part of it was sent.
+#[derive(Debug)]
+pub struct RejectedRequest<B> {
+    /// The reason.
+    pub error: Http2RequestError,
+    /// The request, whole.
+    pub request: Request<B>,
+}
 
 impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     /// Sends `request`; its URI has scheme and authority.
     ///
     /// # Errors
-    /// If the connection accepts no more requests, returns the request.
+    /// [`RejectedRequest`] if the connection accepts no more requests.
     pub fn begin(
         stream_slot: StreamSlot,
         request: Request<B>,
-    ) -> Result<Self, Box<UnsentRequest<B>>> {
+    ) -> Result<Self, Box<RejectedRequest<B>>> {
         let (head, body) = request.into_parts();
         let copy = Box::new(head.clone());
         let ends = body.is_end_stream();
@@ -63,8 +69,9 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
                 })
             }
             Err(error) => {
+                let error = Http2RequestError::Unprocessed(error);
                 let request = Request::from_parts(*copy, body);
-                Err(Box::new((Http2RequestError::Unprocessed(error), request)))
+                Err(Box::new(RejectedRequest { error, request }))
             }
         }
     }
@@ -160,19 +167,25 @@ fn check_interim(interim: &Response<()>, count: &mut u32) -> Result<(), Http2Req
     Ok(())
 }
 
-/// The response to an extended CONNECT, with the tunnel if it was accepted.
-pub type ExtendedConnect = (Response<()>, Option<Tunnel>);
+/// The response to an extended CONNECT. [RFC 8441 §5]
+#[derive(Debug)]
+pub struct ExtendedConnectResponse {
+    /// Its head.
+    pub head: Response<()>,
+    /// The stream as a tunnel; `None` unless the status is 2xx.
+    pub tunnel: Option<Tunnel>,
+}
 
 /// Sends an extended CONNECT on `stream_slot`: `head` has the protocol in its extensions. `None` if the
-/// target does not support it.
+/// target does not support extended CONNECT: nothing was sent.
 ///
 /// # Errors
 /// [`SendError`] if the connection or the stream ends first, or the deadline passes.
-pub async fn call_tunnel(
+pub async fn extended_connect(
     stream_slot: StreamSlot,
     head: Parts,
     deadline: &Deadline,
-) -> Result<Option<ExtendedConnect>, SendError> {
+) -> Result<Option<ExtendedConnectResponse>, SendError> {
     let connecting = async {
         stream_slot.settings_received().await;
         if !stream_slot.takes_tunnels() {
@@ -212,5 +225,8 @@ pub async fn call_tunnel(
         early: Bytes::new(),
         stream_slot: Some(stream_slot),
     });
-    Ok(Some((Response::from_parts(head, ()), tunnel)))
+    Ok(Some(ExtendedConnectResponse {
+        head: Response::from_parts(head, ()),
+        tunnel,
+    }))
 }

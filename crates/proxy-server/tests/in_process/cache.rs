@@ -203,6 +203,26 @@ fn a_lifetime_of_the_route_is_for_responses_without_one() {
 }
 
 #[test]
+fn a_heuristic_lifetime_is_a_share_of_the_time_since_the_last_change() {
+    let upstream = numbered("Last-Modified: Thu, 01 Jan 2015 00:00:00 GMT\r\n");
+    let proxyd = cached(&upstream, "heuristic-percent 10");
+    let mut client = proxyd.connect();
+    assert_eq!(ask(&mut client, "/").text(), "1");
+    let hit = ask(&mut client, "/");
+    assert_eq!(hit.text(), "1");
+    // A day, less the seconds since.
+    let shown = status(&hit);
+    assert!(shown.starts_with("proxyd; hit; ttl=8"), "{shown}");
+    let cookie = &[("Cookie", "sid=1")];
+    assert_eq!(client.ask(get("/", cookie)).text(), "2");
+
+    let proxyd = cached(&upstream, "");
+    let mut client = proxyd.connect();
+    assert_eq!(ask(&mut client, "/").text(), "3");
+    assert_eq!(ask(&mut client, "/").text(), "4");
+}
+
+#[test]
 fn only_listed_statuses_are_stored() {
     let upstream = scripted(|number| answer(404, FRESH, &number.to_string()));
     let proxyd = cached(&upstream, "");

@@ -2,6 +2,7 @@
 
 use crate::certificate::Certificate;
 use crate::certificate::leaf::Leaf;
+use crate::roots::pem;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::path::PathBuf;
@@ -34,7 +35,9 @@ impl ChainInfo {
     /// Reads a chain in PEM; `None` without an X.509 certificate.
     #[must_use]
     pub fn parse(chain_pem: &[u8]) -> Option<Self> {
-        let first = CertificateDer::pem_slice_iter(chain_pem).next()?.ok()?;
+        let first = CertificateDer::pem_slice_iter(pem::text(chain_pem))
+            .next()?
+            .ok()?;
         let leaf = Leaf::parse(&first)?;
         Some(Self {
             names: names(&leaf),

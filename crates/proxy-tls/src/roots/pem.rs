@@ -8,6 +8,8 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 const BEGIN: &str = "-----BEGIN ";
+/// The mark that editors of Windows write before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// OpenSSL's mark of encryption before PKCS#8. [RFC 1421 §4.6.1.1]
 const OLD_ENCRYPTION: &[u8] = b"Proc-Type: 4,ENCRYPTED";
 
@@ -16,6 +18,7 @@ pub(crate) fn certificates(
     path: &Path,
     contents: &Contents,
 ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    check_places(path, contents)?;
     let mut chain = Vec::new();
     for section in sections(contents) {
         let (kind, der) = section.map_err(|error| damage(path, &error))?;
@@ -48,6 +51,7 @@ pub(crate) fn private_key(
     if contains(contents.bytes(), OLD_ENCRYPTION) {
         return Err(TlsError::EncryptedKey { file: file() });
     }
+    check_places(path, contents)?;
     for section in sections(contents) {
         let (kind, der) = section.map_err(|error| damage(path, &error))?;
         if let Some(key) = PrivateKeyDer::from_pem(kind, der) {
@@ -70,7 +74,36 @@ pub(crate) fn private_key(
 fn sections(
     contents: &Contents,
 ) -> impl Iterator<Item = Result<(SectionKind, Vec<u8>), pem::Error>> {
-    <(SectionKind, Vec<u8>)>::pem_slice_iter(contents.bytes())
+    <(SectionKind, Vec<u8>)>::pem_slice_iter(text(contents.bytes()))
+}
+
+/// The text of a file without its byte order mark.
+pub(crate) fn text(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+}
+
+/// Refuses a section that would be skipped in silence, because other text stands before its `BEGIN`: white space, the
+/// mark of a second file, or the `END` of a file without a line end to which another one was appended.
+fn check_places(path: &Path, contents: &Contents) -> Result<(), TlsError> {
+    let lines = text(contents.bytes()).split(|byte| matches!(byte, b'\n' | b'\r'));
+    for line in lines {
+        let what = if line.starts_with(BYTE_ORDER_MARK) {
+            "a byte order mark stands within it"
+        } else if line.trim_ascii_start().len() < line.len()
+            && line.trim_ascii_start().starts_with(BEGIN.as_bytes())
+        {
+            "a BEGIN line is indented"
+        } else if line.starts_with(b"-----END ") && contains(line, BEGIN.as_bytes()) {
+            "an END line and the next BEGIN are one line"
+        } else {
+            continue;
+        };
+        return Err(TlsError::DamagedPem {
+            file: path.to_owned(),
+            what,
+        });
+    }
+    Ok(())
 }
 
 fn damage(path: &Path, error: &pem::Error) -> TlsError {
@@ -91,7 +124,7 @@ fn damage(path: &Path, error: &pem::Error) -> TlsError {
 /// The distinct labels of the file's sections.
 fn labels(contents: &Contents) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
-    for line in String::from_utf8_lossy(contents.bytes()).lines() {
+    for line in String::from_utf8_lossy(text(contents.bytes())).lines() {
         let Some(rest) = line.strip_prefix(BEGIN) else {
             continue;
         };

@@ -169,6 +169,60 @@ fn a_certificate_file_without_a_certificate_is_explained() {
 }
 
 #[test]
+fn pem_loads_with_a_byte_order_mark_other_line_ends_and_text_around_it() {
+    let dir = Dir::new();
+    let source = dir.put("leaf", &issued());
+    let (cert, key) = (fs::read(&source.cert_file), fs::read(&source.key_file));
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (cert, key) = (text(cert.unwrap()), text(key.unwrap()));
+    for (name, change) in [
+        (
+            "mark",
+            (|pem| format!("\u{feff}{pem}")) as fn(&str) -> String,
+        ),
+        ("CRLF", |pem| pem.replace('\n', "\r\n")),
+        ("CR", |pem| pem.replace('\n', "\r")),
+        ("spaces", |pem| pem.replace('\n', "  \n")),
+        ("blank lines", |pem| pem.replace('\n', "\n\n")),
+        ("no line end", |pem| pem.trim_end().to_owned()),
+        ("text", |pem| {
+            format!("Bag Attributes\n    friendlyName: a\nsubject=CN = a\n{pem}end\n")
+        }),
+        ("all", |pem| {
+            format!("\u{feff}issuer=\r\n{}", pem.replace('\n', " \r\n"))
+        }),
+    ] {
+        dir.write("leaf.crt", change(&cert));
+        dir.write("leaf.key", change(&key));
+        assert!(load(&source).is_ok(), "{name}: {:?}", load(&source));
+    }
+}
+
+#[test]
+fn a_section_that_would_be_skipped_is_a_fault() {
+    let dir = Dir::new();
+    let issued = issued();
+    let source = dir.put("leaf", &issued);
+    let cert = issued.cert;
+    for (text, what) in [
+        (format!("  {cert}"), "a BEGIN line is indented"),
+        (format!("{cert}\t{cert}"), "a BEGIN line is indented"),
+        (
+            format!("{cert}\u{feff}{cert}"),
+            "a byte order mark stands within it",
+        ),
+        (
+            format!("{}{cert}", cert.trim_end()),
+            "an END line and the next BEGIN are one line",
+        ),
+    ] {
+        dir.write("leaf.crt", text);
+        let file = source.cert_file.clone();
+        assert_eq!(fault(&source), TlsError::DamagedPem { file, what });
+    }
+}
+
+#[test]
 fn a_key_file_without_a_usable_key_is_explained() {
     let dir = Dir::new();
     let issued = issued();

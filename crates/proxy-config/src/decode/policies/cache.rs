@@ -13,6 +13,7 @@ pub(super) fn route_cache<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<
     let cache = RouteCache {
         place: b.place(d),
         ttl: b.optional(d, &spec::TTL),
+        heuristic_percent: b.optional(d, &spec::HEURISTIC),
         statuses: statuses(d, &b),
         key_headers: b.list(d, &spec::KEY_HEADERS),
         ignore_query: b.list(d, &spec::IGNORE_QUERY),

@@ -60,6 +60,14 @@ settings! {
     TTL: Time, Unset = time("routes.route.policies.cache.ttl-secs", YEAR)
         .optional("such responses are not stored")
         .enforced(BY, "a_lifetime_of_the_route_is_for_responses_without_one");
+    /// Heuristic lifetime (RFC 9111 §4.2.2): a response with `Last-Modified` and without a lifetime of its own is fresh for
+    /// this share of the time since then, at most a day, if its status is 200, 203, 204, 300, 301, 308, 404, 405, 410,
+    /// 414 or 501, or it says `public`, and its request has neither credentials nor `Cookie`. Others use 10. It has
+    /// precedence over `ttl-secs`.
+    HEURISTIC: Integer<u32>, Unset =
+        integer("routes.route.policies.cache.heuristic-percent", 1, 100, "percent")
+            .optional("`Last-Modified` states no lifetime")
+            .enforced(BY, "a_heuristic_lifetime_is_a_share_of_the_time_since_the_last_change");
     /// Statuses of responses that may be stored. Without the setting: 200, 203, 204, 301, 308, 404 and 410. 206 and
     /// 304 are parts of other responses.
     STATUSES: Integer<u16>, Repeatable =

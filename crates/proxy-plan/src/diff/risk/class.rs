@@ -156,7 +156,7 @@ impl RiskClass {
             }
             Self::ResponsesShared => {
                 "a route that stays begins to store responses (`cache`), has more `statuses`, a new or longer \
-                 `ttl-secs`, more in `ignore-query`, or less in `key-headers`"
+                 `ttl-secs` or `heuristic-percent`, more in `ignore-query`, or less in `key-headers`"
             }
             Self::AgentFailsOpen => "an agent has a new `failure-mode \"open\"`",
             Self::ListenerRemoved => "a listener is gone, or has another address",

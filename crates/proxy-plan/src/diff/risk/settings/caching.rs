@@ -16,7 +16,7 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         !added(change).is_empty()
     } else if row == cache::KEY_HEADERS.path {
         !missing(change).is_empty()
-    } else if row == cache::TTL.path {
+    } else if row == cache::TTL.path || row == cache::HEURISTIC.path {
         number(&change.before).unwrap_or(0.0) < number(&change.after).unwrap_or(0.0)
     } else {
         false

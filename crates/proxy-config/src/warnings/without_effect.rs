@@ -1,0 +1,206 @@
+//! Settings without effect, because another one switches their part off.
+
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
+use crate::diagnostics::Diagnostics;
+use proxy_model::registry::{listeners, outlier_detection as outliers_spec};
+use proxy_model::{Listener, ListenerProtocol, LoadBalancing, Model, Place, Setting, Upstream};
+
+pub(super) fn find(model: &Model, faults: &mut Diagnostics) {
+    let mut found = Vec::new();
+    otlp(model, &mut found);
+    trace_sampling(model, &mut found);
+    queue_wait(model, &mut found);
+    dns(model, &mut found);
+    model
+        .listeners
+        .iter()
+        .for_each(|it| streams(it, &mut found));
+    for upstream in &model.upstreams {
+        slow_start(upstream, &mut found);
+        outliers(upstream, &mut found);
+    }
+    for retry in model
+        .routes
+        .iter()
+        .filter_map(|it| it.policies.retry.as_ref())
+    {
+        if *retry.attempts == 0 {
+            let cause = Cause::at("under `attempts 0`", retry.attempts.place());
+            found.push(Ineffective::new("on", retry.on.place(), &cause));
+            found.push(Ineffective::new(
+                "budget-percent",
+                retry.budget_percent.place(),
+                &cause,
+            ));
+        }
+    }
+    for Ineffective { name, place, cause } in found {
+        let Some(place) = place else {
+            continue;
+        };
+        let message = format!("`{name}` has no effect {}", cause.text);
+        let fault = Diagnostic::new(DiagnosticCode::WithoutEffect, place, message);
+        let fault = match cause.place {
+            Some(place) => fault.related(place, "because of this"),
+            None => fault,
+        };
+        faults.push(fault.help(format!("leave `{name}` out, or change the other setting")));
+    }
+}
+
+/// A setting, and the reason why it has no effect.
+struct Ineffective {
+    name: &'static str,
+    /// `None` if it is not written.
+    place: Option<Place>,
+    cause: Cause,
+}
+
+#[derive(Clone)]
+struct Cause {
+    text: &'static str,
+    /// `None` for a setting that is not written.
+    place: Option<Place>,
+}
+
+impl Cause {
+    const fn at(text: &'static str, place: Option<Place>) -> Self {
+        Self { text, place }
+    }
+}
+
+impl Ineffective {
+    fn new(name: &'static str, place: Option<Place>, cause: &Cause) -> Self {
+        let cause = cause.clone();
+        Self { name, place, cause }
+    }
+}
+
+/// The place of a setting that is written with another value than its default: stating a default is no mistake.
+fn changed<T: PartialEq>(setting: &Setting<T>, default: &T) -> Option<Place> {
+    setting.place().filter(|_| setting.value != *default)
+}
+
+fn otlp(model: &Model, found: &mut Vec<Ineffective>) {
+    let Some(otlp) = &model.observability.otlp else {
+        return;
+    };
+    if !*otlp.traces {
+        let cause = Cause::at("under `traces #false`", otlp.traces.place());
+        found.push(Ineffective::new(
+            "queue-spans",
+            otlp.queue_spans.place(),
+            &cause,
+        ));
+    }
+    if !*otlp.metrics {
+        let cause = Cause::at("under `metrics #false`", otlp.metrics.place());
+        found.push(Ineffective::new(
+            "interval-secs",
+            otlp.interval.place(),
+            &cause,
+        ));
+    }
+}
+
+fn trace_sampling(model: &Model, found: &mut Vec<Ineffective>) {
+    let traces = &model.observability.trace_context;
+    if !*traces.begin {
+        let cause = Cause::at("without `begin #true`", traces.begin.place());
+        let place = changed(&traces.sample_percent, &100.0);
+        found.push(Ineffective::new("sample-percent", place, &cause));
+    }
+}
+
+fn queue_wait(model: &Model, found: &mut Vec<Ineffective>) {
+    let limits = &model.limits;
+    if *limits.max_queued_requests == 0 {
+        let cause = Cause::at(
+            "under `max-queued-requests 0`",
+            limits.max_queued_requests.place(),
+        );
+        let place = limits.max_queue_wait.place();
+        found.push(Ineffective::new("max-queue-wait-secs", place, &cause));
+    }
+}
+
+fn dns(model: &Model, found: &mut Vec<Ineffective>) {
+    let dns = &model.system.dns;
+    if *dns.max_ttl < *dns.min_ttl {
+        let cause = Cause::at("below `min-ttl-secs`", dns.min_ttl.place());
+        found.push(Ineffective::new(
+            "max-ttl-secs",
+            dns.max_ttl.place(),
+            &cause,
+        ));
+    }
+}
+
+/// Limits of HTTP/2 on a listener without it.
+fn streams(listener: &Listener, found: &mut Vec<Ineffective>) {
+    if *listener.protocol != ListenerProtocol::Http || *listener.h2c {
+        return;
+    }
+    let cause = Cause::at(
+        "on an `http` listener without `h2c #true`",
+        listener.h2c.place(),
+    );
+    let streams = &listener.max_concurrent_streams;
+    let place = changed(streams, &listeners::MAX_CONCURRENT_STREAMS.default());
+    found.push(Ineffective::new("max-concurrent-streams", place, &cause));
+    let place = changed(
+        &listener.max_stream_resets,
+        &listeners::MAX_STREAM_RESETS.default(),
+    );
+    found.push(Ineffective::new("max-stream-resets", place, &cause));
+}
+
+fn slow_start(upstream: &Upstream, found: &mut Vec<Ineffective>) {
+    if *upstream.load_balancing == LoadBalancing::IpHash {
+        let cause = Cause::at(
+            "under `load-balancing \"ip_hash\"`",
+            upstream.load_balancing.place(),
+        );
+        let place = upstream.slow_start.as_ref().and_then(Setting::place);
+        found.push(Ineffective::new("slow-start-secs", place, &cause));
+    }
+}
+
+fn outliers(upstream: &Upstream, found: &mut Vec<Ineffective>) {
+    let Some(outliers) = &upstream.outlier_detection else {
+        return;
+    };
+    let block = Some(outliers.place);
+    if *outliers.max_ejected_percent == 0 {
+        let cause = Cause::at(
+            "under `max-ejected-percent 0`",
+            outliers.max_ejected_percent.place(),
+        );
+        found.push(Ineffective::new("outlier-detection", block, &cause));
+    } else if *outliers.consecutive_failures == 0 && outliers.failure_percent.is_none() {
+        let place = outliers.consecutive_failures.place();
+        let cause = Cause::at(
+            "under `consecutive-failures 0` without `failure-percent`",
+            place,
+        );
+        found.push(Ineffective::new("outlier-detection", block, &cause));
+    } else if outliers.failure_percent.is_none() {
+        let cause = Cause::at("without `failure-percent`", None);
+        let place = changed(
+            &outliers.min_requests,
+            &outliers_spec::MIN_REQUESTS.default(),
+        );
+        found.push(Ineffective::new("min-requests", place, &cause));
+        let place = changed(&outliers.interval, &outliers_spec::INTERVAL.default());
+        found.push(Ineffective::new("interval-secs", place, &cause));
+    }
+    if *outliers.max_ejection < *outliers.base_ejection {
+        let cause = Cause::at("above `max-ejection-secs`", outliers.max_ejection.place());
+        found.push(Ineffective::new(
+            "base-ejection-secs",
+            outliers.base_ejection.place(),
+            &cause,
+        ));
+    }
+}
