@@ -5,14 +5,14 @@ use super::plan_diff::PlanDiff;
 use super::relative_path::relative;
 use super::risk::Risk;
 use super::risk::class::RiskClass;
-use proxy_model::registry::policies::{access, basic_auth, jwt};
+use proxy_model::registry::policies::{access, basic_auth, error_pages, jwt};
 use proxy_model::registry::{self, MachinePart, listener_tls, observability, routes, upstreams};
 use proxy_model::{Model, effective};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Settings that name a file or a folder, with the class of a change of its contents.
-const CLASSES: [(&str, RiskClass); 13] = [
+const CLASSES: [(&str, RiskClass); 15] = [
     (access::LISTENER_ALLOW_FILE.path, RiskClass::AccessWidened),
     (access::LISTENER_DENY_FILE.path, RiskClass::AccessWidened),
     (access::ALLOW_FILE.path, RiskClass::AccessWidened),
@@ -32,6 +32,11 @@ const CLASSES: [(&str, RiskClass); 13] = [
     (upstreams::CA_FILE.path, RiskClass::VerificationWeakened),
     (upstreams::CERT_FILE.path, RiskClass::VerificationWeakened),
     (routes::STATIC_ROOT.path, RiskClass::AnswerChanged),
+    (
+        error_pages::LISTENER_PAGE_FILE.path,
+        RiskClass::AnswerChanged,
+    ),
+    (error_pages::PAGE_FILE.path, RiskClass::AnswerChanged),
 ];
 
 /// A file with other contents in the configuration after, or in one of both alone.

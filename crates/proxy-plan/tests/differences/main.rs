@@ -7,6 +7,7 @@
 )]
 
 mod against_brute_force;
+mod battery;
 mod further_risks;
 mod hidden_risks;
 mod limit_risks;

@@ -1,7 +1,7 @@
 //! Data of a certificate for metrics and the admin interface.
 
 use crate::certificate::Certificate;
-use crate::certificate::leaf::Leaf;
+use crate::certificate::leaf::{Leaf, expiry, is_self_signed, issuing_organization, linked};
 use crate::roots::pem;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -23,35 +23,65 @@ pub struct CertificateInfo {
     pub fingerprint: [u8; 32],
 }
 
-/// Hosts and validity of the first certificate of a chain.
+/// Data of a chain: hosts and validity of its leaf, and the authority that it leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainInfo {
     names: Vec<String>,
     not_before: SystemTime,
     not_after: SystemTime,
+    /// Earliest expiry of the leaf and of its issuers in the chain, since 1970.
+    expires: Duration,
+    /// True if the leaf is followed by its issuer.
+    has_issuer: bool,
+    is_self_signed: bool,
+    /// Organization of the leaf's issuer.
+    organization: Option<String>,
 }
 
 impl ChainInfo {
     /// Reads a chain in PEM; `None` without an X.509 certificate.
     #[must_use]
     pub fn parse(chain_pem: &[u8]) -> Option<Self> {
-        let first = CertificateDer::pem_slice_iter(pem::text(chain_pem))
-            .next()?
-            .ok()?;
-        let leaf = Leaf::parse(&first)?;
+        let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(pem::text(chain_pem))
+            .map_while(Result::ok)
+            .collect();
+        let first = chain.first()?;
+        let leaf = Leaf::parse(first)?;
+        let linked = linked(&chain);
         Some(Self {
             names: names(&leaf),
             not_before: leaf.not_before,
             not_after: leaf.not_after,
+            expires: linked.iter().filter_map(|one| expiry(one)).min()?,
+            has_issuer: 1 < linked.len(),
+            is_self_signed: is_self_signed(first),
+            organization: issuing_organization(first),
         })
     }
 
     /// Returns true if it is a renewal of `old`: for all of its hosts, valid for as long or longer,
-    /// without a gap.
+    /// without a gap, by the same authority, and with an issuer in the chain if the old one has one.
     #[must_use]
     pub fn renews(&self, old: &Self) -> bool {
         let has_names = old.names.iter().all(|name| self.names.contains(name));
-        has_names && old.not_after <= self.not_after && self.not_before <= old.not_after
+        let is_as_long = old.not_after <= self.not_after && old.expires <= self.expires;
+        has_names
+            && is_as_long
+            && self.not_before <= old.not_after
+            && self.has_issuer >= old.has_issuer
+            && self.has_authority_of(old)
+    }
+
+    /// Returns true if clients that trust the authority of `old` trust this chain, by the names of their issuers.
+    /// Authorities issue by certificates in turn, of one organization.
+    fn has_authority_of(&self, old: &Self) -> bool {
+        if old.is_self_signed || self.is_self_signed {
+            return old.is_self_signed;
+        }
+        match (&old.organization, &self.organization) {
+            (Some(old), Some(new)) => old == new,
+            (Some(_) | None, _) => true,
+        }
     }
 }
 

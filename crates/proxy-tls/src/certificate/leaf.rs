@@ -3,6 +3,7 @@
 mod distinguished_name;
 
 use crate::file::{Digest, fingerprint};
+use rustls_pki_types::CertificateDer;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::certificate::X509Certificate;
@@ -90,6 +91,27 @@ pub(crate) fn key_digest(der: &[u8]) -> Option<Digest> {
 pub(crate) fn is_self_signed(der: &[u8]) -> bool {
     X509Certificate::from_der(der)
         .is_ok_and(|(_, certificate)| certificate.subject() == certificate.issuer())
+}
+
+/// The organization that issued a certificate.
+pub(crate) fn issuing_organization(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let organization = certificate.issuer().iter_organization().next()?;
+    organization.as_str().ok().map(str::to_owned)
+}
+
+/// The certificates from the leaf on of which each is issued by the next one, by their names.
+pub(crate) fn linked<'c>(chain: &'c [CertificateDer<'c>]) -> &'c [CertificateDer<'c>] {
+    let parsed = chain.iter().map_while(|der| {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        Some(certificate)
+    });
+    let parsed: Vec<X509Certificate<'_>> = parsed.collect();
+    let links = parsed
+        .windows(2)
+        .take_while(|pair| matches!(pair, [one, issuer] if one.issuer() == issuer.subject()));
+    let count = parsed.len().min(links.count() + 1);
+    chain.get(..count).unwrap_or_default()
 }
 
 /// Returns true if a certificate is a certificate authority.

@@ -1,7 +1,10 @@
-//! Certificate data for metrics and warnings.
+//! Certificate data for metrics, warnings and renewals.
 
 use crate::support::{KeyKind, Leaf, now, site};
-use proxy_tls::{EXPIRY_WARNING, TlsWarning};
+use proxy_tls::{ChainInfo, EXPIRY_WARNING, TlsWarning};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 use std::time::Duration;
 
 #[test]
@@ -69,4 +72,82 @@ fn a_certificate_that_names_no_host_is_worth_a_warning() {
     let file = site.dir.path("leaf0.crt");
 
     assert_eq!(site.server.warnings(now()), [TlsWarning::Nameless { file }]);
+}
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority(organization: &str, name: &str, last_year: i32) -> Authority {
+    let mut params = CertificateParams::default();
+    let names = &mut params.distinguished_name;
+    names.push(DnType::OrganizationName, organization);
+    names.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_after = date_time_ymd(last_year, 1, 1);
+    Authority::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// A leaf for two years, and the certificates after it.
+fn chain(name: &str, first_year: i32, issuer: &Authority, rest: &[&Authority]) -> ChainInfo {
+    let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+    params.not_before = date_time_ymd(first_year, 1, 1);
+    params.not_after = date_time_ymd(first_year + 2, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let leaf = params.signed_by(&key, issuer).unwrap().pem();
+    let rest = rest.iter().map(|one| one.pem());
+    parse(&std::iter::once(leaf).chain(rest).collect::<String>())
+}
+
+fn self_signed(name: &str, first_year: i32) -> ChainInfo {
+    let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+    params.not_before = date_time_ymd(first_year, 1, 1);
+    params.not_after = date_time_ymd(first_year + 2, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    parse(&params.self_signed(&key).unwrap().pem())
+}
+
+fn parse(pem: &str) -> ChainInfo {
+    ChainInfo::parse(pem.as_bytes()).unwrap()
+}
+
+#[test]
+fn a_renewal_has_a_chain_to_the_same_authority() {
+    let [first, second] = ["R1", "R2"].map(|name| authority("Trust", name, 2040));
+    let staging = authority("(STAGING) Trust", "R1", 2040);
+    let brief = authority("Trust", "R3", 2029);
+    let old = chain("a.test", 2028, &first, &[&first]);
+    let renewed = |new: &ChainInfo| new.renews(&old);
+
+    assert!(renewed(&chain("a.test", 2029, &first, &[&first])));
+    // Authorities issue by several certificates.
+    assert!(renewed(&chain("a.test", 2029, &second, &[&second])));
+    assert!(renewed(&chain("a.test", 2029, &first, &[&first, &second])));
+
+    let hurtful = [
+        ("another host", chain("b.test", 2029, &first, &[&first])),
+        ("no issuer", chain("a.test", 2029, &first, &[])),
+        ("a wrong issuer", chain("a.test", 2029, &first, &[&second])),
+        (
+            "an authority for tests",
+            chain("a.test", 2029, &staging, &[&staging]),
+        ),
+        ("no authority", self_signed("a.test", 2029)),
+        (
+            "an issuer that expires",
+            chain("a.test", 2029, &brief, &[&brief]),
+        ),
+        ("the one before", chain("a.test", 2027, &first, &[&first])),
+        ("a gap", chain("a.test", 2031, &first, &[&first])),
+    ];
+    for (name, new) in hurtful {
+        assert!(!renewed(&new), "{name}: {new:?}");
+    }
+}
+
+#[test]
+fn a_self_signed_certificate_is_renewed_by_any_authority() {
+    let authority = authority("Trust", "R1", 2040);
+    let old = self_signed("a.test", 2028);
+    assert!(self_signed("a.test", 2029).renews(&old));
+    assert!(chain("a.test", 2029, &authority, &[&authority]).renews(&old));
+    assert!(!self_signed("b.test", 2029).renews(&old));
 }

@@ -147,7 +147,7 @@ impl RiskClass {
             }
             Self::AgentRemoved => "a route that stays lists an agent no more",
             Self::AgentChanged => {
-                "an agent that stays has another address, protocol, path or host, gets fewer events, passes bodies that are too large, or copies another list of headers"
+                "an agent that stays has another address, protocol, path or host, gets fewer events, treats bodies that are too large another way, or copies another list of headers; or a route calls its agents in another order"
             }
             Self::AccessWidened => {
                 "a listener or a route that stays, or a route that now answers the same requests, has more in `allow`, less in `deny`, or no `allow` any more, no password or \
@@ -156,19 +156,20 @@ impl RiskClass {
             }
             Self::ResponsesShared => {
                 "a route that stays begins to store responses (`cache`), has more `statuses`, a new or longer \
-                 `ttl-secs` or `heuristic-percent`, more in `ignore-query`, or less in `key-headers`"
+                 `ttl-secs` or `heuristic-percent`, more in `ignore-query`, less in `key-headers`, or stale responses \
+                 of a day or older"
             }
             Self::AgentFailsOpen => "an agent has a new `failure-mode \"open\"`",
             Self::ListenerRemoved => "a listener is gone, or has another address",
             Self::ListenerNarrowed => {
-                "a listener that stays refuses a version of TLS, a protocol (`alpn`, `h2c`) or clients without a certificate, or begins or ceases to take PROXY headers"
+                "a listener that stays has another `protocol`, refuses a version of TLS, a protocol (`alpn`, `h2c`) or clients without a certificate, or begins or ceases to take PROXY headers"
             }
             Self::TlsWeakened => {
                 "a listener that stays goes from `https` to `http`, accepts a lower version of TLS or no longer \
-                 the highest one, has a certificate less or for other names, shows another one of its certificates to clients without a name, or asks for client certificates less strictly"
+                 the highest one, obtains certificates otherwise (`acme`, apart from `email`), has a certificate less or for other names, shows another one of its certificates to clients without a name, or asks for client certificates less strictly"
             }
             Self::VerificationWeakened => {
-                "an upstream that stays has no `tls` any more, trusts the system's authorities instead of a \
+                "an upstream that stays has no `tls` any more, trusts the system's authorities or those of another \
                  `ca-file`, verifies another name (`sni`) or nothing (`verify #false`), or has another pin or none \
                  any more"
             }
@@ -180,7 +181,7 @@ impl RiskClass {
                  response header, or has another `preset` or none"
             }
             Self::HeadersChanged => {
-                "a route that stays sets or adds a header with another value, has a new `preset`, or a new edit of a field such as `Host`, `Cookie`, `Set-Cookie`, `Cache-Control`, `Content-Type`, `Strict-Transport-Security` or `X-Forwarded-For`; a listener begins or ceases to add `Via`"
+                "a route that stays sets or adds a header with another value, has a new `preset`, or a new edit of a field such as `Host`, `Cookie`, `Set-Cookie`, `Cache-Control`, `Content-Type`, `Strict-Transport-Security`, `X-Robots-Tag` or `X-Forwarded-For`, or of one with the name of a credential; a listener begins or ceases to add `Via`"
             }
             Self::CrossOriginChanged => {
                 "a route that stays has another `cors` block, apart from `max-age-secs` and from further origins, methods and \
@@ -188,12 +189,15 @@ impl RiskClass {
             }
             Self::LimitRemoved => {
                 "a limit of connections, memory or time or a circuit breaker is gone, `budget-percent` of retries is four times \
-                 as high, or a rate limit is gone, only observes, admits ten times as many requests in a minute, or counts by \
-                 another key or in another store"
+                 as high, a rate limit is gone, only observes, admits ten times as many requests in a minute, or counts by \
+                 another key or in another store, a limit grows a thousandfold, or thirtyfold for times of clients and of \
+                 connects; or an upstream gets requests that stored responses answered: `cache` is gone, stores for a \
+                 quarter of the time or in a quarter of the memory, obeys clients, or has a field such as `Cookie` in its key"
             }
             Self::LimitTightened => {
                 "a limit of rate, size or number is at most half of the one in force before, a time at most a quarter, or one \
-                 is new where there was none; a circuit breaker opens at half as many failures or for four times as long, a new \
+                 is new where there was none, apart from usual ones that end connections between requests; one worker, no \
+                 retry, half of the `attempts` at a password; a circuit breaker opens at half as many failures or for four times as long, closes after ten times as many successes, or a new \
                  one than by default; a rate limit counts in a new `store`"
             }
             Self::BodyHeld => {
@@ -207,7 +211,7 @@ impl RiskClass {
                  their upstream (`rewrite`)"
             }
             Self::TargetsChanged => {
-                "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, no target of before, or a `slow-start-secs` of five minutes or more and four times as long; or names of targets are looked up by other `name-servers`"
+                "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, no target of before, keeps idle connections four times as long, or has a `slow-start-secs` of five minutes or more and four times as long; or names of targets are looked up by other `name-servers` or, with a `min-ttl-secs` of five minutes or more, more seldom"
             }
             Self::HealthCheckChanged => {
                 "an upstream that stays has another health check, or none any more, or another outlier detection; an interval, time or number of a check that stays above half and grows to four times at most is none"
@@ -216,10 +220,10 @@ impl RiskClass {
                 "a route that stays has a new or another `shadow`, or a larger share of copies"
             }
             Self::AnswerChanged => {
-                "a route that stays has another `redirect`, `respond` or `static-files` block, or another `service-type`; an error page is changed or gone, or is a new one for `4xx` or `5xx`"
+                "a route that stays has another `redirect`, `respond` or `static-files` block, apart from `precompressed`, or another `service-type`; an error page is changed or gone, or is a new one for `4xx` or `5xx`"
             }
             Self::RecordsChanged => {
-                "the access log is off, the error log leaves out warnings, a query parameter or a header field is no longer redacted, or half of all requests or more are recorded"
+                "the access log is off, the error log leaves out warnings, a log or an export goes to another place or is gone, a query parameter or a header field is no longer redacted, or half of all requests or more are recorded"
             }
             Self::TestsRemoved => {
                 "a `test` is gone, and none has its name or request, or a `live` one is no longer sent; a `never` is gone or forbids other requests"
@@ -323,8 +327,8 @@ pub fn risks_page() -> String {
          sends it; so is a new upstream with a health check, for every node asks its targets. In a bundle, each file that is not part of the configuration and differs is \
          `unlisted` too: it may be served. One that a setting names has the class of a change of that setting: a list of \
          users or keys `access-widened`, a certificate `tls-weakened`, an authority of targets `verification-weakened`, a served \
-         file that differs or is gone `answer-changed`. Networks in a file are compared like inline ones. A certificate that is \
-         renewed for the same names is `unlisted` alone, and so is the first health check of an upstream: each node probes the \
+         file or an error page that differs or is gone `answer-changed`. Networks in a file are compared like inline ones. A certificate that is \
+         renewed for the same names, as long and by the same authority, with a chain that leads to it, is `unlisted` alone, and so is the first health check of an upstream: each node probes the \
          targets before it serves the bundle.\n\n\
          The comparison is exact for hosts, paths, prefixes, methods, headers and query parameters. Paths of a \
          `path-regex` are sampled. A path with several readings (`//`, `;`, escaped separators) is not a case of its own: \

@@ -37,7 +37,7 @@ pub(super) fn classified(
         .or_else(|| headers::risk(change))
         .or_else(|| request_risk(change))
         .or_else(|| answer_risk(change))
-        .or_else(|| caching::risk(change))
+        .or_else(|| caching::risk(change, routes))
         .or_else(|| records::risk(change))
         .or_else(|| access::risk(change, routes))
         .or_else(|| listeners::risk(change))
@@ -90,7 +90,9 @@ fn answer_risk(change: &SettingChange) -> Classified {
         answers::REDIRECT.path,
         answers::RESPOND.path,
     ];
-    if own.iter().any(|block| row.starts_with(block)) {
+    // Clients get another coding of the same file.
+    let is_coding = row == routes::STATIC_PRECOMPRESSED.path;
+    if own.iter().any(|block| row.starts_with(block)) && !is_coding {
         return Some((RiskClass::AnswerChanged, instead(change)));
     }
     let pages = [

@@ -20,8 +20,12 @@ const SKEW_FACTOR: f64 = 2.0;
 /// Factor by which guesses at passwords are allowed more often if it is a risk.
 const MORE_GUESSES: f64 = 10.0;
 
+/// Factor by which they are allowed less often if it is one.
+const FEWER_GUESSES: f64 = 2.0;
+
 pub(super) fn risk(change: &SettingChange, routes: Routes<'_>) -> Classified {
     trust_risk(change)
+        .or_else(|| attempts_risk(change))
         .or_else(|| credentials_risk(change))
         .or_else(|| token_risk(change))
         .or_else(|| token_place_risk(change, routes))
@@ -40,23 +44,33 @@ fn trust_risk(change: &SettingChange) -> Classified {
         "forwards paths that servers read in more than one way".to_owned()
     } else if row == basic_auth::BASIC_FORWARD.path && becomes_true(change) {
         "the upstream gets the passwords of clients".to_owned()
-    } else if row == basic_auth::BASIC_ATTEMPTS.path && is_faster(change) {
-        format!("more guesses at passwords: {}", instead(change))
     } else {
         return None;
     };
     Some((RiskClass::AccessWidened, text))
 }
 
-fn is_faster(change: &SettingChange) -> bool {
+/// The risk of more guesses at passwords, and of users that are locked out after fewer mistakes.
+fn attempts_risk(change: &SettingChange) -> Classified {
+    if change.row != basic_auth::BASIC_ATTEMPTS.path {
+        return None;
+    }
     let rate = |values: &[Value]| {
         let rate = values.first()?.as_str()?.parse::<RequestRate>().ok()?;
         Some(rate.as_f64())
     };
-    match (rate(&change.before), rate(&change.after)) {
-        (Some(before), Some(after)) => before * MORE_GUESSES <= after,
-        _ => false,
+    let (before, after) = (rate(&change.before)?, rate(&change.after)?);
+    if before * MORE_GUESSES <= after {
+        let text = format!("more guesses at passwords: {}", instead(change));
+        return Some((RiskClass::AccessWidened, text));
     }
+    (after * FEWER_GUESSES <= before).then(|| {
+        let text = format!(
+            "users are locked out after fewer mistakes: {}",
+            instead(change)
+        );
+        (RiskClass::LimitTightened, text)
+    })
 }
 
 /// The risk of changed users, and of a password that is newly required or no longer required.

@@ -1,6 +1,7 @@
 //! The risk of other agents, and of agents that are called otherwise.
 
 use super::values::{Classified, added, becomes, instead, listed, missing};
+use crate::diff::parts::Change;
 use crate::diff::risk::Compared;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::setting_change::SettingChange;
@@ -19,6 +20,10 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
         let gone: Vec<String> = { missing(change).into_iter() }
             .filter(|old| !is_renamed(old))
             .collect();
+        if missing(change).is_empty() && added(change).is_empty() {
+            let text = format!("another order of agents: {}", instead(change));
+            return Some((RiskClass::AgentChanged, text));
+        }
         return (!gone.is_empty()).then(|| {
             (
                 RiskClass::AgentRemoved,
@@ -51,7 +56,7 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
         agents::ENCODING.path,
     ];
     let is_less = row == agents::EVENTS.path && !missing(change).is_empty()
-        || row == agents::ON_OVERSIZE.path && becomes(change, "pass");
+        || row == agents::ON_OVERSIZE.path && change.change == Change::Changed;
     (is_less || changed.contains(&row)).then(|| (RiskClass::AgentChanged, instead(change)))
 }
 

@@ -1,14 +1,46 @@
-//! The risk of responses that more requests share.
+//! The risk of responses that more requests share, and of requests that stored responses no longer answer.
 
-use super::values::{Classified, added, instead, missing, number};
+use super::values::{Classified, Routes, added, becomes_true, instead, listed, missing, number};
 use crate::diff::parts::Change;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::policies::cache;
 use serde_json::Value;
 
-pub(super) fn risk(change: &SettingChange) -> Classified {
+/// Age in seconds from which on a stale response is one of another day.
+const LONG_STALE: f64 = 86_400.0;
+
+/// Factor by which memory or lifetimes of stored responses fall if the upstream gets many more requests.
+const FALLEN: f64 = 4.0;
+
+/// Request fields with a value for each client: as a part of the key, they leave hardly a response to share.
+const PERSONAL: [&str; 8] = [
+    "authorization",
+    "cookie",
+    "referer",
+    "traceparent",
+    "user-agent",
+    "x-correlation-id",
+    "x-forwarded-for",
+    "x-request-id",
+];
+
+pub(super) fn risk(change: &SettingChange, [_, after]: Routes<'_>) -> Classified {
+    let is_gone = after.is_some_and(|route| route.policies.cache.is_none());
+    if is_gone {
+        // One of its settings stands for the block.
+        return (change.row == cache::STATUSES.path).then(|| {
+            let text = "stores no responses any more: its upstream gets each request".to_owned();
+            (RiskClass::LimitRemoved, text)
+        });
+    }
+    shared(change).or_else(|| forwarded(change))
+}
+
+/// The risk of responses that more requests get.
+fn shared(change: &SettingChange) -> Classified {
     let row = change.row;
+    let [before, after] = [&change.before, &change.after].map(|one| number(one).unwrap_or(0.0));
     let is_wider = if row == cache::STATUSES.path {
         let before = items(&change.before);
         items(&change.after).any(|status| !before.clone().any(|known| known == status))
@@ -17,7 +49,14 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
     } else if row == cache::KEY_HEADERS.path {
         !missing(change).is_empty()
     } else if row == cache::TTL.path || row == cache::HEURISTIC.path {
-        number(&change.before).unwrap_or(0.0) < number(&change.after).unwrap_or(0.0)
+        before < after
+    } else if [
+        cache::STALE_IF_ERROR.path,
+        cache::STALE_WHILE_REVALIDATE.path,
+    ]
+    .contains(&row)
+    {
+        before < after && LONG_STALE <= after
     } else {
         false
     };
@@ -28,6 +67,41 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         format!("stored responses: {}", instead(change))
     };
     is_wider.then_some((RiskClass::ResponsesShared, text))
+}
+
+/// The risk of an upstream that gets requests which stored responses answered.
+fn forwarded(change: &SettingChange) -> Classified {
+    let row = change.row;
+    let [before, after] = [&change.before, &change.after].map(|one| number(one).unwrap_or(0.0));
+    let falls = || change.change != Change::Added && after * FALLEN <= before;
+    let personal: Vec<String> = { added(change).into_iter() }
+        .filter(|name| PERSONAL.contains(&name.to_ascii_lowercase().as_str()))
+        .collect();
+    let text = if row == cache::KEY_HEADERS.path && !personal.is_empty() {
+        format!(
+            "stores a response for each value of {}: its upstream gets most requests",
+            listed(&personal)
+        )
+    } else if row == cache::CLIENT_DIRECTIVES.path
+        && change.change == Change::Changed
+        && becomes_true(change)
+    {
+        "each client may have stored responses fetched again".to_owned()
+    } else if row == cache::COLLAPSE.path && change.change == Change::Changed && after == 0.0 {
+        "equal requests at the same time are all forwarded".to_owned()
+    } else if [
+        cache::TTL.path,
+        cache::MAX_BYTES.path,
+        cache::MAX_OBJECT_BYTES.path,
+    ]
+    .contains(&row)
+        && falls()
+    {
+        format!("fewer requests get a stored response: {}", instead(change))
+    } else {
+        return None;
+    };
+    Some((RiskClass::LimitRemoved, text))
 }
 
 /// The values, with those of lists in place of the lists.

@@ -4,25 +4,26 @@ use super::values::{Classified, instead, listed, missing, texts};
 use crate::diff::parts::Change;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::setting_change::SettingChange;
+use proxy_model::is_secret_name;
 use proxy_model::registry::{listeners, policies};
 use serde_json::Value;
 
 /// Fields that decide on reading, storing and running a response, or which site and client a request is of.
-const DECIDING: [&str; 39] = [
+const DECIDING: [&str; 47] = [
     "accept",
+    "accept-encoding",
     "accept-language",
-    "access-control-allow-credentials",
-    "access-control-allow-origin",
+    "age",
     "alt-svc",
     "authorization",
     "cache-control",
+    "cdn-cache-control",
     "clear-site-data",
     "content-disposition",
     "content-encoding",
     "content-security-policy",
     "content-type",
     "cookie",
-    "cross-origin-opener-policy",
     "etag",
     "expires",
     "forwarded",
@@ -31,24 +32,35 @@ const DECIDING: [&str; 39] = [
     "if-modified-since",
     "if-none-match",
     "if-range",
+    "last-modified",
     "location",
     "origin",
     "permissions-policy",
+    "pragma",
     "range",
     "referrer-policy",
     "refresh",
     "set-cookie",
     "strict-transport-security",
     "surrogate-control",
+    "true-client-ip",
+    "user-agent",
     "vary",
     "www-authenticate",
+    "x-client-ip",
     "x-content-type-options",
     "x-forwarded-for",
     "x-forwarded-host",
     "x-forwarded-proto",
     "x-frame-options",
+    "x-http-method-override",
     "x-real-ip",
+    "x-robots-tag",
+    "x-sendfile",
 ];
+
+/// Beginnings of the names of such fields.
+const DECIDING_PREFIXES: [&str; 3] = ["access-control-", "cross-origin-", "x-accel-"];
 
 /// Fields of them that protect a page by being set, and break none that is served correctly.
 const PROTECTING: [&str; 2] = ["referrer-policy", "x-content-type-options"];
@@ -109,7 +121,7 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         .filter(|name| {
             let name = name.to_ascii_lowercase();
             let is_protection = values.contains(&row) && PROTECTING.contains(&name.as_str());
-            DECIDING.contains(&name.as_str()) && !is_protection
+            decides(&name) && !is_protection
         })
         .cloned()
         .collect();
@@ -125,6 +137,12 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
             format!("another value in `{edit}`: {}", instead(change)),
         )
     })
+}
+
+/// Returns true for a field, in lower case, that decides on a request or a response, or carries a credential.
+fn decides(name: &str) -> bool {
+    let begins = |prefix: &&str| name.starts_with(*prefix);
+    DECIDING.contains(&name) || DECIDING_PREFIXES.iter().any(begins) || is_secret_name(name)
 }
 
 /// Names of header fields, of values such as `X-Env: beta`.

@@ -31,6 +31,9 @@ const RATE_PERIOD: f64 = 60.0;
 /// Factor by which a limit grows if it is as good as none.
 const UNLIMITED: f64 = 1_000.0;
 
+/// The same for times and numbers that protect from slow and hasty clients and from dead targets.
+const UNPROTECTED: f64 = 30.0;
+
 /// Blocks in which a number that falls refuses nothing: shares, thresholds of recovery, intervals, levels and logs.
 const NO_LIMITS: [&str; 21] = [
     "admin.",
@@ -57,13 +60,30 @@ const NO_LIMITS: [&str; 21] = [
 ];
 
 /// Limits without a default: where one appears, there was none.
-const NEW_LIMITS: [&str; 6] = [
+const NEW_LIMITS: [&str; 7] = [
     listeners::MAX_CONNECTION_AGE.path,
     listeners::MAX_REQUESTS_PER_CONNECTION.path,
     upstreams::MAX_CONNECTIONS.path,
     upstreams::MAX_LIFETIME.path,
     policies::PER_TRY_TIMEOUT.path,
+    policies::REQUEST.path,
     limits::MAX_MEMORY.path,
+];
+
+/// Limits of them with the value from which on a new one is usual: connections end between two requests, and few
+/// responses take an hour.
+const USUAL_LIMITS: [(&str, f64); 4] = [
+    (listeners::MAX_CONNECTION_AGE.path, 300.0),
+    (listeners::MAX_REQUESTS_PER_CONNECTION.path, 1_000.0),
+    (upstreams::MAX_LIFETIME.path, 300.0),
+    (policies::REQUEST.path, 3_600.0),
+];
+
+/// Settings outside of listeners that protect from dead targets and agents.
+const PROTECTIONS: [&str; 3] = [
+    upstreams::CONNECT.path,
+    policies::CONNECT.path,
+    agents::TIMEOUT.path,
 ];
 
 /// Settings that a circuit breaker always has.
@@ -81,6 +101,9 @@ pub(super) fn risk(
     [old, new]: Routes<'_>,
 ) -> Classified {
     let row = change.row;
+    if let Some(text) = lost_reserve(change) {
+        return Some((RiskClass::LimitTightened, text));
+    }
     if NO_LIMITS.iter().any(|block| row.starts_with(block)) {
         return None;
     }
@@ -88,7 +111,10 @@ pub(super) fn risk(
         let text = format!("no circuit breaker any more: {}", instead(change));
         return Some((RiskClass::LimitRemoved, text));
     }
-    let before = number(&change.before).or_else(|| inherited(compared.before, old, row));
+    // A time for the whole exchange is new even if it is as long as the upstream's, which ends with the head.
+    let is_new = row == policies::REQUEST.path && change.change == Change::Added;
+    let before =
+        number(&change.before).or_else(|| inherited(compared.before, old, row).filter(|_| !is_new));
     let after = number(&change.after).or_else(|| inherited(compared.after, new, row));
     match (before, after) {
         (Some(before), Some(after)) if after * tighter(row) <= before => {
@@ -109,7 +135,10 @@ pub(super) fn risk(
                 format!("{after} % of an upstream's requests may be retries instead of {before} %");
             Some((RiskClass::LimitRemoved, text))
         }
-        (Some(before), Some(after)) if before * UNLIMITED <= after && is_limit(row) => {
+        (Some(before), Some(after))
+            if before * UNLIMITED <= after && is_limit(row)
+                || before * UNPROTECTED <= after && protects(row) =>
+        {
             let text = format!(
                 "limits nothing: `{}` is {after} instead of {before}",
                 change.path
@@ -118,6 +147,7 @@ pub(super) fn risk(
         }
         (Some(_), Some(_)) => None,
         _ if !is_limit(row) => None,
+        (None, Some(after)) if is_usual(row, after) => None,
         (None, Some(after)) => {
             let text = format!("new limit: `{}` is {after}", change.path);
             Some((RiskClass::LimitTightened, text))
@@ -128,6 +158,45 @@ pub(super) fn risk(
         }
         (None, None) => None,
     }
+}
+
+/// The risk of fewer workers or retries, or of a breaker that hardly closes.
+fn lost_reserve(change: &SettingChange) -> Option<String> {
+    let row = change.row;
+    let default = |value: u32| Some(f64::from(value));
+    let after = number(&change.after)?;
+    let before = number(&change.before);
+    let is_less = if row == policies::ATTEMPTS.path {
+        before.or_else(|| default(policies::ATTEMPTS.default()))? > 0.0 && after == 0.0
+    } else if row == circuit_breaker::SUCCESS_THRESHOLD.path {
+        let before = before.or_else(|| default(circuit_breaker::SUCCESS_THRESHOLD.default()))?;
+        before * WIDER <= after
+    } else if row == system::WORKER_THREADS.path {
+        // 0 is one for each core.
+        match before.filter(|threads| *threads > 0.0) {
+            Some(before) => after > 0.0 && after * TIGHTER <= before,
+            None => 0.0 < after && after < TIGHTER,
+        }
+    } else {
+        false
+    };
+    is_less.then(|| instead(change))
+}
+
+/// Returns true if slow clients, hasty ones or dead targets take more the larger the value is.
+fn protects(row: &str) -> bool {
+    let is_of_clients = row.starts_with(listeners::TIMEOUTS.path)
+        || [
+            listeners::MAX_CONCURRENT_STREAMS.path,
+            listeners::MAX_STREAM_RESETS.path,
+        ]
+        .contains(&row);
+    is_of_clients || PROTECTIONS.contains(&row)
+}
+
+/// Returns true if a new limit ends few exchanges.
+fn is_usual(row: &str, value: f64) -> bool {
+    { USUAL_LIMITS.iter() }.any(|(usual, least)| *usual == row && *least <= value)
 }
 
 /// Returns true if a setting without a value means that there is no limit.

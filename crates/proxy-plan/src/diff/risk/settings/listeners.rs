@@ -6,9 +6,22 @@ use crate::diff::relative_path::relative;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::risk::{Compared, Risk};
 use crate::diff::setting_change::SettingChange;
+use proxy_model::registry::listener_tls::acme;
 use proxy_model::registry::{listener_tls, listeners, upstreams};
 use proxy_model::{Listener, Model};
 use serde_json::Value;
+
+/// Settings that decide which certificate an authority issues, and whether it renews it: clients see the harm as late as
+/// the next renewal.
+const OBTAINED: [&str; 7] = [
+    acme::DIRECTORY.path,
+    acme::DIRECTORY_CA_FILE.path,
+    acme::CHALLENGE.path,
+    acme::DNS_COMMAND.path,
+    acme::EAB_KEY_ID.path,
+    acme::KEY_TYPE.path,
+    acme::STORAGE.path,
+];
 
 pub(super) fn risk(change: &SettingChange) -> Classified {
     listener_risk(change)
@@ -44,6 +57,11 @@ fn listener_risk(change: &SettingChange) -> Classified {
         format!("client certificates are verified by {}", values())
     } else if row == listener_tls::SERVER_NAME.path {
         format!("a certificate is for other names: {}", instead(change))
+    } else if OBTAINED.contains(&row) && change.change == Change::Changed {
+        format!(
+            "certificates are obtained or renewed another way: {}",
+            instead(change)
+        )
     } else {
         return None;
     };
@@ -79,7 +97,7 @@ fn certificates(model: &Model, listener: &Listener) -> Vec<String> {
 /// The risk of a listener that refuses clients which it accepted.
 fn narrowed(change: &SettingChange) -> Classified {
     let row = change.row;
-    let text = if row == listeners::PROXY_PROTOCOL.path {
+    let text = if [listeners::PROXY_PROTOCOL.path, listeners::PROTOCOL.path].contains(&row) {
         instead(change)
     } else if row == listeners::H2C.path && !change.after.contains(&Value::Bool(true)) {
         "no longer takes HTTP/2 in the clear".to_owned()
@@ -117,6 +135,8 @@ fn verification_risk(change: &SettingChange) -> Classified {
     };
     let text = if row == upstreams::CA_FILE.path && change.change == Change::Removed {
         "targets are not verified by a `ca-file` any more".to_owned()
+    } else if row == upstreams::CA_FILE.path && change.change == Change::Changed {
+        format!("targets are verified by another `ca-file`: {}", values())
     } else if row == upstreams::VERIFY.path && !change.after.contains(&Value::Bool(true)) {
         "certificates of targets are not verified".to_owned()
     } else if row == upstreams::PIN.path

@@ -4,7 +4,7 @@ use super::values::{Classified, becomes, instead, listed, missing, number};
 use crate::diff::parts::Change;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::setting_change::SettingChange;
-use proxy_model::registry::observability;
+use proxy_model::registry::observability::{self, otlp};
 use serde_json::Value;
 
 /// Share of recorded requests, in percent, from which on a recording is one of all clients.
@@ -16,6 +16,13 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         observability::REDACT_QUERY.path,
         observability::RECORDING_REDACT.path,
     ];
+    let places = [
+        observability::ACCESS_PATH.path,
+        observability::ERROR_PATH.path,
+        otlp::ENDPOINT.path,
+        otlp::SERVICE_NAME.path,
+    ];
+    let exports = [otlp::TRACES.path, otlp::METRICS.path];
     let text = if row == observability::ACCESS_ENABLED.path
         && change.change != Change::Removed
         && change.after.contains(&Value::Bool(false))
@@ -23,6 +30,12 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         "writes no access log any more".to_owned()
     } else if row == observability::ERROR_LEVEL.path && becomes(change, "error") {
         format!("leaves out warnings and reloads: {}", instead(change))
+    } else if places.contains(&row) && change.change == Change::Changed {
+        format!("goes to another place: {}", instead(change))
+    } else if row == otlp::ENDPOINT.path && change.change == Change::Removed {
+        "exports no traces and metrics any more".to_owned()
+    } else if exports.contains(&row) && change.after.contains(&Value::Bool(false)) {
+        format!("exports less: {}", instead(change))
     } else if redacted.contains(&row) && !missing(change).is_empty() {
         format!("no longer redacts {}", listed(&missing(change)))
     } else if row == observability::RECORDING_SAMPLE.path

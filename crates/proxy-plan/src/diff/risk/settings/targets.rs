@@ -24,6 +24,9 @@ const GROWN: f64 = 4.0;
 /// Factor by which a number of a health check falls if it is a risk.
 const FALLEN: f64 = 2.0;
 
+/// Time in seconds from which on names of targets are looked up seldom.
+const SELDOM: f64 = 300.0;
+
 /// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes
 /// probe its targets before they serve the bundle.
 pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classified {
@@ -57,6 +60,25 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
                 "recovered targets get their share late: {}",
                 instead(change)
             );
+            (RiskClass::TargetsChanged, text)
+        });
+    }
+    if row == upstreams::IDLE_TIMEOUT.path {
+        let before = number(&change.before);
+        let before = before.unwrap_or(upstreams::IDLE_TIMEOUT.default().as_secs_f64());
+        let is_longer = number(&change.after).is_some_and(|after| before * GROWN <= after);
+        return is_longer.then(|| {
+            let text = format!(
+                "requests are sent by connections that targets may have closed: {}",
+                instead(change)
+            );
+            (RiskClass::TargetsChanged, text)
+        });
+    }
+    if row == system::MIN_TTL_SECS.path {
+        let [before, after] = numbers();
+        return (SELDOM <= after && before * GROWN <= after).then(|| {
+            let text = format!("names of targets are looked up seldom: {}", instead(change));
             (RiskClass::TargetsChanged, text)
         });
     }
