@@ -40,7 +40,10 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
         let mode = modes.next_back().map_or("tcp", |line| line.word(1));
         match section.kind.as_str() {
             "global" => global(&mut site, section),
-            "defaults" => defaults = Rc::from(&*section.lines),
+            "defaults" => {
+                note_defaults(&mut site, section);
+                defaults = Rc::from(&*section.lines);
+            }
             "frontend" | "backend" | "listen" if mode != "http" && mode != "tcp" => {
                 let shown = format!("{} {}", section.kind, section.name);
                 site.note(&section.place, &shown, "the modes are `http` and `tcp`");
@@ -82,16 +85,33 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     Ok(site)
 }
 
+/// Lists lines of `defaults` that no section reads.
+fn note_defaults(site: &mut Site, section: &Section) {
+    for line in &section.lines {
+        match line.word(0) {
+            "option" => backend::option(site, line),
+            "maxconn" => line.note(site, "write `limits { max-total-connections … }`"),
+            "acl" | "balance" | "compression" | "cookie" | "default-server" | "description"
+            | "errorfile" | "http-request" | "http-response" | "http-reuse" | "id" | "log"
+            | "mode" | "redirect" | "retries" | "retry-on" | "tcp-request" | "timeout" => {}
+            _ if checks::is_check(line) => {}
+            name => line.note(site, advice(name)),
+        }
+    }
+}
+
 fn global(site: &mut Site, section: &Section) {
     for line in &section.lines {
         let number = line.word(1).parse::<u64>().ok();
         match (line.word(0), number) {
             ("maxconn", Some(number)) => {
-                let limit = Node::number("max-total-connections", number);
+                let (place, text) = (&line.place, line.text());
+                let limit = site.number(place, &text, "max-total-connections", number);
                 site.settings.push(Node::new("limits").child(limit));
             }
             ("nbthread", Some(number)) => {
-                let threads = Node::number("worker-threads", number);
+                let (place, text) = (&line.place, line.text());
+                let threads = site.number(place, &text, "worker-threads", number);
                 site.settings.push(Node::new("system").child(threads));
             }
             (

@@ -39,7 +39,8 @@ impl Node {
 
     /// A value in which braces stand for themselves.
     pub(crate) fn raw(mut self, value: &str) -> Self {
-        let written = if value.contains(['{', '}']) && !value.contains("\"#") {
+        let is_plain = value.chars().all(is_written) && !value.contains("\"#");
+        let written = if value.contains(['{', '}']) && is_plain {
             format!("#\"{value}\"#")
         } else {
             quoted(value)
@@ -128,10 +129,19 @@ fn quoted(value: &str) -> String {
             '\n' => written.push_str("\\n"),
             '\r' => written.push_str("\\r"),
             '\t' => written.push_str("\\t"),
-            c if c.is_control() => {}
-            c => written.push(c),
+            c if is_written(c) => written.push(c),
+            _ => {}
         }
     }
     written.push('"');
     written
+}
+
+/// Returns true if a character may stand in a file: no control character, and none that changes the direction of text.
+pub(crate) fn is_written(c: char) -> bool {
+    let is_mark = matches!(
+        c,
+        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+    );
+    !(c.is_control() || is_mark)
 }

@@ -50,6 +50,10 @@ pub fn migrate(
     source: &Source,
     included: &dyn Fn(&str) -> Option<Vec<Source>>,
 ) -> Result<Migrated, SyntaxError> {
+    let source = &Source {
+        name: source.name.clone(),
+        text: source.text.trim_start_matches('\u{feff}').to_owned(),
+    };
     let site = match language {
         Language::Nginx => nginx::read(source, included)?,
         Language::Caddy => caddy::read(source)?,
@@ -67,5 +71,5 @@ pub fn migrate(
                 .to_owned(),
         });
     }
-    Ok(write::write(site))
+    Ok(write::write(site, &source.name))
 }

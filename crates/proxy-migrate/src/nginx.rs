@@ -27,11 +27,16 @@ use scope::Scope;
 
 /// Size of a request body where no directive names one.
 const DEFAULT_BODY_BYTES: u64 = 1 << 20;
+/// Largest size of a request body that can be written.
+const MAX_BODY_BYTES: u64 = 1 << 40;
+/// Size of one header field where no directive names one.
+const DEFAULT_HEADER_BYTES: u64 = 8 << 10;
 
 /// Reads a main file, or a file of servers such as those in `sites-enabled`.
 pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
     let directives = parser::parse(source, included)?;
     let mut site = Site::default();
+    policies::find_password_files(&mut site, &directives, included);
     let http = directives.iter().filter(|it| it.name == "http");
     let (mut body, mut timeouts) = (DEFAULT_BODY_BYTES, None);
     let mut has_http = false;
@@ -53,8 +58,8 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
         in_http(&mut site, &main);
     }
     if has_http {
-        let limit = Node::number("max-body-size-bytes", body);
-        site.settings.push(Node::new("limits").child(limit));
+        let context = timeouts.map_or(&main[..], Directive::children);
+        limits(&mut site, context, body);
     }
     if let Some(block) = timeouts {
         listen::times(&mut site, block.children());
@@ -65,13 +70,42 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     for block in streams() {
         stream::read(&mut site, block.children());
     }
+    listen::remove_without_certificates(&mut site);
+    let context = timeouts.map_or(&main[..], Directive::children);
+    policies::memory(&mut site, context);
     Ok(site)
+}
+
+/// Limits of bodies and of header fields, which are those of nginx where no directive names others.
+fn limits(site: &mut Site, context: &[Directive], body: u64) {
+    let (mut value, mut all) = (DEFAULT_HEADER_BYTES, 4 * DEFAULT_HEADER_BYTES);
+    let buffers = context
+        .iter()
+        .rfind(|it| it.name == "large_client_header_buffers");
+    if let Some(directive) = buffers {
+        let count = directive.word(0).and_then(|word| word.parse::<u64>().ok());
+        let bytes = directive.word(1).and_then(units::bytes);
+        if let Some((count, bytes)) = count.zip(bytes) {
+            let (place, shown) = (&directive.place, directive.shown());
+            let total = bytes.saturating_mul(count);
+            value = site.within(place, &shown, "max-header-value-bytes", bytes);
+            all = site.within(place, &shown, "max-header-size-bytes", total);
+        }
+    }
+    let node = Node::new("limits")
+        .child(Node::number(
+            "max-body-size-bytes",
+            body.min(MAX_BODY_BYTES),
+        ))
+        .child(Node::number("max-header-value-bytes", value))
+        .child(Node::number("max-header-size-bytes", all.max(value)));
+    site.settings.push(node);
 }
 
 fn body_bytes(block: &[Directive]) -> Option<u64> {
     let mut sizes = block.iter().filter(|it| it.name == "client_max_body_size");
     match units::bytes(sizes.next()?.word(0)?)? {
-        0 => Some(1 << 40),
+        0 => Some(MAX_BODY_BYTES),
         bytes => Some(bytes),
     }
 }
@@ -82,7 +116,8 @@ fn process(site: &mut Site, block: &[Directive]) {
         match (&*directive.name, directive.word(0)) {
             ("worker_processes", Some(number)) => {
                 let threads = number.parse().unwrap_or(0);
-                let threads = Node::number("worker-threads", threads);
+                let shown = directive.shown();
+                let threads = site.number(&directive.place, &shown, "worker-threads", threads);
                 site.settings.push(Node::new("system").child(threads));
             }
             ("error_log", Some(path)) => error_log(site, directive, path),
@@ -115,7 +150,7 @@ fn in_http(site: &mut Site, block: &[Directive]) {
     for directive in block {
         match &*directive.name {
             "upstream" => upstream::read(site, directive),
-            "server" => {}
+            "server" | "large_client_header_buffers" | "proxy_cache_path" => {}
             "access_log" => access_log(site, directive),
             "error_log" => {
                 if let Some(path) = directive.word(0) {

@@ -1,13 +1,21 @@
 //! The parts that are carried over, in the terms of the configuration that is written.
 
+mod bounds;
+mod header_name;
+pub(crate) mod path_regex;
+
 use crate::index::{Certificates, Positions};
 use crate::kdl::Node;
 use crate::migrated::{NotMigrated, Place};
 use crate::work;
 use std::collections::{HashMap, HashSet};
 
+pub(crate) use header_name::{Message, fault as header_fault};
+
 /// Maximum number of conditions and edits of all routes: hosts of a server count for each of its locations.
 const MAX_ROUTE_PARTS: usize = 1_000_000;
+/// Maximum length of a name, with room for a number: names have at most 128 characters.
+const MAX_NAME_CHARS: usize = 100;
 
 /// A configuration to be written.
 #[derive(Debug, Default)]
@@ -30,6 +38,10 @@ pub(crate) struct Site {
     listener_names: Positions,
     listener_addresses: Positions,
     certificates: Certificates,
+    /// Files of passwords that `basic-auth` can read.
+    pub(crate) password_files: HashSet<String>,
+    /// Names of upstreams without a target.
+    pub(crate) empty_upstreams: HashSet<String>,
     /// Conditions and edits of the routes.
     parts: usize,
 }
@@ -113,6 +125,8 @@ pub(crate) enum Service {
     Respond {
         status: u16,
         body: Option<String>,
+        /// `None` for plain text.
+        content_type: Option<String>,
     },
 }
 
@@ -123,6 +137,8 @@ pub(crate) struct Policies {
     pub(crate) timeouts: Vec<Node>,
     /// The path that the upstream gets.
     pub(crate) rewrite: Option<Rewrite>,
+    /// True if a rewrite leaves `Location` of responses as it is.
+    pub(crate) keeps_location: bool,
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
     /// Further policies.
@@ -174,6 +190,16 @@ impl Service {
         Self::Respond {
             status: 501,
             body: Some("not migrated".to_owned()),
+            content_type: None,
+        }
+    }
+
+    /// An answer in the proxy's own form.
+    pub(crate) const fn refusal(status: u16) -> Self {
+        Self::Respond {
+            status,
+            body: None,
+            content_type: None,
         }
     }
 }
@@ -374,6 +400,7 @@ impl Route {
             response_headers,
             timeouts,
             rewrite: _,
+            keeps_location: _,
             allow,
             deny,
             settings,
@@ -391,6 +418,7 @@ fn name_of(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
     let words = text.split(|c| !is_plain(c)).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("-");
+    let name: String = name.chars().take(MAX_NAME_CHARS).collect();
     if name.is_empty() {
         "all".to_owned()
     } else {

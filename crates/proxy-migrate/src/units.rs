@@ -1,4 +1,6 @@
-//! Times and sizes of other servers.
+//! Times, sizes and networks of other servers.
+
+use std::net::IpAddr;
 
 /// A time in milliseconds: `60`, `60s`, `1m`, `500ms`, `1h30m`. A number alone is in units of `unit_ms`.
 pub(crate) fn milliseconds(text: &str, unit_ms: u64) -> Option<u64> {
@@ -42,6 +44,31 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(per)
+}
+
+/// The time of a probe that is written: one that is longer than the interval would overlap with the next.
+pub(crate) fn probe_timeout(interval_ms: Option<u64>, timeout_ms: Option<u64>) -> Option<u64> {
+    let interval = interval_ms.unwrap_or(10_000);
+    let timeout = timeout_ms.unwrap_or(5_000);
+    if timeout > interval {
+        Some(interval)
+    } else {
+        timeout_ms
+    }
+}
+
+/// Returns true if a word is an address, or a network.
+pub(crate) fn is_network(word: &str) -> bool {
+    let (address, length) = match word.split_once('/') {
+        Some((address, length)) => (address, length.parse::<u8>().ok()),
+        None => (word, Some(0)),
+    };
+    let bits = match address.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    length.is_some_and(|length| length <= bits)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The text of a site.
 
-use crate::kdl::Node;
+mod usable;
+
+use crate::kdl::{Node, is_written};
 use crate::migrated::Migrated;
 use crate::site::{
     Certificate, Listener, Path, Policies, Relay, Rewrite, Route, Service, Site, Upstream, escaped,
@@ -9,7 +11,8 @@ use crate::tests_block;
 use std::fmt::Write as _;
 
 /// Writes a site, with tests of its routes.
-pub(crate) fn write(site: Site) -> Migrated {
+pub(crate) fn write(mut site: Site, file: &str) -> Migrated {
+    usable::make_usable(&mut site, file);
     let tests = tests_block::tests(&site);
     let Site {
         settings,
@@ -28,7 +31,7 @@ pub(crate) fn write(site: Site) -> Migrated {
     blocks.push(Node::new("tests").children(tests));
     let mut text = String::new();
     for note in &notes {
-        let comment = note.to_string().replace(['\n', '\r'], " ");
+        let comment = note.to_string().replace(|c| !is_written(c), " ");
         _ = writeln!(text, "// {comment}");
     }
     for block in blocks.iter().filter(|block| block.has_children()) {
@@ -150,12 +153,18 @@ fn with_service(node: Node, service: &Service) -> Node {
                 .children(replaced.map(|(from, to)| Node::text("replace-prefix", from).arg(to)));
             node.child(redirect.child(Node::number("status", u64::from(*status))))
         }
-        Service::Respond { status, body } => {
+        Service::Respond {
+            status,
+            body,
+            content_type,
+        } => {
             let respond = Node::number("respond", u64::from(*status));
-            node.child(match body {
+            let respond = match body {
                 Some(body) => respond.raw(body),
                 None => respond,
-            })
+            };
+            let media_type = content_type.iter();
+            node.child(respond.children(media_type.map(|it| Node::text("content-type", it))))
         }
     }
 }
@@ -166,6 +175,7 @@ fn policies_of(policies: &Policies) -> Vec<Node> {
         response_headers,
         timeouts,
         rewrite,
+        keeps_location,
         allow,
         deny,
         settings,
@@ -182,7 +192,8 @@ fn policies_of(policies: &Policies) -> Vec<Node> {
         Rewrite::Replace(from, to) => Node::text("replace-prefix", from).arg(to),
         Rewrite::Path(path) => Node::text("path", path),
     });
-    nodes.extend(rewrite.map(|rewrite| Node::new("rewrite").child(rewrite)));
+    let location = keeps_location.then(|| Node::new("location").word("#false"));
+    nodes.extend(rewrite.map(|rewrite| Node::new("rewrite").child(rewrite).children(location)));
     for (name, block) in [
         ("timeouts", timeouts),
         ("request-headers", request_headers),

@@ -49,39 +49,39 @@ fn is_usable(migrated: &Migrated) {
     assert!(failed.is_empty(), "{}\n{failed:?}", migrated.text);
 }
 
-#[test]
-fn files_of_nginx_become_as_expected() {
-    for path in files("nginx") {
-        let migrated = migrated(Language::Nginx, &path);
+fn become_as_expected(language: Language, folder: &str) {
+    for path in files(folder) {
+        let migrated = migrated(language, &path);
         compare(&path, &migrated.text);
         is_usable(&migrated);
+    }
+}
+
+#[test]
+fn files_of_nginx_become_as_expected() {
+    for folder in ["nginx", "sites/nginx"] {
+        become_as_expected(Language::Nginx, folder);
     }
 }
 
 #[test]
 fn files_of_caddy_become_as_expected() {
-    for path in files("caddy") {
-        let migrated = migrated(Language::Caddy, &path);
-        compare(&path, &migrated.text);
-        is_usable(&migrated);
+    for folder in ["caddy", "sites/caddy"] {
+        become_as_expected(Language::Caddy, folder);
     }
 }
 
 #[test]
 fn files_of_haproxy_become_as_expected() {
-    for path in files("haproxy") {
-        let migrated = migrated(Language::Haproxy, &path);
-        compare(&path, &migrated.text);
-        is_usable(&migrated);
+    for folder in ["haproxy", "sites/haproxy"] {
+        become_as_expected(Language::Haproxy, folder);
     }
 }
 
 #[test]
 fn files_of_traefik_become_as_expected() {
-    for path in files("traefik") {
-        let migrated = migrated(Language::Traefik, &path);
-        compare(&path, &migrated.text);
-        is_usable(&migrated);
+    for folder in ["traefik", "sites/traefik"] {
+        become_as_expected(Language::Traefik, folder);
     }
 }
 
@@ -360,6 +360,10 @@ fn damaged_files_are_read_or_refused() {
         (Language::Caddy, "caddy", 1),
         (Language::Haproxy, "haproxy", 1),
         (Language::Traefik, "traefik", 41),
+        (Language::Nginx, "sites/nginx", 149),
+        (Language::Caddy, "sites/caddy", 149),
+        (Language::Haproxy, "sites/haproxy", 149),
+        (Language::Traefik, "sites/traefik", 149),
     ] {
         for path in files(folder) {
             let text = fs::read_to_string(&path).unwrap();

@@ -126,8 +126,8 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "nginx",
         program: "nginx",
-        reason: "a peer to measure against",
-        task: Task::Bench,
+        reason: "a peer to compare and to measure with",
+        task: Task::Tests,
     },
     Package {
         name: "haproxy",

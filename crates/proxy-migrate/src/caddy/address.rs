@@ -1,6 +1,7 @@
 //! Addresses of sites, as listeners and hosts.
 
 use super::parser::Directive;
+use super::value::default_of;
 use crate::site::{Listener, Route, Service, Site};
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -28,6 +29,7 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
     let words = block.words.iter().flat_map(|word| word.split(','));
     let words: Vec<&str> = words.map(str::trim).filter(|it| !it.is_empty()).collect();
     for word in words.iter().copied() {
+        let word = without_variables(site, block, word, &mut is_closed);
         let (scheme, rest) = word
             .split_once("://")
             .map_or((None, word), |(a, b)| (Some(a), b));
@@ -82,6 +84,30 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
         path: path_of_site,
         is_closed,
     }
+}
+
+/// An address with the default in place of a variable; without one the site is closed.
+fn without_variables<'w>(
+    site: &mut Site,
+    block: &Directive,
+    word: &'w str,
+    is_closed: &mut bool,
+) -> &'w str {
+    if !word.contains('{') {
+        return word;
+    }
+    let default = default_of(word);
+    *is_closed |= default.is_none();
+    site.note(
+        &block.place,
+        word,
+        if default.is_some() {
+            "the variable's default is written: addresses have no variables"
+        } else {
+            "write the address in a listener, and its host in `matches`; the routes answer 501 until then"
+        },
+    );
+    default.unwrap_or(":80")
 }
 
 /// The address of `bind`, or all addresses; `None` if it is not one address.

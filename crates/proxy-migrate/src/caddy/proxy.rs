@@ -1,9 +1,9 @@
 //! `reverse_proxy`.
 
 use super::parser::Directive;
-use super::value::edit;
+use super::value::{default_of, edit};
 use crate::kdl::Node;
-use crate::site::{Policies, Site, Upstream};
+use crate::site::{Message, Policies, Site, Upstream, header_fault};
 use crate::units;
 
 /// Header fields that the proxy itself sends to upstreams.
@@ -36,6 +36,16 @@ pub(super) fn read(
         return None;
     }
     if !check.is_empty() {
+        let time = |name: &str| {
+            let line = directive.block.iter().find(|it| it.name() == name)?;
+            Some(units::milliseconds(line.word(1), 1_000)?.max(1_000))
+        };
+        let written = time("health_timeout");
+        let timeout = units::probe_timeout(time("health_interval"), written);
+        if timeout != written {
+            check.retain(|(_, node)| !node.is("timeout-ms"));
+            check.extend(timeout.map(|ms| (false, Node::number("timeout-ms", ms))));
+        }
         let (within, outside): (Vec<_>, Vec<_>) =
             check.into_iter().partition(|(is_within, _)| *is_within);
         let probe = Node::text("type", "http").children(within.into_iter().map(|(_, node)| node));
@@ -54,6 +64,17 @@ pub(super) fn read(
 }
 
 fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word: &str) {
+    let word = match default_of(word) {
+        Some(default) => {
+            site.note(
+                &directive.place,
+                word,
+                "the variable's default is written: a target has no variables",
+            );
+            default
+        }
+        None => word,
+    };
     let (scheme, authority) = word.split_once("://").unwrap_or(("http", word));
     if authority.starts_with("unix/")
         || word.starts_with("unix/")
@@ -89,7 +110,9 @@ fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word:
     }
     match scheme {
         "https" => upstream.tls = Some(Vec::new()),
-        "h2c" => upstream.settings.push(Node::text("protocol", "h2")),
+        "h2c" if !upstream.settings.iter().any(|it| it.is("protocol")) => {
+            upstream.settings.push(Node::text("protocol", "h2"));
+        }
         _ => {}
     }
     upstream.targets.push((format!("{host}:{port}"), 1));
@@ -102,8 +125,7 @@ fn option(
     policies: &mut Policies,
     line: &Directive,
 ) {
-    let ms = units::milliseconds(line.word(1), 1_000).filter(|ms| *ms >= 1_000);
-    let seconds = |name: &str| ms.map(|ms| Node::number(name, ms));
+    let ms = units::milliseconds(line.word(1), 1_000).filter(|ms| *ms > 0);
     match line.name() {
         "lb_policy" => match line.word(1) {
             "round_robin" => {}
@@ -115,12 +137,21 @@ fn option(
         },
         "health_uri" => check.push((true, Node::text("path", line.word(1)))),
         "health_status" => {
-            if let Ok(status) = line.word(1).parse() {
-                check.push((true, Node::number("expected-status", status)));
+            let class = line.word(1).strip_suffix("xx").and_then(|it| it.parse::<u8>().ok());
+            match (line.word(1).parse::<u64>(), class) {
+                (Ok(status @ 100..=599), _) => check.push((true, Node::number("expected-status", status))),
+                (_, Some(class @ 1..=5)) => {
+                    let range = format!("{class}00-{class}99");
+                    check.push((true, Node::text("expected-status", &range)));
+                }
+                _ => site.note(&line.place, &line.shown(), "write `expected-status` of the health check"),
             }
         }
-        "health_interval" => check.extend(seconds("interval-ms").map(|node| (false, node))),
-        "health_timeout" => check.extend(seconds("timeout-ms").map(|node| (false, node))),
+        "health_interval" | "health_timeout" => {
+            let setting = line.name().trim_start_matches("health_");
+            let ms = ms.map(|ms| site.within(&line.place, &line.shown(), setting, ms));
+            check.extend(ms.map(|ms| (false, Node::number(&format!("{setting}-ms"), ms))));
+        }
         "max_fails" => {
             if let Ok(failures) = line.word(1).parse() {
                 let failures = Node::number("consecutive-failures", failures);
@@ -139,12 +170,17 @@ fn option(
                 Some("{upstream_hostport}") => upstream.targets.first().map(|(address, _)| address.as_str()),
                 value => value,
             };
-            match edit(field, value) {
-                Some(node) => policies.request_headers.push(node),
-                None => site.note(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
+            let node = edit(field, value, Message::Request);
+            if node.is_none() {
+                site.note(&line.place, &line.shown(), "see docs/operate/headers.md for values; the field is not sent until then");
             }
+            // The client's own field would take the place of one that is not set.
+            let is_set = !field.starts_with(['+', '-', '?']) && bare != "host";
+            let is_removed = is_set && header_fault(field, Message::Request).is_none();
+            let removed = is_removed.then(|| Node::text("remove", field));
+            policies.request_headers.extend(node.or(removed));
         }
-        "header_down" => match edit(line.word(1), line.words.get(2).map(String::as_str)) {
+        "header_down" => match edit(line.word(1), line.words.get(2).map(String::as_str), Message::Response) {
             Some(node) => policies.response_headers.push(node),
             None => site.note(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
         },
@@ -169,11 +205,21 @@ fn transport(site: &mut Site, upstream: &mut Upstream, block: &Directive) {
         return;
     }
     for line in &block.block {
-        let ms = units::milliseconds(line.word(1), 1_000).filter(|ms| *ms >= 1_000);
+        let ms = units::milliseconds(line.word(1), 1_000).filter(|ms| *ms > 0);
+        let setting = match line.name() {
+            "dial_timeout" => Some("connect"),
+            "response_header_timeout" => Some("request"),
+            "read_timeout" => Some("read"),
+            _ => None,
+        };
+        if let Some((setting, ms)) = setting.zip(ms) {
+            let ms = site.within(&line.place, &line.shown(), setting, ms);
+            upstream
+                .timeouts
+                .push(Node::number(&format!("{setting}-ms"), ms));
+            continue;
+        }
         match (line.name(), ms) {
-            ("dial_timeout", Some(ms)) => upstream.timeouts.push(Node::number("connect-ms", ms)),
-            ("response_header_timeout", Some(ms)) => upstream.timeouts.push(Node::number("request-ms", ms)),
-            ("read_timeout", Some(ms)) => upstream.timeouts.push(Node::number("read-ms", ms)),
             ("tls", _) => drop(upstream.tls.get_or_insert_default()),
             ("tls_server_name", _) => {
                 let tls = upstream.tls.get_or_insert_default();

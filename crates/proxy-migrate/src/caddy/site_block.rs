@@ -8,7 +8,7 @@ use super::parser::Directive;
 use super::proxy;
 use super::value::edit;
 use crate::kdl::Node;
-use crate::site::{Path, Policies, Rewrite, Route, Service, Site, escaped};
+use crate::site::{Message, Path, Policies, Rewrite, Route, Service, Site, escaped};
 use crate::units;
 use std::rc::Rc;
 
@@ -183,7 +183,15 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
                 "write `tls { client-auth { ca-file … } }` in the listener; the routes answer 501 until then",
             );
         }
-        "tls" if directive.words.len() == 3 => {}
+        "tls" if directive.words.len() == 3 => {
+            for line in &directive.block {
+                site.note(
+                    &line.place,
+                    &line.shown(),
+                    "write it in `tls` of the listener: see docs/reference/config.md",
+                );
+            }
+        }
         "bind" | "handle_errors" | "log" => {}
         name if order::rank(name).is_some() || name.starts_with('@') => {}
         name if is_passive(name) => {
@@ -229,7 +237,7 @@ fn is_client_auth(directive: &Directive) -> bool {
 /// Edits of requests. A field that is not removed could be a forged identity.
 fn request_header(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
     let field = rest.first().map(String::as_str).unwrap_or_default();
-    if let Some(node) = edit(field, rest.get(1).map(String::as_str)) {
+    if let Some(node) = edit(field, rest.get(1).map(String::as_str), Message::Request) {
         context.policies.request_headers.push(node);
         return;
     }
@@ -265,7 +273,7 @@ fn headers(site: &mut Site, context: &mut Context, directive: &Directive, rest: 
         let (Some(field), value) = (line.first(), line.get(1)) else {
             continue;
         };
-        match edit(field, value.map(String::as_str)) {
+        match edit(field, value.map(String::as_str), Message::Response) {
             Some(node) => context.policies.response_headers.push(node),
             None => site.note(
                 &directive.place,
@@ -333,9 +341,11 @@ fn service(
                     "the whole path is the file's path in the folder: no prefix is removed",
                 );
             }
+            let index = directive.block.iter().find(|it| it.name() == "index");
+            let index = index.map(|it| it.word(1).to_owned());
             Service::Static {
                 root,
-                index: None,
+                index: index.filter(|it| !it.is_empty() && it != "index.html"),
                 fallback: inner.fallback.clone(),
                 precompressed: directive
                     .block
@@ -344,20 +354,28 @@ fn service(
             }
         }
         "redir" => redirect(site, directive, words).unwrap_or_else(Service::not_migrated),
-        "abort" => Service::Respond {
-            status: 403,
-            body: None,
-        },
-        "error" => Service::Respond {
-            status: words.iter().find_map(|it| it.parse().ok()).unwrap_or(500),
-            body: None,
-        },
+        "abort" => Service::refusal(403),
+        "error" => {
+            let status = words.iter().find_map(|it| it.parse().ok());
+            let is_error = |status: &u16| (400..600).contains(status);
+            Service::refusal(status.filter(is_error).unwrap_or(500))
+        }
         "respond" => {
             let status = words.iter().find_map(|word| word.parse::<u16>().ok());
             let body = words.iter().find(|word| word.parse::<u16>().is_err());
+            let status = status.unwrap_or(200);
+            if !(200..600).contains(&status) || (300..400).contains(&status) {
+                site.note(
+                    &directive.place,
+                    &directive.shown(),
+                    "`respond` has statuses 2xx, 4xx and 5xx; the route answers 501",
+                );
+                return Service::not_migrated();
+            }
             Service::Respond {
-                status: status.unwrap_or(200),
+                status,
                 body: body.cloned(),
+                content_type: None,
             }
         }
         _ => {
@@ -388,9 +406,11 @@ fn redirect(site: &mut Site, directive: &Directive, words: &[String]) -> Option<
         (bare, _) if bare.contains('{') => None,
         (bare, true) => (bare.matches('/').count() == 2).then(|| bare.to_owned()),
         (bare, false) if bare.contains("://") && bare.matches('/').count() == 2 => {
-            Some(format!("{bare}/"))
+            Some(format!("{bare}/?"))
         }
-        (bare, false) => Some(bare.to_owned()),
+        // The query is not kept.
+        (bare, false) if bare.contains('?') => Some(bare.to_owned()),
+        (bare, false) => Some(format!("{bare}?")),
     };
     if to.is_none() {
         site.note(
@@ -434,6 +454,7 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
         Service::Respond {
             status: 400..,
             body: None,
+            ..
         } => route.policies.settings.retain(|it| it.is("error-pages")),
         Service::Redirect { .. } | Service::Respond { .. } => route.policies.settings.clear(),
         Service::Upstream(_) | Service::Static { .. } => {}

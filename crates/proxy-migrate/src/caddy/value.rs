@@ -1,6 +1,7 @@
 //! Placeholders in values, and edits of header fields.
 
 use crate::kdl::Node;
+use crate::site::{Message, header_fault};
 use std::fmt::Write as _;
 
 const PLACEHOLDERS: &[(&str, &str)] = &[
@@ -45,8 +46,19 @@ fn converted(value: &str) -> Option<String> {
     Some(text)
 }
 
+/// The default of a word that is a variable of the environment: `a` of `{$NAME:a}`.
+pub(super) fn default_of(word: &str) -> Option<&str> {
+    let inner = word.strip_prefix("{$")?.strip_suffix('}')?;
+    let (_, default) = inner.split_once(':')?;
+    (!default.is_empty()).then_some(default)
+}
+
 /// An edit of a header: `-Name`, `+Name value`, `?Name value`, `Name value`.
-pub(super) fn edit(field: &str, value: Option<&str>) -> Option<Node> {
+pub(super) fn edit(field: &str, value: Option<&str>, message: Message) -> Option<Node> {
+    let name = field.trim_start_matches(['-', '+', '?', '>']);
+    if !name.contains('*') && header_fault(name, message).is_some() {
+        return None;
+    }
     if let Some(name) = field.strip_prefix('-') {
         return (!name.contains('*')).then(|| Node::text("remove", name));
     }

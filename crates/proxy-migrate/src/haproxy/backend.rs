@@ -30,18 +30,19 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
     let mut expected_status = None;
     let mut probe = Node::new("health-check");
     let mut is_checked = false;
-    for line in &section.lines {
+    for line in inherited(section, defaults).chain(&section.lines) {
         match line.word(0) {
             "server" => is_checked |= server(site, &mut upstream, line, &mut probe),
             "balance" => balance(site, &mut upstream, line),
-            "cookie" => upstream
-                .settings
-                .push(Node::text("load-balancing", "sticky")),
+            "cookie" => put(&mut upstream, "load-balancing", "sticky"),
             "http-check" if line.word(1) == "send" => {
                 check_path = line.option("uri").map(str::to_owned).or(check_path);
             }
             "http-check" if line.word(1) == "expect" && line.word(2) == "status" => {
-                expected_status = line.word(3).parse().ok();
+                expected_status = status_of(line.word(3));
+                if expected_status.is_none() {
+                    line.note(site, "write `expected-status` of the health check");
+                }
             }
             "http-request" if section.kind == "backend" && rule::is_decision(line) => {
                 is_closed = true;
@@ -51,9 +52,11 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
             // Those of a `listen` are its frontend's.
             "tcp-request" | "errorfile" if section.kind == "listen" => {}
             _ if checks::is_check(line) => {}
-            "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
+            "option" => option(site, line),
+            "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
             | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
             | "id" => {}
+            "retries" if line.word(1) == "3" => {}
             "default-server" | "retries" | "retry-on" => line.note(
                 site,
                 "write `retry` in the routes' policies, and what holds for servers in the upstream",
@@ -65,7 +68,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         let check_type = check_type(check_path.as_deref(), expected_status);
         upstream.settings.push(probe.child(check_type));
     }
-    timeouts(&mut upstream, section, defaults);
+    timeouts(site, &mut upstream, section, defaults);
     if upstream.targets.is_empty() {
         is_closed = true;
         let shown = format!("{} {}", section.kind, section.name);
@@ -80,6 +83,61 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
     Backend {
         policies,
         is_closed,
+    }
+}
+
+/// Sets a setting of an upstream in place of one of its name.
+fn put(upstream: &mut Upstream, name: &str, value: &str) {
+    upstream.settings.retain(|it| !it.is(name));
+    upstream.settings.push(Node::text(name, value));
+}
+
+/// Directives of `defaults` that hold in a section without one of their name.
+fn inherited<'l>(section: &'l Section, defaults: &'l [Line]) -> impl Iterator<Item = &'l Line> {
+    const INHERITED: &[&str] = &["balance", "cookie", "default-server", "retries", "retry-on"];
+    let has_own = |name: &str| section.lines.iter().any(|line| line.word(0) == name);
+    defaults
+        .iter()
+        .filter(move |line| INHERITED.contains(&line.word(0)) && !has_own(line.word(0)))
+}
+
+/// Options that say what holds here, or are read elsewhere.
+const KNOWN_OPTIONS: &[&str] = &[
+    "abortonclose",
+    "clitcpka",
+    "contstats",
+    "dontlog-normal",
+    "dontlognull",
+    "forwardfor",
+    "http-ignore-probes",
+    "http-keep-alive",
+    "http-server-close",
+    "httpchk",
+    "httplog",
+    "httpslog",
+    "log-health-checks",
+    "log-separate-errors",
+    "logasap",
+    "redispatch",
+    "socket-stats",
+    "splice-auto",
+    "splice-request",
+    "splice-response",
+    "srvtcpka",
+    "tcp-check",
+    "tcp-smart-accept",
+    "tcp-smart-connect",
+    "tcpka",
+    "tcplog",
+];
+
+/// Lists an option without a counterpart.
+pub(super) fn option(site: &mut Site, line: &Line) {
+    if !KNOWN_OPTIONS.contains(&line.word(1)) {
+        line.note(
+            site,
+            "not carried over; see docs/learn/coming-from/haproxy.md",
+        );
     }
 }
 
@@ -171,36 +229,58 @@ fn httpchk_path(section: &Section, defaults: &[Line]) -> Option<String> {
 }
 
 /// The block `type` of a health check: HTTP with a path, TCP without one.
-fn check_type(path: Option<&str>, expected_status: Option<u64>) -> Node {
+fn check_type(path: Option<&str>, expected_status: Option<Node>) -> Node {
     let Some(path) = path else {
         return Node::text("type", "tcp");
     };
     Node::text("type", "http")
         .child(Node::text("path", path))
-        .children(expected_status.map(|status| Node::number("expected-status", status)))
+        .children(expected_status)
 }
 
-/// Adds `timeout connect` and `timeout server`; values below a second are ignored.
-fn timeouts(upstream: &mut Upstream, section: &Section, defaults: &[Line]) {
+/// The setting for a status, or a range of them as in `200-399`.
+fn status_of(word: &str) -> Option<Node> {
+    let is_status = |text: &str| text.parse::<u16>().is_ok_and(|it| (100..600).contains(&it));
+    match word.split_once('-') {
+        Some((first, last)) if is_status(first) && is_status(last) => {
+            Some(Node::text("expected-status", word))
+        }
+        None if is_status(word) => Some(Node::new("expected-status").word(word)),
+        Some(_) | None => None,
+    }
+}
+
+/// Adds `timeout connect`, `timeout server` and `timeout tunnel`.
+fn timeouts(site: &mut Site, upstream: &mut Upstream, section: &Section, defaults: &[Line]) {
     let times = defaults
         .iter()
         .chain(&section.lines)
         .filter(|line| line.word(0) == "timeout");
-    let (mut connect, mut read) = (None, None);
+    let (mut connect, mut read, mut tunnel) = (None, None, None);
     for line in times {
-        let ms = units::milliseconds(line.word(2), 1).filter(|ms| *ms >= 1_000);
+        let ms = units::milliseconds(line.word(2), 1).filter(|ms| *ms > 0);
+        let mut bounded = |setting: &str| {
+            let ms = ms?;
+            Some(site.within(&line.place, &line.text(), setting, ms))
+        };
         match line.word(1) {
-            "connect" => connect = ms.or(connect),
-            "server" => read = ms.or(read),
+            "connect" => connect = bounded("connect").or(connect),
+            "server" => read = bounded("read").or(read),
+            "tunnel" => tunnel = bounded("idle").or(tunnel),
+            "queue" => line.note(site, "write `limits { max-queue-wait-secs … }`"),
+            "check" => line.note(site, "write `timeout-secs` of the health check"),
             _ => {}
         }
     }
-    upstream
-        .timeouts
-        .extend(connect.map(|ms| Node::number("connect-ms", ms)));
-    if let Some(ms) = read {
-        upstream.timeouts.push(Node::number("request-ms", ms));
-        upstream.timeouts.push(Node::number("read-ms", ms));
+    let times = [
+        ("connect-ms", connect),
+        ("request-ms", read),
+        ("read-ms", read),
+    ];
+    for (name, ms) in times.into_iter().chain([("idle-ms", tunnel)]) {
+        upstream
+            .timeouts
+            .extend(ms.map(|ms| Node::number(name, ms)));
     }
 }
 
@@ -229,20 +309,65 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         upstream.tls = Some(tls(site, line));
     }
     if line.has("proto") && line.option("proto") == Some("h2") {
-        upstream.settings.push(Node::text("protocol", "h2"));
+        put(upstream, "protocol", "h2");
     }
     send_proxy(site, upstream, line);
     if line.has("maxconn") {
         line.note(site, "write `connection-pool { max-connections … }`");
     }
+    let unwritten = line.words.iter().skip(3);
+    let unwritten: Vec<&str> = unwritten
+        .map(String::as_str)
+        .filter(|word| UNWRITTEN.contains(word))
+        .collect();
+    if !unwritten.is_empty() {
+        let advice = format!(
+            "not carried over: {}; see `upstreams` in docs/reference/config.md",
+            unwritten.join(", ")
+        );
+        line.note(site, &advice);
+    }
+    let weight = site.within(&line.place, &line.text(), "weight", weight);
     let is_first = upstream.targets.is_empty();
-    upstream.targets.push((target_address(address), weight));
+    let address = target_address(address);
+    if upstream.targets.iter().any(|(it, _)| *it == address) {
+        line.note(site, "the upstream has this target already");
+        return line.has("check");
+    }
+    upstream.targets.push((address, weight));
     let is_checked = line.has("check");
     if is_checked && is_first {
         *probe = std::mem::take(probe).children(check_settings(line));
     }
     is_checked
 }
+
+/// Words of a `server` that have an effect, and no counterpart.
+const UNWRITTEN: &[&str] = &[
+    "addr",
+    "agent-check",
+    "alpn",
+    "check-send-proxy",
+    "check-sni",
+    "check-ssl",
+    "crl-file",
+    "crt",
+    "downinter",
+    "error-limit",
+    "fastinter",
+    "minconn",
+    "observe",
+    "on-error",
+    "on-marked-down",
+    "on-marked-up",
+    "port",
+    "redir",
+    "resolvers",
+    "slowstart",
+    "source",
+    "track",
+    "verifyhost",
+];
 
 /// The PROXY protocol header of the upstream, which is that of its first server.
 fn send_proxy(site: &mut Site, upstream: &mut Upstream, line: &Line) {
@@ -296,10 +421,13 @@ fn check_settings(line: &Line) -> impl Iterator<Item = Node> {
         .and_then(|word| units::milliseconds(word, 1));
     let rise = line.option("rise").and_then(|word| word.parse().ok());
     let fall = line.option("fall").and_then(|word| word.parse().ok());
-    let interval = interval.map(|ms| Node::number("interval-ms", ms.max(1_000)));
+    let interval = interval.map(|ms| ms.clamp(1_000, 86_400_000));
+    let timeout = units::probe_timeout(interval, None);
+    let timeout = timeout.map(|ms| Node::number("timeout-ms", ms));
+    let interval = interval.map(|ms| Node::number("interval-ms", ms));
     let rise = rise.map(|number| Node::number("healthy-threshold", number));
     let fall = fall.map(|number| Node::number("unhealthy-threshold", number));
-    [interval, rise, fall].into_iter().flatten()
+    [interval, timeout, rise, fall].into_iter().flatten()
 }
 
 fn balance(site: &mut Site, upstream: &mut Upstream, line: &Line) {
@@ -316,5 +444,8 @@ fn balance(site: &mut Site, upstream: &mut Upstream, line: &Line) {
             return;
         }
     };
-    upstream.settings.push(Node::text("load-balancing", word));
+    let is_sticky = |it: &Node| it.is("load-balancing") && it.first() == Some("\"sticky\"");
+    if !upstream.settings.iter().any(is_sticky) {
+        put(upstream, "load-balancing", word);
+    }
 }

@@ -8,7 +8,7 @@ pub(super) use bind::bind;
 pub(super) use routes::Frontend;
 
 use super::advice::advice;
-use super::backend::Backend;
+use super::backend::{self, Backend};
 use super::checks;
 use super::condition::{self, Condition};
 use super::error_pages;
@@ -32,13 +32,13 @@ pub(super) fn read(
     let lines = || defaults.iter().chain(&section.lines);
     let mut frontend = Frontend::new(&section.name);
     frontend.is_closed = checks::note_checks(site, lines());
-    let times = client_times(lines());
+    let times = client_times(site, lines());
     for line in section.lines("bind") {
         bind(site, &mut frontend, line, &times);
     }
     let pages = error_pages::read(site, lines(), included);
     frontend.policies.settings.extend(pages);
-    settings(site, &mut frontend, section);
+    settings(site, &mut frontend, section, defaults);
     frontend.is_closed |= has_unmigrated_refusal(section, backends);
     let is_answer = |line: &&Line| rule::is_decision(line) || line.word(0) == "redirect";
     for line in lines().filter(is_answer) {
@@ -57,9 +57,12 @@ pub(super) fn read(
 }
 
 /// Migrates settings of the whole frontend. Rules of a `listen` section are read with its backend.
-fn settings(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section) {
+fn settings(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, defaults: &[Line]) {
     let is_listen = section.kind == "listen";
-    for line in &section.lines {
+    let has_own = section.lines("compression").next().is_some();
+    let inherited = defaults.iter();
+    let inherited = inherited.filter(|line| line.word(0) == "compression" && !has_own);
+    for line in inherited.chain(&section.lines) {
         match line.word(0) {
             "http-request" | "http-response" if !is_listen => {
                 headers::edit(site, &mut frontend.policies, line);
@@ -71,6 +74,7 @@ fn settings(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section) {
                 frontend.policies.settings.push(node);
             }
             "compression" => line.note(site, "write `compression { types … }`"),
+            "option" if !is_listen => backend::option(site, line),
             "acl" | "bind" | "mode" | "option" | "timeout" | "use_backend" | "default_backend"
             | "redirect" | "http-request" | "http-response" | "log" | "description" | "id"
             | "errorfile" => {}

@@ -4,7 +4,7 @@ use super::checks;
 use super::parser::Line;
 use super::rule::is_decision;
 use crate::kdl::Node;
-use crate::site::{Policies, Rewrite, Site};
+use crate::site::{Message, Policies, Rewrite, Site, header_fault};
 
 /// Header fields that the proxy itself sends to upstreams.
 const OURS: &[&str] = &[
@@ -40,7 +40,26 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
         return;
     }
     let is_conditional = line.has("if") || line.has("unless");
+    let (message, is_request) = if line.word(0) == "http-request" {
+        (Message::Request, true)
+    } else {
+        (Message::Response, false)
+    };
+    let is_edit = matches!(line.word(1), "set-header" | "add-header" | "del-header");
+    if let Some(fault) = header_fault(name, message).filter(|_| is_edit) {
+        return line.note(site, fault);
+    }
     let value = value(line.word(3));
+    if value.is_none() && line.word(1) == "set-header" && is_request && !is_conditional {
+        // The client's own field would take its place.
+        if !name.eq_ignore_ascii_case("host") {
+            fields.push(Node::text("remove", name));
+        }
+        return line.note(
+            site,
+            "see docs/operate/headers.md for values; the field is not sent until then",
+        );
+    }
     let node = match (line.word(1), value) {
         _ if is_conditional => None,
         ("set-header", Some(value)) => Some(Node::text("set", name).arg(&value)),

@@ -14,7 +14,6 @@ const NOT_NEEDED: &[&str] = &[
     "client_body_buffer_size",
     "client_body_temp_path",
     "client_header_buffer_size",
-    "default_type",
     "gzip_buffers",
     "gzip_disable",
     "gzip_http_version",
@@ -30,7 +29,6 @@ const NOT_NEEDED: &[&str] = &[
     "proxy_buffers",
     "proxy_busy_buffers_size",
     "proxy_http_version",
-    "proxy_redirect",
     "proxy_ssl_server_name",
     "proxy_temp_path",
     "reset_timedout_connection",
@@ -45,7 +43,6 @@ const NOT_NEEDED: &[&str] = &[
     "ssl_buffer_size",
     "tcp_nodelay",
     "tcp_nopush",
-    "types",
     "types_hash_bucket_size",
     "types_hash_max_size",
     "user",
@@ -64,6 +61,10 @@ const ADVICE: &[(&str, &str)] = &[
     (
         "fastcgi_pass",
         "put a server that speaks HTTP before the application; the route answers 501",
+    ),
+    (
+        "default_type",
+        "types of files are those of their endings; a text has `content-type` of `respond`",
     ),
     ("geo", "write `allow-file` with the networks, or an agent"),
     (
@@ -102,15 +103,6 @@ const ADVICE: &[(&str, &str)] = &[
         "mirror",
         "write `shadow { upstream … }` in the route's policies",
     ),
-    ("proxy_cache", "write `cache` in the route's policies"),
-    (
-        "proxy_cache_path",
-        "write `cache { max-bytes … }` at the top level: responses are stored in memory",
-    ),
-    (
-        "proxy_cache_valid",
-        "write `cache { ttl-secs …; statuses … }` in the route's policies",
-    ),
     (
         "proxy_intercept_errors",
         "errors of an upstream pass as they are",
@@ -121,17 +113,16 @@ const ADVICE: &[(&str, &str)] = &[
     ),
     (
         "proxy_cookie_path",
-        "`rewrite` writes paths of cookies back by itself",
+        "`rewrite` writes the beginning of a cookie's `Path` back by itself; another change is the application's",
     ),
     (
         "proxy_cookie_domain",
-        "`rewrite` removes the upstream's domain from cookies by itself",
+        "`rewrite` removes a cookie's `Domain` that is the target's, or the `Host` that is sent; another one stays",
     ),
     (
         "proxy_request_buffering",
         "bodies are streamed; `buffer-requests #true` collects them",
     ),
-    ("real_ip_header", "write `trusted-proxies` in the listener"),
     ("resolver", "write `system { dns { name-servers … } }`"),
     ("return", "write `redirect` or `respond` in a route"),
     (
@@ -139,10 +130,6 @@ const ADVICE: &[(&str, &str)] = &[
         "write `redirect`, or `rewrite` in the route's policies",
     ),
     ("set", "variables are not offered"),
-    (
-        "set_real_ip_from",
-        "write `trusted-proxies` in the listener",
-    ),
     (
         "ssl_ciphers",
         "the suites are fixed, all with forward secrecy and authenticated encryption",
@@ -159,10 +146,17 @@ const ADVICE: &[(&str, &str)] = &[
     ("stub_status", "the admin interface has `/metrics`"),
     ("sub_filter", "bodies are not edited; an agent may"),
     (
+        "types",
+        "types of files are those of their endings: write `response-headers { set \"Content-Type\" … }` in a route for another",
+    ),
+    (
         "uwsgi_pass",
         "put a server that speaks HTTP before the application; the route answers 501",
     ),
 ];
+
+/// Least number of types of a whole `mime.types`.
+const MIME_TYPES: usize = 20;
 
 /// Returns true if nothing is needed for a directive here.
 pub(super) fn is_not_needed(name: &str) -> bool {
@@ -175,7 +169,14 @@ pub(super) fn note(site: &mut Site, directive: &Directive) {
     // Upgrades pass by themselves.
     let is_of_upgrades = name == "map" && directive.word(0) == Some("$http_upgrade");
     let is_of_nginx = name == "include" && is_known_file(directive);
-    if !is_not_needed(name) && !is_of_upgrades && !is_of_nginx {
+    let is_usual = match (name, directive.word(0)) {
+        ("default_type", Some(it)) => {
+            matches!(it, "application/octet-stream" | "text/plain" | "text/html")
+        }
+        ("types", _) => directive.children().len() > MIME_TYPES,
+        _ => false,
+    };
+    if !is_not_needed(name) && !is_of_upgrades && !is_of_nginx && !is_usual {
         site.note(&directive.place, &directive.shown(), advice(name));
     }
 }

@@ -95,8 +95,9 @@ const PASSIVE_FAMILIES: &[&str] = &[
 /// Maximum number of checks that a scope may switch off.
 const MAX_SWITCHED_OFF: usize = 64;
 
-/// The directive of a scope that could refuse its requests and has no counterpart in the result.
-pub(super) fn unwritten<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
+/// The directive of a scope that could refuse its requests and has no counterpart in the result. `has_password` is true
+/// if `auth_basic` has one.
+pub(super) fn unwritten<'d>(scope: &Scope<'d>, has_password: bool) -> Option<&'d Directive> {
     let mut overridden: HashSet<&str> = HashSet::new();
     for depth in (0..scope.depth()).rev() {
         let is_own = depth + 1 == scope.depth();
@@ -110,7 +111,8 @@ pub(super) fn unwritten<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
             let name = &*directive.name;
             // Directives of the rewrite phase hold in the server and in their own location.
             let holds = depth == 1 || is_own || !REWRITE_PHASE.contains(&name);
-            if !holds || overridden.contains(name) {
+            let is_written = has_password && name == "auth_basic";
+            if !holds || is_written || overridden.contains(name) {
                 continue;
             }
             let is_off = directive.word(0) == Some("off");
@@ -140,6 +142,7 @@ pub(super) fn is_passive(directive: &Directive) -> bool {
         "auth_basic_user_file" | "auth_request_set" | "auth_jwt_key_file" => return true,
         "if" => return is_passive_condition(directive),
         "include" => return advice::is_known_file(directive),
+        "satisfy" => return directive.word(0) == Some("all"),
         _ => {}
     }
     scope::is_inherited(name)

@@ -1,12 +1,16 @@
 //! Listeners of servers.
 
+pub(super) mod real_ip;
+
 use super::advice;
 use super::parser::Directive;
 use super::scope::Scope;
+use super::value::has_variables;
 use crate::kdl::Node;
 use crate::site::{Listener, Site};
 use crate::units;
 use std::collections::HashSet;
+use std::net::SocketAddr;
 
 /// Times of clients, each with the setting of a listener.
 const TIMES: &[(&str, &str)] = &[
@@ -32,7 +36,9 @@ pub(super) fn times(site: &mut Site, block: &[Directive]) {
             .word(0)
             .and_then(|word| units::milliseconds(word, 1_000))
         {
-            Some(ms) if ms >= 1_000 => times.push(time(ours, ms)),
+            Some(ms) if ms >= 1_000 => {
+                times.push(site.time(&directive.place, &directive.shown(), ours, ms));
+            }
             _ => site.note(
                 &directive.place,
                 &directive.shown(),
@@ -69,6 +75,8 @@ pub(super) fn read(
     hosts: &[String],
 ) -> Vec<Listen> {
     let listens = server.children().iter().filter(|it| it.name == "listen");
+    let listens: Vec<&Directive> = listens.collect();
+    let is_written = !listens.is_empty();
     let mut found: Vec<Listen> = Vec::new();
     let mut names = HashSet::new();
     for directive in listens {
@@ -78,7 +86,7 @@ pub(super) fn read(
             found.push(listen);
         }
     }
-    if found.is_empty() {
+    if !is_written {
         let (_, listen) = add(site, "0.0.0.0:80".to_owned(), false, false);
         found.push(listen);
     }
@@ -92,6 +100,14 @@ fn one(
     hosts: &[String],
 ) -> Option<Listen> {
     let address = address(directive.word(0)?);
+    if !is_address(&address) {
+        site.note(
+            &directive.place,
+            &directive.shown(),
+            "write a listener with an IP address and a port; the server does not listen there until then",
+        );
+        return None;
+    }
     let has = |word: &str| directive.words.iter().skip(1).any(|it| it == word);
     if has("quic") {
         site.note(
@@ -104,13 +120,13 @@ fn one(
     let is_tls = has("ssl");
     let (position, listen) = add(site, address, is_tls, has("default_server"));
     if is_tls {
-        let cert = scope.word("ssl_certificate");
-        let key = scope.word("ssl_certificate_key");
-        let Some((cert, key)) = cert.zip(key) else {
+        let file = |name: &str| scope.word(name).filter(|it| !has_variables(it));
+        let files = file("ssl_certificate").zip(file("ssl_certificate_key"));
+        let Some((cert, key)) = files else {
             site.note(
                 &directive.place,
                 &directive.shown(),
-                "write `tls { cert-file …; key-file … }`: the server names no certificate",
+                "write `tls { cert-file …; key-file … }`: the server names no file of a certificate",
             );
             return Some(listen);
         };
@@ -123,11 +139,13 @@ fn one(
         if listener.settings.is_empty() {
             listener.settings.push(crate::write::flag("proxy-protocol"));
         }
-        site.note(
-            &directive.place,
-            &directive.shown(),
-            "name the balancers in `trusted-proxies` of the listener: without them every connection is closed",
-        );
+        if scope.last("set_real_ip_from").is_none() {
+            site.note(
+                &directive.place,
+                &directive.shown(),
+                "name the balancers in `trusted-proxies` of the listener: without them every connection is closed",
+            );
+        }
     }
     Some(listen)
 }
@@ -181,6 +199,28 @@ fn name(address: &str, number: usize) -> String {
         "[::]" => format!("{base}-v6"),
         _ => format!("{base}-{number}"),
     }
+}
+
+/// Returns true if an address can be bound: an IP address with a port, or a Unix socket.
+fn is_address(address: &str) -> bool {
+    address.starts_with("unix:/") || address.parse::<SocketAddr>().is_ok()
+}
+
+/// Removes listeners of TLS without a certificate, which could not be started. Their servers are listed.
+pub(super) fn remove_without_certificates(site: &mut Site) {
+    let is_startable = |it: &Listener| !it.is_tls || !it.certificates.is_empty();
+    let removed = site.listeners.iter().filter(|it| !is_startable(it));
+    let removed: HashSet<String> = removed.map(|it| it.name.clone()).collect();
+    if removed.is_empty() {
+        return;
+    }
+    site.listeners.retain(is_startable);
+    site.routes.retain_mut(|route| {
+        // A route without listeners belongs to all.
+        let is_for_all = route.listeners.is_empty();
+        route.listeners.retain(|it| !removed.contains(it));
+        is_for_all || !route.listeners.is_empty()
+    });
 }
 
 /// `80`, `*:80`, `[::]:80`, `localhost:80`, `unix:/path` as an address here.

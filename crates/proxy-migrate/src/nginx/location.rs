@@ -1,119 +1,271 @@
 //! Locations, as routes.
 
+mod answers;
+mod files;
+mod order;
+
 use super::parser::Directive;
-use super::prefix::{replaced, shortened};
 use super::scope::{self, Scope};
-use super::value::has_variables;
 use super::virtual_host::Server;
 use super::{advice, checks, policies, proxy};
+use crate::site::path_regex::{self, Converted};
 use crate::site::{Path, Policies, Route, Service, Site, escaped};
+use order::{Kind, Matcher, Ordered};
+use std::collections::HashSet;
+use std::fmt::Write as _;
 
-/// Priority of routes for rewrites: nginx carries them out before it looks for a location.
-const REWRITTEN_PRIORITY: u32 = 60;
-
-/// Comparison of paths by a location, in the order in which routes are tried.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Exact,
-    /// Regular expressions are not tried below it.
-    PrefixFirst,
-    Regex,
-    Prefix,
-}
+pub(super) use answers::{answer, host_condition, rewrite_all};
 
 /// A location, with the blocks around it.
 struct Location<'d> {
-    kind: Kind,
-    path: Path,
     directive: &'d Directive,
     scope: Scope<'d>,
+    /// True if its expression is wider than the one that is written.
+    is_wider: bool,
+    /// True if locations within it are tried in a way that routes are not.
+    is_closed: bool,
 }
 
 /// The locations of a server, and a route for all other paths.
 pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
     let mut locations: Vec<Location<'_>> = Vec::new();
-    collect(site, block, &server.scope, &mut locations);
-    let has_regex = locations.iter().any(|it| it.kind == Kind::Regex);
-    locations.sort_by_key(|it| it.kind);
-    let has_root = locations
+    let mut matchers: Vec<Matcher> = Vec::new();
+    collect(
+        site,
+        block,
+        &server.scope,
+        None,
+        &mut locations,
+        &mut matchers,
+    );
+    let has_root = matchers
         .iter()
-        .any(|it| it.path == Path::Prefix("/".to_owned()));
-    for location in locations {
+        .any(|it| matches!(it.kind, Kind::Prefix | Kind::PrefixFirst) && it.text == "/");
+    let exact = matchers.iter().filter(|it| it.kind == Kind::Exact);
+    let exact: HashSet<&str> = exact.map(|it| it.text.as_str()).collect();
+    for ordered in order::ordered(&matchers) {
         if site.is_full() {
             return;
         }
-        one(site, server, location, has_regex);
+        let Some(location) = locations.get(ordered.location) else {
+            continue;
+        };
+        let missing_slash = matchers
+            .get(ordered.location)
+            .filter(|it| it.kind == Kind::Prefix || it.kind == Kind::PrefixFirst)
+            .and_then(|it| it.text.strip_suffix('/'))
+            .filter(|path| !path.is_empty() && !exact.contains(path));
+        if let Some(path) = missing_slash.filter(|_| ordered.is_last(&matchers)) {
+            slash(site, server, location.directive, path);
+        }
+        one(site, server, location, ordered);
     }
     if !has_root {
-        let service = files(site, &server.scope, &[]);
-        let service = service.unwrap_or(Service::Respond {
-            status: 404,
-            body: None,
-        });
-        let mut route = server.route(site, "rest", service);
+        let mut route = server.route(site, "rest", Service::not_migrated());
+        if !files::read(site, server, &mut route, &server.scope, block, None) {
+            route.service = Service::refusal(404);
+        }
         policies::apply(site, &mut route, &server.scope);
         site.push_route(route);
     }
+}
+
+/// The redirect to `/a/` from `/a`, which nginx answers where a location `/a/` leads to another server.
+fn slash(site: &mut Site, server: &Server<'_>, directive: &Directive, path: &str) {
+    let mut block = directive.children().iter();
+    if !block.any(|it| it.name.ends_with("_pass")) {
+        return;
+    }
+    let service = Service::Redirect {
+        to: Some(format!("{path}/")),
+        status: 301,
+        replace_prefix: None,
+    };
+    let mut route = server.route(site, &format!("{path} slash"), service);
+    route.paths.push(Path::Exact(path.to_owned()));
+    site.push_route(route);
 }
 
 fn collect<'d>(
     site: &mut Site,
     block: &'d [Directive],
     scope: &Scope<'d>,
+    parent: Option<usize>,
     locations: &mut Vec<Location<'d>>,
+    matchers: &mut Vec<Matcher>,
 ) {
     for directive in block.iter().filter(|it| it.name == "location") {
-        let (kind, path) = match (directive.word(0), directive.word(1)) {
-            (Some("="), Some(path)) => (Kind::Exact, Path::Exact(path.to_owned())),
-            (Some("^~"), Some(path)) => (Kind::PrefixFirst, Path::Prefix(path.to_owned())),
-            (Some("~"), Some(regex)) => (Kind::Regex, Path::Regex(regex.to_owned())),
-            (Some("~*"), Some(regex)) => (Kind::Regex, Path::Regex(format!("(?i){regex}"))),
-            (Some(path), None) if path.starts_with('/') => {
-                (Kind::Prefix, Path::Prefix(path.to_owned()))
+        let (mut is_wider, mut is_closed) = (false, false);
+        let (kind, text) = match modifier(directive) {
+            (Some("="), Some(path)) => (Kind::Exact, path.to_owned()),
+            (Some("^~"), Some(path)) => (Kind::PrefixFirst, path.to_owned()),
+            (Some(operator @ ("~" | "~*")), Some(written)) => {
+                let text = match path_regex::converted(written, operator == "~*") {
+                    Converted::Same(text) => text,
+                    Converted::Wider(text) => {
+                        is_wider = true;
+                        text
+                    }
+                };
+                let has_inner = directive.children().iter().any(|it| it.name == "location");
+                if has_inner {
+                    is_closed = true;
+                    site.note(
+                        &directive.place,
+                        &directive.shown(),
+                        "locations within an expression are not carried over: write their routes; it answers 501 until then",
+                    );
+                }
+                (Kind::Regex, text)
             }
-            _ => {
-                site.note(
-                    &directive.place,
-                    &directive.shown(),
-                    "named locations are not offered: write what leads to it in a route",
-                );
+            (None, Some(path)) if path.starts_with('/') => (Kind::Prefix, path.to_owned()),
+            (_, name) => {
+                note_unreachable(site, directive, scope, name.unwrap_or_default());
                 continue;
             }
         };
+        if kind != Kind::Regex && !is_path(&text) {
+            site.note(
+                &directive.place,
+                &directive.shown(),
+                "no request has this path: paths are compared after they are decoded",
+            );
+            continue;
+        }
+        let text = match kind {
+            Kind::Regex => text,
+            Kind::Exact | Kind::Prefix | Kind::PrefixFirst => encoded(&text),
+        };
         let scope = scope.within(directive.children());
+        let position = locations.len();
         locations.push(Location {
-            kind,
-            path,
             directive,
             scope: scope.clone(),
+            is_wider,
+            is_closed,
         });
-        collect(site, directive.children(), &scope, locations);
+        matchers.push(Matcher { kind, text, parent });
+        if kind != Kind::Regex {
+            let inner = Some(position);
+            collect(
+                site,
+                directive.children(),
+                &scope,
+                inner,
+                locations,
+                matchers,
+            );
+        }
     }
 }
 
-fn one(site: &mut Site, server: &Server<'_>, location: Location<'_>, has_regex: bool) {
-    let Location {
-        kind,
-        path,
-        directive,
-        scope,
-    } = location;
-    let prefix = match &path {
+/// Lists a location that no path of a request leads to.
+fn note_unreachable(site: &mut Site, directive: &Directive, scope: &Scope<'_>, name: &str) {
+    if name.starts_with('@') && files::is_fallback(scope, name) {
+        return;
+    }
+    let advice = if name.starts_with('@') {
+        "named locations are not offered: write what leads to it in a route"
+    } else {
+        "a location is `/path`, `= /path`, `^~ /path`, `~ regex` or `~* regex`: no request reaches it"
+    };
+    site.note(&directive.place, &directive.shown(), advice);
+}
+
+/// The operator and the path of a location. `~/a`, without a space, is an operator too.
+fn modifier(directive: &Directive) -> (Option<&str>, Option<&str>) {
+    match (directive.word(0), directive.word(1)) {
+        (Some(word), None) => {
+            let operators = ["^~", "~*", "~", "="];
+            let found = operators
+                .iter()
+                .find_map(|it| Some((*it, word.strip_prefix(it)?)));
+            found.map_or((None, Some(word)), |(operator, path)| {
+                (Some(operator), Some(path))
+            })
+        }
+        words => words,
+    }
+}
+
+/// Returns true if a path can be that of a request, after dot segments are removed and slashes are merged.
+fn is_path(path: &str) -> bool {
+    let is_plain = |c: char| !(c.is_control() || matches!(c, '?' | '#' | '\\' | '"' | '{' | '}'));
+    let mut segments = path.split('/');
+    let has_dots = segments.any(|it| it == "." || it == "..");
+    path.starts_with('/') && path.chars().all(is_plain) && !has_dots && !path.contains("//")
+}
+
+/// A path as it is compared here: nginx has it without escapes.
+fn encoded(path: &str) -> String {
+    let mut text = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+impl Ordered {
+    /// Returns true if the path is that of the location itself, not an expression tried before it.
+    fn is_last(&self, matchers: &[Matcher]) -> bool {
+        let kind = matchers.get(self.location).map(|it| it.kind);
+        kind != Some(Kind::Regex) && self.is_known
+    }
+}
+
+fn one<'d>(site: &mut Site, server: &Server<'d>, location: &Location<'d>, ordered: Ordered) {
+    let directive = location.directive;
+    let open_end = match &ordered.path {
         Path::Prefix(prefix) => Some(prefix.clone()),
         Path::Exact(_) | Path::Beginning(_) | Path::Regex(_) => None,
     };
-    let is_before_regexes = kind == Kind::PrefixFirst && has_regex;
-    let path = match &prefix {
-        Some(prefix) if is_before_regexes => Path::Regex(format!("^{}", escaped(prefix))),
-        _ => path,
-    };
-    let route = route(site, server, directive, &scope, path);
-    let open_end = prefix.filter(|it| it.len() > 1 && !it.ends_with('/') && !is_before_regexes);
+    let open_end = open_end.filter(|prefix| prefix.len() > 1 && !prefix.ends_with('/'));
+    let mut route = route(site, server, location, ordered.path);
+    if !ordered.is_known {
+        site.note(
+            &directive.place,
+            &directive.shown(),
+            "expressions are tried within it that may take a part of its paths: write their routes with priorities; it answers 501 until then",
+        );
+        close(&mut route);
+    }
+    if location.is_wider {
+        wider(site, directive, &mut route);
+    }
+    if location.is_closed {
+        close(&mut route);
+    }
     let end = open_end.and_then(|prefix| open_end_of(site, directive, &route, &prefix));
     site.push_route(route);
     if let Some(mut end) = end {
         end.name = site.route_name(&end.name);
         site.push_route(end);
+    }
+}
+
+fn close(route: &mut Route) {
+    route.service = Service::not_migrated();
+    route.policies = Policies::default();
+}
+
+/// Lists an expression that is written without its look-around. A location that refuses requests refuses more of them.
+fn wider(site: &mut Site, directive: &Directive, route: &mut Route) {
+    let is_refusal = matches!(route.service, Service::Respond { status: 400.., .. });
+    site.note(
+        &directive.place,
+        &directive.shown(),
+        if is_refusal {
+            "expressions have no look-around and no back references: without them it refuses more paths; write a route of higher priority for those that it left out"
+        } else {
+            "expressions have no look-around and no back references: write the paths out; all that could be meant is answered 501 until then"
+        },
+    );
+    if !is_refusal {
+        close(route);
     }
 }
 
@@ -140,14 +292,62 @@ fn open_end_of(
     Some(end)
 }
 
-fn route(
-    site: &mut Site,
-    server: &Server<'_>,
-    directive: &Directive,
-    scope: &Scope<'_>,
-    path: Path,
-) -> Route {
+fn route<'d>(site: &mut Site, server: &Server<'d>, location: &Location<'d>, path: Path) -> Route {
+    let Location {
+        directive, scope, ..
+    } = location;
     let block = directive.children();
+    note_others(site, block);
+    let find = |name: &str| block.iter().find(|it| it.name == name);
+    let (Path::Exact(part) | Path::Prefix(part) | Path::Beginning(part) | Path::Regex(part)) =
+        &path;
+    let mut route = server.route(site, part, Service::not_migrated());
+    route.paths.push(path);
+    if let Some(internal) = find("internal") {
+        let is_page = directive.word(0) == Some("=");
+        if !is_page {
+            site.note(
+                &internal.place,
+                "internal",
+                "`X-Accel-Redirect` and rewrites lead to no other location: requests are answered 404, and responses with that field pass as they are",
+            );
+        }
+        route.service = Service::refusal(404);
+        return route;
+    }
+    let mut content_scope = scope.clone();
+    let prefix = match modifier(directive) {
+        (Some("~" | "~*"), _) => None,
+        (_, path) => path,
+    };
+    if let Some(directive) = find("return") {
+        route.service = answer(site, directive, scope);
+    } else if let Some(pass) = find("proxy_pass") {
+        let replaced = prefix.map(encoded);
+        proxy::pass(site, &mut route, pass, scope, replaced.as_deref());
+        if let Some(tried) = find("try_files") {
+            site.note(
+                &tried.place,
+                &tried.shown(),
+                "files are not looked for before a request is sent to the upstream: write a route with `static-files` for their paths",
+            );
+        }
+    } else if !block.iter().any(|it| it.name.ends_with("_pass")) {
+        if let Some(named) = files::application(site, server, &mut route, block) {
+            content_scope = named;
+        } else if !files::read(site, server, &mut route, scope, block, prefix) {
+            note_nothing(site, directive, scope);
+        }
+    }
+    for rewrite in block.iter().filter(|it| it.name == "rewrite") {
+        answers::rewrite_in(site, &mut route, rewrite);
+    }
+    policies::apply(site, &mut route, &content_scope);
+    route
+}
+
+/// Lists directives of a location that are not read.
+fn note_others(site: &mut Site, block: &[Directive]) {
     for child in block {
         let name = &*child.name;
         let is_read = matches!(
@@ -162,7 +362,8 @@ fn route(
                 | "rewrite"
                 | "internal"
         );
-        if is_read || scope::is_inherited(name) || !checks::is_passive(child) {
+        let is_of_text = name == "default_type" && block.iter().any(|it| it.name == "return");
+        if is_read || is_of_text || scope::is_inherited(name) || !checks::is_passive(child) {
             continue;
         }
         match name {
@@ -174,246 +375,24 @@ fn route(
             _ => advice::note(site, child),
         }
     }
-    let find = |name: &str| block.iter().find(|it| it.name == name);
-    let (Path::Exact(part) | Path::Prefix(part) | Path::Beginning(part) | Path::Regex(part)) =
-        &path;
-    let mut route = server.route(site, part, Service::not_migrated());
-    route.paths.push(path);
-    if find("internal").is_some() {
-        route.service = Service::Respond {
-            status: 404,
-            body: None,
-        };
-        return route;
-    }
-    if let Some(directive) = find("return") {
-        route.service = answer(site, directive);
-    } else if let Some(pass) = find("proxy_pass") {
-        proxy::pass(site, &mut route, pass, scope);
-    } else if !block.iter().any(|it| it.name.ends_with("_pass")) {
-        let service = files(site, scope, block);
-        let has_alias = find("alias").is_some();
-        let is_denied = scope
-            .rules_of_access()
-            .first()
-            .is_some_and(|it| it.name == "deny" && it.word(0) == Some("all"));
-        if service.is_none() && !has_alias && !is_denied {
-            site.note(
-                &directive.place,
-                &directive.shown(),
-                "it names no `root` and no `proxy_pass`; the route answers 501",
-            );
-        }
-        route.service = service.unwrap_or_else(Service::not_migrated);
-    }
-    for rewrite in block.iter().filter(|it| it.name == "rewrite") {
-        rewrite_in(site, &mut route, rewrite);
-    }
-    policies::apply(site, &mut route, scope);
-    route
 }
 
-/// The files of a scope; `None` if it names no folder.
-fn files(site: &mut Site, scope: &Scope<'_>, own: &[Directive]) -> Option<Service> {
-    if let Some(alias) = own.iter().find(|it| it.name == "alias") {
-        site.note(
-            &alias.place,
-            &alias.shown(),
-            "write `static-files { root … }`: the whole path is the file's path in it; the route answers 501",
-        );
-        return None;
-    }
-    let root = scope.word("root")?;
-    let mut fallback = None;
-    let tried = own.iter().find(|it| it.name == "try_files");
-    let tried = tried.or_else(|| scope.last("try_files"));
-    if let Some(tried) = tried {
-        match tried.words.last().map(String::as_str) {
-            Some(last) if last.starts_with('/') && !has_variables(last) && !last.contains('?') => {
-                fallback = Some(last.trim_start_matches('/').to_owned());
-            }
-            Some("=404") | None => {}
-            _ => site.note(
-                &tried.place,
-                &tried.shown(),
-                "a file or 404 follows here: write a route for the paths of the application",
-            ),
-        }
-    }
-    let index = scope.last("index").and_then(|it| it.word(0));
-    Some(Service::Static {
-        root: root.to_owned(),
-        index: index.filter(|it| *it != "index.html").map(str::to_owned),
-        fallback,
-        precompressed: scope.word("gzip_static") == Some("on"),
-    })
-}
-
-/// The answer of a `return`.
-pub(super) fn answer(site: &mut Site, directive: &Directive) -> Service {
-    let first = directive.word(0).unwrap_or_default();
-    let status = first.parse::<u16>().ok();
-    let (status, target) = match (status, directive.word(1)) {
-        (Some(status @ (301 | 302 | 303 | 307 | 308)), Some(target)) => (status, target),
-        (Some(status), body) if !(300..400).contains(&status) && status >= 200 => {
-            let body = match body {
-                Some(body) if has_variables(body) => {
-                    site.note(
-                        &directive.place,
-                        &directive.shown(),
-                        "the text of `respond` has no variables: it is sent as it is written",
-                    );
-                    Some(body.to_owned())
-                }
-                body => body.map(str::to_owned),
-            };
-            // A status without an answer closes the connection.
-            let status = if status == 444 { 403 } else { status };
-            return Service::Respond { status, body };
-        }
-        (None, None) if first.starts_with("http") => (302, first),
-        _ => {
-            advice::note(site, directive);
-            return Service::not_migrated();
-        }
+/// Lists a location without content of its own.
+fn note_nothing(site: &mut Site, directive: &Directive, scope: &Scope<'_>) {
+    let block = directive.children();
+    let has_alias = block.iter().any(|it| it.name == "alias");
+    let redirects = |it: &Directive| {
+        it.name == "rewrite" && matches!(it.word(2), Some("permanent" | "redirect"))
     };
-    let Some(to) = redirect_target(target) else {
+    let is_denied = scope
+        .rules_of_access()
+        .first()
+        .is_some_and(|it| it.name == "deny" && it.word(0) == Some("all"));
+    if !has_alias && !is_denied && !block.iter().any(redirects) {
         site.note(
             &directive.place,
             &directive.shown(),
-            "write `redirect` with a URL, or with `replace-prefix`; the route answers 501",
+            "it names no `root` and no `proxy_pass`; the route answers 501",
         );
-        return Service::not_migrated();
-    };
-    Service::Redirect {
-        to: Some(to),
-        status,
-        replace_prefix: None,
     }
-}
-
-/// The target of a redirect: parts that are the request's are left out.
-fn redirect_target(target: &str) -> Option<String> {
-    let bare = target.strip_suffix("$request_uri");
-    let bare = bare.or_else(|| target.strip_suffix("$uri$is_args$args"));
-    let keeps_path = bare.is_some();
-    let bare = bare.unwrap_or(target);
-    for host in ["$host", "$server_name", "$http_host"] {
-        for scheme in ["https", "http"] {
-            if bare == format!("{scheme}://{host}") && keeps_path {
-                return Some(scheme.to_owned());
-            }
-        }
-    }
-    let bare = bare.strip_prefix("$scheme:").unwrap_or(bare);
-    if has_variables(bare) {
-        return None;
-    }
-    let (_, after) = bare.split_once("//").unwrap_or(("", bare));
-    let has_path = after.contains('/');
-    match (keeps_path, has_path) {
-        (true, true) if !after.starts_with('/') => None,
-        (false, false) => Some(format!("{bare}/")),
-        _ => Some(bare.to_owned()),
-    }
-}
-
-/// A route for `if ($host = name) { return … }`; another condition is listed.
-pub(super) fn host_condition(site: &mut Site, server: &Server<'_>, directive: &Directive) {
-    let answers = directive.children().iter().find(|it| it.name == "return");
-    match (checks::condition_host(directive), answers) {
-        (Some(host), Some(answers)) => {
-            let service = answer(site, answers);
-            let mut route = server.route(site, host, service);
-            route.hosts = vec![host.to_owned()];
-            site.push_route(route);
-        }
-        _ if checks::is_passive(directive) => advice::note(site, directive),
-        _ => advice::note_check(site, directive),
-    }
-}
-
-/// `rewrite ^(.*)$ https://example.com$1 permanent` of a whole server; `false` for another one.
-pub(super) fn rewrite_all(site: &mut Site, server: &Server<'_>, directive: &Directive) -> bool {
-    let status = match directive.word(2) {
-        Some("permanent") => 301,
-        Some("redirect") | None => 302,
-        _ => 0,
-    };
-    let target = directive.word(1).unwrap_or_default();
-    let to = match directive.word(0) {
-        Some("^(.*)$" | "^(.*)" | "(.*)") => target.strip_suffix("$1"),
-        Some("^/(.*)$" | "^/(.*)") => target.strip_suffix("/$1"),
-        Some("^") => target.strip_suffix("$request_uri"),
-        _ => None,
-    };
-    let to = to.and_then(|to| redirect_target(&format!("{to}$request_uri")));
-    let Some(to) = to.filter(|_| status > 0 && target.starts_with("http")) else {
-        unwritten_rewrite(site, server, directive);
-        return false;
-    };
-    let service = Service::Redirect {
-        to: Some(to),
-        status,
-        replace_prefix: None,
-    };
-    let route = server.route(site, "", service);
-    site.push_route(route);
-    true
-}
-
-/// A route for the paths of a rewrite that is not carried over.
-fn unwritten_rewrite(site: &mut Site, server: &Server<'_>, directive: &Directive) {
-    advice::note_check(site, directive);
-    if let Some(regex) = directive.word(0) {
-        let mut route = server.route(site, "rewritten", Service::not_migrated());
-        route.priority = Some(REWRITTEN_PRIORITY);
-        route.paths.push(Path::Regex(regex.to_owned()));
-        site.push_route(route);
-    }
-}
-
-/// `rewrite ^/old/(.*)$ /new/$1 flag` of a location.
-fn rewrite_in(site: &mut Site, route: &mut Route, directive: &Directive) {
-    let from = directive.word(0).and_then(|regex| {
-        let prefix = regex.strip_prefix('^')?;
-        let prefix = prefix
-            .strip_suffix("(.*)$")
-            .or(prefix.strip_suffix("(.*)"))?;
-        let is_plain = !prefix.contains(['(', '[', '.', '*', '+', '?', '\\', '|', '$']);
-        (is_plain && prefix.ends_with('/')).then(|| prefix.to_owned())
-    });
-    let to = directive.word(1).and_then(|to| to.strip_suffix("$1"));
-    let Some((from, to)) = from
-        .zip(to)
-        .filter(|(_, to)| to.starts_with('/') && to.ends_with('/'))
-    else {
-        return close(site, route, directive);
-    };
-    let status = match directive.word(2) {
-        Some("permanent") => Some(301),
-        Some("redirect") => Some(302),
-        _ => None,
-    };
-    let (from, to) = (shortened(&from), shortened(to));
-    match (status, &route.service) {
-        (Some(status), _) => {
-            route.policies = Policies::default();
-            route.service = Service::Redirect {
-                to: None,
-                status,
-                replace_prefix: Some((from, to)),
-            };
-        }
-        (None, Service::Upstream(_)) if from != "/" => {
-            route.policies.rewrite = Some(replaced(from, to));
-        }
-        _ => close(site, route, directive),
-    }
-}
-
-fn close(site: &mut Site, route: &mut Route, directive: &Directive) {
-    advice::note_check(site, directive);
-    route.service = Service::not_migrated();
-    route.policies = Policies::default();
 }

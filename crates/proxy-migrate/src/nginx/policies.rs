@@ -1,12 +1,18 @@
 //! Policies of a route from the directives that hold in its location.
 
+mod basic_auth;
+mod cache;
+
 use super::parser::Directive;
 use super::scope::Scope;
 use super::value::{has_variables, value};
 use super::{advice, checks, error_pages};
 use crate::kdl::Node;
-use crate::site::{Policies, Route, Service, Site};
+use crate::site::{Message, Policies, Route, Service, Site, header_fault};
 use crate::units;
+
+pub(super) use basic_auth::find_password_files;
+pub(super) use cache::memory;
 
 /// Writes the policies that hold in a scope into a route.
 pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
@@ -23,21 +29,26 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
         && let Some(bytes) = directive.word(0).and_then(units::bytes)
     {
         let bytes = if bytes == 0 { 1 << 40 } else { bytes };
-        route
-            .policies
-            .settings
-            .push(Node::number("max-body-size", bytes));
+        let size = site.number(&directive.place, &directive.shown(), "max-body-size", bytes);
+        route.policies.settings.push(size);
+    }
+    if matches!(route.service, Service::Upstream(_)) {
+        cache::apply(site, route, scope);
     }
     if matches!(route.service, Service::Upstream(_) | Service::Static { .. }) {
         compression(site, route, scope);
         rate(site, route, scope);
-        closed(site, route, scope);
+        let password = basic_auth::read(site, scope);
+        closed(site, route, scope, password.is_some());
+        if matches!(route.service, Service::Upstream(_) | Service::Static { .. }) {
+            route.policies.settings.extend(password);
+        }
     }
 }
 
 /// Content after a check that is not carried over is not served.
-fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
-    let Some(directive) = checks::unwritten(scope) else {
+fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>, has_password: bool) {
+    let Some(directive) = checks::unwritten(scope, has_password) else {
         return;
     };
     advice::note_check(site, directive);
@@ -51,6 +62,8 @@ pub(super) struct Networks {
     /// Empty for all networks.
     pub(super) allow: Vec<String>,
     pub(super) deny: Vec<String>,
+    /// True if a refused network could not be written.
+    pub(super) is_closed: bool,
 }
 
 /// The networks of a scope's `allow` and `deny`; `None` if every client is refused. The first rule that fits a client
@@ -65,6 +78,14 @@ pub(super) fn access(site: &mut Site, scope: &Scope<'_>) -> Option<Networks> {
                 break;
             }
             Some("unix:") | None => advice::note(site, rule),
+            Some(network) if !units::is_network(network) => {
+                networks.is_closed |= !is_allowed;
+                site.note(
+                    &rule.place,
+                    &rule.shown(),
+                    "write the address or the network, as `10.0.0.0/8`",
+                );
+            }
             Some(network) if is_allowed => networks.allow.push(network.to_owned()),
             Some(network) => {
                 if !networks.allow.is_empty() {
@@ -89,28 +110,55 @@ pub(super) fn access(site: &mut Site, scope: &Scope<'_>) -> Option<Networks> {
 }
 
 fn networks(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
-    let Some(Networks { allow, deny }) = access(site, scope) else {
+    // `return` and redirects are answered before networks are compared.
+    let is_content = matches!(route.service, Service::Upstream(_) | Service::Static { .. })
+        || route.service == Service::not_migrated();
+    if !is_content {
+        return;
+    }
+    let Some(Networks {
+        allow,
+        deny,
+        is_closed,
+    }) = access(site, scope)
+    else {
         route.policies = Policies::default();
-        route.service = Service::Respond {
-            status: 403,
-            body: None,
-        };
+        route.service = Service::refusal(403);
         return;
     };
+    if is_closed {
+        route.policies = Policies::default();
+        route.service = Service::not_migrated();
+        return;
+    }
     route.policies.allow = allow;
     route.policies.deny = deny;
 }
 
 fn response_headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     for directive in scope.all("proxy_hide_header") {
-        let name = directive.word(0).map(|name| Node::text("remove", name));
-        route.policies.response_headers.extend(name);
+        let Some(name) = directive.word(0) else {
+            continue;
+        };
+        match header_fault(name, Message::Response) {
+            Some(fault) => site.note(&directive.place, &directive.shown(), fault),
+            None => route
+                .policies
+                .response_headers
+                .push(Node::text("remove", name)),
+        }
     }
+    let is_text = matches!(route.service, Service::Respond { .. });
     for directive in scope.all("add_header") {
         let (Some(name), Some(written)) = (directive.word(0), directive.word(1)) else {
             continue;
         };
-        if written.is_empty() {
+        // The type of a text is that of `respond`.
+        if written.is_empty() || (is_text && name.eq_ignore_ascii_case("content-type")) {
+            continue;
+        }
+        if let Some(fault) = header_fault(name, Message::Response) {
+            site.note(&directive.place, &directive.shown(), fault);
             continue;
         }
         if let Some(value) = value(site, directive, written) {
@@ -142,18 +190,23 @@ fn compression(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
             types.extend(new.cloned());
         }
     }
-    let least = scope
-        .word("gzip_min_length")
-        .and_then(units::bytes)
-        .unwrap_or(20);
+    let bounded = |site: &mut Site, theirs: &str, ours: &str, number: Option<u64>, other: u64| {
+        let Some((directive, number)) = scope.last(theirs).zip(number) else {
+            return Node::number(ours, other);
+        };
+        site.number(&directive.place, &directive.shown(), ours, number)
+    };
+    let least = scope.word("gzip_min_length").and_then(units::bytes);
+    let least = bounded(site, "gzip_min_length", "min-size", least, 20);
     let level = scope
         .word("gzip_comp_level")
         .and_then(|word| word.parse().ok());
+    let level = bounded(site, "gzip_comp_level", "gzip-level", level, 1);
     let node = Node::new("compression")
         .child(Node::text("codings", "gzip"))
         .child(Node::new("types").args(types.iter().map(String::as_str)))
-        .child(Node::number("min-size", least))
-        .child(Node::number("gzip-level", level.unwrap_or(1)));
+        .child(least)
+        .child(level);
     route.policies.settings.push(node);
 }
 
@@ -176,7 +229,7 @@ fn rate(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     };
     let wanted = option(directive, "zone");
     let zone = wanted.and_then(|wanted| scope.zone(&wanted, zone_name));
-    let rate = zone.and_then(|zone| rate_of(&option(zone, "rate")?));
+    let rate = zone.and_then(|zone| rate_of(site, zone, &option(zone, "rate")?));
     let key = zone.and_then(|zone| key(zone.word(0)?));
     let Some((rate, key)) = rate.zip(key) else {
         site.note(
@@ -192,14 +245,16 @@ fn rate(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
         &directive.place,
         &directive.shown(),
         if waits && burst.is_some() {
-            "requests over the rate do not wait: the burst is served at once, and what is over it is answered 429, not 503"
+            "requests over the rate do not wait: the burst is served at once, and what is over it is answered 429, not 503; each route counts for itself"
         } else {
-            "what is over it is answered 429, not 503"
+            "what is over it is answered 429, not 503; each route counts for itself, not all that name the zone"
         },
     );
+    let burst = burst.unwrap_or(0).saturating_add(1);
+    let burst = site.number(&directive.place, &directive.shown(), "burst", burst);
     let node = Node::new("rate-limit")
         .child(rate)
-        .child(Node::number("burst", burst.unwrap_or(0) + 1))
+        .child(burst)
         .child(Node::text("key", &key));
     route.policies.settings.push(node);
     for further in limits.iter().skip(1) {
@@ -211,11 +266,11 @@ fn rate(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     }
 }
 
-fn rate_of(rate: &str) -> Option<Node> {
+fn rate_of(site: &mut Site, zone: &Directive, rate: &str) -> Option<Node> {
     let (number, unit) = rate.split_once("r/")?;
     let number = number.parse::<u64>().ok()?;
     match unit {
-        "s" => Some(Node::number("requests-per-second", number)),
+        "s" => Some(site.number(&zone.place, &zone.shown(), "requests-per-second", number)),
         "m" => Some(Node::text("rate", &format!("{number}/min"))),
         _ => None,
     }

@@ -1,12 +1,11 @@
 //! `proxy_pass` and its directives.
 
-use super::listen::time;
 use super::parser::Directive;
 use super::prefix::{replaced, shortened};
 use super::scope::Scope;
 use super::value::{has_variables, value};
 use crate::kdl::Node;
-use crate::site::{Path, Rewrite, Route, Service, Site, Upstream};
+use crate::site::{Message, Path, Rewrite, Route, Service, Site, Upstream, header_fault};
 use crate::units;
 
 /// Header fields that the proxy itself sends to upstreams.
@@ -20,7 +19,15 @@ const OURS: &[&str] = &[
 ];
 
 /// Writes the upstream of a route, and what it is sent.
-pub(super) fn pass(site: &mut Site, route: &mut Route, directive: &Directive, scope: &Scope<'_>) {
+///
+/// `prefix` is the plain path of the location, which a path in `proxy_pass` replaces.
+pub(super) fn pass(
+    site: &mut Site,
+    route: &mut Route,
+    directive: &Directive,
+    scope: &Scope<'_>,
+    prefix: Option<&str>,
+) {
     let url = directive.word(0).unwrap_or_default();
     let parts = url
         .split_once("://")
@@ -45,11 +52,20 @@ pub(super) fn pass(site: &mut Site, route: &mut Route, directive: &Directive, sc
         Some(at) => rest.split_at(at),
         None => (rest, ""),
     };
+    if site.empty_upstreams.contains(authority) {
+        site.note(
+            &directive.place,
+            &directive.shown(),
+            "its upstream has no target that could be carried over; the route answers 501",
+        );
+        return;
+    }
     let name = upstream(site, scheme, authority, directive, scope);
     route.service = Service::Upstream(name);
-    rewrite(site, route, directive, path);
+    rewrite(site, route, directive, path, prefix);
     headers(site, route, scope, authority);
-    times(route, scope);
+    redirects(site, route, scope, authority, path);
+    times(site, route, scope);
 }
 
 fn upstream(
@@ -114,20 +130,25 @@ fn tls(scope: &Scope<'_>) -> Vec<Node> {
 }
 
 /// The path of `proxy_pass`, which replaces that of the location.
-fn rewrite(site: &mut Site, route: &mut Route, directive: &Directive, path: &str) {
-    let location = match route.paths.first() {
-        _ if path.is_empty() => return,
-        Some(Path::Prefix(prefix)) => prefix.clone(),
-        Some(Path::Exact(_)) => {
-            route.policies.rewrite = Some(Rewrite::Path(path.to_owned()));
-            return;
-        }
-        Some(Path::Beginning(_) | Path::Regex(_)) | None => "/".to_owned(),
-    };
+fn rewrite(
+    site: &mut Site,
+    route: &mut Route,
+    directive: &Directive,
+    path: &str,
+    prefix: Option<&str>,
+) {
+    if path.is_empty() {
+        return;
+    }
+    if let Some(Path::Exact(_)) = route.paths.first() {
+        route.policies.rewrite = Some(Rewrite::Path(path.to_owned()));
+        return;
+    }
+    let location = prefix.unwrap_or("/");
     if location == path {
         return;
     }
-    let (from, to) = (shortened(&location), shortened(path));
+    let (from, to) = (shortened(location), shortened(path));
     if location.ends_with('/') != path.ends_with('/') || from == "/" {
         site.note(
             &directive.place,
@@ -142,6 +163,36 @@ fn rewrite(site: &mut Site, route: &mut Route, directive: &Directive, path: &str
     }
 }
 
+/// `proxy_redirect`: a rewrite writes `Location` back by itself, as `default` does.
+fn redirects(site: &mut Site, route: &mut Route, scope: &Scope<'_>, authority: &str, path: &str) {
+    for directive in scope.all("proxy_redirect") {
+        match (directive.word(0), directive.word(1)) {
+            (Some("default"), _) => {}
+            (Some("off"), _) => {
+                if route.policies.rewrite.is_some() {
+                    route.policies.keeps_location = true;
+                }
+            }
+            (Some(from), Some(to)) if is_default_redirect(from, to, authority, path) => {}
+            _ => site.note(
+                &directive.place,
+                &directive.shown(),
+                "`rewrite` writes `Location` back where it names the target or the `Host` that is sent; for another URL correct the application's own",
+            ),
+        }
+    }
+}
+
+/// Returns true if a `proxy_redirect` removes the origin of the target, as a rewrite does.
+fn is_default_redirect(from: &str, to: &str, authority: &str, path: &str) -> bool {
+    let origin = from.split_once("://").map(|(_, rest)| rest);
+    let is_target = origin.is_some_and(|rest| {
+        let host = rest.split('/').next().unwrap_or_default();
+        host == authority
+    });
+    is_target && to.starts_with('/') && !path.is_empty()
+}
+
 fn headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>, authority: &str) {
     let mut has_host = false;
     for directive in scope.all("proxy_set_header") {
@@ -152,22 +203,28 @@ fn headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>, authority: &st
         if lower == "host" {
             has_host = true;
             host(site, route, directive, written, authority);
-        } else if OURS.contains(&&*lower) {
-            // The proxy's own fields say the same.
-        } else if written.is_empty() {
-            route
-                .policies
-                .request_headers
-                .push(Node::text("remove", name));
-        } else if let Some(value) = value(site, directive, written) {
-            let node = Node::text("set", name);
-            let node = if has_variables(written) {
-                node.arg(&value)
-            } else {
-                node.raw(&value)
-            };
-            route.policies.request_headers.push(node);
+            continue;
         }
+        if OURS.contains(&&*lower) {
+            // The proxy's own fields say the same.
+            continue;
+        }
+        if let Some(fault) = header_fault(name, Message::Request) {
+            site.note(&directive.place, &directive.shown(), fault);
+            continue;
+        }
+        // A field that is not set could be the client's own: it is removed.
+        let value = if written.is_empty() {
+            None
+        } else {
+            value(site, directive, written)
+        };
+        let node = match value {
+            None => Node::text("remove", name),
+            Some(value) if has_variables(written) => Node::text("set", name).arg(&value),
+            Some(value) => Node::text("set", name).raw(&value),
+        };
+        route.policies.request_headers.push(node);
     }
     if !has_host {
         route
@@ -196,13 +253,20 @@ fn host(site: &mut Site, route: &mut Route, directive: &Directive, written: &str
     }
 }
 
-fn times(route: &mut Route, scope: &Scope<'_>) {
-    let ms = |name: &str| units::milliseconds(scope.word(name)?, 1_000);
-    if let Some(connect) = ms("proxy_connect_timeout").filter(|ms| *ms >= 1_000) {
-        route.policies.timeouts.push(time("connect", connect));
-    }
-    let between = ms("proxy_read_timeout").max(ms("proxy_send_timeout"));
-    if let Some(read) = between.filter(|ms| *ms >= 1_000) {
-        route.policies.timeouts.push(time("read", read));
+fn times(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
+    let ms = |name: &str| {
+        let directive = scope.last(name)?;
+        let ms = units::milliseconds(directive.word(0)?, 1_000)?;
+        Some((ms, directive))
+    };
+    let connect = ms("proxy_connect_timeout").map(|found| ("connect", found));
+    let between = [ms("proxy_read_timeout"), ms("proxy_send_timeout")];
+    let between = between.into_iter().flatten().max_by_key(|(ms, _)| *ms);
+    let between = between.map(|found| ("read", found));
+    for (setting, (ms, directive)) in connect.into_iter().chain(between) {
+        if ms > 0 {
+            let time = site.time(&directive.place, &directive.shown(), setting, ms);
+            route.policies.timeouts.push(time);
+        }
     }
 }

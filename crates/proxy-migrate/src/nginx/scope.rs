@@ -63,15 +63,35 @@ const INHERITED: &[&str] = &[
     "index",
     "limit_req",
     "limit_req_zone",
+    "proxy_cache",
+    "proxy_cache_background_update",
+    "proxy_cache_bypass",
+    "proxy_cache_convert_head",
+    "proxy_cache_key",
+    "proxy_cache_lock",
+    "proxy_cache_lock_age",
+    "proxy_cache_lock_timeout",
+    "proxy_cache_max_range_offset",
+    "proxy_cache_methods",
+    "proxy_cache_min_uses",
+    "proxy_cache_revalidate",
+    "proxy_cache_use_stale",
+    "proxy_cache_valid",
     "proxy_connect_timeout",
     "proxy_hide_header",
+    "proxy_ignore_headers",
+    "proxy_no_cache",
     "proxy_read_timeout",
+    "proxy_redirect",
     "proxy_send_timeout",
     "proxy_set_header",
     "proxy_ssl_name",
     "proxy_ssl_trusted_certificate",
     "proxy_ssl_verify",
+    "real_ip_header",
+    "real_ip_recursive",
     "root",
+    "set_real_ip_from",
     "ssl_certificate",
     "ssl_certificate_key",
     "ssl_protocols",
@@ -144,6 +164,14 @@ impl<'d> Scope<'d> {
             zones
         });
         zones.get(wanted).copied()
+    }
+
+    /// Directives of the outermost block.
+    pub(super) fn outermost(&self) -> impl Iterator<Item = &'d Directive> {
+        self.blocks
+            .first()
+            .into_iter()
+            .flat_map(|block| block.directives)
     }
 
     /// Number of blocks.

@@ -3,9 +3,13 @@
 use super::parser::Directive;
 use super::scope::{self, Scope};
 use super::virtual_host::Server;
-use super::{advice, checks, listen, location};
+use super::{advice, checks, listen, location, policies};
 use crate::site::Site;
 use std::collections::HashSet;
+use std::net::Ipv6Addr;
+
+/// Maximum length of a host's name.
+const MAX_HOST_BYTES: usize = 253;
 
 /// The servers of a file, as routes.
 pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Scope<'d>) {
@@ -15,6 +19,7 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
         let hosts = names(site, server);
         let listens = listen::read(site, server, &scope, &hosts);
         listen::note_times(site, server);
+        listen::real_ip::read(site, &scope, &listens);
         read.push((*server, hosts, listens));
     }
     let mut defaults: HashSet<String> = HashSet::new();
@@ -29,6 +34,9 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
             let is_first = first.insert(listen.name.clone());
             let has_default = defaults.contains(&listen.name);
             is_default &= listen.is_default || (is_first && !has_default);
+        }
+        if listens.is_empty() {
+            continue;
         }
         let hosts = if is_default {
             Vec::new()
@@ -74,8 +82,9 @@ fn one<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
         location::host_condition(site, server, condition);
     }
     if let Some(directive) = block.iter().find(|it| it.name == "return") {
-        let service = location::answer(site, directive);
-        let route = server.route(site, "", service);
+        let service = location::answer(site, directive, &server.scope);
+        let mut route = server.route(site, "", service);
+        policies::apply(site, &mut route, &server.scope);
         site.push_route(route);
         return;
     }
@@ -105,6 +114,11 @@ fn names(site: &mut Site, server: &Directive) -> Vec<String> {
                         "write the hosts out, or `*.example.com` for all below a name; until then the default server takes their requests",
                     );
                 }
+                name if !is_host(name) => site.note(
+                    &directive.place,
+                    &directive.shown(),
+                    "it is not the name of a host: no request has it",
+                ),
                 name => match name.strip_prefix('.') {
                     Some(bare) => hosts.extend([bare.to_owned(), format!("*.{bare}")]),
                     None => hosts.push(name.to_owned()),
@@ -113,4 +127,17 @@ fn names(site: &mut Site, server: &Directive) -> Vec<String> {
         }
     }
     hosts
+}
+
+/// Returns true if a name can be compared with hosts: labels, or a wildcard for those before them.
+fn is_host(name: &str) -> bool {
+    let bare = name.strip_prefix("*.").or(name.strip_prefix('.'));
+    let bare = bare.unwrap_or(name);
+    let is_plain = |label: &str| {
+        let mut bytes = label.bytes();
+        !label.is_empty() && bytes.all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    let literal = bare.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let is_literal = literal.is_some_and(|it| it.parse::<Ipv6Addr>().is_ok());
+    is_literal || (bare.len() <= MAX_HOST_BYTES && bare.split('.').all(is_plain))
 }

@@ -196,6 +196,9 @@ fn read_server<'d>(
             "it refuses every client, so it has no listener",
         );
     };
+    if networks.is_closed {
+        return close(site, server);
+    }
     let relay = if map.is_some() && !has_tls {
         Relay::Passthrough
     } else {
@@ -225,7 +228,7 @@ fn read_server<'d>(
             return;
         }
         let mut route = case_route(site, stream, &case, sends_header);
-        apply(&mut route, &scope, &networks);
+        apply(site, &mut route, &scope, &networks);
         route.listeners.clone_from(&names);
         site.push_route(route);
     }
@@ -283,18 +286,23 @@ fn target(site: &mut Site, to: &str, sends_header: bool) -> String {
     name
 }
 
-fn apply(route: &mut Route, scope: &Scope<'_>, networks: &Networks) {
-    let Networks { allow, deny } = networks;
+fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>, networks: &Networks) {
+    let Networks { allow, deny, .. } = networks;
     route.policies.allow.clone_from(allow);
     route.policies.deny.clone_from(deny);
     for (theirs, ours) in [
         ("proxy_connect_timeout", "connect"),
         ("proxy_timeout", "idle"),
     ] {
-        let ms = scope.word(theirs);
-        let ms = ms.and_then(|word| units::milliseconds(word, 1_000));
-        let ms = ms.filter(|ms| *ms >= 1_000);
-        route.policies.timeouts.extend(ms.map(|ms| time(ours, ms)));
+        let Some(directive) = scope.last(theirs) else {
+            continue;
+        };
+        let word = directive.word(0);
+        let ms = word.and_then(|word| units::milliseconds(word, 1_000));
+        if let Some(ms) = ms.filter(|ms| *ms > 0) {
+            let time = site.time(&directive.place, &directive.shown(), ours, ms);
+            route.policies.timeouts.push(time);
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Blocks `upstream`.
 
 use super::advice;
-use super::listen::time;
 use super::parser::Directive;
 use crate::kdl::Node;
 use crate::site::{Site, Upstream};
@@ -46,7 +45,7 @@ pub(super) fn read_as(site: &mut Site, directive: &Directive, name: &str, settin
             ),
             ("keepalive", Some(number)) => {
                 let idle = number.parse::<u64>().unwrap_or(32);
-                let idle = Node::number("max-idle", idle);
+                let idle = site.number(&child.place, &child.shown(), "max-idle", idle);
                 upstream
                     .settings
                     .push(Node::new("connection-pool").child(idle));
@@ -56,13 +55,25 @@ pub(super) fn read_as(site: &mut Site, directive: &Directive, name: &str, settin
         }
     }
     if let Some((failures, ms)) = outliers {
-        upstream.settings.push(
-            Node::new("outlier-detection")
-                .child(Node::number("consecutive-failures", failures))
-                .child(time("base-ejection", ms.clamp(1_000, 3_600_000))),
-        );
+        let (place, shown) = (&directive.place, directive.shown());
+        let failures = site.number(place, &shown, "consecutive-failures", failures);
+        let ejection = site.time(place, &shown, "base-ejection", ms.max(1_000));
+        let detection = Node::new("outlier-detection");
+        upstream
+            .settings
+            .push(detection.child(failures).child(ejection));
     }
-    site.upstreams.push(upstream);
+    let serves = |(_, weight): &(String, u64)| *weight > 0;
+    if upstream.targets.iter().any(serves) {
+        site.upstreams.push(upstream);
+    } else {
+        site.note(
+            &directive.place,
+            &directive.shown(),
+            "it has no target that gets requests: routes to it answer 501",
+        );
+        site.empty_upstreams.insert(name.to_owned());
+    }
 }
 
 fn target(
@@ -114,6 +125,11 @@ fn target(
         }
     }
     let address = address.replace("localhost:", "127.0.0.1:");
+    let weight = site.within(&directive.place, &directive.shown(), "weight", weight);
+    if let Some((_, known)) = upstream.targets.iter_mut().find(|(it, _)| *it == address) {
+        *known = known.saturating_add(weight).min(10_000);
+        return;
+    }
     if is_backup {
         upstream.backups.push(address.clone());
     }

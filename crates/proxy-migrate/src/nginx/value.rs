@@ -51,6 +51,14 @@ pub(super) fn has_variables(value: &str) -> bool {
 
 /// A header's value with values of the request for its variables; what has none is listed.
 pub(super) fn value(site: &mut Site, directive: &Directive, value: &str) -> Option<String> {
+    if value.contains(char::is_control) {
+        site.note(
+            &directive.place,
+            &directive.shown(),
+            "the value of a header field has no line breaks",
+        );
+        return None;
+    }
     let found = converted(value);
     if found.is_none() {
         site.note(

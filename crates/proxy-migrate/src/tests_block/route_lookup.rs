@@ -2,6 +2,7 @@
 
 use crate::site::{Listener, Path, Route, Site};
 use crate::work;
+use regex_automata::meta::Regex;
 use std::collections::HashMap;
 
 /// A name below a wildcard, and a part of a path.
@@ -11,6 +12,9 @@ pub(super) const SAMPLE: &str = "sample";
 const MAX_PATH_BYTES: usize = 512;
 /// Maximum number of keys of all routes. The rest counts as routes that take every request.
 const MAX_KEYS: usize = 400_000;
+
+/// Maximum number of expressions that are compiled. With more of them, only whole paths have tests.
+const MAX_REGEXES: usize = 200;
 
 /// Rank of conditions that are met as a whole.
 const WHOLE: usize = usize::MAX;
@@ -83,6 +87,10 @@ pub(super) struct RoutesByCondition<'s> {
     by_key: HashMap<Key<'s>, TopTwo>,
     /// Routes with too many conditions for keys.
     anywhere: TopTwo,
+    /// Routes with expressions, as far as they are compiled.
+    regexes: Vec<(usize, Regex, &'s Route)>,
+    /// True if there are more expressions than are compiled.
+    has_more_regexes: bool,
     has_beginnings: bool,
     keys: usize,
 }
@@ -92,6 +100,8 @@ impl<'s> RoutesByCondition<'s> {
         let mut lookup = Self {
             by_key: HashMap::new(),
             anywhere: TopTwo::default(),
+            regexes: Vec::new(),
+            has_more_regexes: false,
             has_beginnings: false,
             keys: 0,
         };
@@ -102,6 +112,17 @@ impl<'s> RoutesByCondition<'s> {
     }
 
     fn add(&mut self, position: usize, route: &'s Route) {
+        for path in &route.paths {
+            let Path::Regex(text) = path else {
+                continue;
+            };
+            match Regex::new(text) {
+                Ok(regex) if self.regexes.len() < MAX_REGEXES => {
+                    self.regexes.push((position, regex, route));
+                }
+                Ok(_) | Err(_) => self.has_more_regexes = true,
+            }
+        }
         let paths: Vec<(PathKey<'s>, usize)> = match route.paths.as_slice() {
             [] => vec![(PathKey::Any, 0)],
             paths => paths.iter().filter_map(path_key).collect(),
@@ -172,7 +193,38 @@ impl<'s> RoutesByCondition<'s> {
                 }
             }
         }
-        highest.is_some_and(|rank| rank >= own)
+        highest.is_some_and(|rank| rank >= own) || self.may_match(position, own, sample)
+    }
+
+    /// Returns true if an expression of another route matches a request at least as well.
+    fn may_match(&self, position: usize, own: Rank, sample: Sample<'_>) -> bool {
+        let is_exact = own.path == WHOLE;
+        if self.has_more_regexes && !is_exact {
+            return true;
+        }
+        let listener = sample.listener.name.as_str();
+        self.regexes.iter().any(|(other, regex, route)| {
+            work::step();
+            let hosts = route.hosts.iter();
+            let host = hosts.filter(|host| meets(host, sample.host));
+            let host = match route.hosts.as_slice() {
+                [] => Some(0),
+                _ => host.map(|host| host_rank(host)).max(),
+            };
+            let is_of_listener =
+                route.listeners.is_empty() || route.listeners.iter().any(|it| it == listener);
+            *other != position
+                && is_of_listener
+                && host.is_some_and(|host| {
+                    let rank = Rank {
+                        priority: priority(route),
+                        host,
+                        path: WHOLE - 1,
+                    };
+                    rank >= own
+                })
+                && regex.is_match(sample.path)
+        })
     }
 
     /// The conditions that a path meets.
@@ -215,7 +267,7 @@ fn host_rank(host: &str) -> usize {
     }
 }
 
-/// A condition on paths with its rank; `None` for an expression, which is taken to match no sample.
+/// A condition on paths with its rank; `None` for an expression.
 fn path_key(path: &Path) -> Option<(PathKey<'_>, usize)> {
     Some(match path {
         Path::Exact(path) => (PathKey::Exact(path), WHOLE),
@@ -228,13 +280,15 @@ fn path_key(path: &Path) -> Option<(PathKey<'_>, usize)> {
     })
 }
 
+/// Returns true if a host meets a condition.
+fn meets(condition: &str, host: &str) -> bool {
+    let below = condition.strip_prefix('*');
+    below.map_or(condition == host, |it| host.ends_with(it))
+}
+
 /// The rank of a route for a request of its own.
 fn own_rank(route: &Route, sample: Sample<'_>) -> Rank {
-    let is_met = |host: &&String| {
-        let below = host.strip_prefix('*');
-        below.map_or(host.as_str() == sample.host, |it| sample.host.ends_with(it))
-    };
-    let hosts = route.hosts.iter().filter(is_met);
+    let hosts = route.hosts.iter().filter(|it| meets(it, sample.host));
     let paths = route.paths.iter().filter_map(|it| matched(it, sample.path));
     Rank {
         priority: priority(route),

@@ -275,10 +275,7 @@ impl Writer<'_, '_> {
         listeners: &[&str],
     ) {
         let service = match answer {
-            Answer::NotFound => Service::Respond {
-                status: 404,
-                body: None,
-            },
+            Answer::NotFound => Service::refusal(404),
             Answer::NotMigrated | Answer::Router(_) => Service::not_migrated(),
         };
         let wanted = match answer {

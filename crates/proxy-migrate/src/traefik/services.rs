@@ -210,8 +210,10 @@ fn health_check(check: &Value) -> Option<Node> {
                 .text_of("hostname")
                 .map(|host| Node::text("host", host)),
         );
-    let interval = milliseconds("interval").map(|ms| Node::number("interval-ms", ms));
-    let timeout = milliseconds("timeout").map(|ms| Node::number("timeout-ms", ms));
+    let interval = milliseconds("interval");
+    let timeout = units::probe_timeout(interval, milliseconds("timeout"));
+    let interval = interval.map(|ms| Node::number("interval-ms", ms));
+    let timeout = timeout.map(|ms| Node::number("timeout-ms", ms));
     Some(
         Node::new("health-check")
             .child(probe)

@@ -4,6 +4,22 @@ use super::routes::Frontend;
 use crate::haproxy::parser::Line;
 use crate::kdl::Node;
 use crate::site::{Certificate, Listener, Site};
+use std::net::SocketAddr;
+
+/// Words of a `bind` that have an effect, and no counterpart.
+const UNWRITTEN: &[&str] = &[
+    "ciphers",
+    "ciphersuites",
+    "crt-list",
+    "interface",
+    "maxconn",
+    "namespace",
+    "ocsp-update",
+    "severity-output",
+    "ssl-max-ver",
+    "strict-sni",
+    "transparent",
+];
 
 /// Adds a listener for each address of a `bind` line. An address without a port, or of another listener, is noted.
 pub(in crate::haproxy) fn bind(
@@ -12,11 +28,21 @@ pub(in crate::haproxy) fn bind(
     line: &Line,
     times: &[Node],
 ) {
+    let words = line.words.iter().skip(2).map(String::as_str);
+    let unwritten: Vec<&str> = words.filter(|word| UNWRITTEN.contains(word)).collect();
+    if !unwritten.is_empty() {
+        let advice = format!("not carried over: {}", unwritten.join(", "));
+        line.note(site, &advice);
+    }
     for address in line.word(1).split(',') {
         let address = full_address(address);
         let port = address.rsplit_once(':').map_or("", |(_, port)| port);
         if port.parse::<u16>().is_err() {
             line.note(site, "write a listener for each port");
+            continue;
+        }
+        if address.parse::<SocketAddr>().is_err() {
+            line.note(site, "write a listener with an IP address and a port");
             continue;
         }
         if site.listener_at(&address).is_some() {
@@ -29,6 +55,13 @@ pub(in crate::haproxy) fn bind(
             port => format!("port-{port}"),
         });
         let is_tls = line.has("ssl");
+        if is_tls && line.option("crt").is_none() {
+            line.note(
+                site,
+                "write a listener with `tls { cert-file …; key-file … }`: it names no certificate",
+            );
+            continue;
+        }
         let mut listener = Listener {
             name: name.clone(),
             address,

@@ -58,7 +58,9 @@ fn service(line: &Line) -> Option<Service> {
         ) {
             (Some(scheme), _, _) => scheme.to_owned(),
             (_, Some(prefix), _) => prefix.trim_end_matches('/').to_owned(),
-            (_, _, Some(location)) => location.to_owned(),
+            // The query is that of the location.
+            (_, _, Some(location)) if location.contains('?') => location.to_owned(),
+            (_, _, Some(location)) => format!("{location}?"),
             _ => return None,
         };
         if to.contains('%') {
@@ -72,13 +74,11 @@ fn service(line: &Line) -> Option<Service> {
     }
     let body = line.option("string").or(line.option("lf-string"));
     Some(match line.word(1) {
-        "deny" => Service::Respond {
-            status: status("deny_status", 403),
-            body: None,
-        },
+        "deny" => Service::refusal(status("deny_status", 403)),
         _ => Service::Respond {
             status: status("status", 200),
             body: body.map(str::to_owned),
+            content_type: line.option("content-type").map(str::to_owned),
         },
     })
 }

@@ -1,0 +1,195 @@
+//! nginx and proxyd with the same site.
+
+use crate::exchange::{Exchange, Request};
+use crate::upstream;
+use proxy_migrate::{Language, Source, migrate};
+use proxy_testkit::{EVENT_TIMEOUT, Launch, Proxyd, RawClient, Upstream, closed_port, free_port};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::park_timeout;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
+
+/// The user `ann` with the password `one`, with a hash that both servers know.
+const USERS: &str = "ann:$2y$04$co9osgv9qGuwPD/XdNUES.f2whZRS2F1aiA/sEoPTBqLenVJfvbqS\n";
+
+/// A running nginx; ended when dropped.
+struct Nginx {
+    process: Child,
+    folder: TempDir,
+}
+
+/// Both servers, with their target and their files.
+pub(crate) struct Servers {
+    nginx: Nginx,
+    _proxyd: Proxyd,
+    upstream: Upstream,
+    ports: [u16; 2],
+    closed: SocketAddr,
+}
+
+/// Returns true if nginx is installed; CI has it.
+pub(crate) fn has_nginx() -> bool {
+    let version = Command::new("nginx")
+        .arg("-v")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    let has_nginx = version.is_ok();
+    let why = "nginx is installed by `cargo xtask setup`";
+    assert!(has_nginx || std::env::var_os("CI").is_none(), "{why}");
+    has_nginx
+}
+
+impl Servers {
+    /// Starts nginx with a site, and proxyd with the result of its migration, and waits until both listen.
+    pub(crate) fn start(site: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write_files(folder.path());
+        let upstream = upstream::start();
+        let closed = closed_port();
+        let ports = [free_port(), free_port()];
+        let [for_nginx, for_proxyd] = ports.map(|port| {
+            site.replace("PORT", &port.to_string())
+                .replace("UPSTREAM", &upstream.address().to_string())
+                .replace("CLOSED", &closed.to_string())
+                .replace("ROOT", &folder.path().join("www").display().to_string())
+        });
+        let nginx = Nginx::start(folder, &for_nginx);
+        let proxyd = proxyd(for_proxyd);
+        let servers = Self {
+            nginx,
+            _proxyd: proxyd,
+            upstream,
+            ports,
+            closed,
+        };
+        for port in ports {
+            servers.wait_for(port);
+        }
+        servers
+    }
+
+    /// The ports of nginx and of proxyd.
+    pub(crate) fn ports(&self) -> [u16; 2] {
+        self.ports
+    }
+
+    /// The address of the target that answers.
+    pub(crate) fn target(&self) -> SocketAddr {
+        self.upstream.address()
+    }
+
+    /// The address of the target that refuses connections.
+    pub(crate) fn closed(&self) -> SocketAddr {
+        self.closed
+    }
+
+    /// Sends a request to one of the servers.
+    pub(crate) fn exchange(&self, port: u16, request: &Request) -> Exchange {
+        let before = self.upstream.requests().len();
+        let mut client = RawClient::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        client.send(request.bytes(port));
+        let rest = client.rest();
+        let (bytes, _) = rest.unwrap_or_else(|broken| panic!("{request}: {broken}"));
+        let seen = self.upstream.requests();
+        Exchange::new(port, &bytes, seen.get(before..).unwrap_or_default())
+    }
+
+    fn wait_for(&self, port: u16) {
+        let begun = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            let log = fs::read_to_string(self.nginx.folder.path().join("error.log"));
+            assert!(
+                begun.elapsed() < EVENT_TIMEOUT,
+                "{port}: {}",
+                log.unwrap_or_default()
+            );
+            park_timeout(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Nginx {
+    fn start(folder: TempDir, site: &str) -> Self {
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+        let temporary: String = temporary
+            .iter()
+            .map(|name| format!("{name}_temp_path {};\n", path(name)))
+            .collect();
+        let text = format!(
+            "daemon off; worker_processes 1; pid {}; error_log {} warn;\nevents {{ }}\nhttp {{\n\
+             types {{ text/html html; text/css css; application/javascript js; application/json json; text/plain txt; image/x-icon ico; }}\n\
+             default_type application/octet-stream; access_log off;\n{temporary}{site}\n}}\n",
+            path("pid"),
+            path("error.log"),
+        );
+        fs::write(path("nginx.conf"), text).unwrap();
+        let process = Command::new("nginx")
+            .args(["-c", &path("nginx.conf"), "-e", &path("error.log")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let process = process.expect("nginx is installed by `cargo xtask setup`");
+        Self { process, folder }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        // The main process ends its workers.
+        _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        _ = self.process.wait();
+    }
+}
+
+fn proxyd(site: String) -> Proxyd {
+    let source = Source {
+        name: "site.conf".to_owned(),
+        text: format!("default_type application/octet-stream;\n{site}"),
+    };
+    let included = |name: &str| {
+        let text = fs::read_to_string(name).ok()?;
+        let name = name.to_owned();
+        Some(vec![Source { name, text }])
+    };
+    let migrated = migrate(Language::Nginx, &source, &included);
+    let migrated = migrated.unwrap_or_else(|error| panic!("{error}"));
+    Launch::new(BINARY, &migrated.text).spawn()
+}
+
+/// Files of the folder `www`, and users outside of it.
+fn write_files(folder: &Path) {
+    // Workers of an nginx that was started by root are of another user.
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let root = folder.join("www");
+    for name in ["assets", "spa", "dir", "shared"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    let script = "x".repeat(3_000);
+    for (name, text) in [
+        ("index.html", "<h1>home</h1>"),
+        ("404.html", "<h1>no page</h1>"),
+        ("50x.html", "<h1>down</h1>"),
+        ("spa/index.html", "spa"),
+        ("dir/index.html", "dir"),
+        ("assets/a.css", "body {}"),
+        ("shared/a.css", "p {}"),
+        ("assets/b.js", &script),
+        ("a b.txt", "space"),
+        ("data.json", "{}"),
+        ("favicon.ico", "icon"),
+        (".secret", "secret"),
+    ] {
+        fs::write(root.join(name), text).unwrap();
+    }
+    fs::write(folder.join("users"), USERS).unwrap();
+}
