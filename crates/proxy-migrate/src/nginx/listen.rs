@@ -97,7 +97,7 @@ fn one(
         site.left(
             &directive.place,
             &directive.shown(),
-            "HTTP/3 is not offered",
+            "write `http3 #true` in the listener of this port, and `alt-svc-max-age-secs` to advertise it",
         );
         return None;
     }
