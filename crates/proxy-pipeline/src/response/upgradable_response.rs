@@ -1,7 +1,7 @@
 //! The reply to a request: its response, and the tunnel after a protocol switch.
 
 use crate::headers::correlation::never_indexed;
-use crate::headers::names;
+use crate::headers::{alt_svc, names};
 use crate::record::completion::CompletionGuard;
 use crate::record::exchange_record::AgreedUpgrade;
 use crate::response::body::Body;
@@ -41,6 +41,9 @@ impl Reply {
             let id = record.correlation_id.clone();
             headers.insert(names::CORRELATION_ID, never_indexed(id));
         }
+        if record.protocol != Protocol::Http3 {
+            alt_svc::apply(client, worker, headers);
+        }
         if client.exclusive && (client.should_close(worker) || client.close.get()) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -68,9 +71,12 @@ impl Reply {
 }
 
 fn with_completion(body: Body, completion: Box<CompletionGuard>, is_grpc: bool) -> Body {
-    let by_http2 = completion.record.protocol == Protocol::Http2;
+    let has_trailers = matches!(
+        completion.record.protocol,
+        Protocol::Http2 | Protocol::Http3
+    );
     let body = body.with_completion(completion);
-    if by_http2 && is_grpc {
+    if has_trailers && is_grpc {
         return body.with_errors_in_trailers();
     }
     body
