@@ -6,6 +6,7 @@ mod transaction;
 
 use crate::config::delivery::PrivateKeys;
 use crate::error::apply_error::ApplyError;
+use crate::http3::{Http3Shared, RelayReceiver};
 use crate::observe::limit_uses::LimitUses;
 use crate::observe::logs::OpenLogs;
 use crate::observe::memory_watch::{self, MemoryWatch};
@@ -39,6 +40,7 @@ use proxy_plan::{Plan, TargetRegistry};
 use proxy_telemetry::{EventFields, Lifecycle, LineRing, Registry};
 use proxy_upstream::StickyKey;
 use socket2::Socket;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -74,6 +76,8 @@ pub(crate) struct Server {
     /// `None` in a rehearsal: challenges are answered by the serving listeners.
     acme: Option<AcmeTasks>,
     inherited: InheritedSockets,
+    /// The way of datagrams from a process that takes over.
+    relay: Option<RelayReceiver>,
     health: TargetHealth,
     gauges: PlanGauges,
     prober: Prober,
@@ -143,6 +147,7 @@ impl Server {
         let common = Common {
             shared: Arc::new(shared),
             registry: parts.registry,
+            http3: Http3Shared::new(parts.inherited.take_relay()).map_err(ApplyError::Random)?,
         };
         let prepared = Preparation {
             limits: limits.prepare(&plan),
@@ -171,6 +176,7 @@ impl Server {
             certificates,
             acme,
             inherited: parts.inherited,
+            relay: None,
             health: TargetHealth::default(),
             gauges: PlanGauges::default(),
             prober,
@@ -527,6 +533,16 @@ impl Server {
         self.inherited.log_unclaimed();
     }
 
+    /// The socket through which a process that takes over passes datagrams on to this one; `None` without HTTP/3.
+    pub(crate) fn open_relay(&mut self) -> io::Result<Option<(Label, Socket)>> {
+        let Some(label) = self.listeners.relay_label() else {
+            return Ok(None);
+        };
+        let (receiver, socket) = self.common.http3.relay()?;
+        self.relay = Some(receiver);
+        Ok(Some((label, socket)))
+    }
+
     /// Every listening socket, for handing over to another process.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
         self.listeners.sockets().chain(self.inherited.unclaimed())
@@ -547,6 +563,9 @@ impl Server {
     pub(crate) fn hand_over(&mut self) {
         self.begin_drain();
         self.stop_acme();
+        if let Some(relay) = self.relay.take() {
+            self.common.http3.receive(relay);
+        }
         self.listeners.keep_files(true);
         self.listeners.close();
         self.inherited = InheritedSockets::default();

@@ -14,6 +14,8 @@ pub(crate) struct InheritedSockets {
     /// Sockets of a service manager. It keeps duplicates, so they could not be bound again: they
     /// stay here and are also held by the listeners that use them.
     managed: Vec<Arc<Socket>>,
+    /// UDP sockets of a service manager.
+    managed_datagrams: Vec<Arc<Socket>>,
     /// Sockets of the predecessor.
     passed: Vec<Passed>,
 }
@@ -26,6 +28,11 @@ impl InheritedSockets {
         let mut given = listenfd::ListenFd::from_env();
         let mut inherited = Self::default();
         for index in 0..given.len() {
+            if let Ok(Some(socket)) = given.take_udp_socket(index) {
+                let socket = Socket::from(socket);
+                inherited.managed_datagrams.push(Arc::new(socket));
+                continue;
+            }
             let socket = match given.take_tcp_listener(index) {
                 Ok(Some(socket)) => Ok(Some(Socket::from(socket))),
                 _ => given
@@ -65,6 +72,31 @@ impl InheritedSockets {
             .or_else(|| self.claim_managed(address, others))
     }
 
+    /// Claims the UDP sockets for `address`: those of the predecessor, which has the same sockets of the service manager,
+    /// or the service manager's.
+    pub(crate) fn take_datagrams(&mut self, address: &BindAddress) -> Option<Vec<Arc<Socket>>> {
+        let ours = |passed: &mut Passed| {
+            passed.label.purpose == Purpose::Datagrams && passed.label.address == *address
+        };
+        let passed = self.passed.extract_if(.., ours);
+        let mut sockets: Vec<_> = passed.map(|passed| Arc::new(passed.socket)).collect();
+        if sockets.is_empty() {
+            let is_it = |socket: &&Arc<Socket>| address_of(socket).as_ref() == Some(address);
+            sockets.extend(self.managed_datagrams.iter().find(is_it).map(Arc::clone));
+        }
+        let all_nonblocking = sockets
+            .iter()
+            .all(|socket| socket.set_nonblocking(true).is_ok());
+        (!sockets.is_empty() && all_nonblocking).then_some(sockets)
+    }
+
+    /// Claims the socket to the process before this one, for datagrams of connections that it keeps.
+    pub(crate) fn take_relay(&mut self) -> Option<Socket> {
+        let is_it = |passed: &Passed| passed.label.purpose == Purpose::DatagramRelay;
+        let place = self.passed.iter().position(is_it)?;
+        Some(self.passed.remove(place).socket)
+    }
+
     /// Claims the admin interface's socket at `address`.
     pub(crate) fn take_admin(&mut self, address: &BindAddress) -> Option<Passed> {
         let is_it = |passed: &Passed| {
@@ -82,7 +114,11 @@ impl InheritedSockets {
                 Purpose::Listener(_) if !passed.label.owned => {
                     self.add_managed(Arc::new(passed.socket));
                 }
-                Purpose::Listener(_) | Purpose::Admin | Purpose::Unclaimed => passed.close(disk),
+                Purpose::Listener(_)
+                | Purpose::Datagrams
+                | Purpose::DatagramRelay
+                | Purpose::Admin
+                | Purpose::Unclaimed => passed.close(disk),
             }
         }
     }

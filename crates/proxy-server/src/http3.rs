@@ -1,0 +1,28 @@
+//! HTTP/3 to clients, over QUIC.
+//!
+//! Each worker has an endpoint for each listener with HTTP/3: its UDP sockets, the QUIC state machine, and the timer of
+//! all its connections. A connection belongs to the worker that accepted it for as long as it lasts; its IDs name the
+//! endpoint, and any other that receives a datagram for it passes the datagram on. A connection is driven by one
+//! task, and each of its request streams by another, as over HTTP/2; they share the QUIC connection.
+
+mod clock;
+mod connection;
+mod connection_ids;
+mod datagrams;
+mod driver;
+mod endpoint;
+mod relay;
+mod request_body;
+mod response_sender;
+mod secrets;
+mod session;
+mod settings;
+mod shared;
+mod socket;
+mod stream;
+mod wake_timer;
+
+pub(crate) use endpoint::{Endpoint, EndpointParts};
+pub(crate) use relay::RelayReceiver;
+pub(crate) use settings::{Http3Settings, RECEIVE_WINDOW, SEND_WINDOW};
+pub(crate) use shared::Http3Shared;
