@@ -8,6 +8,7 @@ mod frames;
 mod grpc_service;
 mod http2;
 mod http2_upstream;
+mod http3;
 mod runtime;
 mod staples;
 mod tls_upstream;
@@ -24,6 +25,7 @@ pub(crate) use frames::{
 pub(crate) use grpc_service::{GrpcService, Plain, caller, ready};
 pub(crate) use http2::{Answer, Http2, ask, get, plain, send_all, send_some};
 pub(crate) use http2_upstream::{Http2Upstream, Manner};
+pub(crate) use http3::{Http3, Http3Answer, Http3Client, Site, frame_of, head_of, section_of};
 pub(crate) use runtime::live;
 pub(crate) use staples::{Staples, ocsp_response};
 pub(crate) use tls_upstream::{TlsUpstream, greeting};
