@@ -364,6 +364,10 @@ mod tests {
         term.unwrap().bytes()
     }
 
+    /// A listener with HTTP/3.
+    const HTTP3: &str = "listeners { listener \"h3\" { address \"127.0.0.1:1\"; protocol \"https\"; \
+         http3 #true; tls { cert-file \"a\"; key-file \"a\" } } }";
+
     /// A setting, and the term of the estimate that it raises.
     const TERMS: &[(&str, &str)] = &[
         ("limits { max-total-connections 1000 }", "connections"),
@@ -413,6 +417,8 @@ mod tests {
             "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
             "own responses",
         ),
+        (HTTP3, "HTTP/3 windows"),
+        (HTTP3, "HTTP/3 sockets"),
         (
             "routes { route \"r\" { upstream \"u\" } }",
             "relays and tunnels",

@@ -172,7 +172,7 @@ mod tests {
         let id = OwnedIds::new(cipher(1), owner(7)).generate_cid();
         assert_eq!(cipher(2).owner(&id), None);
         assert_eq!(cipher(1).owner(&id[..ID_BYTES - 1]), None);
-        assert_eq!(cipher(1).owner(&[id.as_ref(), &[0]].concat()), None);
+        assert_eq!(cipher(1).owner(&[&id[..], &[0]].concat()), None);
         for byte in 0..ID_BYTES {
             let mut changed = id.to_vec();
             changed[byte] ^= 1;

@@ -345,18 +345,11 @@ impl Driver<'_> {
         }
     }
 
-    /// Closes the connection at the end of its timer, or when it is leaving and everything has arrived.
+    /// Handles the end of the connection's timer. One that is leaving closes, as soon as everything has arrived: a client
+    /// reads GOAWAY before the end.
     fn expire(&mut self) {
         let session = self.session;
-        let is_done = session.leaving.get()
-            && session.is_idle()
-            && self.unsent.is_empty()
-            && session.connection.is_flushed(OPEN_STREAMS)
-            && session.client.must_close_now(&session.worker);
         let Some((timer, after)) = session.deadline.take_expired() else {
-            if is_done {
-                session.connection.close(ErrorCode::NO_ERROR, "");
-            }
             return;
         };
         if !session.is_idle() {

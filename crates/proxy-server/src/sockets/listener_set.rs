@@ -106,15 +106,12 @@ impl ListenerSet {
         workers: usize,
         inherited: &mut InheritedSockets,
     ) -> Result<Option<BoundDatagrams>, BindError> {
-        let sockets = match inherited.take_datagrams(&listener.address) {
-            Some(mut sockets) => {
-                listen::widen_datagrams(&listener.bound, &mut sockets, workers);
-                Some(sockets)
-            }
-            None => {
-                let is_ours = self.datagram_addresses.contains(&listener.bound.at);
-                listen::bind_datagrams(&listener.bound, workers, is_ours)?
-            }
+        let sockets = if let Some(mut sockets) = inherited.take_datagrams(&listener.address) {
+            listen::widen_datagrams(&listener.bound, &mut sockets, workers);
+            Some(sockets)
+        } else {
+            let is_ours = self.datagram_addresses.contains(&listener.bound.at);
+            listen::bind_datagrams(&listener.bound, workers, is_ours)?
         };
         self.datagram_addresses.insert(listener.bound.at.clone());
         Ok(sockets.map(|sockets| BoundDatagrams {
