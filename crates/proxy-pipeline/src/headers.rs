@@ -1,6 +1,5 @@
 //! Header fields: names, indexes, forwarding, hop-by-hop removal, trace context.
 
-pub(crate) mod alt_svc;
 pub(crate) mod correlation;
 pub(crate) mod forwarded_headers;
 pub(crate) mod forwarding_claims;

@@ -1,9 +1,10 @@
 //! The reply to a request: its response, and the tunnel after a protocol switch.
 
 use crate::headers::correlation::never_indexed;
-use crate::headers::{alt_svc, names};
+use crate::headers::names;
 use crate::record::completion::CompletionGuard;
 use crate::record::exchange_record::AgreedUpgrade;
+use crate::response::alt_svc;
 use crate::response::body::Body;
 use crate::response::tunnel::SwitchedConnection;
 use http::header::CONNECTION;

@@ -2,26 +2,14 @@
 
 use super::connection_ids::Owner;
 use super::relay::RelaySender;
+use super::socket::Datagram;
 use arc_swap::ArcSwap;
-use bytes::BytesMut;
-use quinn_proto::EcnCodepoint;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Datagrams that wait for one endpoint at most; further ones are dropped, as by a full socket.
 const QUEUE_DATAGRAMS: usize = 256;
-
-/// A received datagram.
-#[derive(Debug)]
-pub(crate) struct Datagram {
-    pub(super) remote: SocketAddr,
-    /// The address of this host to which it was sent.
-    pub(super) local: Option<IpAddr>,
-    pub(super) ecn: Option<EcnCodepoint>,
-    pub(super) bytes: BytesMut,
-}
 
 type Endpoints = BTreeMap<u16, Sender<Datagram>>;
 
@@ -115,6 +103,8 @@ impl Drop for RegisteredEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::BytesMut;
+    use std::net::SocketAddr;
 
     fn datagram(byte: u8) -> Datagram {
         Datagram {

@@ -5,14 +5,14 @@ mod accept;
 use super::clock::QuicClock;
 use super::connection::{Connection, ReadyQueue};
 use super::connection_ids::{IdCipher, OwnedIds, Owner, destination};
-use super::datagrams::{Datagram, DatagramRouter, RegisteredEndpoint};
+use super::datagrams::{DatagramRouter, RegisteredEndpoint};
 use super::secrets::Http3Secrets;
 use super::settings::Http3Settings;
 use super::shared::Http3Shared;
-use super::socket::{DatagramSocket, ReceiveBuffer};
+use super::socket::{Datagram, DatagramSocket, ReceiveBuffer};
 use super::wake_timer::WakeTimer;
 use crate::connection::settings::ConnectionSettings;
-use accept::ServerConfigs;
+use accept::{Listening, ServerConfigs};
 use proxy_pipeline::{REMOVED_LISTENER, Worker};
 use quinn_proto::{ConnectionHandle, DatagramEvent, EndpointConfig, Incoming, Transmit};
 use socket2::Socket;
@@ -215,7 +215,7 @@ impl EndpointTask {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.endpoint.queue.watch(cx);
         for _ in 0..ROUNDS {
-            self.configs.refresh(&mut self.proto, &self.endpoint);
+            self.refresh_config();
             let received = self.receive(cx) | self.receive_forwarded(cx);
             let expired = self.expire(cx);
             let handled = self.handle_ready(cx);
@@ -328,7 +328,8 @@ impl EndpointTask {
 
     fn accept(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
         let now = self.clock.now();
-        let (message, accepted) = accept::accept(self, incoming, now);
+        let listening = self.listening();
+        let (message, accepted) = accept::accept(&mut self.proto, &listening, incoming, now);
         if let Some((transmit, bytes)) = message {
             self.send(cx, transmit, bytes);
         }
@@ -337,6 +338,30 @@ impl EndpointTask {
                 .insert(connection.handle, Rc::clone(&connection));
             self.next_ping.get_or_insert(now + PING_INTERVAL);
             connection.enqueue();
+        }
+    }
+
+    /// The state by which a new connection is decided on.
+    fn listening(&self) -> Listening {
+        let endpoint = &self.endpoint;
+        Listening {
+            worker: Rc::clone(&self.worker),
+            index: Rc::clone(&endpoint.index),
+            settings: Rc::clone(&endpoint.settings.borrow()),
+            http3: Rc::clone(&endpoint.http3.borrow()),
+            socket: self.socket(),
+            is_closed: endpoint.is_closed.get(),
+            handshakes: Rc::clone(&self.handshakes),
+            queue: Rc::clone(&endpoint.queue),
+            clock: Rc::clone(&self.clock),
+        }
+    }
+
+    fn refresh_config(&mut self) {
+        let endpoint = &self.endpoint;
+        if let Some(tls) = &endpoint.settings.borrow().tls {
+            let transport = &endpoint.http3.borrow().transport;
+            self.configs.refresh(&mut self.proto, tls, transport);
         }
     }
 

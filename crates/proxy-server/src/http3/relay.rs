@@ -4,8 +4,8 @@
 //! one still serves go to it through a pair of Unix sockets. The first message through the pair is the other way: the
 //! secrets of the old process, so that the new one can read its connection IDs.
 
-use super::datagrams::{Datagram, DatagramRouter};
 use super::secrets::{Http3Secrets, SEED_BYTES};
+use super::socket::Datagram;
 use bytes::BytesMut;
 use quinn_proto::EcnCodepoint;
 use socket2::Socket;
@@ -13,7 +13,6 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::sync::Arc;
 
 /// First byte of the greeting.
 const VERSION: u8 = 1;
@@ -85,8 +84,8 @@ impl RelaySender {
 }
 
 impl RelayReceiver {
-    /// Passes on what arrives, until the new process has ended.
-    pub(crate) async fn run(self, router: Arc<DatagramRouter>) {
+    /// Passes each datagram that arrives to `deliver`, with its endpoint, until the new process has ended.
+    pub(super) async fn run(self, deliver: impl Fn(u16, Datagram)) {
         let socket = match tokio::net::UnixDatagram::from_std(self.0) {
             Ok(socket) => socket,
             Err(error) => {
@@ -97,8 +96,7 @@ impl RelayReceiver {
         let mut message = [0; MAX_MESSAGE_BYTES];
         while let Ok(len) = socket.recv(&mut message).await {
             if let Some((endpoint, datagram)) = message.get(..len).and_then(decode) {
-                // The endpoint may have ended.
-                drop(router.deliver(endpoint, datagram));
+                deliver(endpoint, datagram);
             }
         }
     }
@@ -180,18 +178,19 @@ mod tests {
         assert_eq!(inherited.secrets.id_key(), secrets.id_key());
         assert_eq!(inherited.relay.process(), 3);
 
-        let router = Arc::new(DatagramRouter::new(3, None));
-        let (registered, mut datagrams) = router.register().unwrap();
-        let endpoint = registered.owner.endpoint;
-        assert!(inherited.relay.send(endpoint, &datagram("1.2.3.4:5", None)));
+        assert!(inherited.relay.send(5, &datagram("1.2.3.4:5", None)));
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().build().unwrap();
         runtime.block_on(async {
-            let running = tokio::spawn(receiver.run(router));
-            assert_eq!(datagrams.recv().await.unwrap().bytes[..], *b"bytes");
+            let (sender, mut delivered) = tokio::sync::mpsc::unbounded_channel();
+            let running = tokio::spawn(receiver.run(move |endpoint, datagram| {
+                sender.send((endpoint, datagram)).unwrap();
+            }));
+            let (endpoint, datagram) = delivered.recv().await.unwrap();
+            assert_eq!((endpoint, &datagram.bytes[..]), (5, &b"bytes"[..]));
             running.abort();
             assert!(running.await.is_err());
         });
-        assert!(!inherited.relay.send(endpoint, &datagram("1.2.3.4:5", None)));
+        assert!(!inherited.relay.send(5, &datagram("1.2.3.4:5", None)));
     }
 }

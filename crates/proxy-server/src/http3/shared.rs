@@ -44,6 +44,10 @@ impl Http3Shared {
 
     /// Passes on to this process's endpoints what arrives at `receiver`.
     pub(crate) fn receive(&self, receiver: RelayReceiver) {
-        tokio::spawn(receiver.run(Arc::clone(&self.router)));
+        let router = Arc::clone(&self.router);
+        tokio::spawn(receiver.run(move |endpoint, datagram| {
+            // The endpoint may have ended.
+            drop(router.deliver(endpoint, datagram));
+        }));
     }
 }

@@ -1,6 +1,5 @@
 //! UDP sockets, read and written in batches.
 
-use super::datagrams::Datagram;
 use bytes::BytesMut;
 use quinn_proto::{EcnCodepoint, Transmit};
 use quinn_udp::{RecvMeta, UdpSocketState};
@@ -19,6 +18,16 @@ const BATCH: usize = 4;
 
 /// Size of the receive buffer that is asked for, in bytes; the kernel may allow less.
 const RECEIVE_BUFFER_BYTES: usize = 2 << 20;
+
+/// A received datagram.
+#[derive(Debug)]
+pub(super) struct Datagram {
+    pub(super) remote: SocketAddr,
+    /// The address of this host to which it was sent.
+    pub(super) local: Option<IpAddr>,
+    pub(super) ecn: Option<EcnCodepoint>,
+    pub(super) bytes: BytesMut,
+}
 
 /// A bound UDP socket.
 pub(super) struct DatagramSocket {

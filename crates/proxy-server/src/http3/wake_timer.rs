@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 
 /// Shortest time that the timer is set to: an expired deadline fires at once.
-const SHORTEST: Duration = Duration::from_micros(1);
+const SHORTEST_WAIT: Duration = Duration::from_micros(1);
 
 /// A timer of the kernel that fires once. The worker's own timers are too coarse for the retransmissions of QUIC.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl WakeTimer {
         }
         self.set_to = at;
         let wait = at.map_or(Duration::ZERO, |at| {
-            at.saturating_duration_since(now).max(SHORTEST)
+            at.saturating_duration_since(now).max(SHORTEST_WAIT)
         });
         let times = Itimerspec {
             it_interval: Timespec::try_from(Duration::ZERO).map_err(io::Error::other)?,

@@ -143,7 +143,8 @@ impl Server {
         let shared = shared_state::new(&plan, ids.key_seed(), (health_changes, parts.lifecycle));
         let route_limits = LimitRegistry::new(ids.key_seed());
         let now_ns = Time::shared_ns(&shared.clock);
-        let acme = acme_tasks(parts.purpose, &shared, &certificates, &parts.registry);
+        let acme = shared_state::acme_tasks(&shared, &certificates, &parts.registry);
+        let acme = (parts.purpose == Purpose::Serving).then_some(acme);
         let common = Common {
             shared: Arc::new(shared),
             registry: parts.registry,
@@ -357,7 +358,8 @@ impl Server {
             Some(logs) => self.logs = logs,
             None => self.logs.reopen(),
         }
-        self.recording.resize(recorded_bytes(plan.model()));
+        self.recording
+            .resize(shared_state::recorded_bytes(plan.model()));
         shared_state::set_limits(&self.common.shared, &plan);
         let change = self.memory.apply(&plan.model().limits);
         memory_watch::log_change(change, &mut self.logs);
@@ -590,27 +592,4 @@ impl Server {
         self.exporters.flush(now_ns).await;
         self.logs.close();
     }
-}
-
-/// The tasks that obtain certificates; `None` in a rehearsal.
-fn acme_tasks(
-    purpose: Purpose,
-    shared: &Shared,
-    certificates: &CertificateManager,
-    registry: &Arc<Registry>,
-) -> Option<AcmeTasks> {
-    let tasks = AcmeTasks::new(
-        shared.challenges.clone(),
-        certificates.challenges().clone(),
-        Arc::clone(registry),
-        Arc::clone(&shared.lifecycle),
-    );
-    (purpose == Purpose::Serving).then_some(tasks)
-}
-
-/// Memory for recorded heads; 0 if none are recorded.
-fn recorded_bytes(model: &Model) -> usize {
-    let recording = model.observability.recording.as_ref();
-    let kept = recording.map_or(0, |recording| *recording.keep_bytes);
-    usize::try_from(kept).unwrap_or(usize::MAX)
 }

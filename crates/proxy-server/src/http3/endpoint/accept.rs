@@ -1,11 +1,14 @@
 //! Decisions on new connections: limits, address validation, TLS.
 
-use super::{Endpoint, EndpointTask};
 use crate::connection::limit_problem::limit_problem;
 use crate::connection::ready_connection::ConnectionGuard;
-use crate::http3::connection::Connection;
+use crate::connection::settings::ConnectionSettings;
+use crate::http3::clock::QuicClock;
+use crate::http3::connection::{Connection, ReadyQueue};
 use crate::http3::driver::{Accepted, HandshakeSlot, serve};
 use crate::http3::secrets::Http3Secrets;
+use crate::http3::settings::Http3Settings;
+use crate::http3::socket::DatagramSocket;
 use proxy_clock::Tick;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Permit;
@@ -13,7 +16,8 @@ use proxy_pipeline::{ConnectionInfo, Peer, Worker, log_connection_problem};
 use proxy_tls::ServerTls;
 use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::crypto::rustls::QuicServerConfig;
-use quinn_proto::{Incoming, ServerConfig, Transmit};
+use quinn_proto::{Endpoint, Incoming, ServerConfig, Transmit, TransportConfig};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,7 +41,7 @@ pub(super) struct ServerConfigs {
 
 struct BuiltConfig {
     tls: Arc<rustls::ServerConfig>,
-    transport: Arc<quinn_proto::TransportConfig>,
+    transport: Arc<TransportConfig>,
 }
 
 impl ServerConfigs {
@@ -49,11 +53,13 @@ impl ServerConfigs {
     }
 
     /// Sets the configuration of `proto` to the one in force.
-    pub(super) fn refresh(&mut self, proto: &mut quinn_proto::Endpoint, endpoint: &Endpoint) {
-        let settings = endpoint.settings.borrow();
-        let Some(tls) = &settings.tls else { return };
+    pub(super) fn refresh(
+        &mut self,
+        proto: &mut Endpoint,
+        tls: &ServerTls,
+        transport: &Arc<TransportConfig>,
+    ) {
         let tls = tls.http3_config();
-        let transport = &endpoint.http3.borrow().transport;
         let is_current = self.built.as_ref().is_some_and(|built| {
             Arc::ptr_eq(&built.tls, &tls) && Arc::ptr_eq(&built.transport, transport)
         });
@@ -84,52 +90,68 @@ impl ServerConfigs {
 /// A message for the client.
 type Message = Option<(Transmit, Vec<u8>)>;
 
+/// The state by which a new connection is decided on.
+pub(super) struct Listening {
+    pub(super) worker: Rc<Worker>,
+    /// Index of the listener in the active plan.
+    pub(super) index: Rc<Cell<usize>>,
+    pub(super) settings: Rc<ConnectionSettings>,
+    pub(super) http3: Rc<Http3Settings>,
+    pub(super) socket: Option<Rc<DatagramSocket>>,
+    /// No further connection is accepted.
+    pub(super) is_closed: bool,
+    /// Number of connections in their handshake.
+    pub(super) handshakes: Rc<Cell<usize>>,
+    pub(super) queue: Rc<ReadyQueue>,
+    pub(super) clock: Rc<QuicClock>,
+}
+
 /// Accepts a connection, or answers it otherwise. Returns a message for the client, and the connection.
 pub(super) fn accept(
-    task: &mut EndpointTask,
+    proto: &mut Endpoint,
+    task: &Listening,
     incoming: Incoming,
     now: Instant,
 ) -> (Message, Option<Rc<Connection>>) {
     let mut bytes = Vec::new();
     let worker = Rc::clone(&task.worker);
-    let endpoint = Rc::clone(&task.endpoint);
     let handshakes = task.handshakes.get();
     if handshakes >= MAX_HANDSHAKES {
-        task.proto.ignore(incoming);
+        proto.ignore(incoming);
         return (None, None);
     }
     if handshakes >= RETRY_HANDSHAKES
         && !incoming.remote_address_validated()
         && incoming.may_retry()
     {
-        return match task.proto.retry(incoming, &mut bytes) {
+        return match proto.retry(incoming, &mut bytes) {
             Ok(transmit) => (Some((transmit, bytes)), None),
             Err(error) => {
-                task.proto.ignore(error.into_incoming());
+                proto.ignore(error.into_incoming());
                 (None, None)
             }
         };
     }
-    if endpoint.is_closed.get() || worker.is_draining() {
-        let transmit = task.proto.refuse(incoming, &mut bytes);
+    if task.is_closed || worker.is_draining() {
+        let transmit = proto.refuse(incoming, &mut bytes);
         return (Some((transmit, bytes)), None);
     }
     worker.metrics.connections_accepted.add(1);
-    let settings = Rc::clone(&endpoint.settings.borrow());
+    let settings = Rc::clone(&task.settings);
     let peer = peer(task, &incoming);
     let permit = match permit(&worker) {
         Ok(permit) => permit,
         Err(problem) => {
             log(task, peer, &problem);
-            let transmit = task.proto.refuse(incoming, &mut bytes);
+            let transmit = proto.refuse(incoming, &mut bytes);
             return (Some((transmit, bytes)), None);
         }
     };
     let Some(tls) = settings.tls.clone() else {
-        task.proto.ignore(incoming);
+        proto.ignore(incoming);
         return (None, None);
     };
-    let accepted = task.proto.accept(incoming, now, &mut bytes, None);
+    let accepted = proto.accept(incoming, now, &mut bytes, None);
     let (handle, quic) = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
@@ -142,13 +164,13 @@ pub(super) fn accept(
     let max_age = settings.terms.max_age;
     let ends_at = max_age.map_or(Tick::MAX, |age| worker.clock.after(age));
     let guard = ConnectionGuard::new(&worker, permit, None, ends_at);
-    let connection = Connection::new(handle, quic, &endpoint.queue, &task.clock, guard);
+    let connection = Connection::new(handle, quic, &task.queue, &task.clock, guard);
     start(task, &connection, tls, peer, ends_at);
     (None, Some(connection))
 }
 
 fn start(
-    task: &EndpointTask,
+    task: &Listening,
     connection: &Rc<Connection>,
     tls: Arc<ServerTls>,
     peer: Peer,
@@ -157,9 +179,9 @@ fn start(
     let accepted = Accepted {
         worker: Rc::clone(&task.worker),
         connection: Rc::clone(connection),
-        settings: Rc::clone(&task.endpoint.settings.borrow()),
-        http3: Rc::clone(&task.endpoint.http3.borrow()),
-        listener: Rc::clone(&task.endpoint.index),
+        settings: Rc::clone(&task.settings),
+        http3: Rc::clone(&task.http3),
+        listener: Rc::clone(&task.index),
         tls,
         peer,
         ends_at,
@@ -177,9 +199,9 @@ fn permit(worker: &Worker) -> Result<Permit, Problem> {
     permit.map_err(|full| limit_problem(Reason::ConnectionLimit, full))
 }
 
-fn peer(task: &EndpointTask, incoming: &Incoming) -> Peer {
+fn peer(task: &Listening, incoming: &Incoming) -> Peer {
     let active = task.worker.active();
-    let plan = active.plan.listeners().get(task.endpoint.index.get());
+    let plan = active.plan.listeners().get(task.index.get());
     let trusted = plan.map_or(&[][..], |plan| &plan.trusted_proxies);
     let remote = incoming.remote_address();
     let local = task
@@ -190,9 +212,8 @@ fn peer(task: &EndpointTask, incoming: &Incoming) -> Peer {
         .with_local(local)
 }
 
-fn log(task: &EndpointTask, peer: Peer, problem: &Problem) {
-    let endpoint = &task.endpoint;
-    let terms = Rc::clone(&endpoint.settings.borrow().terms);
-    let client = ConnectionInfo::new(Rc::clone(&endpoint.index), peer, false, terms);
+fn log(task: &Listening, peer: Peer, problem: &Problem) {
+    let terms = Rc::clone(&task.settings.terms);
+    let client = ConnectionInfo::new(Rc::clone(&task.index), peer, false, terms);
     log_connection_problem(&task.worker, &client, problem);
 }

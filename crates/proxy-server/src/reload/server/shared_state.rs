@@ -1,10 +1,12 @@
 //! The state that all workers share, and its limits.
 
 use crate::runtime::descriptors;
+use crate::tls::{AcmeTasks, CertificateManager};
 use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, KeySeed};
+use proxy_model::Model;
 use proxy_pipeline::{ChallengeTokens, InFlightLimit, Shared, Time};
 use proxy_plan::Plan;
-use proxy_telemetry::Lifecycle;
+use proxy_telemetry::{Lifecycle, Registry};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -54,4 +56,25 @@ pub(super) fn set_limits(shared: &Shared, plan: &Plan) {
     in_flight.set_max(*limits.max_in_flight_requests, *limits.max_queued_requests);
     connections.set_max(descriptors::max_connections(*limits.max_total_connections));
     clients.set_max(*limits.max_connections_per_client);
+}
+
+/// Memory for recorded heads; 0 if none are recorded.
+pub(super) fn recorded_bytes(model: &Model) -> usize {
+    let recording = model.observability.recording.as_ref();
+    let kept = recording.map_or(0, |recording| *recording.keep_bytes);
+    usize::try_from(kept).unwrap_or(usize::MAX)
+}
+
+/// The tasks that obtain certificates.
+pub(super) fn acme_tasks(
+    shared: &Shared,
+    certificates: &CertificateManager,
+    registry: &Arc<Registry>,
+) -> AcmeTasks {
+    AcmeTasks::new(
+        shared.challenges.clone(),
+        certificates.challenges().clone(),
+        Arc::clone(registry),
+        Arc::clone(&shared.lifecycle),
+    )
 }
