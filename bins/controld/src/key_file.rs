@@ -55,7 +55,7 @@ impl KeyFile {
         self.open(environment)
     }
 
-    /// Whether the file has the keys `used` of a database; one that is missing has none.
+    /// Checks that the file has the keys `used` by a database. A missing file has none.
     pub(crate) fn check(&self, used: &BTreeSet<String>) -> Result<(), Failure> {
         if used.is_empty() {
             return Ok(());

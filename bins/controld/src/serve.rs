@@ -2,9 +2,10 @@
 
 use crate::background::Background;
 use crate::cli::ServeArgs;
-use crate::commands::check::{Prepared, prepare, tell};
+use crate::commands::check::{Prepared, prepare, print_faults};
 use crate::config::ConfigFile;
 use crate::connections::Connections;
+use crate::data_dir::DataDir;
 use crate::state::{now, open_in};
 use crate::trust::TrustedProxies;
 use axum::extract::State;
@@ -13,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use control_app::metric::describe_metrics;
-use control_app::{App, Error, SsoSite};
+use control_app::{App, SsoSite};
 use control_domain::{HeartbeatInterval, PrivateAddresses};
 use control_http::SessionCookie;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -27,16 +28,23 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
-/// Upper bounds of the request histogram, in seconds.
+/// Upper bounds of the histograms' buckets, in seconds.
 const BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// Media type of the Prometheus text format, with the version that the exporter writes: scrapers choose their parser by it.
+/// Media type of the Prometheus text format, with its version: scrapers choose their parser by it.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Seconds until a balancer retries.
+/// `Retry-After` of `/ready` while not ready, in seconds.
 const READY_RETRY_SECS: &str = "5";
+
+/// Sockets of the server.
+struct Listeners {
+    interface: TcpListener,
+    /// `None` if the metrics are served by the interface's listener, to clients on this host only.
+    metrics: Option<TcpListener>,
+}
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) async fn run(
@@ -46,7 +54,7 @@ pub(crate) async fn run(
     let Prepared { data_dir, tls } = match prepare(&args, now()) {
         Ok(prepared) => prepared,
         Err(faults) => {
-            tell(&faults, file);
+            print_faults(&faults, file);
             return Ok(ExitCode::FAILURE);
         }
     };
@@ -56,19 +64,11 @@ pub(crate) async fn run(
     let made = data_dir.make();
     made.map_err(|error| data_dir.at_folder(&error))?;
     let _lock = data_dir.lock()?;
-    let mut app = open_in(&data_dir).await?;
-    app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
-    app.quotas = args.quotas.into();
-    app.retention = args.retention.into();
-    app.sso_site = sso_site(args.public_url, args.sso_private_addresses);
-    let app = Arc::new(app);
+    let app = Arc::new(open_app(&data_dir, &args).await?);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
-    let listener = TcpListener::bind(args.listen).await;
-    let listener = listener.map_err(|error| not_bound("listen", args.listen, &error))?;
-    let address = listener.local_addr()?;
-    let metrics_server = bind_metrics(args.metrics_listen).await?;
-    announce(&app, address, tls.is_some()).await?;
-    announce_metrics(metrics_server.as_ref())?;
+    let listeners = Listeners::bind(&args).await?;
+    let address = listeners.interface.local_addr()?;
+    initialize(&app, &listeners, tls.is_some()).await?;
     let background = Background {
         app: Arc::clone(&app),
         metrics: metrics.clone(),
@@ -76,17 +76,12 @@ pub(crate) async fn run(
         tls: tls.clone(),
     };
     let background = tokio::spawn(background.run());
-    let in_clear = tls.is_none() && args.trusted_proxies.is_empty() && address.ip().is_loopback();
-    let cookie = if in_clear {
-        SessionCookie::Loopback
-    } else {
-        SessionCookie::Tls
-    };
-    let rendered = control_api::answering(&app, metrics_router(metrics));
-    let (local, metrics_task) = match metrics_server {
-        None => (Some(rendered), None),
+    let cookie = session_cookie(&args, address, tls.is_some());
+    let metrics_router = control_api::answering(&app, metrics_router(metrics));
+    let (local, metrics_task) = match listeners.metrics {
+        None => (Some(metrics_router), None),
         Some(listener) => {
-            let task = tokio::spawn(axum::serve(listener, rendered).into_future());
+            let task = tokio::spawn(axum::serve(listener, metrics_router).into_future());
             (None, Some(task))
         }
     };
@@ -99,11 +94,11 @@ pub(crate) async fn run(
     };
     let stopping = Arc::clone(&app);
     let stop = async move {
-        stopped().await;
+        stop_signal().await;
         // Long polls would hold the shutdown up.
         stopping.end_waits();
     };
-    connections.serve(listener, stop).await;
+    connections.serve(listeners.interface, stop).await;
     background.abort();
     if let Some(task) = metrics_task {
         task.abort();
@@ -112,28 +107,56 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// `GET /metrics`.
-fn metrics_router(metrics: PrometheusHandle) -> Router {
-    let fields = [(header::CONTENT_TYPE, METRICS_TYPE)];
-    Router::new().route("/metrics", get(async move || (fields, metrics.render())))
+/// The application on the database of `data_dir`, with the settings of `args`.
+async fn open_app(data_dir: &DataDir, args: &ServeArgs) -> Result<App, Box<dyn std::error::Error>> {
+    let mut app = open_in(data_dir).await?;
+    app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
+    app.quotas = args.quotas.into();
+    app.retention = args.retention.into();
+    app.sso_site = SsoSite {
+        public_url: args.public_url.clone(),
+        private_addresses: if args.sso_private_addresses {
+            PrivateAddresses::Allowed
+        } else {
+            PrivateAddresses::Refused
+        },
+    };
+    Ok(app)
 }
 
-/// The settings of single sign-on.
-fn sso_site(public_url: Option<String>, allows_private_addresses: bool) -> SsoSite {
-    let private_addresses = if allows_private_addresses {
-        PrivateAddresses::Allowed
+/// The kind of session cookie. Browsers send a `Secure` cookie over TLS only, so a server without TLS on loopback, and
+/// without a proxy that ends TLS, sets one without it.
+fn session_cookie(args: &ServeArgs, address: SocketAddr, is_tls: bool) -> SessionCookie {
+    let is_plain = !is_tls && args.trusted_proxies.is_empty() && address.ip().is_loopback();
+    if is_plain {
+        SessionCookie::Loopback
     } else {
-        PrivateAddresses::Refused
-    };
-    SsoSite {
-        public_url,
-        private_addresses,
+        SessionCookie::Tls
     }
 }
 
-/// Error of a listener that cannot be opened, with its remedy.
-fn not_bound(setting: &str, listen: SocketAddr, error: &io::Error) -> String {
-    let ways_out = [
+impl Listeners {
+    async fn bind(args: &ServeArgs) -> Result<Self, String> {
+        let interface = bind("listen", args.listen).await?;
+        let metrics = match args.metrics_listen {
+            Some(address) => Some(bind("metrics-listen", address).await?),
+            None => None,
+        };
+        Ok(Self { interface, metrics })
+    }
+}
+
+/// Binds the address of `--setting`.
+///
+/// # Errors
+/// The operating system's error, with the setting and a remedy.
+async fn bind(setting: &str, address: SocketAddr) -> Result<TcpListener, String> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| bind_error(setting, address, &error))
+}
+
+fn bind_error(setting: &str, address: SocketAddr, error: &io::Error) -> String {
+    let remedies = [
         (
             ErrorKind::AddrInUse,
             "stop the program that listens there, or choose another port",
@@ -147,25 +170,22 @@ fn not_bound(setting: &str, listen: SocketAddr, error: &io::Error) -> String {
             "ports below 1024 need CAP_NET_BIND_SERVICE",
         ),
     ];
-    let way_out = ways_out.iter().find(|(kind, _)| *kind == error.kind());
-    let way_out = way_out.map_or(String::new(), |(_, text)| format!("; {text}"));
-    format!("--{setting} {listen}: {error}{way_out}")
+    let remedy = remedies.iter().find(|(kind, _)| *kind == error.kind());
+    let remedy = remedy.map_or(String::new(), |(_, text)| format!("; {text}"));
+    format!("--{setting} {address}: {error}{remedy}")
 }
 
 fn max_connections(setting: u32) -> usize {
     usize::try_from(setting).unwrap_or(Semaphore::MAX_PERMITS)
 }
 
-/// The listener of the metrics, if they have an address of their own.
-async fn bind_metrics(listen: Option<SocketAddr>) -> Result<Option<TcpListener>, String> {
-    let Some(listen) = listen else {
-        return Ok(None);
-    };
-    let listener = TcpListener::bind(listen).await;
-    let listener = listener.map_err(|error| not_bound("metrics-listen", listen, &error))?;
-    Ok(Some(listener))
+/// `GET /metrics`.
+fn metrics_router(metrics: PrometheusHandle) -> Router {
+    let fields = [(header::CONTENT_TYPE, METRICS_TYPE)];
+    Router::new().route("/metrics", get(async move || (fields, metrics.render())))
 }
 
+/// The interface, the pages, `/health` and `/ready`.
 fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     let ready = get(ready).with_state(Arc::new(Readiness {
         app: Arc::clone(app),
@@ -216,30 +236,32 @@ fn not_ready(reason: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, retry, body).into_response()
 }
 
+/// Prints the addresses; creates the key of the audit log, and the set-up link of an installation without users.
 #[expect(
     clippy::print_stdout,
     reason = "the operator reads these lines, and so may a script"
 )]
-async fn announce(app: &App, address: SocketAddr, is_tls: bool) -> Result<(), Error> {
+async fn initialize(
+    app: &App,
+    listeners: &Listeners,
+    is_tls: bool,
+) -> Result<(), Box<dyn std::error::Error>> {
     let scheme = if is_tls { "https" } else { "http" };
+    let address = listeners.interface.local_addr()?;
     println!("listening on {scheme}://{address}");
     app.key_audit(app.now()).await?;
     if let Some(secret) = app.bootstrap(app.now()).await? {
         let secret = secret.reveal();
         println!("set up at {scheme}://{address}/set-up?token={secret}");
     }
-    Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the operator reads this line")]
-fn announce_metrics(listener: Option<&TcpListener>) -> Result<(), io::Error> {
-    if let Some(listener) = listener {
+    if let Some(listener) = &listeners.metrics {
         println!("metrics at http://{}/metrics", listener.local_addr()?);
     }
     Ok(())
 }
 
-async fn stopped() {
+/// Waits for SIGTERM or SIGINT.
+async fn stop_signal() {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return;
     };

@@ -48,7 +48,8 @@ fn source(number: u32) -> Ipv4Addr {
 fn attempt(
     to: SocketAddr,
     from: Ipv4Addr,
-    (email, password): (&str, &str),
+    email: &str,
+    password: &str,
     cookie: &str,
 ) -> Option<(u16, String)> {
     let from = socket(AddressFamily::INET, SocketType::STREAM, None).and_then(|socket| {
@@ -119,7 +120,7 @@ impl Site {
             let owner = scope.spawn(|| self.sign_in_until(&stop, first));
             let guess = || {
                 let guesses = std::iter::from_fn(numbers);
-                let statuses = guesses.map(|number| self.guess((number, first), account));
+                let statuses = guesses.map(|number| self.guess(number, first, account));
                 statuses.collect::<Vec<u16>>()
             };
             let guesses: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(guess)).collect();
@@ -133,10 +134,10 @@ impl Site {
     }
 
     /// The status of a wrong password; 0 without an answer.
-    fn guess(&self, (number, first): (u32, u32), account: AccountOfGuess) -> u16 {
+    fn guess(&self, number: u32, first: u32, account: AccountOfGuess) -> u16 {
         let email = account(number);
-        let wrong = (email.as_str(), "wrong horse battery");
-        let answer = attempt(self.address(), source(first + number), wrong, "");
+        let (from, wrong) = (source(first + number), "wrong horse battery");
+        let answer = attempt(self.address(), from, &email, wrong, "");
         answer.map_or(0, |(status, _)| status)
     }
 
@@ -146,7 +147,7 @@ impl Site {
         for number in 0.. {
             let clock = Stopwatch::start();
             let from = source(first + 0x40_0000 + number);
-            let (status, answer) = attempt(to, from, (EMAIL, PASSWORD), &self.browser).unwrap();
+            let (status, answer) = attempt(to, from, EMAIL, PASSWORD, &self.browser).unwrap();
             assert_eq!(status, 200, "{answer}");
             longest = longest.max(clock.elapsed());
             if stop.load(Ordering::Relaxed) {
@@ -213,8 +214,7 @@ fn wrong_passwords_from_many_addresses_leave_the_owner_in_and_memory_bounded() {
             let clock = Stopwatch::start();
             let (status, answer) = loop {
                 let from = source(0x60_0000);
-                let (status, answer) =
-                    attempt(site.address(), from, (EMAIL, PASSWORD), "").unwrap();
+                let (status, answer) = attempt(site.address(), from, EMAIL, PASSWORD, "").unwrap();
                 let wait = answer
                     .lines()
                     .find_map(|line| line.strip_prefix("retry-after: "));

@@ -164,7 +164,7 @@ fn is(state: &'static str) -> impl Fn(&Value) -> bool {
 }
 
 #[test]
-fn a_bad_bundle_is_stopped_in_its_first_batch_and_comes_back() {
+fn a_bad_bundle_is_stopped_in_its_first_batch_and_reverted() {
     let database = Database::sqlite();
     let world = World::new(&database);
     let cases = [

@@ -206,7 +206,7 @@ pub(crate) async fn list(
     };
     let filter = filter.filter()?;
     let limit = read_limit(limit)?;
-    let found = app.audit_log(&call, org, &filter, (before, limit)).await?;
+    let found = app.audit_log(&call, org, &filter, before, limit).await?;
     Ok(Json(AuditList {
         items: found
             .records

@@ -342,9 +342,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
 ) -> Result<Resource<BundleView>, Problem> {
-    let found = app.bundle(&call, ids).await?;
+    let found = app.bundle(&call, project, bundle).await?;
     let view = BundleView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
@@ -358,9 +358,9 @@ pub(crate) async fn view(
 pub(crate) async fn revoke(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
 ) -> Result<Resource<BundleView>, Problem> {
-    let changed = app.revoke_bundle(&call, ids).await?;
+    let changed = app.revoke_bundle(&call, project, bundle).await?;
     let view = BundleView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -374,10 +374,10 @@ pub(crate) async fn revoke(
 pub(crate) async fn assign(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
     Body(AssignRequest { nodes }): Body<AssignRequest>,
 ) -> Result<Json<AssignResponse>, Problem> {
-    let orders = app.assign_bundle(&call, ids, &nodes).await?;
+    let orders = app.assign_bundle(&call, project, bundle, &nodes).await?;
     Ok(Json(AssignResponse { orders }))
 }
 
@@ -389,9 +389,9 @@ pub(crate) async fn assign(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_bundle(&call, ids).await?;
+    app.delete_bundle(&call, project, bundle).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -403,10 +403,10 @@ pub(crate) async fn delete(
 pub(crate) async fn rename(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
     Body(RenameRequest { name }): Body<RenameRequest>,
 ) -> Result<Resource<BundleView>, Problem> {
-    let changed = app.rename_bundle(&call, ids, &name).await?;
+    let changed = app.rename_bundle(&call, project, bundle, &name).await?;
     let view = BundleView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

@@ -291,10 +291,10 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(node): Path<(ProjectId, NodeId)>,
+    Path((project, node)): Path<(ProjectId, NodeId)>,
     Body(NodePatch { labels }): Body<NodePatch>,
 ) -> Result<Resource<NodeDetailView>, Problem> {
-    let changed = app.label_node(&call, node, labels).await?;
+    let changed = app.label_node(&call, project, node, labels).await?;
     let view = NodeDetailView::new(&changed.value, app.heartbeat_interval, call.now);
     let revision = revision(&changed, app.heartbeat_interval, call.now);
     Ok(Resource::found(changed.version, view).with_revision(revision))
@@ -310,10 +310,12 @@ pub(crate) async fn update(
 pub(crate) async fn approve(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(node): Path<(ProjectId, NodeId)>,
+    Path((project, node)): Path<(ProjectId, NodeId)>,
     Body(ApproveNodeRequest { without_labels }): Body<ApproveNodeRequest>,
 ) -> Result<Resource<NodeDetailView>, Problem> {
-    let changed = app.approve_node(&call, node, !without_labels).await?;
+    let changed = app
+        .approve_node(&call, project, node, !without_labels)
+        .await?;
     let view = NodeDetailView::new(&changed.value, app.heartbeat_interval, call.now);
     let revision = revision(&changed, app.heartbeat_interval, call.now);
     Ok(Resource::found(changed.version, view).with_revision(revision))
@@ -367,7 +369,7 @@ pub(crate) async fn delete(
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(node): Path<(ProjectId, NodeId)>,
+    Path((project, node)): Path<(ProjectId, NodeId)>,
     Query(query): Query<NodeEventQuery>,
 ) -> Result<Json<List<NodeEventView>>, Problem> {
     let NodeEventQuery {
@@ -377,7 +379,9 @@ pub(crate) async fn events(
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(EVENTS_SORTED, PageOrder::Newest)?;
     let sort = page.sort.as_ref();
-    let found = app.node_events(&call, node, sort, page.page).await?;
+    let found = app
+        .node_events(&call, project, node, sort, page.page)
+        .await?;
     let views = found.into_iter().map(NodeEventView::from).collect();
     Ok(page.list(views, |view| view.id.0))
 }

@@ -254,9 +254,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutView>, Problem> {
-    let found = app.rollout(&call, ids).await?;
+    let found = app.rollout(&call, project, rollout).await?;
     let view = RolloutView::from(&found.value);
     let revision = view.revision();
     let resource = Resource::found(found.version, view);
@@ -275,7 +275,7 @@ pub(crate) async fn view(
 pub(crate) async fn nodes(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
     Query(query): Query<RolloutNodeQuery>,
 ) -> Result<Json<List<RolloutNodeView>>, Problem> {
     let RolloutNodeQuery {
@@ -286,7 +286,9 @@ pub(crate) async fn nodes(
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(NODES_SORTED, PageOrder::Oldest)?;
     let filter = page.filter(name);
-    let (bundle, found) = app.rollout_nodes(&call, ids, &filter, page.page).await?;
+    let (bundle, found) = app
+        .rollout_nodes(&call, project, rollout, &filter, page.page)
+        .await?;
     let views = found.into_iter();
     let views = views
         .map(|node| RolloutNodeView::new(node, bundle))
@@ -302,9 +304,9 @@ pub(crate) async fn nodes(
 pub(crate) async fn start(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, ids, RolloutCommand::Start).await
+    command(&app, &call, project, rollout, RolloutCommand::Start).await
 }
 
 /// Approves a rollout requested by another person, by a session or any of that person's API keys.
@@ -316,9 +318,9 @@ pub(crate) async fn start(
 pub(crate) async fn approve(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, ids, RolloutCommand::Approve).await
+    command(&app, &call, project, rollout, RolloutCommand::Approve).await
 }
 
 /// Pauses a rollout: no further batch is opened, nodes keep their bundles.
@@ -329,9 +331,9 @@ pub(crate) async fn approve(
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, ids, RolloutCommand::Pause).await
+    command(&app, &call, project, rollout, RolloutCommand::Pause).await
 }
 
 /// Resumes a paused rollout: the interrupted batch restarts.
@@ -342,9 +344,9 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, ids, RolloutCommand::Resume).await
+    command(&app, &call, project, rollout, RolloutCommand::Resume).await
 }
 
 /// Ends a rollout; nodes keep their bundles.
@@ -355,9 +357,9 @@ pub(crate) async fn resume(
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, ids, RolloutCommand::Cancel).await
+    command(&app, &call, project, rollout, RolloutCommand::Cancel).await
 }
 
 /// Ends a rollout, and orders every switched node to run its former bundle.
@@ -369,18 +371,19 @@ pub(crate) async fn cancel(
 pub(crate) async fn rollback(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    command(&app, &call, ids, RolloutCommand::RollBack).await
+    command(&app, &call, project, rollout, RolloutCommand::RollBack).await
 }
 
 async fn command(
     app: &App,
     call: &Call,
-    ids: (ProjectId, RolloutId),
+    project: ProjectId,
+    rollout: RolloutId,
     command: RolloutCommand,
 ) -> Result<Resource<RolloutSummary>, Problem> {
-    let changed = app.command_rollout(call, ids, command).await?;
+    let changed = app.command_rollout(call, project, rollout, command).await?;
     let view = RolloutSummary::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -393,8 +396,8 @@ async fn command(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, rollout)): Path<(ProjectId, RolloutId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_rollout(&call, ids).await?;
+    app.delete_rollout(&call, project, rollout).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -25,7 +25,7 @@ use crate::app::password_permits::PasswordPermits;
 use crate::app::permits::{BodyPermit, BodyPermits, HeavyPermits, UploadPermit, UploadPermits};
 use crate::app::rate_limit::{Allowance, RateLimiter};
 use crate::app::refusal_windows::RefusalWindows;
-use crate::app::report_budget::ReportBudget;
+use crate::app::report_budget::{ReportBudget, SizedReport};
 use crate::app::sso_site::{SsoDocuments, SsoSite};
 use crate::app::write_queue::WriteQueue;
 use crate::call::Call;
@@ -224,8 +224,13 @@ impl App {
         let Actor::Node { id, tenant, .. } = actor else {
             return Ok(());
         };
-        let bounds = (self.heartbeat_interval, self.quotas.nodes);
-        self.reports.take((*id, tenant.org), bytes, bounds, now)
+        let report = SizedReport {
+            node: *id,
+            org: tenant.org,
+            max_nodes: self.quotas.nodes,
+            bytes,
+        };
+        self.reports.take(report, self.heartbeat_interval, now)
     }
 
     /// Acquires an upload permit for `project`, shared with its organization and with the user

@@ -33,7 +33,8 @@ impl App {
         call: &Call,
         org: OrgId,
         filter: &AuditFilter,
-        (before, limit): (Option<i64>, i64),
+        before: Option<i64>,
+        limit: i64,
     ) -> Result<AuditPage, Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
         let mut tx = self.store.read().await?;

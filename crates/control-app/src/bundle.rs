@@ -11,7 +11,9 @@ use crate::call::Call;
 use crate::configuration::compiler::{self, Definitions, ListenAddresses};
 use crate::configuration::{self, Checked, Diagnostic};
 use crate::error::Error;
-use control_bundle::{BundleError, Files, Requirements, certificates, digest, pack, sign};
+use control_bundle::{
+    BundleError, Files, Requirements, certificates, digest, named_certificates, pack, sign,
+};
 use control_domain::{Access, Bundle, BundleArchive, BundleSignature, QuotaKind, Refusal, Tenant};
 use control_store::{
     BundleFilter, CertificateFilter, ListFilter, Page, PageOrder, ServiceFilter, Transaction,
@@ -19,6 +21,7 @@ use control_store::{
 };
 use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 
 /// The version of the configuration's language.
 const SCHEMA_VERSION: u32 = 1;
@@ -26,6 +29,9 @@ const SCHEMA_VERSION: u32 = 1;
 const MIN_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Services, upstreams and certificates that one bundle is compiled from, each.
 const MAX_DEFINITIONS: i64 = 1_000;
+
+/// Certificates that are looked up for one bundle.
+const MAX_NAMED: usize = 1_000;
 
 /// Choices of an operator for a bundle.
 #[derive(Clone, Debug)]
@@ -73,11 +79,13 @@ impl App {
         let draft = Bundle::create(&call.actor, tenant, id, &name, call.now)?;
         let files = source_files(&mut tx, call, tenant, source).await?;
         let certificates = certificates(&files);
+        let known = known_certificates(&mut tx, project, &files).await?;
         self.check_quota(&mut tx, tenant.org, QuotaKind::Bundles, 1)
             .await?;
         // Neither a connection nor SQLite's writer is held while files are checked.
         drop(tx);
-        let built = self.heavy(tenant.org, move || build(&files)).await?;
+        let built = self.heavy(tenant.org, move || build(&files, &known));
+        let built = built.await?;
         let Built {
             archive,
             diagnostics,
@@ -111,9 +119,13 @@ impl App {
         project: ProjectId,
         files: Files,
     ) -> Result<Vec<Diagnostic>, Error> {
-        let tenant = tenant(&mut self.store.read().await?, project).await?;
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::WRITE_BUNDLES, tenant)?;
-        let built = self.heavy(tenant.org, move || build(&files)).await?;
+        let known = known_certificates(&mut tx, project, &files).await?;
+        drop(tx);
+        let built = self.heavy(tenant.org, move || build(&files, &known));
+        let built = built.await?;
         Ok(built.map_err(Error::Files)?.diagnostics)
     }
 
@@ -121,9 +133,10 @@ impl App {
     pub async fn bundle_files(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Files, Error> {
-        let found = self.bundle(call, ids).await?;
+        let found = self.bundle(call, project, id).await?;
         Ok(self.contents(&found.value).await?.files)
     }
 
@@ -145,9 +158,10 @@ impl App {
     pub async fn bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Versioned<Bundle>, Error> {
-        let found = find(&mut self.store.read().await?, ids).await?;
+        let found = find(&mut self.store.read().await?, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_BUNDLES, tenant)?;
         Ok(found)
@@ -157,11 +171,12 @@ impl App {
     pub async fn revoke_bundle(
         &self,
         call: &Call,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Versioned<Bundle>, Error> {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         let before = found.value.audited();
         let value = found.value.revoke(&call.actor, call.now)?;
         call.expect_version(found.version)?;
@@ -179,11 +194,12 @@ impl App {
     pub async fn rename_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         name: &str,
     ) -> Result<Versioned<Bundle>, Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let before = found.value.audited();
         let value = found.value.rename(&call.actor, name)?;
         call.expect_version(found.version)?;
@@ -198,16 +214,17 @@ impl App {
     pub async fn delete_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         // Excludes concurrent orders.
         tx.lock_audit().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let is_used = tx.is_bundle_used(found.value.id).await?;
         found.value.check_delete(&call.actor, is_used)?;
         call.expect_version(found.version)?;
-        let (tenant, id) = (found.value.tenant, found.value.id);
+        let tenant = found.value.tenant;
         tx.delete_bundle(id, found.version).await?;
         tx.note_change(deleted(&found.value));
         self.commit(tx, call, "bundle.deleted", tenant, id.0).await
@@ -275,7 +292,8 @@ impl App {
 /// A bundle of another project is indistinguishable from a missing one.
 pub(crate) async fn find(
     tx: &mut Transaction,
-    (project, id): (ProjectId, BundleId),
+    project: ProjectId,
+    id: BundleId,
 ) -> Result<Versioned<Bundle>, Error> {
     let found = tx.bundle(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));
@@ -337,7 +355,23 @@ fn values<T>(found: Vec<Versioned<T>>) -> Vec<T> {
     found.into_iter().map(|found| found.value).collect()
 }
 
-fn build(files: &Files) -> Result<Built, BundleError> {
+/// The certificates of the project that the files name.
+async fn known_certificates(
+    tx: &mut Transaction,
+    project: ProjectId,
+    files: &Files,
+) -> Result<BTreeSet<CertificateId>, Error> {
+    let mut known = BTreeSet::new();
+    for id in named_certificates(files).into_iter().take(MAX_NAMED) {
+        let found = tx.certificate(id).await?;
+        if found.is_some_and(|found| found.value.tenant.project == Some(project)) {
+            known.insert(id);
+        }
+    }
+    Ok(known)
+}
+
+fn build(files: &Files, known: &BTreeSet<CertificateId>) -> Result<Built, BundleError> {
     let requirements = Requirements {
         schema_version: SCHEMA_VERSION,
         least_proxy_version: MIN_PROXY_VERSION.to_owned(),
@@ -348,7 +382,7 @@ fn build(files: &Files) -> Result<Built, BundleError> {
         model,
         diagnostics,
         warnings,
-    } = configuration::check(files);
+    } = configuration::check_with(files, known);
     Ok(Built {
         archive: model.map(|_| archive),
         diagnostics,

@@ -1,15 +1,19 @@
 //! The check of a configuration: the same code as in the proxy.
 
+mod certificates;
 pub(crate) mod compiler;
 pub(crate) mod diff;
 pub(crate) mod explanation;
 pub(crate) mod replay;
 
+use certificates::missing_certificates;
 use control_bundle::{ENTRY_FILE, Files};
+use control_wire::CertificateId;
 use proxy_config::{DiagnosticCode, Loaded, Report, Severity, load_bundle};
 use proxy_model::{Model, Place};
 use proxy_plan::failed_tests;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Diagnostics that are kept of one configuration.
 const MAX_DIAGNOSTICS: usize = 100;
@@ -69,6 +73,21 @@ pub(crate) fn check(files: &Files) -> Checked {
         // Each one that was not kept may be of that kind.
         warnings: counted + report.dropped(),
     }
+}
+
+/// Like [`check`], and refuses certificates that are in the project no more: `certificates` are those of the project that
+/// the files name.
+pub(crate) fn check_with(files: &Files, certificates: &BTreeSet<CertificateId>) -> Checked {
+    let mut checked = check(files);
+    let missing = { checked.model.iter() }
+        .flat_map(|model| missing_certificates(model, files, certificates))
+        .take(MAX_DIAGNOSTICS);
+    let missing: Vec<Diagnostic> = missing.collect();
+    if !missing.is_empty() {
+        checked.model = None;
+        checked.diagnostics.extend(missing);
+    }
+    checked
 }
 
 /// Ranks of diagnostics, those first that are kept first.

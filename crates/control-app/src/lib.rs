@@ -29,7 +29,7 @@ mod rollout;
 
 pub use account::api_key::ApiKeyTenant;
 pub use account::authenticate::Presented;
-pub use account::invitation::{Joined, NewAccount};
+pub use account::invitation::{Joined, NewAccount, OwnInvitation};
 pub use account::second_factor::{NewSecondFactor, SecondFactor, TotpSetup};
 pub use account::session::{NewSession, SessionInfo};
 pub use account::sign_in::{SignedIn, StrongProof};

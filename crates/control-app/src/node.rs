@@ -66,8 +66,8 @@ impl App {
         };
         let node = Node::register(&call.actor, tenant, id, new, call.now)?;
         if let Actor::Enrolment { id: token, .. } = call.actor {
-            let by = (token, call.client_ip);
-            if let Some(known) = tx.node_without_heartbeat(project, &name, by).await? {
+            let known = tx.node_without_heartbeat(project, &name, token, call.client_ip);
+            if let Some(known) = known.await? {
                 return self.register_again(tx, call, project, known).await;
             }
             if !tx.use_enrolment_token(token, call.now).await? {
@@ -75,8 +75,8 @@ impl App {
             }
         }
         if !is_given {
-            let labels = (&Labels::default(), &node.labels);
-            require_labels(&mut tx, (&call.actor, tenant), labels).await?;
+            let none = Labels::default();
+            require_labels(&mut tx, &call.actor, tenant, &none, &node.labels).await?;
         }
         let key = self.new_secret();
         let inserted = tx.insert_node(&node, &key.hash()).await;
@@ -160,7 +160,8 @@ impl App {
     pub async fn node_events(
         &self,
         call: &Call,
-        (project, id): (ProjectId, NodeId),
+        project: ProjectId,
+        id: NodeId,
         sort: Option<&Sort>,
         page: Page,
     ) -> Result<Vec<(NodeEventId, NodeEvent)>, Error> {
@@ -174,15 +175,16 @@ impl App {
     pub async fn label_node(
         &self,
         call: &Call,
-        (project, id): (ProjectId, NodeId),
+        project: ProjectId,
+        id: NodeId,
         changes: BTreeMap<String, Option<String>>,
     ) -> Result<Versioned<Node>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
         let (before, labels) = (found.value.audited(), found.value.labels.clone());
         let value = found.value.label(&call.actor, changes)?;
-        let labels = (&labels, &value.labels);
-        require_labels(&mut tx, (&call.actor, value.tenant), labels).await?;
+        let tenant = value.tenant;
+        require_labels(&mut tx, &call.actor, tenant, &labels, &value.labels).await?;
         call.expect_version(found.version)?;
         let version = tx.update_node(&value, found.version).await?;
         tx.note_change(changed(&before, &value));
@@ -195,15 +197,16 @@ impl App {
     pub async fn approve_node(
         &self,
         call: &Call,
-        (project, id): (ProjectId, NodeId),
+        project: ProjectId,
+        id: NodeId,
         grants_labels: bool,
     ) -> Result<Versioned<Node>, Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
         let (before, labels) = (found.value.audited(), found.value.labels.clone());
         let value = found.value.approve(&call.actor, grants_labels)?;
-        let labels = (&labels, &value.labels);
-        require_labels(&mut tx, (&call.actor, value.tenant), labels).await?;
+        let tenant = value.tenant;
+        require_labels(&mut tx, &call.actor, tenant, &labels, &value.labels).await?;
         call.expect_version(found.version)?;
         let version = tx.update_node(&value, found.version).await?;
         tx.note_change(changed(&before, &value));

@@ -102,8 +102,8 @@ impl App {
             && value.policy.weaker.is_none()
             && value.policy.rules == asked.rules
         {
-            let persons = (Some(asked.asked_by), call.actor.user());
-            check_independent(&mut tx, id, persons, (call.now, call.now)).await?;
+            let (first, second) = (Some(asked.asked_by), call.actor.user());
+            check_independent(&mut tx, id, first, second, call.now, call.now).await?;
         }
         call.expect_version(found.version)?;
         let version = tx.update_project(&value, found.version).await?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod assignment;
 pub(crate) mod metric_query;
+mod route_names;
 pub(crate) mod scheduler;
 
 use crate::app::{App, tenant};
@@ -16,7 +17,8 @@ use crate::node::private_keys::require_chosen_holders;
 use crate::project::second_person::check_independent;
 use control_domain::{
     Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
-    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Trim, WeighedFigures,
+    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, RouteNames, Trim,
+    WeighedFigures,
 };
 use control_store::{
     ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch,
@@ -153,19 +155,20 @@ impl App {
     pub async fn command_rollout(
         &self,
         call: &Call,
-        ids: (ProjectId, RolloutId),
+        project: ProjectId,
+        id: RolloutId,
         command: RolloutCommand,
     ) -> Result<Versioned<Rollout>, Error> {
-        let approval = self.judge_start(call, ids, command).await?;
+        let start = self.judge_start(call, project, id, command).await?;
         let mut tx = self.store.begin().await?;
         // The current step ends first, so that no operator is refused for it.
         tx.lock_audit().await?;
-        let found = find(&mut tx, ids).await?;
-        let is_needed = match approval {
-            Some(approval) => approval.hold(&mut tx).await?,
-            None => false,
-        };
-        let rollout = found.value.clone().bound_by_policy(is_needed);
+        let found = find(&mut tx, project, id).await?;
+        let mut rollout = found.value.clone();
+        if let Some((approval, names)) = start {
+            let is_needed = approval.hold(&mut tx).await?;
+            rollout = rollout.bound_by_policy(is_needed).counting_as_one(names);
+        }
         let change = rollout.decide(&call.actor, command, call.now)?;
         call.expect_version(found.version)?;
         let moves = matches!(
@@ -173,15 +176,15 @@ impl App {
             RolloutCommand::Start | RolloutCommand::Approve | RolloutCommand::Resume
         );
         if moves {
-            check_policy(&mut tx, (ids.0, found.value.bundle), call.now).await?;
+            check_policy(&mut tx, project, found.value.bundle, call.now).await?;
         }
         if command == RolloutCommand::Approve {
-            let persons = (found.value.submitted_person, call.actor.user());
-            let times = (found.value.created_at, call.now);
-            check_independent(&mut tx, ids.0, persons, times).await?;
+            let (first, second) = (found.value.submitted_person, call.actor.user());
+            let begun = found.value.created_at;
+            check_independent(&mut tx, project, first, second, begun, call.now).await?;
         }
         if change.rollout.state == RolloutState::Running {
-            check_bundle(&mut tx, ids.0, found.value.bundle).await?;
+            check_bundle(&mut tx, project, found.value.bundle).await?;
         }
         let stored = self.store_change(tx, call, &change, None, found.version);
         let version = stored.await?;
@@ -191,26 +194,29 @@ impl App {
         })
     }
 
-    /// Judges a rollout that is about to start; `None` for other commands.
+    /// Judges a rollout that is about to start, and finds the routes that its gate counts as one; `None` for other
+    /// commands.
     async fn judge_start(
         &self,
         call: &Call,
-        ids: (ProjectId, RolloutId),
+        project: ProjectId,
+        id: RolloutId,
         command: RolloutCommand,
-    ) -> Result<Option<Approval>, Error> {
+    ) -> Result<Option<(Approval, RouteNames)>, Error> {
         if command != RolloutCommand::Start {
             return Ok(None);
         }
         let mut tx = self.store.read().await?;
-        let rollout = find(&mut tx, ids).await?.value;
+        let rollout = find(&mut tx, project, id).await?.value;
         call.actor.require(Access::WRITE_ROLLOUTS, rollout.tenant)?;
         // One more shows that there are too many to compare.
         let limit = i64::from(MAX_BASES) + 1;
         let bases = tx.ordered_bundles(rollout.id, limit).await?;
         drop(tx);
         let bases = bases.into_iter().collect();
-        let judged = self.judge(ids.0, rollout.bundle, &bases).await?;
-        Ok(Some(judged))
+        let judged = self.judge(project, rollout.bundle, &bases).await?;
+        let names = self.route_names(&rollout, &bases).await?;
+        Ok(Some((judged, names)))
     }
 
     /// The rollouts of a project, perhaps only those in one state.
@@ -231,15 +237,16 @@ impl App {
     pub async fn delete_rollout(
         &self,
         call: &Call,
-        ids: (ProjectId, RolloutId),
+        project: ProjectId,
+        id: RolloutId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         // A step of the rollout locks it before its rows.
         tx.lock_audit().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         found.value.check_delete(&call.actor)?;
         call.expect_version(found.version)?;
-        let (tenant, id) = (found.value.tenant, found.value.id);
+        let tenant = found.value.tenant;
         tx.delete_rollout(id, found.version).await?;
         tx.note_change(deleted(&found.value));
         self.commit(tx, call, "rollout.deleted", tenant, id.0).await
@@ -249,10 +256,11 @@ impl App {
     pub async fn rollout(
         &self,
         call: &Call,
-        ids: (ProjectId, RolloutId),
+        project: ProjectId,
+        id: RolloutId,
     ) -> Result<Versioned<RolloutProgress>, Error> {
         let mut tx = self.store.read().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
         let since = self.heartbeat_interval.online_since(call.now);
@@ -267,12 +275,13 @@ impl App {
     pub async fn rollout_nodes(
         &self,
         call: &Call,
-        ids: (ProjectId, RolloutId),
+        project: ProjectId,
+        id: RolloutId,
         filter: &ListFilter,
         page: Page,
     ) -> Result<(BundleId, Vec<RolloutNode>), Error> {
         let mut tx = self.store.read().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
         let nodes = tx.rollout_nodes(found.value.id, filter, page).await?;
@@ -409,8 +418,8 @@ impl App {
                 None => tx.note_revert(rollout.id, node, 0).await?,
             }
         }
-        let by = (rollout.tenant.org, Some(rollout.id));
-        let orders = self.write_each(tx, by, wanted, now).await?;
+        let orders = self.write_each(tx, rollout.tenant.org, Some(rollout.id), wanted, now);
+        let orders = orders.await?;
         for order in &orders {
             let counter = i64::try_from(order.counter).unwrap_or(i64::MAX);
             tx.note_revert(rollout.id, order.node, counter).await?;
@@ -422,7 +431,8 @@ impl App {
 /// A rollout of another project is indistinguishable from a missing one.
 async fn find(
     tx: &mut Transaction,
-    (project, id): (ProjectId, RolloutId),
+    project: ProjectId,
+    id: RolloutId,
 ) -> Result<Versioned<Rollout>, Error> {
     let found = tx.rollout(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));
@@ -477,14 +487,13 @@ async fn keep_figures(
     let both = rollout.strategy.gate.as_ref().zip(seen.compared.as_ref());
     let figures = both.map(|(gate, compared)| StoredFigures::new(gate, compared));
     let figures = figures.and_then(|figures| serde_json::to_string(&figures).ok());
-    let counted = (counts.nodes, counts.ready);
-    tx.keep_figures((rollout.id, batch.number), counted, figures)
+    tx.keep_figures(rollout.id, batch.number, counts, figures)
         .await?;
     Ok(())
 }
 
 async fn check_bundle(tx: &mut Transaction, project: ProjectId, id: BundleId) -> Result<(), Error> {
-    let found = bundle::find(tx, (project, id)).await;
+    let found = bundle::find(tx, project, id).await;
     let found = found.map_err(|error| {
         if matches!(error, Error::Refused(Refusal::NotFound)) {
             return Refusal::invalid("bundle", "does not exist in the project").into();

@@ -37,8 +37,10 @@ impl PasswordMemory {
     /// The hash of `text`, of the length in `params`, or of 32 bytes.
     fn hash(
         &mut self,
-        (argon2, params): (&Argon2<'_>, &Params),
-        (text, salt): (&str, &[u8]),
+        argon2: &Argon2<'_>,
+        params: &Params,
+        text: &str,
+        salt: &[u8],
     ) -> Result<phc::Output, AuthError> {
         let count = params.block_count();
         if self.0.len() < count {
@@ -93,7 +95,7 @@ impl Password {
         let (algorithm, version) = (Algorithm::default(), Version::default());
         let params = Params::DEFAULT;
         let argon2 = Argon2::new(algorithm, version, params.clone());
-        let output = memory.hash((&argon2, &params), (self.0.as_str(), &salt))?;
+        let output = memory.hash(&argon2, &params, self.0.as_str(), &salt)?;
         let hash = phc::PasswordHash {
             algorithm: algorithm.ident(),
             version: Some(version.into()),
@@ -157,7 +159,7 @@ impl PasswordHash {
         let version = version.map_err(|_| AuthError::Malformed)?;
         let params = Params::try_from(&hash).map_err(|_| AuthError::Malformed)?;
         let argon2 = Argon2::new(algorithm, version, params.clone());
-        let found = memory.hash((&argon2, &params), (password.0.as_str(), salt.as_ref()))?;
+        let found = memory.hash(&argon2, &params, password.0.as_str(), salt.as_ref())?;
         // Compared in constant time.
         (found == *expected)
             .then_some(())

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_long_rare_and_of_others_words() {
+    fn a_password_is_long_uncommon_and_unlike_the_users_data() {
         for good in ["correct horse", "Zwölf Zeichen", "ann plays the cello"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }

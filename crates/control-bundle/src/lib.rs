@@ -21,7 +21,7 @@ pub use bounds::{
     FREE_BYTES, MAX_ARCHIVE_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_NAME_BYTES, MAX_RATIO,
     MAX_UNPACKED_BYTES,
 };
-pub use certificate::{certificates, chain_file, key_file};
+pub use certificate::{certificates, chain_file, key_file, named_certificates};
 pub use contents::{Contents, ENTRY_FILE, Files, pack, unpack};
 pub use error::{BundleError, NameError};
 pub use file_name::check_name;

@@ -11,6 +11,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
+/// Versions of the node's own program, which a bundle may not exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnVersions {
+    /// Version of the configuration's language.
+    pub schema: u32,
+    /// Version of the proxy.
+    pub proxy: Version,
+}
+
 /// A bundle with the archive that the order names.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bundle {
@@ -51,7 +60,7 @@ impl Bundle {
     pub fn open(
         order: Order,
         archive: Arc<[u8]>,
-        (schema_version, proxy): (u32, Version),
+        versions: OwnVersions,
     ) -> Result<Self, BundleError> {
         if digest(&archive) != order.digest {
             return Err(BundleError::Digest);
@@ -61,7 +70,7 @@ impl Bundle {
             sbom: _,
             files,
         } = unpack(&archive)?;
-        manifest.fits(schema_version, proxy)?;
+        manifest.fits(versions.schema, versions.proxy)?;
         Ok(Self {
             order,
             archive,

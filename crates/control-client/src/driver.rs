@@ -6,7 +6,7 @@ mod events;
 mod jitter;
 mod liveness;
 
-use crate::bundle::{Bundle, Certificates, UnpackedFiles};
+use crate::bundle::{Bundle, Certificates, OwnVersions, UnpackedFiles};
 use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
 use crate::event::{Event, EventKind, RefusalReason};
@@ -16,7 +16,6 @@ use crate::sealed_certificates::SealedCertificates;
 use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Storage, StoredState};
-use control_bundle::Version;
 use control_wire::{
     Confirmation, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeStatus, RegisterRequest,
     Traffic,
@@ -99,7 +98,7 @@ impl Client {
         } = storage.load(versions(&settings));
         let sealed =
             SealedCertificates::new(&settings.data_dir, settings.machine_key_file.as_deref());
-        let mut client = Self::new(settings, http, storage, (identity, state));
+        let mut client = Self::new(settings, http, storage, identity, state);
         client.sealed = Some(sealed);
         let started = bundle.and_then(|bundle| client.prepare_start(bundle));
         Ok((client, started))
@@ -108,10 +107,10 @@ impl Client {
     /// A node without a disk, with the given HTTP client. It reports at the interval of the control
     /// plane, and at least every `max_interval`, so that a simulation takes seconds.
     pub fn simulated(settings: Settings, http: reqwest::Client, max_interval: Duration) -> Self {
-        let nothing = (None, PersistedState::default());
+        let state = PersistedState::default();
         Self {
             max_interval,
-            ..Self::new(settings, http, Storage::Memory, nothing)
+            ..Self::new(settings, http, Storage::Memory, None, state)
         }
     }
 
@@ -119,7 +118,8 @@ impl Client {
         settings: Settings,
         http: reqwest::Client,
         storage: Storage,
-        (identity, state): (Option<Identity>, PersistedState),
+        identity: Option<Identity>,
+        state: PersistedState,
     ) -> Self {
         Self {
             channel: Channel::new(http, &settings.url),
@@ -305,7 +305,7 @@ impl Client {
                     | Action::Stage(_)
                     | Action::Activate(_)
                     | Action::TryOut(_)
-                    | Action::GoBack
+                    | Action::Revert
                     | Action::Renew
                     | Action::Wait(_) => Outcome::Failed(None),
                 }
@@ -332,7 +332,7 @@ impl Client {
             Action::Stage(bundle) => return Ok(self.stage(bundle)),
             Action::Activate(bundle) => return Ok(self.activate(bundle, host, false).await),
             Action::TryOut(bundle) => return Ok(self.activate(bundle, host, true).await),
-            Action::GoBack => return Ok(self.go_back(host).await),
+            Action::Revert => return Ok(self.revert(host).await),
             Action::Renew => return Ok(self.renew(host).await),
             Action::ExchangeToken
             | Action::Report(_)
@@ -366,7 +366,7 @@ impl Client {
             | Action::Stage(_)
             | Action::Activate(_)
             | Action::TryOut(_)
-            | Action::GoBack
+            | Action::Revert
             | Action::Renew
             | Action::Wait(_) => Ok(Outcome::Failed(None)),
         }
@@ -477,7 +477,7 @@ impl Client {
         &mut self,
         bundle: &Arc<Bundle>,
         host: &mut impl Host,
-        is_tried_out: bool,
+        with_live_tests: bool,
     ) -> Outcome {
         if self.machine.order_on_trial().is_none() {
             self.good.clone_from(&self.current);
@@ -490,10 +490,10 @@ impl Client {
             folder: self.folder.clone(),
             certificates: self.certificates.clone(),
         };
-        let activated = if is_tried_out {
-            self.reporting(host.try_out(started.clone())).await
+        let activated = if with_live_tests {
+            self.with_heartbeats(host.try_out(started.clone())).await
         } else {
-            let activated = self.reporting(host.activate(started.clone())).await;
+            let activated = self.with_heartbeats(host.activate(started.clone())).await;
             activated.map(|()| Vec::new())
         };
         if let Ok(known) = &activated {
@@ -504,7 +504,7 @@ impl Client {
                 });
             }
             self.current = Some(started);
-            self.is_on_trial = is_tried_out;
+            self.is_on_trial = with_live_tests;
             self.served = self.certificates.clone();
             self.keep_served();
             self.in_use.push(self.folder.clone());
@@ -517,7 +517,7 @@ impl Client {
         activated.map_or_else(Outcome::Rejected, |_| Outcome::Activated)
     }
 
-    async fn go_back(&mut self, host: &mut impl Host) -> Outcome {
+    async fn revert(&mut self, host: &mut impl Host) -> Outcome {
         let Some(good) = self.good.clone() else {
             return Outcome::Rejected(vec!["the former bundle is missing".to_owned()]);
         };
@@ -560,9 +560,11 @@ impl Clock {
     }
 }
 
-fn versions(settings: &Settings) -> (u32, Version) {
-    let version = settings.version.parse().unwrap_or_default();
-    (settings.schema_version, version)
+fn versions(settings: &Settings) -> OwnVersions {
+    OwnVersions {
+        schema: settings.schema_version,
+        proxy: settings.version.parse().unwrap_or_default(),
+    }
 }
 
 fn served(traffic: &Traffic) -> Served {

@@ -20,7 +20,7 @@ mod sealed_certificates;
 mod settings;
 mod storage;
 
-pub use bundle::{Bundle, Certificates, HeldCertificate, UnpackedFiles};
+pub use bundle::{Bundle, Certificates, HeldCertificate, OwnVersions, UnpackedFiles};
 pub use driver::Client;
 pub use error::{ClientError, OrderError};
 pub use event::{Event, EventKind, RefusalReason};

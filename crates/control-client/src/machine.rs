@@ -8,16 +8,15 @@ mod bounds;
 mod order;
 mod phase;
 mod renewal;
+mod revert;
 mod served_certificates;
 mod trial;
 mod verdict;
-mod way_back;
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, OwnVersions};
 use crate::event::{Event, EventKind, RefusalReason};
 use crate::state::{Identity, PersistedState};
 pub use action::Action;
-use control_bundle::Version;
 use control_wire::{JsonWebKeySet, NodeStatus, Order, RegisterResponse};
 pub(crate) use phase::Phase;
 use served_certificates::ServedCertificates;
@@ -68,7 +67,7 @@ pub enum Outcome {
     CertificatesFetched,
     /// The bundle is in force.
     Activated,
-    /// The certificates are served; whether they differ from those before.
+    /// The certificates are served. True if they differ from the previous ones.
     Renewed(bool),
     /// The bundle or the certificates are unusable; the former ones stay active.
     Rejected(Vec<String>),
@@ -100,8 +99,7 @@ pub struct Machine {
     state: PersistedState,
     phase: Phase,
     status: NodeStatus,
-    /// Versions of the language and of the proxy.
-    versions: (u32, Version),
+    versions: OwnVersions,
     /// The tag of the last processed answer.
     known: String,
     /// The tag of the answer with the current order; empty without one.
@@ -123,12 +121,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A node with its persisted state. `versions` are the versions of the configuration's language
-    /// and of the proxy.
+    /// A node with its persisted state.
     pub fn new(
         identity: Option<Identity>,
         mut state: PersistedState,
-        versions: (u32, Version),
+        versions: OwnVersions,
     ) -> Self {
         if let Some(identity) = &identity
             && state.trust.is_none()
@@ -300,8 +297,10 @@ impl Machine {
                 self.renewal.activated(bundle.certificates());
                 self.accept(&bundle.order, before)
             }
-            (Phase::GoingBack, Outcome::Rejected(diagnostics)) => self.stayed(&diagnostics),
-            (Phase::GoingBack, Outcome::Activated) => self.went_back(),
+            (Phase::Reverting, Outcome::Rejected(diagnostics)) => {
+                self.retry_revert_later(&diagnostics)
+            }
+            (Phase::Reverting, Outcome::Activated) => self.finish_revert(),
             (phase, outcome) => self.next_of_renewal(phase, outcome),
         }
     }
@@ -442,7 +441,7 @@ impl Machine {
 
     fn activate(&mut self, bundle: Arc<Bundle>) -> Action {
         self.phase = Phase::Activating(Arc::clone(&bundle));
-        if self.is_tried_out(&bundle.order) {
+        if self.starts_trial(&bundle.order) {
             return Action::TryOut(bundle);
         }
         Action::Activate(bundle)

@@ -1,5 +1,6 @@
 //! Generates the reference page of a node's actions in each phase by running the machine.
 
+use crate::bundle::OwnVersions;
 use crate::machine::{Action, Assignment, Machine, Outcome, Phase};
 use crate::state::PersistedState;
 use control_auth::SigningPair;
@@ -195,7 +196,11 @@ fn assigned(order: Order, renewals: u64) -> Outcome {
 
 /// A node before its first outcome.
 fn start() -> Machine {
-    let mut machine = Machine::new(None, PersistedState::default(), (1, Version::default()));
+    let versions = OwnVersions {
+        schema: 1,
+        proxy: Version::default(),
+    };
+    let mut machine = Machine::new(None, PersistedState::default(), versions);
     machine.begin();
     machine
 }
@@ -228,11 +233,11 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
             phase,
             Phase::FetchingCertificates(_) | Phase::FetchingRenewal
         ),
-        Outcome::Activated => matches!(phase, Phase::Activating(_) | Phase::GoingBack),
+        Outcome::Activated => matches!(phase, Phase::Activating(_) | Phase::Reverting),
         Outcome::Renewed(_) => matches!(phase, Phase::Renewing),
         Outcome::Rejected(_) => matches!(
             phase,
-            Phase::Staging(_) | Phase::Activating(_) | Phase::GoingBack | Phase::Renewing
+            Phase::Staging(_) | Phase::Activating(_) | Phase::Reverting | Phase::Renewing
         ),
         Outcome::Waited => matches!(phase, Phase::Waiting),
         Outcome::Unauthorized | Outcome::Failed(_) => !matches!(
@@ -240,7 +245,7 @@ fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
             Phase::Waiting
                 | Phase::Staging(_)
                 | Phase::Activating(_)
-                | Phase::GoingBack
+                | Phase::Reverting
                 | Phase::Renewing
         ),
     }
@@ -258,7 +263,7 @@ fn action_name(action: &Action) -> &'static str {
         Action::FetchCertificates(_) => "fetch certificates",
         Action::Activate(_) => "put the bundle in force",
         Action::TryOut(_) => "put the bundle in force and send its live tests",
-        Action::GoBack => "put the last good bundle in force again",
+        Action::Revert => "put the last good bundle in force again",
         Action::Renew => "serve the renewed certificates",
         Action::Wait(_) => "wait",
     }

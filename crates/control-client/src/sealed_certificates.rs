@@ -1,5 +1,5 @@
 //! Certificates of the bundle in force on the disk, sealed by a key of the machine: a node that restarts while the
-//! control plane is away serves TLS.
+//! control plane is unreachable serves TLS.
 
 use crate::bundle::{Certificates, HeldCertificate};
 use crate::storage::{entries, make_folder, read_bounded, write};

@@ -3,10 +3,10 @@
 //! Every file is written under a temporary name, synced, and renamed: a reader finds the complete
 //! old or new one. An unreadable file is renamed, and the node continues without it.
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, OwnVersions};
 use crate::error::ClientError;
 use crate::state::{Identity, PersistedState};
-use control_bundle::{MAX_ARCHIVE_BYTES, Version, verify_order};
+use control_bundle::{MAX_ARCHIVE_BYTES, verify_order};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -68,7 +68,7 @@ impl Storage {
     }
 
     /// Reads the folder. A damaged file counts as missing, and is put aside.
-    pub fn load(&self, versions: (u32, Version)) -> StoredState {
+    pub fn load(&self, versions: OwnVersions) -> StoredState {
         let Self::Folder { path, .. } = self else {
             return StoredState::default();
         };
@@ -165,7 +165,7 @@ impl Storage {
     }
 }
 
-fn last_good(path: &Path, state: &PersistedState, versions: (u32, Version)) -> Option<Bundle> {
+fn last_good(path: &Path, state: &PersistedState, versions: OwnVersions) -> Option<Bundle> {
     let order = state.last_good.clone()?;
     let key = state.trust.as_ref().and_then(|trust| trust.key(order.kid));
     if key.is_some_and(|key| verify_order(&order, &key).is_err()) {

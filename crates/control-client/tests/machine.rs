@@ -87,7 +87,7 @@ fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
         assert_eq!(*outcome, Outcome::Activated, "in force without activation");
         assert!(matches!(
             before.action,
-            Action::Activate(_) | Action::TryOut(_) | Action::GoBack
+            Action::Activate(_) | Action::TryOut(_) | Action::Revert
         ));
     }
     let order = match &after.action {
@@ -125,7 +125,7 @@ fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
     }
     if matches!(outcome, Outcome::Failed(_)) {
         assert!(
-            matches!(after.action, Action::Wait(_) | Action::GoBack),
+            matches!(after.action, Action::Wait(_) | Action::Revert),
             "asks again at once"
         );
     }

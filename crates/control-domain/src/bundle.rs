@@ -23,7 +23,7 @@ named! {
         Rejected = "rejected",
         /// Nodes may be ordered to run it.
         Signed = "signed",
-        /// No node may be ordered to run it any more.
+        /// It may no longer be ordered.
         Revoked = "revoked",
     }
 }

@@ -72,10 +72,12 @@ pub use project::policy::{
 };
 pub use project::role::ProjectRole;
 pub use project::webhook::{
-    Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
+    NewWebhook, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryState, WebhookEvent,
+    WebhookSettings,
 };
 pub use rollout::figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
 pub use rollout::gate::{Gate, GateFailure, GateVerdict};
+pub use rollout::route_names::RouteNames;
 pub use rollout::served::{Served, p99_ms};
 pub use rollout::weighing::{Trim, WeighedFigures};
 pub use rollout::{

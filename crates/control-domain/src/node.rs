@@ -35,7 +35,7 @@ named! {
         Online = "online",
         /// It missed three heartbeats.
         Offline = "offline",
-        /// It does not exist any more; its credentials are refused.
+        /// It was deleted; its credentials are refused.
         Deleted = "deleted",
     }
 }

@@ -1,7 +1,7 @@
 //! The cost of a gate's step with many nodes.
 #![expect(clippy::disallowed_methods, reason = "a test measures time")]
 
-use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict};
+use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict, RouteNames};
 use control_wire::{ConnectionTraffic, NodeId, RouteTraffic, Traffic};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -60,6 +60,12 @@ fn a_step_with_two_thousand_nodes_is_short() {
     };
     let batch: Vec<BatchNode> = (0..).zip(batch).map(word).collect();
     let rest = rest.to_vec();
+    // A bundle that splits half of the routes.
+    let pairs = (0..ROUTES / 2).map(|index| {
+        let part = index + ROUTES / 2;
+        (format!("route-{index}"), format!("route-{part}"))
+    });
+    let names = RouteNames::new(&pairs.collect());
     let began = Instant::now();
     let mut compared = Comparison {
         batch: Figures::default(),
@@ -71,6 +77,7 @@ fn a_step_with_two_thousand_nodes_is_short() {
     for now in rest {
         compared.rest.add(20.0, Some(now), None);
     }
+    let compared = compared.joining(&names);
     let verdict = Gate::DEFAULT.judge(&compared);
     let suspicion = Gate::DEFAULT.suspicion(&compared);
     let elapsed = began.elapsed();

@@ -13,7 +13,7 @@ const MAX_WAIT_UNCHECKED: SignedDuration = SignedDuration::from_millis(20);
 ///
 /// `accepts` returns true if the credential is valid evidence at this path; if not, the request
 /// counts as one without a credential. For an address with an empty bucket after wrong credentials,
-/// nothing is compared any more, except previously accepted credentials: a node with a wrong key
+/// no further credentials are compared, except previously accepted credentials: a node with a wrong key
 /// must not block its neighbours.
 ///
 /// # Errors
@@ -54,13 +54,15 @@ pub async fn identify(
 ///
 /// # Errors
 ///
-/// [`Error::Unauthenticated`] for a credential that is not accepted any more, [`Error::Refused`] without the right
+/// [`Error::Unauthenticated`] for a credential that is no longer accepted, [`Error::Refused`] without the right
 /// to `access`, [`StoreError::Stale`] with other rights than before.
 pub async fn check_again(
     app: &App,
     presented: Option<Presented<'_>>,
     request: &Extensions,
-    (actor, access, since): (&Actor, Access, Timestamp),
+    actor: &Actor,
+    access: Access,
+    since: Timestamp,
 ) -> Result<(), Error> {
     let now = app.now();
     if now.duration_since(since) < MAX_WAIT_UNCHECKED {

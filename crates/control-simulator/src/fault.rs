@@ -33,7 +33,7 @@ pub enum Fault {
     Dead,
     /// The proxy restarts between two reports, which resets its counters.
     CrashLoop,
-    /// The node serves no request any more.
+    /// The node no longer serves requests.
     Idle,
     /// Every other report has errors only.
     Flapping,

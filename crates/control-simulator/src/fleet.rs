@@ -82,15 +82,13 @@ impl SimulatedFleet {
         }
         let shared = Arc::new(Shared::new(all));
         let (stop, stopped) = oneshot::channel();
-        let place = (
-            operator.base_url().to_owned(),
-            operator.project().to_owned(),
-        );
+        let url = operator.base_url().to_owned();
+        let project = operator.project().to_owned();
         let nodes = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = { runtime }.enable_all().build().expect("a runtime");
-            runtime.block_on(live(&nodes, options, place, token, stopped));
+            runtime.block_on(live(&nodes, options, url, project, token, stopped));
         });
         let fleet = Self {
             options,
@@ -184,7 +182,8 @@ impl Drop for SimulatedFleet {
 async fn live(
     shared: &Arc<Shared>,
     options: FleetOptions,
-    (url, project): (String, String),
+    url: String,
+    project: String,
     token: PathBuf,
     stopped: oneshot::Receiver<()>,
 ) {

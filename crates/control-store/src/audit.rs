@@ -10,7 +10,7 @@ pub(crate) mod log;
 mod sign_in_change;
 
 use crate::audit::chain::{CHUNK, Chain};
-use crate::audit::entry::{AuditColumns, COLUMNS, Link};
+use crate::audit::entry::{AuditColumns, COLUMNS, Link, StoredEntry};
 use crate::error::StoreError;
 use crate::row::{id, number, text};
 use crate::statement::sql;
@@ -65,10 +65,10 @@ impl Transaction {
         };
         let change = std::mem::take(&mut self.change);
         let columns = AuditColumns::new(entry, org_seq, change);
-        let hash = columns.link((seq, &previous), Link::Keyed(key));
+        let hash = columns.link(seq, &previous, Link::Keyed(key));
         let update = sql("UPDATE audit_head SET hash = $1 WHERE id = 1");
         update.bind(hash.as_str()).run(self).await?;
-        columns.insert(self, (seq, hash)).await?;
+        columns.insert(self, seq, hash).await?;
         Ok(seq)
     }
 
@@ -165,8 +165,8 @@ impl Transaction {
             if rows.is_empty() {
                 fault = Some(chain.seq + 1);
             }
-            for (seq, hash, columns) in rows {
-                if !chain.follow((seq, hash), &columns, key) {
+            for entry in &rows {
+                if !chain.follow(entry, key) {
                     fault = Some(chain.seq);
                     break;
                 }
@@ -182,17 +182,9 @@ impl Transaction {
         })
     }
 
-    async fn audit_after(
-        &mut self,
-        seq: i64,
-        limit: i64,
-    ) -> Result<Vec<(i64, String, AuditColumns)>, StoreError> {
+    async fn audit_after(&mut self, seq: i64, limit: i64) -> Result<Vec<StoredEntry>, StoreError> {
         let list = COLUMNS;
         let rows = sql(list).bind(seq).bind(limit).rows(self).await?;
-        let read = |row| {
-            let columns = AuditColumns::read(row)?;
-            Ok((number(row, "seq")?, text(row, "hash")?, columns))
-        };
-        rows.iter().map(read).collect()
+        rows.iter().map(StoredEntry::read).collect()
     }
 }

@@ -16,7 +16,8 @@ use crate::statement::{Record, Statement, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{
-    Batch, BatchSize, BatchState, Gate, OnFailure, Rollout, RolloutState, Strategy, Tenant,
+    Batch, BatchCounts, BatchSize, BatchState, Gate, OnFailure, Rollout, RolloutState, Strategy,
+    Tenant,
 };
 use control_wire::{BundleId, ProjectId, RolloutId};
 use sqlx::any::AnyRow;
@@ -38,7 +39,7 @@ macro_rules! select {
                r.gate_mix_permille AS gate_mix_permille,
                r.gate_latency_percent AS gate_latency_percent,
                r.needs_approval AS needs_approval, r.on_failure AS on_failure,
-               r.metric_condition AS metric_condition, r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
+               r.metric_condition AS metric_condition, r.route_names AS route_names, r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
                r.batch AS batch, r.reason AS reason, r.not_before AS not_before,
                r.created_by AS created_by, r.submitted_by AS submitted_by,
                r.submitted_person AS submitted_person,
@@ -85,6 +86,7 @@ impl Transaction {
             state,
             strategy,
             condition,
+            route_names: _, // Of the start.
             labels,
             nodes,
             batch_size,
@@ -199,8 +201,8 @@ impl Transaction {
         let update = "UPDATE rollouts SET state = $1, batch = $2, reason = $3, submitted_by = $4,
                         started_at = $5, reverting_since = $6, ended_at = $7, nodes = $8,
                         batch_size = $9, submitted_person = $10, needs_approval = $11,
-                        version = version + 1
-                      WHERE id = $12 AND version = $13";
+                        route_names = $12, version = version + 1
+                      WHERE id = $13 AND version = $14";
         let update = sql(update)
             .bind(rollout.state.name())
             .bind(rollout.batch.as_ref().map(|batch| batch.number))
@@ -214,6 +216,9 @@ impl Transaction {
         let update = update
             .bind(rollout.submitted_person)
             .bind(rollout.strategy.needs_approval);
+        let names = &rollout.route_names;
+        let names = (!names.is_empty()).then(|| to_json(names)).transpose()?;
+        let update = update.bind(names);
         let version = update.bind(rollout.id).write(self, version).await?;
         if let Some(batch) = &rollout.batch {
             self.write_batch(rollout.id, batch).await?;
@@ -224,14 +229,16 @@ impl Transaction {
     /// Stores the figures of a batch at its end.
     pub async fn keep_figures(
         &mut self,
-        (rollout, batch): (RolloutId, i64),
-        (nodes, ready): (i64, i64),
+        rollout: RolloutId,
+        batch: i64,
+        counts: BatchCounts,
         figures: Option<String>,
     ) -> Result<(), StoreError> {
         let update = "UPDATE rollout_batches SET nodes = $3, ready = $4, figures = $5
                       WHERE rollout_id = $1 AND number = $2";
-        let update = sql(update).bind(rollout).bind(batch).bind(nodes);
-        update.bind(ready).bind(figures).run(self).await?;
+        let update = sql(update).bind(rollout).bind(batch);
+        let update = update.bind(counts.nodes).bind(counts.ready);
+        update.bind(figures).run(self).await?;
         Ok(())
     }
 
@@ -291,6 +298,7 @@ impl Record for Rollout {
             state: named(row, "state", RolloutState::from_name)?,
             strategy: strategy(row)?,
             condition: optional_json(row, "metric_condition")?,
+            route_names: optional_json(row, "route_names")?.unwrap_or_default(),
             labels: json(row, "labels")?,
             nodes: number(row, "nodes")?,
             batch_size: number(row, "batch_size")?,

@@ -74,7 +74,7 @@ pub enum SortColumn {
 }
 
 impl SortColumn {
-    /// Whether its values are texts.
+    /// Returns true if its values are texts.
     pub fn is_text(self) -> bool {
         match self {
             Self::Email | Self::Name | Self::Version => true,
@@ -102,7 +102,7 @@ pub enum SortValue {
 pub struct Sort {
     /// The column.
     pub column: SortColumn,
-    /// Whether the greatest value comes first.
+    /// True if the greatest value comes first.
     pub descending: bool,
     /// The value of the last item of the page before, with the identifier [`Page::after`]. The page begins after it
     /// even if the item was changed or deleted since.
@@ -119,7 +119,7 @@ pub struct ListFilter {
 }
 
 impl ListFilter {
-    /// Whether the list has items of this name.
+    /// Returns true if the list has items of this name.
     pub fn admits(&self, name: &str) -> bool {
         match self.name.as_deref() {
             None => true,

@@ -31,7 +31,7 @@ impl RefusedWrite {
         ));
     }
 
-    /// Refuses nothing any more.
+    /// Ends the refusals.
     ///
     /// # Panics
     ///

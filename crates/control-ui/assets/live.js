@@ -22,13 +22,24 @@ function refresh() {
 }
 
 function replace(page) {
-  for (const old of document.querySelectorAll("[data-live][id]")) {
-    const now = page.getElementById(old.id);
-    // A part in use stays as it is until the focus leaves it.
-    if (!now || old.isEqualNode(now) || old.contains(document.activeElement)) continue;
-    old.replaceWith(document.adoptNode(now));
+  // A part in use stays as it is until the focus leaves it.
+  const isUsed = (part) => part.contains(document.activeElement);
+  for (const old of document.querySelectorAll("[data-live][id]"))
+    if (!page.getElementById(old.id) && !isUsed(old)) old.remove();
+  for (const now of page.querySelectorAll("[data-live][id]")) {
+    const old = document.getElementById(now.id);
+    if (!old) insert(document.importNode(now, true), now);
+    else if (!old.isEqualNode(now) && !isUsed(old)) old.replaceWith(document.importNode(now, true));
   }
   document.title = page.title;
+}
+
+// A part that the page did not have goes behind the nearest part in front of it. Every live page begins with one.
+function insert(part, now) {
+  let before = now;
+  do before = before.previousElementSibling;
+  while (before && !(before.id && document.getElementById(before.id)));
+  if (before) document.getElementById(before.id).after(part);
 }
 
 // Says since when there is no news, if none comes.

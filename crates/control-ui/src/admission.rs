@@ -54,7 +54,7 @@ pub(crate) async fn admit(
 ) -> Response {
     let (mut request, mut visit) = read_visit(&ui, request);
     let before = new_before(&ui, page, &request);
-    let entered = enter(&ui, page, &mut request, (&mut visit, before.as_deref())).await;
+    let entered = enter(&ui, page, &mut request, &mut visit, before.as_deref()).await;
     let (caller, mut response) = match entered {
         Ok(caller) => {
             request.extensions_mut().insert(visit.clone());
@@ -145,7 +145,8 @@ async fn enter(
     ui: &Ui,
     page: &Page,
     request: &mut Request,
-    (visit, before): (&mut Visit, Option<&str>),
+    visit: &mut Visit,
+    before: Option<&str>,
 ) -> Result<Option<Caller>, Failure> {
     let is_form = page.method == Method::POST;
     if is_form && !is_same_origin(request) {
@@ -156,8 +157,8 @@ async fn enter(
     if is_form && page.is_linked() {
         read_form(page, request).await?;
     }
-    let credential = credential(ui, page, request, (visit, before));
-    let actor = actor(ui, page, request.extensions(), (&credential, &mut *visit)).await?;
+    let credential = credential(ui, page, request, visit, before);
+    let actor = actor(ui, page, request.extensions(), &credential, visit).await?;
     let call = match actor {
         None if page.access == Access::Public => None,
         None => return Err(without_actor(page, visit)),
@@ -176,9 +177,16 @@ async fn enter(
         read_form(page, request).await?;
         if let Some(call) = &call {
             let presented = credential.presented(visit.is_live);
-            let admitted = (&call.actor, page.access, visit.now);
-            let checked = check_again(&ui.app, presented, request.extensions(), admitted).await;
-            match checked {
+            let (extensions, actor) = (request.extensions(), &call.actor);
+            let checked = check_again(
+                &ui.app,
+                presented,
+                extensions,
+                actor,
+                page.access,
+                visit.now,
+            );
+            match checked.await {
                 Err(Error::Unauthenticated) => return Err(without_actor(page, visit)),
                 checked => checked?,
             }
@@ -204,7 +212,8 @@ fn credential(
     ui: &Ui,
     page: &Page,
     request: &Request,
-    (visit, before): (&Visit, Option<&str>),
+    visit: &Visit,
+    before: Option<&str>,
 ) -> Credential {
     if page.is_linked() {
         let fields = request.extensions().get::<Fields>();
@@ -243,7 +252,8 @@ async fn actor(
     ui: &Ui,
     page: &Page,
     extensions: &Extensions,
-    (credential, visit): (&Credential, &mut Visit),
+    credential: &Credential,
+    visit: &mut Visit,
 ) -> Result<Option<Actor>, Failure> {
     let presented = credential.presented(visit.is_live);
     let found = identify(&ui.app, page.rate, presented, extensions, visit.now, |_| {

@@ -4,6 +4,7 @@
 use crate::request::failure::Failure;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
+use crate::ui::live_streams::StreamPermit;
 use axum::extract::State;
 use axum::http::HeaderName;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -15,7 +16,6 @@ use futures_util::stream;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
 /// Changes within this time are one event: it bounds the rate of reloads of a page.
@@ -36,17 +36,17 @@ struct Stream {
     waiter: Waiter,
     limit: Duration,
     sent: u32,
-    _permit: OwnedSemaphorePermit,
+    _permit: StreamPermit,
 }
 
 /// The events of one page; `?pulse` for pages with nodes' reports.
 pub(crate) async fn events(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let actor = &caller.call.actor;
-    let Actor::User { session, .. } = actor else {
+    let Actor::User { id, session, .. } = actor else {
         return Err(Refusal::WrongCredential.into());
     };
-    let permit = Arc::clone(&ui.streams).try_acquire_owned();
-    let permit = permit.map_err(|_| Failure::from(Error::TooManyWaiters))?;
+    let permit = ui.streams.acquire(*id);
+    let permit = permit.ok_or_else(|| Failure::from(Error::TooManyWaiters))?;
     let has_pulse = caller.visit.path.ends_with("?pulse");
     let stream = Stream {
         app: Arc::clone(&ui.app),

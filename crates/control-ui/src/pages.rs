@@ -56,6 +56,8 @@ pub static PAGES: &[Page] = &[
     page("/profile", Access::Session, || get(profile::show)),
     form("/profile/sessions/{session}/revoke", Access::Session, || post(profile::end_session)),
     form("/profile/sessions/revoke-others", Access::Session, || post(profile::end_others)),
+    form("/profile/name", Access::Session, || post(profile::rename))
+        .fields(&["user_name"]),
     form("/profile/password", Access::FreshSession, || post(profile::change_password)).strict()
         .fields(&["email", "password"]),
     page("/profile/prove", Access::Session, || get(proof::show)),

@@ -14,7 +14,11 @@ use crate::ui::Ui;
 use control_domain::Rollout;
 
 /// The name of the rollout's bundle.
-async fn bundle_name(ui: &Ui, caller: &Caller, rollout: &Rollout) -> Result<String, Failure> {
+pub(crate) async fn bundle_name(
+    ui: &Ui,
+    caller: &Caller,
+    rollout: &Rollout,
+) -> Result<String, Failure> {
     let project = rollout.tenant.project.ok_or_else(Failure::not_found)?;
     let bundles = [rollout.bundle].into();
     let mut names = ui.app.bundle_names(&caller.call, project, &bundles).await?;

@@ -1,20 +1,20 @@
 //! State that handlers share.
 
+pub(crate) mod live_streams;
+
+use crate::request::visit::Visit;
 use control_app::App;
 use control_http::SessionCookie;
+use live_streams::LiveStreams;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
-
-/// Maximum number of live pages. Each holds a connection.
-const MAX_STREAMS: usize = 1_000;
 
 /// State that handlers share.
 #[derive(Debug)]
 pub(crate) struct Ui {
     pub(crate) app: Arc<App>,
     pub(crate) cookie: SessionCookie,
-    /// One permit for each live page.
-    pub(crate) streams: Arc<Semaphore>,
+    /// The live pages that are open.
+    pub(crate) streams: LiveStreams,
 }
 
 impl Ui {
@@ -22,7 +22,20 @@ impl Ui {
         Self {
             app: Arc::clone(app),
             cookie,
-            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            streams: LiveStreams::default(),
         }
+    }
+
+    /// Address of this server: the configured one, or the one that the browser used.
+    pub(crate) fn server_url(&self, visit: &Visit) -> String {
+        if let Some(url) = &self.app.sso_site.public_url {
+            return url.clone();
+        }
+        let scheme = match self.cookie {
+            SessionCookie::Tls => "https",
+            SessionCookie::Loopback => "http",
+        };
+        let host = visit.host.as_deref().unwrap_or("THIS-SERVER");
+        format!("{scheme}://{host}")
     }
 }

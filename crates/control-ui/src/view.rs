@@ -5,4 +5,6 @@ pub(crate) mod chart;
 pub(crate) mod component;
 pub(crate) mod confirm;
 pub(crate) mod labels;
+pub(crate) mod link;
+pub(crate) mod listing;
 pub(crate) mod phrase;

@@ -216,8 +216,8 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
             .window
             .and(self.known.as_ref())
             .and_then(StoredCertificate::renewal_id);
-        let own = (settings, &account);
-        let pem = order::obtain(own, &self.responder, replaced, self.now).await?;
+        let obtaining = order::obtain(settings, &account, &self.responder, replaced, self.now);
+        let pem = obtaining.await?;
         let obtained = StoredCertificate::parse(&pem)?;
         let of = storage.clone();
         blocking(move || of.write_certificate(&pem)).await?;

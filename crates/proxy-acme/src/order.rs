@@ -41,7 +41,8 @@ enum Answer {
 /// Obtains a certificate with a new key, in place of `replaced` if the authority supports that. Returns key
 /// and chain in PEM.
 pub(crate) async fn obtain(
-    (settings, account): (&AcmeSettings, &Account),
+    settings: &AcmeSettings,
+    account: &Account,
     responder: &Arc<dyn Responder>,
     replaced: Option<CertificateIdentifier<'_>>,
     now: fn() -> SystemTime,

@@ -1,10 +1,8 @@
 //! The endpoints of the admin interface.
 
-pub(crate) mod clock;
 mod page;
 
 use crate::answer::{Refused, json, json_bytes, verdict};
-use crate::endpoints::clock::now;
 use crate::endpoints::page::explanation::ExplainQuery;
 use crate::state::{AdminState, BuildInfo};
 use crate::{agents, cache, explain, stats, target_patch, upstreams};
@@ -42,9 +40,9 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 16] {
         ),
         (
             "/status",
-            get(|State(state): AdminRequest| async move {
-                json(&state.sources.lifecycle.status(now()))
-            }),
+            get(
+                |State(state): AdminRequest| async move { json(&state.sources.lifecycle.status()) },
+            ),
         ),
         (
             "/metrics",
@@ -181,7 +179,7 @@ fn body_problem(rejection: &BytesRejection) -> Refused {
 fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
     let format = Format::accepted(accept.unwrap_or_default());
-    let page = state.sources.lifecycle.metrics(format, now());
+    let page = state.sources.lifecycle.metrics(format);
     let fields = [(CONTENT_TYPE, format.content_type()), (VARY, "accept")];
     (fields, page).into_response()
 }

@@ -109,10 +109,7 @@ fn target(target: &TargetPlan, total: Option<&TargetTotal>, snapshot: &Snapshot)
     });
     if let (Some(entry), Some(name)) = (entry.as_object_mut(), target.name.as_deref()) {
         entry.insert("name".to_owned(), name.into());
-        let next = snapshot.gauge(
-            DNS_NEXT_LOOKUP_TIMESTAMP_SECONDS.metric.name,
-            ("name", name),
-        );
+        let next = snapshot.gauge(DNS_NEXT_LOOKUP_TIMESTAMP_SECONDS.metric.name, "name", name);
         let next = next.map(|secs| timestamp(UNIX_EPOCH + Duration::from_secs(secs)));
         entry.insert("next_lookup".to_owned(), next.into());
     }

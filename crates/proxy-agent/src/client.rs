@@ -28,7 +28,7 @@ enum Protocol {
 }
 
 impl AgentClient {
-    /// No connections yet.
+    /// A client without connections.
     #[must_use]
     pub fn new(endpoint: Arc<AgentEndpoint>) -> Self {
         let own = Arc::clone(&endpoint);
@@ -61,9 +61,7 @@ impl AgentClient {
         let decision = match &self.protocol {
             Protocol::Native(client) => return client.begin(now, head, context).await,
             Protocol::ForwardAuth(client) => {
-                client
-                    .decide(&head, (now, upstream), &context.denial)
-                    .await?
+                client.decide(&head, now, upstream, &context.denial).await?
             }
             Protocol::ExtAuthz(client) => client.decide(&head, upstream, context).await?,
         };

@@ -30,6 +30,15 @@ const MAX_EXPIRED: u32 = 32;
 /// Bytes of a body from which new requests prefer another connection until it is decided.
 const LARGE_BODY_BYTES: usize = 16 << 10;
 
+/// Number of an event of a session: the request, and the event's place among those of the request, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventNumber {
+    /// The request.
+    pub id: RequestId,
+    /// The place of the event.
+    pub seq: u32,
+}
+
 /// A connection. Its driver, a task, connects, reads and writes: events of requests that are served in one
 /// round of the worker leave in one write.
 #[derive(Debug)]
@@ -81,9 +90,9 @@ enum Phase {
 pub(crate) struct Agreement {
     pub(crate) encoding: Encoding,
     pub(crate) wants: Wants,
-    /// The agent takes bodies in parts.
+    /// True if the agent takes bodies in parts.
     pub(crate) has_body_parts: bool,
-    /// The agent takes no further requests on this connection.
+    /// True if the agent takes no further requests on this connection.
     draining: bool,
 }
 
@@ -91,7 +100,7 @@ pub(crate) struct Agreement {
 #[derive(Debug)]
 struct Waiting {
     seq: u32,
-    /// A denial has begun to arrive.
+    /// True if a denial has begun to arrive.
     is_denied: bool,
     is_large_body: bool,
     answer: oneshot::Sender<Result<Decision, CallError>>,
@@ -209,20 +218,20 @@ impl Connection {
     /// Sends `event` when it is its turn, and expects an answer to it.
     pub(crate) async fn call(
         &self,
-        (id, seq): (RequestId, u32),
+        number: EventNumber,
         event: &ProxyMessage<'_>,
     ) -> Result<oneshot::Receiver<Result<Decision, CallError>>, CallError> {
         self.send_in_turn(event).await?;
         let (answer, receiver) = oneshot::channel();
         let is_large_body = LARGE_BODY_BYTES < body_bytes(event);
         let waiting = Waiting {
-            seq,
+            seq: number.seq,
             is_denied: false,
             is_large_body,
             answer,
         };
         let mut state = self.state.borrow_mut();
-        state.waiting.insert(id.get(), waiting);
+        state.waiting.insert(number.id.get(), waiting);
         state.large_bodies += usize::from(is_large_body);
         Ok(receiver)
     }

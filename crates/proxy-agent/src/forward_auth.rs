@@ -80,7 +80,8 @@ impl ForwardAuthClient {
     pub(crate) async fn decide(
         &self,
         head: &RequestHeaders<'_>,
-        (now, upstream): (Duration, Option<AgentUpstream<'_>>),
+        now: Duration,
+        upstream: Option<AgentUpstream<'_>>,
         denial: &EarlyDenial,
     ) -> Result<Decision, CallError> {
         loop {

@@ -20,6 +20,7 @@ mod session;
 
 pub use call_context::CallContext;
 pub use client::AgentClient;
+pub use connection::EventNumber;
 pub use early_denial::EarlyDenial;
 pub use error::CallError;
 pub use link::AgentUpstream;

@@ -159,10 +159,11 @@ async fn begin_on(
 ) -> Result<HeadAnswer, CallError> {
     let agreement = connection.ready().await?;
     let mut session = Session::new(connection, agreement)?;
-    (head.id, head.seq) = session.next_event();
+    let number = session.next_event();
+    (head.id, head.seq) = (number.id, number.seq);
     let event = ProxyMessage::RequestHeaders(head.clone());
-    let kind = (EventKind::RequestHeaders, false);
-    let decision = session.call(&event, kind, context).await?;
+    let kind = EventKind::RequestHeaders;
+    let decision = session.call(&event, kind, false, context).await?;
     Ok(HeadAnswer {
         decision,
         session: Some(session),

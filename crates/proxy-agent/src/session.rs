@@ -1,7 +1,7 @@
 //! One request on one connection to an agent.
 
 use crate::call_context::CallContext;
-use crate::connection::{Agreement, Connection, bad};
+use crate::connection::{Agreement, Connection, EventNumber, bad};
 use crate::error::CallError;
 use agent_protocol::{
     BodyChunk, BodyData, BodyMode, Completion, Decision, EventKind, MAX_PART_BYTES, ProxyMessage,
@@ -20,7 +20,7 @@ pub struct Session {
     next_seq: u32,
     wants: Wants,
     has_body_parts: bool,
-    /// An event has been sent, and not answered.
+    /// True if an event has been sent, and not answered.
     awaits_answer: bool,
     is_over: bool,
 }
@@ -83,19 +83,23 @@ impl Session {
     }
 
     /// The id of the request and the number of its next event.
-    pub fn next_event(&self) -> (RequestId, u32) {
-        (self.id, self.next_seq)
+    pub fn next_event(&self) -> EventNumber {
+        EventNumber {
+            id: self.id,
+            seq: self.next_seq,
+        }
     }
 
-    /// Sends `event`, which has the number of [`Self::next_event`], and waits for the decision. A
-    /// denial read before the call is dropped is kept in `context`.
+    /// Sends `event`, of this kind and with the number of [`Self::next_event`], and waits for the decision. `is_chunk`
+    /// is true for one of several pieces of a body. A denial read before the call is dropped is kept in `context`.
     ///
     /// # Errors
-    /// There is none.
+    /// The agent sends no valid decision on the event.
     pub async fn call(
         &mut self,
         event: &ProxyMessage<'_>,
-        (kind, is_chunk): (EventKind, bool),
+        kind: EventKind,
+        is_chunk: bool,
         context: &CallContext,
     ) -> Result<Decision, CallError> {
         let answer = if self.has_body_parts {

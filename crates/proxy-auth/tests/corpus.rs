@@ -7,7 +7,7 @@ use proxy_testkit::replay;
 mod checks;
 
 #[test]
-fn tokens_of_others_are_refused() {
+fn tokens_of_the_corpus_are_refused() {
     replay("jwt_token", checks::jwt_token);
 }
 

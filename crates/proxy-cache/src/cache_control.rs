@@ -9,11 +9,11 @@ const MAX_SECONDS: u32 = 1 << 31;
 /// Directives of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
-    /// `no-store`.
+    /// True for `no-store`.
     pub no_store: bool,
-    /// `no-cache`, or `Pragma: no-cache` without `Cache-Control`.
+    /// True for `no-cache`, or `Pragma: no-cache` without `Cache-Control`.
     pub no_cache: bool,
-    /// `only-if-cached`.
+    /// True for `only-if-cached`.
     pub only_if_cached: bool,
     /// `max-age`, in seconds.
     pub max_age: Option<u32>,
@@ -27,21 +27,21 @@ pub struct RequestDirectives {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each directive")]
 pub struct ResponseDirectives {
-    /// `no-store`, or a field that cannot be read.
+    /// True for `no-store`, or a field that cannot be read.
     pub no_store: bool,
-    /// `no-cache`, with or without field names.
+    /// True for `no-cache`, with or without field names.
     pub no_cache: bool,
-    /// `private`, with or without field names.
+    /// True for `private`, with or without field names.
     pub private: bool,
-    /// `no-cache` or `private` names `Set-Cookie`: the response may be stored without that field.
+    /// True if `no-cache` or `private` names `Set-Cookie`: the response may be stored without that field.
     pub excepts_cookies: bool,
-    /// `public`.
+    /// True for `public`.
     pub public: bool,
-    /// `must-revalidate`.
+    /// True for `must-revalidate`.
     pub must_revalidate: bool,
-    /// `proxy-revalidate`.
+    /// True for `proxy-revalidate`.
     pub proxy_revalidate: bool,
-    /// `must-understand`.
+    /// True for `must-understand`.
     pub must_understand: bool,
     /// `max-age`, in seconds; 0 for one that is no number.
     pub max_age: Option<u32>,
@@ -124,7 +124,7 @@ impl ResponseDirectives {
     }
 }
 
-/// Whether the value names `Set-Cookie` alone.
+/// Returns true if the value names `Set-Cookie` alone.
 fn names_cookies(value: Option<&str>) -> bool {
     value.is_some_and(|names| names.trim().eq_ignore_ascii_case("set-cookie"))
 }

@@ -27,7 +27,7 @@ pub struct KeyTarget<'r> {
 }
 
 impl KeyTarget<'_> {
-    /// Whether the target makes an unambiguous URL.
+    /// Returns true if the target makes an unambiguous URL.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         let is_of_host = |byte: u8| byte.is_ascii_graphic() && !b"/?#@\\\"<>".contains(&byte);
@@ -75,14 +75,15 @@ fn is_ignored(pair: &str, ignored: &[String]) -> bool {
 }
 
 impl CacheKey {
-    /// The key of a request for `target`. `route` identifies the route with the settings that responses depend on;
-    /// `claims` are trusted values that the upstream gets.
+    /// The key of a request for `target` with the fields `request`. `route` identifies the route with the settings that
+    /// responses depend on; `claims` are values of trusted proxies that the upstream gets.
     #[must_use]
     pub fn new(
         target: KeyTarget<'_>,
         settings: &CacheSettings,
         route: &[u8],
-        (request, claims): (&HeaderMap, &[u8]),
+        request: &HeaderMap,
+        claims: &[u8],
     ) -> Self {
         let mut selector = route.to_vec();
         push_part(&mut selector, claims);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Effect of the cache on a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// The response is a stored one, not validated for this request.
+    /// True if the response is a stored one, not validated for this request.
     pub is_hit: bool,
     /// Why the request went upstream: a word of RFC 9211.
     pub forwarded: Option<&'static str>,
@@ -14,9 +14,9 @@ pub struct CacheStatus {
     pub forwarded_status: Option<u16>,
     /// Seconds until the stored response is stale; negative once it is.
     pub rest: Option<i64>,
-    /// The response is being stored.
+    /// True if the response is being stored.
     pub is_stored: bool,
-    /// The response was fetched for another request.
+    /// True if the response was fetched for another request.
     pub is_collapsed: bool,
     /// A further reason, as a token.
     pub detail: Option<&'static str>,

@@ -1,6 +1,7 @@
 //! Whether a request is answered from the store.
 
 use crate::cache_control::RequestDirectives;
+use crate::clock_reading::ClockReading;
 use crate::settings::CacheSettings;
 use crate::store::results::Found;
 use http::header::{CONNECTION, IF_MATCH, IF_UNMODIFIED_SINCE, TRANSFER_ENCODING, UPGRADE};
@@ -31,9 +32,9 @@ pub struct CacheRequest<'r> {
     pub method: &'r Method,
     /// The fields as the client sent them.
     pub headers: &'r HeaderMap,
-    /// Whether a body follows.
+    /// True if a body follows.
     pub has_body: bool,
-    /// Whether every server reads its target the same.
+    /// True if every server reads its target the same.
     pub is_plain_target: bool,
 }
 
@@ -155,7 +156,7 @@ pub fn decide(
     directives: &RequestDirectives,
     found: &Found,
     settings: &CacheSettings,
-    now: u64,
+    now: ClockReading,
 ) -> Decision {
     let missing = |decision| {
         if settings.client_directives && directives.only_if_cached {
@@ -207,7 +208,7 @@ pub const fn stored_miss(is_fresh: bool) -> MissReason {
     }
 }
 
-/// Whether `max-age` and `min-fresh` of the client admit a response of `age` with `rest` seconds left.
+/// Returns true if `max-age` and `min-fresh` of the client admit a response of `age` with `rest` seconds left.
 fn is_young_enough(
     directives: &RequestDirectives,
     settings: &CacheSettings,
@@ -224,8 +225,8 @@ fn is_young_enough(
     is_young && stays_fresh
 }
 
-/// Whether `Connection` names fields other than those of the connection itself: the proxy would remove them, and the
-/// upstream answer as if the client had not sent them.
+/// Returns true if `Connection` names fields other than those of the connection itself: the proxy would remove them,
+/// and the upstream answer as if the client had not sent them.
 fn removes_fields(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(CONNECTION).iter();
     lines.any(|line| {
@@ -243,7 +244,7 @@ fn removes_fields(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the field is an override, with any sign in the place of `-`.
+/// Returns true if the field is an override, with any sign in the place of `-`.
 fn is_override(name: &str) -> bool {
     if !name.starts_with('x') {
         return false;

@@ -1,6 +1,7 @@
 //! Age and lifetime of a stored response. [RFC 9111 §4.2]
 
 use crate::cache_control::ResponseDirectives;
+use crate::clock_reading::ClockReading;
 use crate::settings::CacheSettings;
 use http::header::{AGE, DATE, EXPIRES};
 use http::{HeaderMap, HeaderName};
@@ -9,33 +10,34 @@ use std::time::UNIX_EPOCH;
 /// Longest lifetime of a stored response, in seconds: a year.
 const MAX_LIFETIME: u32 = 365 * 24 * 3_600;
 
-/// Times of an exchange with the upstream, in seconds since 1970.
+/// Times of an exchange with the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// Time of sending the request.
-    pub requested_at: u64,
+    pub requested_at: ClockReading,
     /// Arrival of the response's head.
-    pub received_at: u64,
+    pub received_at: ClockReading,
 }
 
 /// Age and lifetime of a stored response. All spans are seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
-    /// Arrival of the response, since 1970.
-    pub received_at: u64,
+    /// Arrival of the response.
+    pub received_at: ClockReading,
     /// Its age at that time.
     pub initial_age: u32,
     /// The age from which on it is stale.
     pub lifetime: u32,
-    /// The lifetime is the route's: the response states none. It is not for requests with credentials or `Cookie`.
+    /// True if the lifetime is the route's: the response states none. It is not for requests with credentials or
+    /// `Cookie`.
     pub is_default: bool,
-    /// It must be validated before each use: `no-cache`.
+    /// True if it must be validated before each use: `no-cache`.
     pub always_validates: bool,
     /// Time that it may be served stale during a fetch (`stale-while-revalidate`).
     pub stale_while_revalidate: u32,
     /// Time that it may be served stale in place of an error (`stale-if-error`).
     pub stale_if_error: u32,
-    /// `max-stale` of clients counts: not with `must-revalidate` and the like.
+    /// True if `max-stale` of clients counts: not with `must-revalidate` and the like.
     pub may_be_stale: bool,
 }
 
@@ -49,7 +51,7 @@ impl Freshness {
         times: Times,
         may_default: bool,
     ) -> Option<Self> {
-        let date = seconds_of(headers, &DATE).unwrap_or(times.received_at);
+        let date = seconds_of(headers, &DATE).unwrap_or(times.received_at.unix.as_secs());
         let expires = headers.get(EXPIRES).map(|_| {
             // A date that cannot be read is one in the past. [RFC 9111 §5.3]
             let until = single(headers, &EXPIRES).unwrap_or(0);
@@ -89,55 +91,53 @@ impl Freshness {
 
     /// The age at `now`.
     #[must_use]
-    pub fn age(&self, now: u64) -> u32 {
-        let resident = bounded(now.saturating_sub(self.received_at));
+    pub fn age(&self, now: ClockReading) -> u32 {
+        let resident = now.seconds_since(self.received_at);
         self.initial_age.saturating_add(resident)
     }
 
     /// Seconds until it is stale; negative once it is.
     #[must_use]
-    pub fn rest(&self, now: u64) -> i64 {
+    pub fn rest(&self, now: ClockReading) -> i64 {
         i64::from(self.lifetime) - i64::from(self.age(now))
     }
 
-    /// Whether it may be used without validation.
+    /// Returns true if it may be used without validation.
     #[must_use]
-    pub fn is_fresh(&self, now: u64) -> bool {
+    pub fn is_fresh(&self, now: ClockReading) -> bool {
         !self.always_validates && self.rest(now) > 0
     }
 
     /// Seconds for which it has been stale.
     #[must_use]
-    pub fn staleness(&self, now: u64) -> u32 {
+    pub fn staleness(&self, now: ClockReading) -> u32 {
         self.age(now).saturating_sub(self.lifetime)
     }
 
-    /// Whether it may be served now while a new one is fetched. [RFC 5861 §3]
+    /// Returns true if it may be served now while a new one is fetched. [RFC 5861 §3]
     #[must_use]
-    pub fn is_usable_while_revalidating(&self, now: u64) -> bool {
+    pub fn is_usable_while_revalidating(&self, now: ClockReading) -> bool {
         !self.always_validates && self.staleness(now) < self.stale_while_revalidate
     }
 
-    /// Whether it may be served now in place of an error. [RFC 5861 §4]
+    /// Returns true if it may be served now in place of an error. [RFC 5861 §4]
     #[must_use]
-    pub fn is_usable_on_error(&self, now: u64) -> bool {
+    pub fn is_usable_on_error(&self, now: ClockReading) -> bool {
         self.is_fresh(now) || (!self.always_validates && self.staleness(now) < self.stale_if_error)
     }
 
-    /// The time from which on it can only be validated.
-    pub(crate) fn expires_at(&self) -> u64 {
+    /// Whether it can only be validated now, and never be served as it is.
+    pub(crate) fn is_expired(&self, now: ClockReading) -> bool {
         let stale = self.stale_while_revalidate.max(self.stale_if_error);
-        let left = u64::from(self.lifetime.saturating_sub(self.initial_age));
-        self.received_at
-            .saturating_add(left)
-            .saturating_add(u64::from(stale))
+        let left = self.lifetime.saturating_sub(self.initial_age);
+        left.saturating_add(stale) <= now.seconds_since(self.received_at)
     }
 }
 
 /// The age when the response arrived: the larger one of what `Date` and `Age` say. [RFC 9111 §4.2.3]
 fn initial_age(headers: &HeaderMap, date: u64, times: Times) -> u32 {
-    let apparent = bounded(times.received_at.saturating_sub(date));
-    let delay = bounded(times.received_at.saturating_sub(times.requested_at));
+    let apparent = bounded(times.received_at.unix.as_secs().saturating_sub(date));
+    let delay = times.received_at.seconds_since(times.requested_at);
     let stated = headers.get(AGE).map_or(0, |age| {
         let text = age.to_str().unwrap_or_default();
         let first = text.split(',').next().unwrap_or_default().trim();

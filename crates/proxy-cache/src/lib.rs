@@ -2,13 +2,14 @@
 //! bounded in bytes.
 //!
 //! The decisions are pure functions over heads, settings and a time. The store is shared by threads; it does no
-//! I/O and reads no clock. All times are whole seconds since 1970.
+//! I/O and reads no clock. Times are readings of the time of day and of a monotonic clock.
 
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod cache_control;
 mod cache_key;
 mod cache_status;
+mod clock_reading;
 mod decision;
 mod freshness;
 mod memory;
@@ -23,11 +24,12 @@ mod store;
 pub use cache_control::{RequestDirectives, ResponseDirectives};
 pub use cache_key::{CacheKey, KeyTarget};
 pub use cache_status::CacheStatus;
+pub use clock_reading::ClockReading;
 pub use decision::{BypassReason, CacheRequest, Decision, MissReason, bypass, decide, stored_miss};
 pub use freshness::{Freshness, Times};
 pub use selection::{SelectedResponse, select};
 pub use settings::{CacheSettings, StoreLimits};
-pub use store::fill::{Fill, Joined, Reserved};
+pub use store::fill::{BodyReservation, Fill, Joined};
 pub use store::fill_state::FillWait;
 pub use store::results::{Found, Purge, Purged};
 pub use store::{CacheStore, Figures};

@@ -38,7 +38,7 @@ impl Memory {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether more is in use than there may be.
+    /// Returns true if more is in use than there may be.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.used() > self.max_bytes
     }
@@ -82,7 +82,7 @@ impl Reservation {
 }
 
 impl Reservation {
-    /// Counts nothing any more.
+    /// Releases all bytes.
     pub(crate) fn release(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         self.memory.filling.fetch_sub(bytes, Ordering::Relaxed);

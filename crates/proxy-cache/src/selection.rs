@@ -1,6 +1,7 @@
 //! Responses made of a stored one: all of it, a part, or only its head.
 //! [RFC 9110 §13, §14]
 
+use crate::clock_reading::ClockReading;
 use crate::freshness::seconds_of;
 use crate::stored_response::{StoredResponse, opaque};
 use bytes::Bytes;
@@ -38,7 +39,7 @@ pub fn select(
     method: &Method,
     request: &HeaderMap,
     stored: &StoredResponse,
-    now: u64,
+    now: ClockReading,
 ) -> SelectedResponse {
     let mut headers = stored.headers.clone();
     headers.insert(AGE, HeaderValue::from(stored.freshness.age(now)));
@@ -109,14 +110,15 @@ fn slice(body: &Bytes, range: &Range<u64>) -> Bytes {
     body.slice(position(range.start)..position(range.end))
 }
 
-/// Whether the client has the stored response already. [RFC 9110 §13.1.2, §13.1.3]
+/// Returns true if the client has the stored response already. [RFC 9110 §13.1.2, §13.1.3]
 fn is_not_modified(request: &HeaderMap, stored: &StoredResponse) -> bool {
     if request.contains_key(IF_NONE_MATCH) {
-        let Some(etag) = stored.headers.get(ETAG) else {
-            return false;
-        };
+        let own = stored.headers.get(ETAG).map(opaque);
         let mut lines = request.get_all(IF_NONE_MATCH).iter();
-        return lines.any(|line| names_tag(line, opaque(etag)));
+        return lines.any(|line| {
+            let is_any = line.as_bytes().trim_ascii() == b"*";
+            is_any || own.is_some_and(|own| names_tag(line, own))
+        });
     }
     let Some(since) = seconds_of(request, &IF_MODIFIED_SINCE) else {
         return false;
@@ -126,12 +128,9 @@ fn is_not_modified(request: &HeaderMap, stored: &StoredResponse) -> bool {
     modified.is_some_and(|modified| modified <= since)
 }
 
-/// Whether a list of entity tags has one with this opaque value, or is `*`.
+/// Returns true if a list of entity tags has one with this opaque value.
 fn names_tag(list: &HeaderValue, wanted: &[u8]) -> bool {
     let mut rest = list.as_bytes().trim_ascii();
-    if rest == b"*" {
-        return true;
-    }
     while !rest.is_empty() {
         rest = rest.strip_prefix(b"W/").unwrap_or(rest);
         // A tag ends with its second quote, and may hold commas.
@@ -204,7 +203,7 @@ fn bytes_spec(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     is_valid.then_some((first, last))
 }
 
-/// Whether `If-Range`, if it is there, names the stored response. [RFC 9110 §13.1.5]
+/// Returns true if `If-Range`, if it is there, names the stored response. [RFC 9110 §13.1.5]
 fn is_same_version(request: &HeaderMap, stored: &StoredResponse) -> bool {
     let Some(condition) = request.get(IF_RANGE) else {
         return true;

@@ -23,9 +23,9 @@ pub struct CacheSettings {
     pub stale_if_error: u32,
     /// Longest time that a request waits for the response to another one: `collapse-secs`; 0 does not wait.
     pub collapse: Duration,
-    /// Whether `no-cache`, `max-age`, `min-fresh` and `max-stale` of clients count: `client-directives`.
+    /// True if `no-cache`, `max-age`, `min-fresh` and `max-stale` of clients count: `client-directives`.
     pub client_directives: bool,
-    /// Whether responses carry `Cache-Status`: `cache-status`.
+    /// True if responses carry `Cache-Status`: `cache-status`.
     pub cache_status: bool,
 }
 

@@ -3,17 +3,17 @@
 pub(crate) mod fill;
 pub(crate) mod fill_state;
 mod frequency;
-mod pass_table;
 pub(crate) mod results;
 mod shard;
+mod uncacheable_keys;
 
 use crate::cache_key::CacheKey;
+use crate::clock_reading::ClockReading;
 use crate::memory::Memory;
 use crate::settings::StoreLimits;
 use fill_state::FillState;
 use frequency::FrequencySketch;
 use http::HeaderMap;
-use pass_table::PassTable;
 use results::{Found, Purge, Purged};
 use shard::{FillKey, Inserted, Shard, Slot};
 use std::collections::hash_map::RandomState;
@@ -26,20 +26,22 @@ use std::iter::once;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use uncacheable_keys::UncacheableKeys;
 
-/// Most shards of a store. Each has a lock of its own.
+/// Maximum number of shards of a store. Each has its own lock.
 const MAX_SHARDS: u64 = 16;
-/// Largest bodies that one shard has room for.
+/// Number of bodies of the largest size that one shard holds.
 const OBJECTS_PER_SHARD: u64 = 4;
-/// Seconds for which requests for a response that could not be stored are not collapsed.
-const PASS_SECS: u64 = 60;
+/// Time for which requests are not collapsed after a response that could not be stored, in seconds.
+const UNCACHEABLE_SECS: u64 = 60;
 
 /// A store of responses, bounded in bytes, shared by all threads.
 ///
 /// Seven eighths of its bytes are for stored responses, one eighth for those that are being read. A response that
-/// clients still read counts until the last of them has it, even once it is evicted. Where there is no room, the
-/// response that was not used since the hand of a clock passed it goes first, unless it is requested as often as the
-/// new one: a response that is requested once evicts none that is used.
+/// clients still read counts until the last of them has it, even after its eviction.
+///
+/// Eviction is CLOCK with `TinyLFU` admission: a new response evicts only responses that were not used since the hand
+/// passed them, and that are requested less often than the new one.
 #[derive(Debug)]
 pub struct CacheStore {
     limits: StoreLimits,
@@ -56,12 +58,12 @@ pub struct CacheStore {
     shard_bytes: usize,
     hasher: RandomState,
     frequencies: FrequencySketch,
-    passes: PassTable,
+    uncacheable: UncacheableKeys,
     memory: Arc<Memory>,
     /// Counts purges of more than one key: a fetch that began before one is not stored after it.
     epoch: AtomicU64,
-    /// Fills so far without waiting requests.
-    unshared: AtomicU64,
+    /// Number of fills so far that no other request could join.
+    unshared_fills: AtomicU64,
     counts: Counts,
 }
 
@@ -110,15 +112,15 @@ impl CacheStore {
             shard_bytes: usize::try_from(for_stored / shards).unwrap_or(usize::MAX),
             hasher: RandomState::new(),
             frequencies: FrequencySketch::for_bytes(max_bytes),
-            passes: PassTable::default(),
+            uncacheable: UncacheableKeys::default(),
             memory: Arc::new(Memory::new(max_bytes)),
             epoch: AtomicU64::new(0),
-            unshared: AtomicU64::new(0),
+            unshared_fills: AtomicU64::new(0),
             counts: Counts::default(),
         }
     }
 
-    /// Its bounds.
+    /// The bounds in bytes.
     #[must_use]
     pub fn limits(&self) -> StoreLimits {
         self.limits
@@ -150,7 +152,7 @@ impl CacheStore {
         purged
     }
 
-    /// The figures of now.
+    /// The current figures. Takes each shard's lock once.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let Counts {
@@ -177,12 +179,12 @@ impl CacheStore {
         shard.remove_url(hash, url)
     }
 
-    fn remove_where(&self, is_meant: impl Fn(&Slot) -> bool) -> Purged {
-        // Before the shards are searched, so that no response that is being fetched comes in after the search.
+    fn remove_where(&self, is_purged: impl Fn(&Slot) -> bool) -> Purged {
+        // First, so that no fetch that began before is stored in a shard that was searched already.
         self.epoch.fetch_add(1, Ordering::AcqRel);
         let mut purged = Purged::default();
         for mut shard in self.all_shards() {
-            let removed = shard.remove_where(&is_meant);
+            let removed = shard.remove_where(&is_purged);
             purged.objects += removed.objects;
             purged.bytes += removed.bytes;
         }
@@ -201,10 +203,10 @@ impl CacheStore {
         at: FillKey,
         state: &Arc<FillState>,
         stored: Option<(Slot, u64)>,
-        now: u64,
+        now: ClockReading,
     ) {
         let mut shard = self.lock(at.url);
-        shard.end(at, state);
+        shard.end_fill(at, state);
         let Some((slot, epoch)) = stored else {
             return;
         };
@@ -216,7 +218,7 @@ impl CacheStore {
             return;
         }
         let uses = |hash| self.frequencies.estimate(hash);
-        let Inserted { is_stored, evicted } = shard.insert(slot, (self.shard_bytes, now), uses);
+        let Inserted { is_stored, evicted } = shard.insert(slot, self.shard_bytes, now, uses);
         let outcome = if is_stored {
             &self.counts.stored
         } else {
@@ -226,9 +228,10 @@ impl CacheStore {
         self.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
     }
 
-    /// Does not collapse requests for this key for a while.
-    fn pass(&self, pass: u64, now: u64) {
-        self.passes.insert(pass, now.saturating_add(PASS_SECS));
+    /// Does not collapse requests with this hash for the next [`UNCACHEABLE_SECS`].
+    fn mark_uncacheable(&self, request_hash: u64, now: ClockReading) {
+        let until = now.monotonic.as_secs().saturating_add(UNCACHEABLE_SECS);
+        self.uncacheable.insert(request_hash, until);
     }
 
     fn hash(&self, url: &str) -> u64 {

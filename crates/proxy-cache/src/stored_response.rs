@@ -7,7 +7,8 @@ use crate::vary::Variant;
 use bytes::Bytes;
 use http::header::{
     AGE, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, SET_COOKIE, TRAILER, TRANSFER_ENCODING,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, PROXY_AUTHENTICATE, SET_COOKIE, TRAILER,
+    TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::time::{Duration, UNIX_EPOCH};
@@ -23,7 +24,13 @@ const FIXED_FIELDS: [HeaderName; 6] = [
     TRANSFER_ENCODING,
     CONNECTION,
 ];
-/// Memory of one field in addition to its bytes: its entry in the map and in the index of that, and the block of its value.
+/// Fields for the next proxy alone. [RFC 9111 §3.1]
+const PROXY_FIELDS: [HeaderName; 2] = [
+    PROXY_AUTHENTICATE,
+    HeaderName::from_static("proxy-authentication-info"),
+];
+/// Memory of one field in addition to its bytes: its entry in the map and in the index of that, and the block of its
+/// value.
 const BYTES_PER_FIELD: usize = 160;
 
 /// The head of a response that is being stored.
@@ -56,7 +63,7 @@ impl ResponseHead {
     pub fn new(status: StatusCode, headers: &HeaderMap, freshness: Freshness) -> Self {
         let mut headers = copied(headers);
         if !headers.contains_key(DATE)
-            && let Some(date) = date_value(freshness.received_at)
+            && let Some(date) = date_value(freshness.received_at.unix.as_secs())
         {
             headers.insert(DATE, date);
         }
@@ -77,7 +84,7 @@ impl ResponseHead {
 }
 
 impl StoredResponse {
-    /// Whether a request to the upstream can validate it.
+    /// Returns true if a request to the upstream can validate it.
     #[must_use]
     pub fn has_validator(&self) -> bool {
         has_validator(&self.headers)
@@ -109,7 +116,7 @@ impl StoredResponse {
         headers
     }
 
-    /// Whether a 304 with these fields is about this response, not about another one.
+    /// Returns true if a 304 with these fields is about this response, not about another one.
     #[must_use]
     pub fn is_validated_by(&self, fresh: &HeaderMap) -> bool {
         match (self.headers.get(ETAG), fresh.get(ETAG)) {
@@ -119,7 +126,7 @@ impl StoredResponse {
         }
     }
 
-    /// Whether one of the response's tags is `tag`.
+    /// Returns true if one of the response's tags is `tag`.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
         let values = TAG_FIELDS
             .iter()
@@ -129,12 +136,13 @@ impl StoredResponse {
     }
 }
 
-/// The fields that are stored, each with memory of its own: a value that came over HTTP/1.1 is a part of the whole head,
-/// and would keep that in memory.
+/// The fields that are stored, each with memory of its own: a value that came over HTTP/1.1 is a part of the whole
+/// head, and would keep that in memory.
 fn copied(headers: &HeaderMap) -> HeaderMap {
     let mut copy = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        if [AGE, SET_COOKIE, TRAILER, CONTENT_LENGTH].contains(name) {
+        if [AGE, SET_COOKIE, TRAILER, CONTENT_LENGTH].contains(name) || PROXY_FIELDS.contains(name)
+        {
             continue;
         }
         if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {

@@ -14,7 +14,7 @@ pub struct StoringRequest<'r> {
     pub method: &'r Method,
     /// The fields as the client sent them.
     pub headers: &'r HeaderMap,
-    /// Whether the response may be for one client only, apart from `Authorization`: the route requires credentials, the
+    /// True if the response may be for one client only, apart from `Authorization`: the route requires credentials, the
     /// client has a certificate, or a field that the proxy sets depends on the client.
     pub is_personal: bool,
 }
@@ -68,7 +68,8 @@ impl RefuseReason {
         }
     }
 
-    /// Whether another request could have a response that is stored: the reason is no statement about the resource.
+    /// Returns true if another request could have a response that is stored: the reason is no statement about the
+    /// resource.
     #[must_use]
     pub const fn is_of_request(self) -> bool {
         match self {
@@ -91,7 +92,8 @@ impl RefuseReason {
 /// The reason why it may not.
 pub fn may_store(
     request: StoringRequest<'_>,
-    (status, headers): (StatusCode, &HeaderMap),
+    status: StatusCode,
+    headers: &HeaderMap,
     settings: &CacheSettings,
     times: Times,
 ) -> Result<(Freshness, Variant), RefuseReason> {
@@ -146,12 +148,12 @@ pub fn may_store(
     }
 }
 
-/// Whether a request with these fields may have a response for its sender only.
-pub(crate) fn names_client(headers: &HeaderMap) -> bool {
+/// Returns true if a request has `Authorization` or `Cookie`, so that its response may be for its sender only.
+pub(crate) fn has_credentials(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE)
 }
 
-/// Whether a response with these fields can be validated.
+/// Returns true if a response with these fields can be validated.
 pub(crate) fn has_validator(headers: &HeaderMap) -> bool {
     headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED)
 }

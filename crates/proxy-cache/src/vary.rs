@@ -65,7 +65,7 @@ impl Variant {
         Self::from_names(self.names.clone(), request)
     }
 
-    /// Whether `request` selects this variant.
+    /// Returns true if `request` selects this variant.
     #[must_use]
     pub fn matches(&self, request: &HeaderMap) -> bool {
         self.names.is_empty() || values(&self.names, request) == *self.values

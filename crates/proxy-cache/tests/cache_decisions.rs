@@ -3,9 +3,9 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_cache::{
-    CacheKey, CacheSettings, CacheStore, Decision, Freshness, Joined, KeyTarget, MissReason,
-    RefuseReason, RequestDirectives, ResponseHead, SelectedResponse, StoreLimits, StoringRequest,
-    Times, decide, may_store, select,
+    CacheKey, CacheSettings, CacheStore, ClockReading, Decision, Freshness, Joined, KeyTarget,
+    MissReason, RefuseReason, RequestDirectives, ResponseHead, SelectedResponse, StoreLimits,
+    StoringRequest, Times, decide, may_store, select,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,14 @@ const HOUR_AGO: &str = "Thu, 26 Nov 2026 23:00:00 GMT";
 const HOUR_LATER: &str = "Fri, 27 Nov 2026 01:00:00 GMT";
 
 type Fields<'a> = &'a [(&'static str, &'static str)];
+
+/// Both clocks, `after` seconds past [`NOW`].
+fn reading(after: u64) -> ClockReading {
+    ClockReading {
+        unix: Duration::from_secs(NOW + after),
+        monotonic: Duration::from_secs(5_000 + after),
+    }
+}
 
 fn map(fields: Fields<'_>) -> HeaderMap {
     let mut map = HeaderMap::new();
@@ -55,10 +63,10 @@ fn store_by(
         is_personal: false,
     };
     let times = Times {
-        requested_at: NOW,
-        received_at: NOW,
+        requested_at: reading(0),
+        received_at: reading(0),
     };
-    may_store(request, (StatusCode::OK, &received), settings, times).map(|(freshness, _)| freshness)
+    may_store(request, StatusCode::OK, &received, settings, times).map(|(freshness, _)| freshness)
 }
 
 fn refusal(request: Fields<'_>, response: Fields<'_>) -> Option<RefuseReason> {
@@ -169,8 +177,8 @@ fn only_a_get_with_a_listed_status_is_stored() {
     let received = map(&[("cache-control", "max-age=60")]);
     let sent = HeaderMap::new();
     let times = Times {
-        requested_at: NOW,
-        received_at: NOW,
+        requested_at: reading(0),
+        received_at: reading(0),
     };
     for (method, status, expected) in [
         (Method::GET, 200, None),
@@ -186,7 +194,7 @@ fn only_a_get_with_a_listed_status_is_stored() {
             is_personal: false,
         };
         let status = StatusCode::from_u16(status).unwrap();
-        let stored = may_store(request, (status, &received), &settings(), times);
+        let stored = may_store(request, status, &received, &settings(), times);
         assert_eq!(stored.err(), expected, "{method} {status}");
     }
 }
@@ -213,15 +221,19 @@ fn the_age_counts_what_earlier_caches_and_the_clock_say() {
     let read = |fields| store_by(&[], fields, &settings()).unwrap();
     let plain = read(&[("cache-control", "max-age=60")]);
     assert_eq!(
-        (plain.age(NOW), plain.age(NOW + 7), plain.rest(NOW + 70)),
+        (
+            plain.age(reading(0)),
+            plain.age(reading(7)),
+            plain.rest(reading(70))
+        ),
         (0, 7, -10)
     );
     let aged = read(&[("cache-control", "max-age=60"), ("age", "20")]);
     assert_eq!(
         (
-            aged.age(NOW + 1),
-            aged.is_fresh(NOW + 39),
-            aged.is_fresh(NOW + 40)
+            aged.age(reading(1)),
+            aged.is_fresh(reading(39)),
+            aged.is_fresh(reading(40))
         ),
         (21, true, false)
     );
@@ -230,15 +242,38 @@ fn the_age_counts_what_earlier_caches_and_the_clock_say() {
         ("date", HOUR_AGO),
         ("age", "5"),
     ]);
-    assert_eq!(dated.age(NOW), 3_600);
-    // A clock that is set back makes nothing younger than it was, and nothing overflows.
-    assert_eq!(aged.age(0), 20);
+    assert_eq!(dated.age(reading(0)), 3_600);
+    // Readings from before make nothing younger than it was, and nothing overflows.
+    assert_eq!(aged.age(ClockReading::default()), 20);
     let huge = read(&[
         ("cache-control", "max-age=60"),
         ("age", "99999999999"),
         ("etag", "\"1\""),
     ]);
-    assert_eq!(huge.age(u64::MAX), u32::MAX);
+    let end = ClockReading {
+        unix: Duration::MAX,
+        monotonic: Duration::MAX,
+    };
+    assert_eq!(huge.age(end), u32::MAX);
+}
+
+#[test]
+fn a_time_of_day_that_is_set_back_keeps_nothing_fresh() {
+    let freshness = store_by(&[], &[("cache-control", "max-age=60")], &settings()).unwrap();
+    let month = Duration::from_hours(24 * 30);
+    let set = |after, is_back: bool| {
+        let ClockReading { unix, monotonic } = reading(after);
+        let unix = if is_back {
+            unix.saturating_sub(month)
+        } else {
+            unix + month
+        };
+        ClockReading { unix, monotonic }
+    };
+    let seen = [59, 60].map(|after| freshness.is_fresh(set(after, true)));
+    assert_eq!(seen, [true, false]);
+    assert_eq!(freshness.age(set(61, true)), 61);
+    assert!(!freshness.is_fresh(set(1, false)));
 }
 
 #[test]
@@ -296,8 +331,8 @@ fn stored(fields: Fields<'_>, body: &[u8]) -> (Arc<CacheStore>, Arc<CacheKey>) {
         query: None,
     };
     let sent = HeaderMap::new();
-    let key = Arc::new(CacheKey::new(target, &settings(), b"r", (&sent, b"")));
-    let Joined::Fill(fill) = store.join(&key, &sent, NOW) else {
+    let key = Arc::new(CacheKey::new(target, &settings(), b"r", &sent, b""));
+    let Joined::Fill(fill) = store.join(&key, &sent, reading(0)) else {
         panic!("the first one fetches");
     };
     let received = map(fields);
@@ -307,13 +342,13 @@ fn stored(fields: Fields<'_>, body: &[u8]) -> (Arc<CacheStore>, Arc<CacheKey>) {
         is_personal: false,
     };
     let times = Times {
-        requested_at: NOW,
-        received_at: NOW,
+        requested_at: reading(0),
+        received_at: reading(0),
     };
     let (freshness, variant) =
-        may_store(request, (StatusCode::OK, &received), &settings(), times).unwrap();
+        may_store(request, StatusCode::OK, &received, &settings(), times).unwrap();
     let head = ResponseHead::new(StatusCode::OK, &received, freshness);
-    let published = fill.publish((head, variant), body.into(), NOW);
+    let published = fill.publish(head, variant, body.into(), reading(0));
     assert_eq!(&published.body[..], body);
     (store, key)
 }
@@ -326,7 +361,7 @@ fn decision(fields: Fields<'_>, request: Fields<'_>, after: u64) -> Decision {
         &RequestDirectives::read(&request),
         &found,
         &settings(),
-        NOW + after,
+        reading(after),
     )
 }
 
@@ -378,7 +413,7 @@ fn answer(fields: Fields<'_>, request: Fields<'_>) -> SelectedResponse {
     let (store, key) = stored(fields, b"0123456789");
     let request = map(request);
     let found = store.find(&key, &request).response.unwrap();
-    select(&Method::GET, &request, &found, NOW + 3)
+    select(&Method::GET, &request, &found, reading(3))
 }
 
 const TAGGED: Fields<'static> = &[
@@ -414,6 +449,28 @@ fn conditions_are_answered_from_the_store() {
         assert_eq!(response.headers.contains_key("content-type"), status == 200);
         assert_eq!(response.body.is_empty(), status == 304);
     }
+}
+
+#[test]
+fn any_stored_response_meets_an_asterisk() {
+    let untagged: Fields<'_> = &[("cache-control", "max-age=60")];
+    assert_eq!(answer(untagged, &[("if-none-match", "*")]).status, 304);
+    let other = answer(untagged, &[("if-none-match", "\"*\"")]);
+    assert_eq!(other.status, 200);
+}
+
+#[test]
+fn fields_for_the_next_proxy_are_not_stored() {
+    let fields: Fields<'_> = &[
+        ("cache-control", "max-age=60"),
+        ("proxy-authenticate", "Basic"),
+        ("proxy-authentication-info", "a"),
+        ("www-authenticate", "Basic"),
+    ];
+    let response = answer(fields, &[]);
+    let names: Vec<_> = response.headers.keys().map(HeaderName::as_str).collect();
+    assert!(!names.iter().any(|name| name.starts_with("proxy-")));
+    assert!(names.contains(&"www-authenticate"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proxy_cache::{
-    CacheKey, CacheRequest, CacheSettings, CacheStore, Decision, Joined, KeyTarget,
+    CacheKey, CacheRequest, CacheSettings, CacheStore, ClockReading, Decision, Joined, KeyTarget,
     RequestDirectives, ResponseHead, StoreLimits, StoringRequest, Times, bypass, decide, may_store,
 };
 use std::sync::Arc;
@@ -26,6 +26,14 @@ struct Exchange {
     second: HeaderMap,
     /// Seconds between the requests.
     after: u64,
+}
+
+/// Both clocks, `after` seconds past [`NOW`].
+fn reading(after: u64) -> ClockReading {
+    ClockReading {
+        unix: Duration::from_secs(NOW + after),
+        monotonic: Duration::from_secs(5_000 + after),
+    }
 }
 
 fn at(seconds: u64) -> SystemTime {
@@ -188,8 +196,8 @@ fn is_hit(exchange: &Exchange) -> bool {
         path: "/",
         query: None,
     };
-    let key = Arc::new(CacheKey::new(target, &settings, b"r", (first, b"")));
-    let Joined::Fill(fill) = store.join(&key, first, NOW) else {
+    let key = Arc::new(CacheKey::new(target, &settings, b"r", first, b""));
+    let Joined::Fill(fill) = store.join(&key, first, reading(0)) else {
         panic!("the store is empty");
     };
     let request = StoringRequest {
@@ -198,18 +206,18 @@ fn is_hit(exchange: &Exchange) -> bool {
         is_personal: false,
     };
     let times = Times {
-        requested_at: NOW,
-        received_at: NOW,
+        requested_at: reading(0),
+        received_at: reading(0),
     };
     let status = StatusCode::from_u16(*status).unwrap();
-    let Ok((freshness, variant)) = may_store(request, (status, response), &settings, times) else {
+    let Ok((freshness, variant)) = may_store(request, status, response, &settings, times) else {
         return false;
     };
     let head = ResponseHead::new(status, response, freshness);
-    drop(fill.publish((head, variant), (*b"x").into(), NOW));
+    drop(fill.publish(head, variant, (*b"x").into(), reading(0)));
     let found = store.find(&key, second);
     let directives = RequestDirectives::read(second);
-    decide(&directives, &found, &settings, NOW + after) == Decision::Hit
+    decide(&directives, &found, &settings, reading(*after)) == Decision::Hit
 }
 
 /// Whether it is one for the other implementation.

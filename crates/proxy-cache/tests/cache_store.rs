@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_cache::{
-    CacheKey, CacheSettings, CacheStore, Fill, FillWait, Joined, KeyTarget, Purge, ResponseHead,
-    StoreLimits, StoredResponse, StoringRequest, Times, may_store,
+    CacheKey, CacheSettings, CacheStore, ClockReading, Fill, FillWait, Joined, KeyTarget, Purge,
+    ResponseHead, StoreLimits, StoredResponse, StoringRequest, Times, may_store,
 };
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,6 +16,14 @@ use std::time::Duration;
 const NOW: u64 = 1_795_737_600;
 
 type Clear = fn(&CacheStore);
+
+/// Both clocks, `after` seconds past [`NOW`].
+fn reading(after: u64) -> ClockReading {
+    ClockReading {
+        unix: Duration::from_secs(NOW + after),
+        monotonic: Duration::from_secs(5_000 + after),
+    }
+}
 
 fn settings() -> CacheSettings {
     CacheSettings {
@@ -55,16 +63,12 @@ fn key(path: &str) -> Arc<CacheKey> {
         path,
         query: None,
     };
-    Arc::new(CacheKey::new(
-        target,
-        &settings(),
-        b"r",
-        (&HeaderMap::new(), b""),
-    ))
+    let request = HeaderMap::new();
+    Arc::new(CacheKey::new(target, &settings(), b"r", &request, b""))
 }
 
 fn begin(store: &Arc<CacheStore>, key: &Arc<CacheKey>, request: &HeaderMap) -> Fill {
-    match store.join(key, request, NOW) {
+    match store.join(key, request, reading(0)) {
         Joined::Fill(fill) => fill,
         other @ Joined::Wait(_) => panic!("{other:?}"),
     }
@@ -82,13 +86,13 @@ fn publish(
         is_personal: false,
     };
     let times = Times {
-        requested_at: NOW,
-        received_at: NOW,
+        requested_at: reading(0),
+        received_at: reading(0),
     };
     let (freshness, variant) =
-        may_store(request, (StatusCode::OK, response), &settings(), times).unwrap();
+        may_store(request, StatusCode::OK, response, &settings(), times).unwrap();
     let head = ResponseHead::new(StatusCode::OK, response, freshness);
-    fill.publish((head, variant), body.into(), NOW)
+    fill.publish(head, variant, body.into(), reading(0))
 }
 
 fn put(store: &Arc<CacheStore>, path: &str, body: &[u8]) {
@@ -111,7 +115,7 @@ impl Wake for Woken {
 }
 
 fn wait(store: &Arc<CacheStore>, path: &str) -> FillWait {
-    match store.join(&key(path), &HeaderMap::new(), NOW) {
+    match store.join(&key(path), &HeaderMap::new(), reading(0)) {
         Joined::Wait(wait) => wait,
         other @ Joined::Fill(_) => panic!("{other:?}"),
     }
@@ -137,7 +141,7 @@ fn those_that_wait_get_the_response_of_the_one_that_fetches() {
 }
 
 #[test]
-fn a_fill_that_is_dropped_or_passes_releases_those_that_wait() {
+fn a_fill_that_stores_nothing_wakes_the_requests_that_wait_for_it() {
     let store = store(1 << 20);
     let none = HeaderMap::new();
     let mut cx = Context::from_waker(Waker::noop());
@@ -149,20 +153,20 @@ fn a_fill_that_is_dropped_or_passes_releases_those_that_wait() {
 
     let fill = begin(&store, &key("/a"), &none);
     let mut waiting = pin!(wait(&store, "/a"));
-    drop(fill.pass(NOW));
+    drop(fill.mark_uncacheable(reading(0)));
     assert!(matches!(waiting.as_mut().poll(&mut cx), Poll::Ready(None)));
-    // Each fetches its own for a while, and may store it.
-    let _alone = begin(&store, &key("/a"), &none);
-    let _beside = begin(&store, &key("/a"), &none);
-    let Joined::Fill(_shared) = store.join(&key("/a"), &none, NOW + 60) else {
-        panic!("the while is over");
+    // Requests of the next minute are not collapsed.
+    let _first = begin(&store, &key("/a"), &none);
+    let _second = begin(&store, &key("/a"), &none);
+    let Joined::Fill(_shared) = store.join(&key("/a"), &none, reading(60)) else {
+        panic!("the key is cacheable again");
     };
-    let last = store.join(&key("/a"), &none, NOW + 60);
+    let last = store.join(&key("/a"), &none, reading(60));
     assert!(matches!(last, Joined::Wait(_)));
 }
 
 #[test]
-fn variants_are_stored_beside_each_other_and_fetched_beside_each_other() {
+fn variants_are_stored_and_fetched_separately() {
     let store = store(1 << 20);
     let response = map(&[("vary", "accept-language")]);
     let (german, english, french) = (

@@ -112,7 +112,7 @@ impl Deadline {
 
     /// Starts `timer` with `left` of its full length `wait`, replacing any other.
     #[inline]
-    pub fn start_late(&self, clock: &Clock, timer: Timer, (left, wait): (Duration, Duration)) {
+    pub fn start_late(&self, clock: &Clock, timer: Timer, left: Duration, wait: Duration) {
         self.start_at(clock.after(left), timer, wait);
     }
 

@@ -26,19 +26,19 @@ impl RequestTimers {
     /// Starts `timer`, replacing a running one.
     #[inline]
     pub fn start(&self, timer: Timer, wait: Duration) {
-        self.start_late(timer, (wait, wait));
+        self.start_late(timer, wait, wait);
     }
 
     /// Starts `timer` with `left` of its full length `wait`.
     #[inline]
-    fn start_late(&self, timer: Timer, (left, wait): (Duration, Duration)) {
-        self.deadline.start_late(&self.clock, timer, (left, wait));
+    fn start_late(&self, timer: Timer, left: Duration, wait: Duration) {
+        self.deadline.start_late(&self.clock, timer, left, wait);
     }
 
     /// Starts `timer` unless it runs or has expired: waking up is not progress.
     #[inline]
     pub fn ensure(&self, timer: Timer, wait: Duration) {
-        self.ensure_late(timer, (wait, wait));
+        self.ensure_late(timer, wait, wait);
     }
 
     /// Like [`Self::ensure`], for a timer on a minimum data rate: its length is the rest of the
@@ -46,16 +46,16 @@ impl RequestTimers {
     #[inline]
     pub fn ensure_pace(&self, pace: &MinDataRate, timer: Timer, wait: Duration) {
         let left = pace.wait(&self.clock, wait);
-        self.ensure_late(timer, (left, wait));
+        self.ensure_late(timer, left, wait);
     }
 
     #[inline]
-    fn ensure_late(&self, timer: Timer, times: (Duration, Duration)) {
+    fn ensure_late(&self, timer: Timer, left: Duration, wait: Duration) {
         if self.deadline.expired().is_some() {
             return;
         }
         if self.deadline.running() != Some(timer) {
-            self.start_late(timer, times);
+            self.start_late(timer, left, wait);
         }
     }
 

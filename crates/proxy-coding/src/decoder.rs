@@ -68,7 +68,7 @@ enum Writer {
 
 struct Zstd {
     decoder: ZstdDecoder<'static>,
-    /// A frame has ended, and no other has begun.
+    /// True if a frame has ended, and no other has begun.
     ended: bool,
     content: Content,
 }

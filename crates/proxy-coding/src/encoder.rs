@@ -22,7 +22,7 @@ pub struct CompressionLevels {
 /// Compresses one body, which is pushed piece by piece.
 pub struct Encoder {
     writer: Writer,
-    /// Bytes were pushed since the last flush.
+    /// True if bytes were pushed since the last flush.
     unflushed: bool,
 }
 

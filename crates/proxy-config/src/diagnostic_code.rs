@@ -123,6 +123,9 @@ fault_codes! {
     PlainControlPlane = "plain-control-plane", Error;
     /// A test of the configuration expects another decision.
     ConfigTestFailed = "config-test-failed", Error;
+    /// A reload would close every listener: the new file has none. A file that was cut off while it was written has
+    /// none either.
+    NoListenerLeft = "no-listener-left", Error;
     /// Another process, another listener of this file or its admin interface has the address.
     AddressInUse = "address-in-use", Error;
     /// An address cannot be bound: it is not an address of this host, permission is missing, or the
@@ -164,7 +167,7 @@ fault_codes! {
     /// A regular expression matches the same as `path` or `path-prefix`, which are faster.
     RegexCouldBePrefix = "regex-could-be-prefix", Warning;
     /// A value uses another server's notation and is taken literally here: `/api/*`, the host `_`,
-    /// a variable in a header's value.
+    /// a variable in a header's value, `{$API-KEY}`.
     ForeignNotation = "foreign-notation", Warning;
     /// `max-body-size 0` refuses every body; in other servers it means no limit.
     NoBodies = "no-bodies", Warning;

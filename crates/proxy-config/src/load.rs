@@ -68,10 +68,10 @@ fn decode(files: Files<'_>, mut texts: Texts) -> Result<Loaded, Report> {
     if faults.has_errors() {
         return Err(faults.into_report(texts.sources));
     }
-    let aliases = std::mem::take(&mut texts.aliases);
+    let found = std::mem::take(&mut texts.warnings);
     let mut decoder = Decoder::new(&texts, files);
-    for alias in aliases {
-        decoder.push(alias);
+    for warning in found {
+        decoder.push(warning);
     }
     let mut model = model(&mut decoder);
     let mut faults = decoder.into_faults();

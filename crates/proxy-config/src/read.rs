@@ -1,61 +1,22 @@
 //! Reading of files: size, encoding, includes, and the two versions of KDL.
 
 pub(crate) mod environment;
+mod faults;
 pub(crate) mod foreign_format;
 pub(crate) mod lines;
+mod reader;
+mod texts;
+
+pub(crate) use faults::{forbidden_fault, outside, syntax_error};
+pub(crate) use reader::relative_to;
+pub(crate) use texts::{BundleFiles, Texts};
 
 use crate::aliases;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
-use crate::diagnostics::Diagnostics;
 use crate::files::Files;
-use crate::kdl::{self, Node, Span, SyntaxError, SyntaxErrorKind, Value};
-use crate::read::foreign_format::ForeignFormat;
-use crate::read::lines::Lines;
 use proxy_model::registry::{system, top};
-use proxy_model::{FileId, Place, Sources};
-use std::io;
-use std::path::PathBuf;
-
-/// Maximum size of a file, in bytes.
-const MAX_FILE: u64 = 16 << 20;
-/// Maximum total size of all files, in bytes.
-const MAX_ALL: u64 = 64 << 20;
-/// Bytes of a file that are kept after the first byte that is not UTF-8, to be shown.
-const SHOWN_OF_BINARY: usize = 256;
-/// Maximum depth of includes.
-const MAX_INCLUDES_DEEP: usize = 8;
-
-/// Maximum number of patterns and files of all `include`s: a file is read once for each including
-/// file, so a few files could expand to billions.
-const MAX_INCLUDES: usize = 20_000;
-
-/// Quotation marks of prose and of other languages.
-const ODD_QUOTES: &str = "'`\u{2018}\u{2019}\u{201a}\u{201c}\u{201d}\u{201e}\u{ab}\u{bb}";
-
-/// The text of all files of a configuration.
-#[derive(Debug, Default)]
-pub(crate) struct Texts {
-    pub(crate) sources: Sources,
-    /// Indexed by file id.
-    pub(crate) lines: Vec<Lines>,
-    /// The top-level nodes of all files; an included file's nodes replace its `include`.
-    pub(crate) nodes: Vec<(FileId, Node)>,
-    pub(crate) faults: Diagnostics,
-    /// A diagnostic of each alias among the nodes.
-    pub(crate) aliases: Vec<Diagnostic>,
-    /// The files of the bundle; `None` for a node's own configuration.
-    pub(crate) bundle: Option<BundleFiles>,
-}
-
-/// Files of a bundle, as part of a configuration's files.
-#[derive(Clone, Debug)]
-pub(crate) struct BundleFiles {
-    /// The folder with the bundle, as written in the names of its files; empty for files in memory.
-    pub(crate) folder: String,
-    /// True if the node's own file is part of the configuration.
-    pub(crate) is_on_node: bool,
-}
+use reader::Reader;
 
 /// Reads `name` and its includes.
 pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
@@ -64,19 +25,11 @@ pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
 
 /// Reads `name` and its includes after the files of `texts`.
 fn read_into(texts: Texts, files: Files<'_>, name: &str) -> Texts {
-    let mut reader = Reader {
-        files,
-        texts,
-        within: Vec::new(),
-        bytes: 0,
-        includes: 0,
-    };
-    reader.main(name);
-    let mut texts = reader.texts;
+    let mut texts = Reader::new(files, texts).read(name);
     let nodes = std::mem::take(&mut texts.nodes);
     let (nodes, aliases) = aliases::replace_in(nodes, |file, span| texts.place(file, span));
     texts.nodes = nodes;
-    texts.aliases.extend(aliases);
+    texts.warnings.extend(aliases);
     texts
 }
 
@@ -92,7 +45,9 @@ pub(crate) fn read_over(files: Files<'_>, bundle: &str, own: &str) -> Texts {
         is_on_node: true,
         ..bundle
     });
-    texts.nodes.retain(|(_, node)| is_of_node(&node.name.text));
+    texts
+        .nodes
+        .retain(|(_, node)| is_node_block(&node.name.text));
     texts.nodes.extend(bundled);
     texts
 }
@@ -110,7 +65,7 @@ pub(crate) fn read_bundle(files: Files<'_>, name: &str) -> Texts {
     let mut texts = read_into(texts, files, name);
     let nodes = std::mem::take(&mut texts.nodes);
     for (file, node) in nodes {
-        if is_of_node(&node.name.text) {
+        if is_node_block(&node.name.text) {
             let place = texts.place(file, node.name.span);
             let message = format!("`{}` belongs in the node's own file", node.name.text);
             let fault = Diagnostic::new(DiagnosticCode::NodeSetting, place, message);
@@ -124,7 +79,7 @@ pub(crate) fn read_bundle(files: Files<'_>, name: &str) -> Texts {
 }
 
 /// Returns true if a block of this name configures the machine and not the service.
-fn is_of_node(name: &str) -> bool {
+fn is_node_block(name: &str) -> bool {
     [
         top::ADMIN.name(),
         top::CONTROL_PLANE.name(),
@@ -134,363 +89,4 @@ fn is_of_node(name: &str) -> bool {
         system::WORKER_THREADS.name(),
     ]
     .contains(&name)
-}
-
-struct Reader<'f> {
-    files: Files<'f>,
-    texts: Texts,
-    /// The chain of files being read, each included by the one before.
-    within: Vec<PathBuf>,
-    bytes: u64,
-    /// Number of patterns and files of all `include`s.
-    includes: usize,
-}
-
-/// A fault of a whole file, reported at its `include`.
-struct Unread(DiagnosticCode, String);
-
-impl Unread {
-    fn at(self, place: Place) -> Diagnostic {
-        Diagnostic::new(self.0, place, self.1)
-    }
-}
-
-impl Texts {
-    pub(crate) fn place(&self, file: FileId, span: Span) -> Place {
-        let index = usize::try_from(file.0).unwrap_or(usize::MAX);
-        match (self.lines.get(index), self.sources.file(file)) {
-            (Some(lines), Some(source)) => lines.place(file, &source.text, span),
-            _ => Place {
-                file,
-                ..Place::default()
-            },
-        }
-    }
-}
-
-impl BundleFiles {
-    /// `path` relative to the bundle's folder, without dot segments; `None` for a path outside it.
-    pub(crate) fn relative(&self, path: &str) -> Option<String> {
-        let below = match &*self.folder {
-            "" => path,
-            folder => path.strip_prefix(folder)?.strip_prefix('/')?,
-        };
-        if below.starts_with('/') {
-            return None;
-        }
-        let mut parts = Vec::new();
-        for part in below.split('/') {
-            match part {
-                "" | "." => {}
-                ".." => drop(parts.pop()?),
-                part => parts.push(part),
-            }
-        }
-        Some(parts.join("/"))
-    }
-}
-
-/// The fault of a path outside its bundle.
-pub(crate) fn outside(path: &str, place: Place) -> Diagnostic {
-    let message = format!("`{path}` is outside of the bundle");
-    Diagnostic::new(DiagnosticCode::BundleReach, place, message)
-        .label("a bundle reads its own files only")
-        .help("put the file into the bundle; private keys are in the control plane's certificates")
-}
-
-impl Reader<'_> {
-    fn main(&mut self, name: &str) {
-        if let Err(fault) = self.file(name) {
-            let file = self.add(name, "");
-            let place = Place {
-                file,
-                ..Place::default()
-            };
-            self.texts.faults.push(fault.at(place));
-        }
-    }
-
-    fn file(&mut self, name: &str) -> Result<(), Unread> {
-        let bytes = self.bytes_of(name)?;
-        let text = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(fault) => {
-                let at = fault.utf8_error().valid_up_to();
-                let shown = fault.as_bytes().get(..at + SHOWN_OF_BINARY);
-                let shown = shown.unwrap_or(fault.as_bytes());
-                let text = String::from_utf8_lossy(shown).into_owned();
-                let file = self.add(name, &text);
-                let span = Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8());
-                self.fault(DiagnosticCode::NotUtf8, file, span, "this is not UTF-8");
-                return Ok(());
-            }
-        };
-        let file = self.add(name, &text);
-        if let Some(span) = kdl::forbidden(&text) {
-            let fault = forbidden_fault(&text, span, self.texts.place(file, span));
-            self.texts.faults.push(fault);
-            return Ok(());
-        }
-        if let Some((format, line)) = ForeignFormat::detect(&text) {
-            self.foreign_format(file, &text, format, line);
-            return Ok(());
-        }
-        match kdl::read(&text) {
-            Ok(mut nodes) => {
-                self.odd_quotes(file, &text, &nodes);
-                if text.contains("{$") {
-                    self.expand(file, &text, &mut nodes);
-                }
-                self.within.push(self.files.identity(name));
-                self.take(file, name, nodes);
-                self.within.pop();
-            }
-            Err(faults) => {
-                for fault in faults {
-                    let place = self.texts.place(file, fault.span);
-                    self.texts.faults.push(syntax_error(fault, place));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn bytes_of(&mut self, name: &str) -> Result<Vec<u8>, Unread> {
-        let read = if self.within.is_empty() {
-            self.files.read_named_by_caller(name, MAX_FILE)
-        } else {
-            self.files.read(name, MAX_FILE)
-        };
-        let bytes = read.map_err(|fault| {
-            if fault.kind() == io::ErrorKind::FileTooLarge {
-                let message = format!("`{name}` is larger than {} MiB", MAX_FILE >> 20);
-                return Unread(DiagnosticCode::FileTooLarge, message);
-            }
-            Unread(
-                DiagnosticCode::UnreadableFile,
-                format!("`{name}` cannot be read: {fault}"),
-            )
-        })?;
-        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.bytes = self.bytes.saturating_add(size);
-        if self.bytes > MAX_ALL {
-            let message = format!("all files together are larger than {} MiB", MAX_ALL >> 20);
-            return Err(Unread(DiagnosticCode::FileTooLarge, message));
-        }
-        Ok(bytes)
-    }
-
-    /// Appends the nodes of a file, replacing each `include` by the nodes of the included file.
-    fn take(&mut self, file: FileId, name: &str, nodes: Vec<Node>) {
-        for node in nodes {
-            if &*node.name.text == "include" && node.children.is_none() {
-                self.include(file, name, &node);
-            } else {
-                self.texts.nodes.push((file, node));
-            }
-        }
-    }
-
-    fn include(&mut self, file: FileId, name: &str, node: &Node) {
-        if node.entries.is_empty() {
-            let message = "`include` needs a file name or a pattern";
-            self.fault(DiagnosticCode::MissingValue, file, node.head, message);
-        }
-        for entry in &node.entries {
-            let Value::Text(pattern) = &entry.value else {
-                let message = "`include` takes file names or patterns";
-                self.fault(DiagnosticCode::WrongType, file, entry.span, message);
-                continue;
-            };
-            self.include_all(name, pattern, self.texts.place(file, entry.span));
-        }
-    }
-
-    fn include_all(&mut self, name: &str, pattern: &str, place: Place) {
-        if !self.count_include(place) {
-            return;
-        }
-        let pattern = relative_to(name, pattern);
-        if let Some(bundle) = &self.texts.bundle
-            && bundle.relative(&pattern).is_none()
-        {
-            let fault = outside(&pattern, place);
-            self.texts.faults.push(fault);
-            return;
-        }
-        let names = self.files.matching(&pattern);
-        if names.is_empty() {
-            let message = format!("no file matches `{pattern}`");
-            let fault = Diagnostic::new(DiagnosticCode::IncludeWithoutMatch, place, message);
-            self.texts
-                .faults
-                .push(fault.help("it is relative to the folder of this file"));
-        }
-        for included in names {
-            if !self.count_include(place) {
-                return;
-            }
-            if let Err(fault) = self.included(&included) {
-                self.texts.faults.push(fault.at(place));
-            }
-        }
-    }
-
-    /// Returns true if one more pattern or file may be included; reports an excess once.
-    fn count_include(&mut self, place: Place) -> bool {
-        self.includes += 1;
-        if self.includes == MAX_INCLUDES + 1 {
-            let message = format!("more than {MAX_INCLUDES} patterns and files are included");
-            let fault = Diagnostic::new(DiagnosticCode::TooManyIncludes, place, message);
-            let help = "a file counts each time it is included; include it once";
-            self.texts.faults.push(fault.help(help));
-        }
-        self.includes <= MAX_INCLUDES
-    }
-
-    fn included(&mut self, name: &str) -> Result<(), Unread> {
-        let identity = self.files.identity(name);
-        if self.within.contains(&identity) {
-            let message = format!("`{name}` includes itself");
-            return Err(Unread(DiagnosticCode::IncludeCycle, message));
-        }
-        if self.within.len() > MAX_INCLUDES_DEEP {
-            let message = format!("files include files more than {MAX_INCLUDES_DEEP} times over");
-            return Err(Unread(DiagnosticCode::IncludeTooDeep, message));
-        }
-        self.file(name)
-    }
-
-    fn foreign_format(&mut self, file: FileId, text: &str, format: ForeignFormat, line: &str) {
-        let start = text.find(line).unwrap_or_default();
-        let place = self.texts.place(file, Span::new(start, start + line.len()));
-        let message = format!(
-            "this is {}; a configuration is written in KDL",
-            format.name()
-        );
-        let fault = Diagnostic::new(DiagnosticCode::ForeignFormat, place, message);
-        self.texts.faults.push(fault.help(
-            "its blocks are `listeners`, `routes` and `upstreams`, each setting is `name \"value\"`: see \
-             docs/reference/config.md",
-        ));
-    }
-
-    /// Reports names and values that begin with a typographic quotation mark, which KDL does not
-    /// recognize.
-    fn odd_quotes(&mut self, file: FileId, text: &str, nodes: &[Node]) {
-        for node in nodes {
-            let names = node.entries.iter().filter_map(|entry| entry.name.as_ref());
-            let spans = names.map(|name| name.span);
-            let spans = spans.chain(node.entries.iter().map(|entry| entry.span));
-            for span in std::iter::once(node.name.span).chain(spans) {
-                let written = text.get(span.start()..span.end()).unwrap_or_default();
-                let first = written.chars().next().filter(|c| ODD_QUOTES.contains(*c));
-                if let Some(quote) = first {
-                    let place = self.texts.place(file, span);
-                    let message = format!("`{quote}` is not a quotation mark of KDL");
-                    let fault = Diagnostic::new(DiagnosticCode::Syntax, place, message);
-                    let bare = written.trim_matches(|c| ODD_QUOTES.contains(c));
-                    let fault = fault.help(format!("write `\"{bare}\"`"));
-                    self.texts.faults.push(fault);
-                }
-            }
-            self.odd_quotes(file, text, node.children.as_deref().unwrap_or_default());
-        }
-    }
-
-    /// Puts the values of environment variables into the texts that name them, except into raw ones.
-    #[cold]
-    fn expand(&mut self, file: FileId, text: &str, nodes: &mut [Node]) {
-        for node in nodes {
-            for entry in &mut node.entries {
-                let written = text.get(entry.span.start()..entry.span.end());
-                let is_raw = written.is_some_and(|written| written.starts_with('#'));
-                if let Value::Text(value) = &mut entry.value
-                    && !is_raw
-                    && environment::has_variable(value)
-                {
-                    self.expand_value(file, entry.span, value);
-                }
-            }
-            self.expand(file, text, node.children.as_deref_mut().unwrap_or_default());
-        }
-    }
-
-    fn expand_value(&mut self, file: FileId, span: Span, value: &mut Box<str>) {
-        let place = self.texts.place(file, span);
-        if self.texts.bundle.is_some() {
-            let message = "a bundle holds no variables of the environment";
-            let fault = Diagnostic::new(DiagnosticCode::BundleReach, place, message);
-            let help = "write the value itself; `#\"{$NAME}\"#` is text as it is";
-            self.texts.faults.push(fault.help(help));
-            return;
-        }
-        match environment::expand(value, |name| self.files.variable(name)) {
-            Ok(expanded) => *value = expanded.into(),
-            Err(missing) => {
-                for name in missing {
-                    let message = format!("the environment variable `{name}` is not set");
-                    let fault = Diagnostic::new(DiagnosticCode::MissingVariable, place, message);
-                    let help = format!("set it, or write a default: `{{${name}:value}}`");
-                    self.texts.faults.push(fault.help(help));
-                }
-            }
-        }
-    }
-
-    fn add(&mut self, name: &str, text: &str) -> FileId {
-        self.texts.lines.push(Lines::new(text));
-        self.texts.sources.add(name, text)
-    }
-
-    fn fault(
-        &mut self,
-        code: DiagnosticCode,
-        file: FileId,
-        span: Span,
-        message: impl Into<String>,
-    ) {
-        let place = self.texts.place(file, span);
-        self.texts
-            .faults
-            .push(Diagnostic::new(code, place, message));
-    }
-}
-
-pub(crate) fn syntax_error(syntax: SyntaxError, place: Place) -> Diagnostic {
-    let SyntaxError {
-        span: _,
-        message,
-        label,
-        help,
-        kind,
-    } = syntax;
-    let code = match kind {
-        SyntaxErrorKind::TooDeep => DiagnosticCode::NestingTooDeep,
-        SyntaxErrorKind::TooMany => DiagnosticCode::FileTooLarge,
-        SyntaxErrorKind::Local
-        | SyntaxErrorKind::OpenText
-        | SyntaxErrorKind::OtherDialect
-        | SyntaxErrorKind::StrayBrace => DiagnosticCode::Syntax,
-    };
-    let fault = Diagnostic::new(code, place, message).label(label);
-    Diagnostic { help, ..fault }
-}
-
-/// The diagnostic of a forbidden character.
-pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Diagnostic {
-    let c = text
-        .get(span.start()..span.end())
-        .and_then(|text| text.chars().next());
-    let code = c.map_or(0, u32::from);
-    let message = format!("the character U+{code:04X} is not allowed in a configuration");
-    Diagnostic::new(DiagnosticCode::Syntax, place, message)
-}
-
-/// `path` resolved against the folder of the file `name`.
-pub(crate) fn relative_to(name: &str, path: &str) -> String {
-    match name.rsplit_once('/') {
-        Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
-        Some(_) | None => path.to_owned(),
-    }
 }

@@ -70,6 +70,16 @@ fn a_cache_that_does_not_fit_is_a_fault() {
         "a response with 206 is a part of another one",
     );
     fault(
+        "matches { method \"POST\" \"PUT\" }; upstream \"u\"; cache",
+        "",
+        "`cache` has no effect: the route matches neither GET nor HEAD",
+    );
+    for name in ["a=b", "a&b", "a;b", "a?b", "a#b", ""] {
+        let settings = format!("upstream \"u\"; cache {{ ignore-query \"{name}\" }}");
+        let expected = format!("\"{name}\" is not a parameter's name");
+        fault(&settings, "", &expected);
+    }
+    fault(
         cached,
         "cache { max-bytes \"4MiB\" }",
         "a stored body of `max-object-bytes` has no room: at most an eighth of `max-bytes`, 512KiB",

@@ -538,6 +538,12 @@ fn more_connections_than_descriptors_are_warned_of() {
         codes(&silent.warnings),
         [DiagnosticCode::TooManyConnections]
     );
+
+    let mut tiny = parse("", "x.kdl").unwrap();
+    tiny.compare_with_descriptors(64);
+    let result = tiny.warnings.to_string();
+    assert!(!result.contains("set it to"), "{result}");
+    assert!(result.contains("raise the limit"), "{result}");
 }
 
 #[test]
@@ -684,6 +690,18 @@ fn a_bundle_and_files_in_memory_have_no_environment() {
     let files = BTreeMap::from([("main.kdl".to_owned(), text.as_bytes().to_vec())]);
     let report = load_bundle(Files::Memory(&files), "main.kdl").unwrap_err();
     assert_eq!(codes(&report), [DiagnosticCode::BundleReach]);
+}
+
+#[test]
+fn text_that_looks_like_a_variable_is_a_warning() {
+    let route = |value: &str| {
+        let text = format!("routes {{ route \"a\" {{ respond 200 {value} }} }}");
+        codes(&parse(&text, "x.kdl").unwrap().warnings)
+    };
+    let doubtful = [DiagnosticCode::ForeignNotation];
+    assert_eq!(route("\"{$API-KEY}\""), doubtful);
+    assert_eq!(route("#\"{$API-KEY}\"#"), []);
+    assert_eq!(route("\"{$1} {$} {A-B}\""), []);
 }
 
 /// The codes of the faults of a route with these settings, each with a place and a cure.

@@ -32,7 +32,8 @@ pub enum LookUpError {
 
 impl LookUpError {
     /// Returns true if the answer was that there are no records.
-    pub(crate) const fn is_negative(&self) -> bool {
+    #[must_use]
+    pub const fn is_negative(&self) -> bool {
         matches!(self, Self::NoRecords | Self::NoService)
     }
 }

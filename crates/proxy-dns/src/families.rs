@@ -2,13 +2,14 @@
 
 use crate::error::LookUpError;
 use crate::system_files::SystemFiles;
-use futures_util::future::join;
+use futures_util::future::{Either, select};
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::str::FromStr;
+use std::pin::pin;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// The addresses of a host.
 pub(crate) struct HostLookUp {
@@ -18,13 +19,15 @@ pub(crate) struct HostLookUp {
 }
 
 /// The addresses of `host`, of both families. If the look-up of one family fails and the other's
-/// succeeds, the `known` addresses of the failed family are kept.
+/// succeeds, the `known` addresses of the failed family are kept. A family without an answer fails
+/// in the time of one attempt if the other one has addresses: some networks drop queries for IPv6.
 pub(crate) async fn look_up(
     files: &SystemFiles,
     host: &str,
     known: &[IpAddr],
 ) -> Result<HostLookUp, LookUpError> {
-    let listed = hosts_file_addresses(&files.hosts, host);
+    let name = name_of(host)?;
+    let listed = hosts_file_addresses(&files.hosts, &name);
     if !listed.is_empty() {
         return Ok(HostLookUp {
             addresses: listed,
@@ -32,9 +35,20 @@ pub(crate) async fn look_up(
         });
     }
     let resolver = files.resolver.as_ref().map_err(Clone::clone)?;
-    let asking = |kind| look_up_family(resolver, host, kind);
-    let (four, six) = join(asking(RecordType::A), asking(RecordType::AAAA)).await;
+    let four = pin!(look_up_family(resolver, &name, RecordType::A));
+    let six = pin!(look_up_family(resolver, &name, RecordType::AAAA));
+    let (four, six) = match select(four, six).await {
+        Either::Left((four, six)) => {
+            let six = look_up_second(six, &four, files.attempt_time).await;
+            (four, six)
+        }
+        Either::Right((six, four)) => {
+            let four = look_up_second(four, &six, files.attempt_time).await;
+            (four, six)
+        }
+    };
     let (mut addresses, mut ttl, mut first_error) = (Vec::new(), Duration::MAX, None);
+    let has_answer = has_addresses(&four) || has_addresses(&six);
     for (family, is_of_family) in [
         (four, IpAddr::is_ipv4 as fn(&IpAddr) -> bool),
         (six, IpAddr::is_ipv6),
@@ -52,24 +66,46 @@ pub(crate) async fn look_up(
             }
         }
     }
-    let has_answer = !addresses.is_empty() && ttl > Duration::ZERO;
-    match first_error {
-        // Only `known` addresses: the look-up has failed.
-        Some(error) if addresses.iter().all(|ip| known.contains(ip)) => Err(error),
-        None if !has_answer && addresses.is_empty() => Err(LookUpError::NoRecords),
-        Some(_) | None => Ok(HostLookUp {
-            addresses: reachable(addresses),
-            ttl,
-        }),
+    if !has_answer {
+        // At most `known` addresses: the look-up has failed.
+        return Err(first_error.unwrap_or(LookUpError::NoRecords));
     }
+    Ok(HostLookUp {
+        addresses: reachable(addresses),
+        ttl,
+    })
+}
+
+/// `host` in the form of the DNS. Labels may have underscores: names of containers and of services do.
+pub(crate) fn name_of(host: &str) -> Result<Name, LookUpError> {
+    Name::from_str_relaxed(host).map_err(|error| LookUpError::Failed(error.to_string()))
+}
+
+/// The look-up of the family that is answered second: in at most `time` if the `first` one has addresses.
+async fn look_up_second(
+    second: impl Future<Output = Result<HostLookUp, LookUpError>>,
+    first: &Result<HostLookUp, LookUpError>,
+    time: Duration,
+) -> Result<HostLookUp, LookUpError> {
+    if !has_addresses(first) {
+        return second.await;
+    }
+    let ended = timeout(time, second).await;
+    ended.unwrap_or(Err(LookUpError::Silent))
+}
+
+fn has_addresses(found: &Result<HostLookUp, LookUpError>) -> bool {
+    found
+        .as_ref()
+        .is_ok_and(|found| !found.addresses.is_empty())
 }
 
 async fn look_up_family(
     resolver: &TokioResolver,
-    host: &str,
+    host: &Name,
     kind: RecordType,
 ) -> Result<HostLookUp, LookUpError> {
-    let looked_up = resolver.lookup(host, kind).await?;
+    let looked_up = resolver.lookup(host.clone(), kind).await?;
     let records = looked_up.answers().iter();
     let ttl = records.clone().map(|record| record.ttl).min();
     Ok(HostLookUp {
@@ -78,10 +114,7 @@ async fn look_up_family(
     })
 }
 
-fn hosts_file_addresses(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
-    let Ok(name) = Name::from_str(host) else {
-        return Vec::new();
-    };
+fn hosts_file_addresses(hosts: &Hosts, name: &Name) -> Vec<IpAddr> {
     let kinds = [RecordType::A, RecordType::AAAA].into_iter();
     let found = kinds.filter_map(|kind| {
         let query = Query::query(name.clone(), kind);

@@ -25,7 +25,9 @@ pub(crate) async fn look_up(
     known: &[ResolvedAddress],
 ) -> Result<(Vec<ResolvedAddress>, Duration), LookUpError> {
     let resolver = files.resolver.as_ref().map_err(Clone::clone)?;
-    let looked_up = resolver.lookup(service, RecordType::SRV).await?;
+    let looked_up = resolver
+        .lookup(families::name_of(service)?, RecordType::SRV)
+        .await?;
     let records = looked_up.answers().iter();
     let ttl = records.clone().map(|record| record.ttl).min();
     let ttl = Duration::from_secs(ttl.unwrap_or_default().into());
@@ -57,7 +59,7 @@ async fn server_addresses(
     let heaviest = servers.iter().map(|server| server.weight).max();
     let weight = |server: &SRV| weight(server.weight, heaviest.unwrap_or_default());
     let asking = servers.iter().map(|server| async move {
-        let host = server.target.to_utf8();
+        let host = server.target.to_ascii();
         families::look_up(files, &host, &[]).await
     });
     let (mut addresses, mut ttl, mut last) = (Vec::new(), Duration::MAX, LookUpError::NoRecords);

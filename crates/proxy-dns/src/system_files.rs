@@ -12,6 +12,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 const HOSTS: &str = "/etc/hosts";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -21,11 +22,21 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 pub(crate) struct SystemFiles {
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) resolver: Result<TokioResolver, LookUpError>,
+    /// Maximum time of one attempt to ask a name server.
+    pub(crate) attempt_time: Duration,
     stamps: [Option<Stamp>; 2],
 }
 
-/// Detects changes of a file: device, inode, length and time of change.
-type Stamp = (u64, u64, u64, i64, i64);
+/// Detects changes of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    length: u64,
+    /// Time of the last change of contents or metadata, since 1970.
+    changed_secs: i64,
+    changed_nanos: i64,
+}
 
 impl SystemFiles {
     /// Reads the files. Blocks.
@@ -34,6 +45,7 @@ impl SystemFiles {
             stamps: stamps(settings),
             hosts: Arc::new(Hosts::from_system().unwrap_or_default()),
             resolver: resolver(settings),
+            attempt_time: settings.timeout / 2,
         }
     }
 
@@ -51,8 +63,13 @@ fn stamps(settings: &ResolverSettings) -> [Option<Stamp>; 2] {
 
 fn stamp(path: &str) -> Option<Stamp> {
     let file = fs::metadata(path).ok()?;
-    let (seconds, nanoseconds) = (file.ctime(), file.ctime_nsec());
-    Some((file.dev(), file.ino(), file.len(), seconds, nanoseconds))
+    Some(Stamp {
+        device: file.dev(),
+        inode: file.ino(),
+        length: file.len(),
+        changed_secs: file.ctime(),
+        changed_nanos: file.ctime_nsec(),
+    })
 }
 
 fn resolver(settings: &ResolverSettings) -> Result<TokioResolver, LookUpError> {

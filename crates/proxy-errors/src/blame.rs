@@ -22,9 +22,9 @@ pub enum Blame {
 /// The state of a request when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentRequest {
-    /// The target had all of it, or could have had.
+    /// True if the target had all of it, or could have had.
     pub is_whole: bool,
-    /// At least half of the route's `request-secs` has passed since then.
+    /// True if at least half of the route's `request-secs` has passed since then.
     pub had_time: bool,
 }
 

@@ -206,7 +206,7 @@ fn an_upstreams_bad_certificate_is_a_bad_gateway() {
 }
 
 #[test]
-fn a_client_learns_the_upstreams_name_and_which_half_failed() {
+fn an_upstream_error_names_the_upstream_and_the_failed_phase() {
     let message = |reason| Problem::new(reason, Detail::named("shop", SECRET)).client_message();
 
     assert_eq!(
@@ -220,7 +220,7 @@ fn a_client_learns_the_upstreams_name_and_which_half_failed() {
 }
 
 #[test]
-fn a_client_learns_which_limit_and_which_timer() {
+fn an_error_names_the_limit_or_the_timer() {
     let over = Detail::Limit {
         current: 9,
         limit: 8,

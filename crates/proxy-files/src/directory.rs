@@ -30,7 +30,7 @@ pub struct Directory {
     pub index: PathBuf,
     /// The file, relative to the root, sent for paths without a file.
     pub fallback: Option<PathBuf>,
-    /// The `.br`, `.zst` and `.gz` variants of a file are sent to clients that accept them.
+    /// True if the `.br`, `.zst` and `.gz` variants of a file are sent to clients that accept them.
     pub precompressed: bool,
 }
 

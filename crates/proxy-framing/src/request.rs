@@ -22,7 +22,7 @@ use crate::start_line::request_line::{self, RequestLine};
 pub struct RequestValidator {
     limits: HeadLimits,
     part: Part,
-    /// The request has an upgrade, or is a `CONNECT`.
+    /// True if the request has an upgrade, or is a `CONNECT`.
     upgrade: bool,
     head_bytes: u32,
     heads_seen: u64,

@@ -79,7 +79,7 @@ impl BodyDecoder {
             BodyRemainder::Length(left) => chunked_decoder::take(unread, left).map(Frame::data),
             BodyRemainder::Chunked(chunks) => {
                 let frame = chunks.next(unread);
-                chunks.peek(unread);
+                chunks.consume_end(unread);
                 frame
             }
             BodyRemainder::UntilClose if unread.is_empty() => None,

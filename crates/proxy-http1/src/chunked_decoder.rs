@@ -13,11 +13,11 @@ pub(crate) enum ChunkedDecoder {
     Size,
     /// Within a chunk, with this many bytes remaining.
     Data(u64),
-    /// Behind a chunk's data, before its line end.
+    /// After a chunk's data, before its line end.
     DataEnd,
-    /// Behind the last chunk.
+    /// After the last chunk.
     Trailers,
-    /// Behind the trailers.
+    /// After the trailers.
     End,
 }
 
@@ -64,7 +64,7 @@ impl ChunkedDecoder {
 
     /// Consumes the line end of the last data, and the end of a body without trailers, if they have
     /// arrived, so that the reader of the last data is notified of the end.
-    pub(crate) fn peek(&mut self, unread: &mut BytesMut) {
+    pub(crate) fn consume_end(&mut self, unread: &mut BytesMut) {
         if *self == Self::DataEnd && unread.starts_with(b"\r\n0\r\n\r\n") {
             unread.advance(7);
             *self = Self::End;
@@ -106,7 +106,7 @@ mod tests {
                         trailers.extend(map.keys().map(ToString::to_string));
                     }
                 }
-                reader.peek(&mut unread);
+                reader.consume_end(&mut unread);
             }
         }
         (data, trailers, reader)

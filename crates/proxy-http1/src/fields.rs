@@ -77,13 +77,13 @@ pub(crate) struct Fields {
     pub(crate) headers: HeaderMap,
     /// Framing of the body; `None` if no field determines it.
     pub(crate) extent: Option<BodyLength>,
-    /// The default of the message's version for keeping the connection.
+    /// True if connections are kept by default in the message's version.
     usual: bool,
     /// The value of `Connection`: keep-alive or close; `None` for neither.
     persistent: Option<bool>,
-    /// `Expect: 100-continue` is present.
+    /// True if `Expect: 100-continue` is present.
     pub(crate) expects: bool,
-    /// `TE: trailers` is present.
+    /// True if `TE: trailers` is present.
     pub(crate) takes_trailers: bool,
 }
 

@@ -27,7 +27,7 @@ pub enum Framing {
     Length(u64),
     /// In chunks.
     Chunked {
-        /// Trailers are sent after the last chunk.
+        /// True if trailers are sent after the last chunk.
         trailers: bool,
     },
     /// Unchanged, until the connection closes.
@@ -44,7 +44,7 @@ pub struct MessageWriter<B> {
     piece: Bytes,
     /// Spliced data. It is written first: nothing else was waiting when the pipe was filled.
     pipe: Option<Pipe>,
-    /// The line end of the chunk in `piece` is not written yet.
+    /// True if the line end of the chunk in `piece` is not written yet.
     owes_line_end: bool,
     body: Option<Upload<B>>,
     unflushed: bool,
@@ -218,7 +218,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
     /// reading side.
     ///
     /// # Errors
-    /// [`WriteError`]; the connection cannot be used any more.
+    /// [`WriteError`]; the connection is unusable afterwards.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,

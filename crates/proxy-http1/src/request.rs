@@ -15,11 +15,11 @@ pub struct RequestHead {
     pub request: Request<()>,
     /// Framing of the body; a request without a length or coding has none. [RFC 9112 §6.3]
     pub extent: BodyLength,
-    /// The client keeps the connection open.
+    /// True if the client keeps the connection open.
     pub keeps: bool,
-    /// `Expect: 100-continue` is present. [RFC 9110 §10.1.1]
+    /// True if `Expect: 100-continue` is present. [RFC 9110 §10.1.1]
     pub expects: bool,
-    /// `TE: trailers` is present. [RFC 9110 §10.1.4]
+    /// True if `TE: trailers` is present. [RFC 9110 §10.1.4]
     pub takes_trailers: bool,
 }
 

@@ -18,7 +18,7 @@ pub struct ResponseHead {
     pub response: Response<()>,
     /// Framing of the body.
     pub extent: BodyLength,
-    /// The target keeps the connection open.
+    /// True if the target keeps the connection open.
     pub keeps: bool,
 }
 

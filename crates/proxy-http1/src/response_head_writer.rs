@@ -32,9 +32,9 @@ pub struct ResponseContext<'r> {
     pub method: &'r Method,
     /// The request's version.
     pub version: Version,
-    /// The connection shall be kept open.
+    /// True if the connection shall be kept open.
     pub keeps: bool,
-    /// The client sent `TE: trailers`.
+    /// True if the client sent `TE: trailers`.
     pub takes_trailers: bool,
     /// Value of `Date` for a response without one.
     pub date: &'r HeaderValue,
@@ -53,7 +53,7 @@ pub struct ResponseContext<'r> {
 pub struct Written {
     /// Framing of the body; `None` without a body.
     pub framing: Option<Framing>,
-    /// The connection stays open.
+    /// True if the connection stays open.
     pub keeps: bool,
 }
 

@@ -156,7 +156,7 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         let ends = self.ends.take().filter(|_| self.held == 0);
-        // A thread that ends has no pool any more.
+        // A thread that ends has lost its pool.
         let returned = PIPE_POOL.try_with(|pool| pool.borrow_mut().take_back(ends));
         returned.unwrap_or_default();
     }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_ceiling_takes_nothing_away_but_refuses_newcomers() {
+    fn a_lowered_limit_keeps_open_connections_and_refuses_new_ones() {
         let limit = ConcurrencyLimit::new(3);
         let held: Vec<_> = (0..3).map(|_| limit.acquire().unwrap()).collect();
 

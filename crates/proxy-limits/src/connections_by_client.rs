@@ -125,7 +125,7 @@ mod tests {
     const SEED: KeySeed = KeySeed { low: 3, high: 4 };
 
     #[test]
-    fn a_client_may_have_as_many_as_the_ceiling_and_others_are_not_concerned() {
+    fn connections_are_limited_per_client() {
         let table = ConnectionsByClient::new(2, SEED);
         let (one, other) = (ClientKey::V4(1), ClientKey::V4(2));
 

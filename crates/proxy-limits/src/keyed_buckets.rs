@@ -139,7 +139,7 @@ impl KeyedBuckets {
         let reserved = self.reserve();
         // A count of its own for each insertion: marks of threads seldom meet.
         let [mark, ..] = self.hand.fetch_add(1, Ordering::Relaxed).to_le_bytes();
-        let inserted = set.insert((hash, now), mark, reserved, until_full);
+        let inserted = set.insert(hash, now, mark, reserved, until_full);
         let (reserved, dropped) = (usize::from(reserved), inserted.dropped);
         self.evicted.fetch_add(dropped as u64, Ordering::Relaxed);
         // The key itself was counted when there was room for it.

@@ -31,7 +31,7 @@ pub struct MemoryLimitSettings {
 pub struct MemoryLimit {
     /// 0 is without limit.
     max_bytes: AtomicU64,
-    /// The limit is the one in percent.
+    /// True if the limit is the one in percent.
     is_by_percent: AtomicBool,
     shedding: AtomicBool,
     used_bytes: AtomicU64,

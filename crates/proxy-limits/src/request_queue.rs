@@ -191,7 +191,7 @@ impl RequestQueue {
         self.pop_slot(slot)
     }
 
-    /// Removes a request after its client has disconnected. False if it was not queued any more.
+    /// Removes a request after its client has disconnected. False if it was no longer queued.
     pub fn remove(&mut self, ticket: Ticket) -> bool {
         let queued = self.slots.ticket(ticket.slot) == Some(ticket);
         if queued {
@@ -238,7 +238,7 @@ impl RequestQueue {
             if was_first {
                 let next = own.first();
                 let links = &mut self.slots.turns;
-                links.advance(&mut waiters.turns, (slot, next), turn);
+                links.advance(&mut waiters.turns, slot, next, turn);
                 if next.is_none() {
                     self.clients.remove(&claim);
                 }
@@ -246,7 +246,7 @@ impl RequestQueue {
             let next = waiters.turns.first();
             if let Some(head) = head {
                 let links = &mut self.slots.destinations;
-                links.advance(&mut self.turns, (head, next), turn);
+                links.advance(&mut self.turns, head, next, turn);
             }
             if next.is_none() {
                 self.destinations.remove(&claim.destination);

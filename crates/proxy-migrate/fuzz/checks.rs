@@ -36,9 +36,9 @@ pub(crate) fn check(language: Language, text: &str) {
     let read = || migrate(language, &source, &|_| None);
     match read() {
         Ok(migrated) => {
-            for left in &migrated.left {
-                assert!(is_within(left.place.line), "{left} of {lines} lines");
-                assert!(migrated.text.starts_with("// "), "{left}");
+            for note in &migrated.notes {
+                assert!(is_within(note.place.line), "{note} of {lines} lines");
+                assert!(migrated.text.starts_with("// "), "{note}");
             }
             assert_eq!(read().as_ref(), Ok(&migrated), "{text}");
         }

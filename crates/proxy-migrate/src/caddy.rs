@@ -41,6 +41,6 @@ fn options(site: &mut Site, block: &Directive) {
             "servers" => "write `timeouts` and `trusted-proxies` in the listeners",
             _ => "not carried over; see docs/learn/coming-from/caddy.md",
         };
-        site.left(&option.place, &option.shown(), advice);
+        site.note(&option.place, &option.shown(), advice);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
             "defaults" => defaults = Rc::from(&*section.lines),
             "frontend" | "backend" | "listen" if mode != "http" && mode != "tcp" => {
                 let shown = format!("{} {}", section.kind, section.name);
-                site.left(&section.place, &shown, "the modes are `http` and `tcp`");
+                site.note(&section.place, &shown, "the modes are `http` and `tcp`");
             }
             "frontend" if mode == "tcp" => relayed.push((section, Rc::clone(&defaults))),
             "backend" | "listen" if mode == "tcp" => {
@@ -66,7 +66,7 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
             }
             _ => {
                 let shown = format!("{} {}", section.kind, section.name);
-                site.left(
+                site.note(
                     &section.place,
                     &shown,
                     "not carried over; see docs/learn/coming-from/haproxy.md",
@@ -101,7 +101,7 @@ fn global(site: &mut Site, section: &Section) {
                 _,
             ) => {}
             (name, _) if name.starts_with("tune.") || name.starts_with("ssl-default-") => {}
-            (name, _) => site.left(&line.place, &line.shown(), advice(name)),
+            (name, _) => line.note(site, advice(name)),
         }
     }
 }

@@ -3,18 +3,18 @@
 use crate::work;
 use std::collections::{HashMap, HashSet};
 
-/// Positions of the parts of a list by a key. Parts that were added since the last look-up are read before the next.
+/// Positions of the items of a list by a key. [`Self::read`] adds items that were appended since the last look-up.
 #[derive(Debug, Default)]
 pub(crate) struct Positions {
     by_key: HashMap<String, usize>,
-    /// The number that was free last, by key.
+    /// The next number to try for a name, by name.
     numbers: HashMap<String, u32>,
-    /// Number of parts that were read.
+    /// Number of items that were read.
     read: usize,
 }
 
 impl Positions {
-    /// Reads the new ones of `count` parts; the first part with a key counts.
+    /// Reads the new ones of `count` items. The first item with a key counts.
     pub(crate) fn read<K: Into<String>>(&mut self, count: usize, key: impl Fn(usize) -> Option<K>) {
         for position in self.read..count {
             work::step();
@@ -25,13 +25,13 @@ impl Positions {
         self.read = count;
     }
 
-    /// The position of the part with a key.
+    /// The position of the item with this key.
     pub(crate) fn get(&self, key: &str) -> Option<usize> {
         work::step();
         self.by_key.get(key).copied()
     }
 
-    /// The name, with a number if it is taken.
+    /// `wanted`, or `wanted-2`, `wanted-3`, … if it is taken.
     pub(crate) fn free(&mut self, wanted: String) -> String {
         if self.get(&wanted).is_none() {
             return wanted;
@@ -57,11 +57,12 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// The position of a listener's certificate, which is `next` for a new one; whether it is new.
+    /// The position of a listener's certificate, and true if it is new; a new one gets `next`.
     pub(crate) fn position(
         &mut self,
         listener: usize,
-        (cert, key): (&str, &str),
+        cert: &str,
+        key: &str,
         next: usize,
     ) -> (usize, bool) {
         work::step();
@@ -71,7 +72,7 @@ impl Certificates {
         (position, known.is_none())
     }
 
-    /// Whether a name is new to a listener's certificate.
+    /// Returns true if a name is new to a listener's certificate.
     pub(crate) fn is_new_name(&mut self, listener: usize, certificate: usize, name: &str) -> bool {
         work::step();
         self.names.insert((listener, certificate, name.to_owned()))

@@ -69,7 +69,7 @@ impl Node {
         (!self.arguments.is_empty()).then_some(self)
     }
 
-    /// Whether the node has this name.
+    /// Returns true if the node has this name.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name == name
     }
@@ -79,7 +79,7 @@ impl Node {
         self.arguments.first().map(String::as_str)
     }
 
-    /// Whether a node of this name is in the block.
+    /// Returns true if a node of this name is in the block.
     pub(crate) fn holds(&self, name: &str) -> bool {
         self.children.iter().any(|child| child.name == name)
     }

@@ -27,8 +27,8 @@ pub struct NotMigrated {
 pub struct Migrated {
     /// The configuration in KDL, with `tests` of what was carried over.
     pub text: String,
-    /// In the order of their places.
-    pub left: Vec<NotMigrated>,
+    /// Directives that were not migrated, in the order of their places.
+    pub notes: Vec<NotMigrated>,
 }
 
 /// A place where a text is not of its language.

@@ -130,11 +130,11 @@ fn in_http(site: &mut Site, block: &[Directive]) {
     server::read_all(site, &servers, &scope);
 }
 
-/// Whether there is a log of the kind already; a further one is listed.
+/// Returns true if there is a log of the kind already; a further one is listed.
 fn has_log(site: &mut Site, directive: &Directive, kind: &str) -> bool {
     let has_log = site.settings.iter().any(|node| node.holds(kind));
     if has_log {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "there is one log of each kind",
@@ -158,7 +158,7 @@ fn access_log(site: &mut Site, directive: &Directive) {
         _ => return advice::note(site, directive),
     }
     if directive.words.len() > 1 && directive.word(1) != Some("combined") {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "the formats are `combined` and `json`; this one is written as `combined`",

@@ -17,7 +17,8 @@ pub(crate) struct Site {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) routes: Vec<Route>,
     pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) left: Vec<NotMigrated>,
+    /// Directives that were not migrated.
+    pub(crate) notes: Vec<NotMigrated>,
     route_names: Positions,
     upstream_names: Positions,
     /// Upstreams with a single target of weight 1, by its address.
@@ -146,7 +147,7 @@ pub(crate) struct Upstream {
     pub(crate) timeouts: Vec<Node>,
     /// TLS to the targets, with its settings.
     pub(crate) tls: Option<Vec<Node>>,
-    /// A route with these settings of TLS uses it.
+    /// True if a route with these settings of TLS uses it.
     pub(crate) has_its_tls: bool,
 }
 
@@ -178,8 +179,9 @@ impl Service {
 }
 
 impl Site {
-    pub(crate) fn left(&mut self, place: &Place, directive: &str, advice: &str) {
-        self.left.push(NotMigrated {
+    /// Adds a note about a directive that was not migrated, or not with its whole meaning.
+    pub(crate) fn note(&mut self, place: &Place, directive: &str, advice: &str) {
+        self.notes.push(NotMigrated {
             place: place.clone(),
             directive: directive.to_owned(),
             advice: advice.to_owned(),
@@ -194,7 +196,7 @@ impl Site {
         }
     }
 
-    /// Whether the routes have more parts than are written: the migration fails.
+    /// Returns true if the routes have more parts than are written: the migration fails.
     pub(crate) const fn is_full(&self) -> bool {
         self.parts > MAX_ROUTE_PARTS
     }
@@ -227,8 +229,8 @@ impl Site {
         self.upstreams.get_mut(position)
     }
 
-    /// The name of the upstream with the targets and settings of the one called `name`, and with this TLS; whether it is
-    /// new. The first use sets the TLS of that one, and another TLS makes a copy.
+    /// The name of the upstream with the targets and settings of `name` and with this TLS, and true if it is new. The
+    /// first use sets the TLS of `name` itself; another TLS makes a copy.
     pub(crate) fn upstream_with_tls(
         &mut self,
         name: &str,
@@ -306,14 +308,15 @@ impl Site {
     pub(crate) fn add_certificate<'n>(
         &mut self,
         position: usize,
-        (cert, key): (&str, &str),
+        cert: &str,
+        key: &str,
         names: impl IntoIterator<Item = &'n str>,
     ) {
         let Some(listener) = self.listeners.get_mut(position) else {
             return;
         };
         let next = listener.certificates.len();
-        let (at, is_new) = self.certificates.position(position, (cert, key), next);
+        let (at, is_new) = self.certificates.position(position, cert, key, next);
         if is_new {
             listener.certificates.push(Certificate {
                 cert: cert.to_owned(),

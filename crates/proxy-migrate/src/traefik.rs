@@ -95,7 +95,7 @@ fn provided(site: &mut Site, main: &Value, included: Included<'_>) -> Vec<Source
             if provider.value.entries().is_empty() && provider.value.text().is_some() {
                 continue;
             }
-            site.left(
+            site.note(
                 &provider.place(),
                 &format!("providers: {}", provider.key),
                 "targets are addresses or DNS names: routers and services that it finds are not carried over",
@@ -112,7 +112,7 @@ fn provided(site: &mut Site, main: &Value, included: Included<'_>) -> Vec<Source
         for pattern in patterns {
             match included(&pattern) {
                 Some(found) => files.extend(found),
-                None => site.left(
+                None => site.note(
                     &provider.place(),
                     &format!("file: {pattern}"),
                     "there is no such file here: its routers are missing",
@@ -146,6 +146,6 @@ fn note_parts(site: &mut Site, documents: &[Value]) {
             }
             _ => "not carried over; see docs/learn/coming-from/traefik.md",
         };
-        site.left(&entry.place(), &entry.key, advice);
+        site.note(&entry.place(), &entry.key, advice);
     }
 }

@@ -16,19 +16,19 @@ pub(crate) fn write(site: Site) -> Migrated {
         listeners,
         routes,
         upstreams,
-        mut left,
+        mut notes,
         ..
     } = site;
-    left.sort();
-    left.dedup();
+    notes.sort();
+    notes.dedup();
     let mut blocks = settings;
     blocks.push(Node::new("listeners").children(listeners.iter().map(listener)));
     blocks.push(Node::new("routes").children(routes.iter().map(route)));
     blocks.push(Node::new("upstreams").children(upstreams.iter().map(upstream)));
     blocks.push(Node::new("tests").children(tests));
     let mut text = String::new();
-    for left in &left {
-        let comment = left.to_string().replace(['\n', '\r'], " ");
+    for note in &notes {
+        let comment = note.to_string().replace(['\n', '\r'], " ");
         _ = writeln!(text, "// {comment}");
     }
     for block in blocks.iter().filter(|block| block.has_children()) {
@@ -37,7 +37,7 @@ pub(crate) fn write(site: Site) -> Migrated {
         }
         block.write(0, &mut text);
     }
-    Migrated { text, left }
+    Migrated { text, notes }
 }
 
 fn listener(listener: &Listener) -> Node {

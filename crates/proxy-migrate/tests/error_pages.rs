@@ -72,7 +72,7 @@ fn texts_and_files_for_errors_become_pages() {
     ] {
         let migrated = migrated(directives);
         assert_eq!(pages(&migrated), expected, "{}", migrated.text);
-        assert!(migrated.left.is_empty(), "{:?}", migrated.left);
+        assert!(migrated.notes.is_empty(), "{:?}", migrated.notes);
         if !directives.contains("file_server") {
             let loaded = parse(&migrated.text, "out.kdl");
             let loaded = loaded.unwrap_or_else(|report| panic!("{}\n{report}", migrated.text));
@@ -121,8 +121,8 @@ fn other_forms_are_listed_and_refuse_nothing() {
             "{}",
             migrated.text
         );
-        let [left] = migrated.left.as_slice() else {
-            panic!("{directives}: {:?}", migrated.left);
+        let [left] = migrated.notes.as_slice() else {
+            panic!("{directives}: {:?}", migrated.notes);
         };
         assert!(3 < left.place.line, "{left}");
         assert!(!migrated.text.contains("not migrated"), "{}", migrated.text);

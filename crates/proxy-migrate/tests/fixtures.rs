@@ -104,7 +104,7 @@ fn a_directive_that_is_not_carried_over_is_listed_with_its_place() {
     let migrated = nginx(
         "server {\n  listen 8080;\n  location / {\n    sub_filter a b;\n    proxy_pass http://a:1;\n  }\n}",
     );
-    let left: Vec<String> = migrated.left.iter().map(ToString::to_string).collect();
+    let left: Vec<String> = migrated.notes.iter().map(ToString::to_string).collect();
     assert_eq!(
         left,
         ["nginx.conf:4: `sub_filter a b`: bodies are not edited; an agent may"]
@@ -127,7 +127,12 @@ fn content_that_is_not_carried_over_is_answered_501() {
             "{}",
             migrated.text
         );
-        assert_eq!(migrated.left.len(), 1, "{directives}: {:?}", migrated.left);
+        assert_eq!(
+            migrated.notes.len(),
+            1,
+            "{directives}: {:?}",
+            migrated.notes
+        );
         is_usable(&migrated);
     }
 }
@@ -229,9 +234,9 @@ fn pages_of_errors_are_files_below_their_root() {
         "error_page 404 /app; location = /app { proxy_pass http://a:1; }",
     ] {
         let migrated = server(directive);
-        let left = migrated.left.iter().map(ToString::to_string);
+        let left = migrated.notes.iter().map(ToString::to_string);
         let left: Vec<String> = left.filter(|it| it.contains("error-pages")).collect();
-        assert_eq!(left.len(), 1, "{directive}: {:?}", migrated.left);
+        assert_eq!(left.len(), 1, "{directive}: {:?}", migrated.notes);
         assert!(
             !migrated.text.contains("    error-pages"),
             "{}",
@@ -265,7 +270,7 @@ fn the_body_of_an_error_file_is_a_page() {
     for written in ["backup #true", "send-proxy \"v2\""] {
         assert!(migrated.text.contains(written), "{}", migrated.text);
     }
-    let left: Vec<String> = migrated.left.iter().map(ToString::to_string).collect();
+    let left: Vec<String> = migrated.notes.iter().map(ToString::to_string).collect();
     assert!(
         left.iter().any(|it| it.contains("errorfile 504")),
         "{left:?}"
@@ -295,7 +300,7 @@ fn included_files_stand_in_the_place_of_their_include() {
     };
     let migrated = migrate(Language::Nginx, &main, &included).unwrap();
     assert_eq!(
-        migrated.left.first().unwrap().place.to_string(),
+        migrated.notes.first().unwrap().place.to_string(),
         "sites/a.conf:3"
     );
     is_usable(&migrated);
@@ -398,7 +403,7 @@ fn content_behind_a_check_that_is_not_carried_over_is_not_served() {
             "{}",
             migrated.text
         );
-        assert!(!migrated.left.is_empty());
+        assert!(!migrated.notes.is_empty());
         is_usable(&migrated);
     }
 }
@@ -694,14 +699,14 @@ fn a_static_configuration_reads_the_files_that_it_names() {
     };
     let migrated = migrate(Language::Traefik, &main, &included).unwrap();
     let places: Vec<String> = migrated
-        .left
+        .notes
         .iter()
         .map(|it| it.place.to_string())
         .collect();
     assert!(
         places.contains(&"dynamic/a.toml:7".to_owned()),
         "{:?}",
-        migrated.left
+        migrated.notes
     );
     assert!(
         migrated.text.contains("host \"a.test\""),

@@ -233,7 +233,7 @@ fn a_check_that_is_not_carried_over_leaves_no_listener() {
     ] {
         let migrated = migrated(language, &text);
         assert!(!migrated.text.contains("listener \""), "{text}\n{}", migrated.text);
-        let is_told = migrated.left.iter().any(|left| left.place.line > 0);
+        let is_told = migrated.notes.iter().any(|left| left.place.line > 0);
         assert!(is_told, "{text}\n{}", migrated.text);
     }
 }
@@ -300,7 +300,7 @@ fn a_proxy_header_for_targets_is_carried_over() {
         (Language::Haproxy, haproxy(""), owned(&[("l", "")])),
     ] {
         let migrated = migrated(language, &text);
-        assert_eq!(migrated.left, [], "{text}");
+        assert_eq!(migrated.notes, [], "{text}");
         assert_eq!(headers(&migrated), expected, "{}", migrated.text);
     }
 }

@@ -78,7 +78,7 @@ fn an_address_with_and_without_tls_is_two_upstreams() {
     let upstreams = lines(&migrated);
     let count = |wanted: &str| upstreams.iter().filter(|line| **line == wanted).count();
     assert_eq!(count("tls { }"), 1, "{upstreams:?}");
-    let notes = migrated.left.iter();
+    let notes = migrated.notes.iter();
     let notes = notes.filter(|left| left.advice.starts_with("the certificate is verified"));
     assert_eq!(notes.count(), 1);
 }

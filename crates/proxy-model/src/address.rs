@@ -150,6 +150,26 @@ fn host_and_port(text: &str) -> Result<(Host, u16), AddressError> {
     Ok((Host::Ip(host), self::port(port)?))
 }
 
+/// Checks the authority of a URL: a host, and a port unless it is the scheme's.
+///
+/// # Errors
+/// It has another form, or port 0.
+pub(crate) fn check_authority(text: &str) -> Result<(), AddressError> {
+    let has_port = text
+        .rsplit(']')
+        .next()
+        .is_some_and(|rest| rest.contains(':'));
+    let (_, port) = if has_port {
+        host_and_port(text)?
+    } else {
+        host_and_port(&format!("{text}:1"))?
+    };
+    if port == 0 {
+        return Err(AddressError::PortZero);
+    }
+    Ok(())
+}
+
 fn port(text: &str) -> Result<u16, AddressError> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let port = text.parse().ok().filter(|_| digits);
@@ -296,6 +316,32 @@ mod tests {
         ];
         for (text, fault) in cases {
             assert_eq!(text.parse::<BindAddress>(), Err(fault), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_authority_has_a_host_and_perhaps_a_port() {
+        for text in [
+            "a",
+            "a.test:80",
+            "[::1]",
+            "[::1]:443",
+            "10.0.0.1",
+            "my_app:1",
+        ] {
+            assert_eq!(check_authority(text), Ok(()), "{text}");
+        }
+        for (text, fault) in [
+            ("a:99999", AddressError::Port),
+            ("a:x", AddressError::Port),
+            ("a:", AddressError::Port),
+            ("a:0", AddressError::PortZero),
+            (":80", AddressError::NoHost),
+            ("::1", AddressError::Brackets),
+            ("[::1", AddressError::Brackets),
+            ("user@a", AddressError::Host),
+        ] {
+            assert_eq!(check_authority(text), Err(fault), "{text}");
         }
     }
 

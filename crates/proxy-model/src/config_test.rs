@@ -44,15 +44,15 @@ pub struct TestRequest {
 }
 
 impl TestRequest {
-    /// Whether the method is GET, HEAD or OPTIONS, which change no data (RFC 9110, section 9.2.1). Methods are compared
-    /// with their case; TRACE is left out, because it returns the request's header fields.
+    /// Returns true if the method is GET, HEAD or OPTIONS, which change no data (RFC 9110, section 9.2.1). Methods are
+    /// compared with their case; TRACE is left out, because it returns the request's header fields.
     #[must_use]
     pub fn has_safe_method(&self) -> bool {
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS];
         safe.iter().any(|one| one.as_str() == self.method)
     }
 
-    /// Whether it is a relayed connection, with a URL of `tcp` or `tls`.
+    /// Returns true if it is a relayed connection, with a URL of `tcp` or `tls`.
     #[must_use]
     pub fn is_relayed(&self) -> bool {
         let scheme = self.url.split_once("://").map(|(scheme, _)| scheme);

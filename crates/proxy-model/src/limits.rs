@@ -56,6 +56,6 @@ pub struct Limits {
     pub max_memory_bytes: Option<Setting<u64>>,
     /// Memory of the process, in percent of the host's; `None` is unlimited.
     pub max_memory_percent: Option<Setting<f64>>,
-    /// Requests with too many or too large headers are answered 431 instead of 429.
+    /// True if requests with too many or too large headers are answered 431 instead of 429.
     pub standard_statuses: Setting<bool>,
 }

@@ -33,13 +33,13 @@ pub struct Listener {
     pub trusted_proxies: Vec<Setting<IpNet>>,
     /// Treatment of ambiguous paths.
     pub path_policy: Setting<PathPolicy>,
-    /// Requests to upstreams get a `Via` header. [RFC 9110 §7.6.3]
+    /// True if requests to upstreams get a `Via` header. [RFC 9110 §7.6.3]
     pub via: Setting<bool>,
-    /// The proxy's own errors carry `Proxy-Status` with the reason. [RFC 9209]
+    /// True if the proxy's own errors carry `Proxy-Status` with the reason. [RFC 9209]
     pub expose_reasons: Setting<bool>,
     /// HTTP/2 with prior knowledge is accepted without TLS.
     pub h2c: Setting<bool>,
-    /// Every connection begins with a PROXY protocol header, v1 or v2.
+    /// True if every connection begins with a PROXY protocol header, v1 or v2.
     pub proxy_protocol: Setting<bool>,
     /// HTTP/3 is accepted on the UDP port of the same address.
     pub http3: Setting<bool>,

@@ -40,7 +40,7 @@ pub struct Recording {
 /// Traces that begin here.
 #[derive(Clone, Debug)]
 pub struct TraceContext {
-    /// Requests without a valid `traceparent` begin a trace.
+    /// True if requests without a valid `traceparent` begin a trace.
     pub begin: Setting<bool>,
     /// Share of them that is marked as sampled, 0 to 100.
     pub sample_percent: Setting<f64>,

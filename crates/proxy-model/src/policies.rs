@@ -62,9 +62,9 @@ pub struct Policies {
     pub response_headers: HeaderEdits,
     /// Treatment of ambiguous paths; `None` takes the listener's.
     pub path_policy: Option<Setting<PathPolicy>>,
-    /// The whole request body is read before a connection to the upstream is used.
+    /// True if the whole request body is read before a connection to the upstream is used.
     pub buffer_requests: Setting<bool>,
-    /// The whole response body is read before its first byte is sent to the client.
+    /// True if the whole response body is read before its first byte is sent to the client.
     pub buffer_responses: Setting<bool>,
     /// Retry policy; `None` retries once, and only if repeating is safe.
     pub retry: Option<Retry>,

@@ -107,7 +107,7 @@ pub struct StaticFiles {
     pub index: Setting<String>,
     /// The file, relative to the root, sent for paths that match no file; `None` answers 404.
     pub fallback: Option<Setting<String>>,
-    /// The `.br`, `.zst` and `.gz` variants of a file are sent to clients that accept them.
+    /// True if the `.br`, `.zst` and `.gz` variants of a file are sent to clients that accept them.
     pub precompressed: Setting<bool>,
 }
 

@@ -53,7 +53,7 @@ pub struct Target {
     pub address: Setting<TargetAddress>,
     /// Share of the requests; 0 receives no new requests.
     pub weight: Setting<u32>,
-    /// It takes requests only while no other target can.
+    /// True if it takes requests only while no other target can.
     pub backup: Setting<bool>,
 }
 
@@ -112,7 +112,7 @@ pub struct UpstreamTls {
     pub cert_file: Option<Setting<PathBuf>>,
     /// Path of the private key, PEM.
     pub key_file: Option<Setting<PathBuf>>,
-    /// Whether chain, names and validity of certificates are verified; if not, `pins` has at least one.
+    /// True if chain, names and validity of certificates are verified; if not, `pins` has at least one.
     pub verify: Setting<bool>,
     /// Public keys of the targets' certificates; an empty list admits all.
     pub pins: Vec<Setting<KeyPin>>,

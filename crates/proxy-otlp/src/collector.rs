@@ -33,11 +33,11 @@ pub struct CollectorSettings {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// PEM file of trusted roots; `None` for the system's.
     pub ca_file: Option<PathBuf>,
-    /// The URL has the scheme `https`.
+    /// True if the URL has the scheme `https`.
     pub is_tls: bool,
     /// Maximum time of a request, with its connection and its response.
     pub timeout: Duration,
-    /// Requests are compressed.
+    /// True if requests are compressed.
     pub gzip: bool,
 }
 
@@ -114,8 +114,8 @@ impl Signal {
     }
 }
 
-/// Equal if requests are the same. The contents of a file of roots may have changed, so that a collector with one equals
-/// only itself.
+/// Equal if requests are the same. The contents of a file of roots may have changed, so that a collector with one
+/// equals only itself.
 impl PartialEq for Collector {
     fn eq(&self, other: &Self) -> bool {
         let (own, theirs) = (&self.inner.settings, &other.inner.settings);

@@ -13,45 +13,56 @@ use std::time::Duration;
 /// Counted since the start of the process.
 const CUMULATIVE: i32 = 2;
 
+/// Time that a point covers, in nanoseconds since 1970. A gauge has no start, written as 0.
+#[derive(Clone, Copy)]
+struct Period {
+    start: u64,
+    end: u64,
+}
+
 /// The body of an export of `metrics`, read at `now`, of a process that started at `started`; both since 1970.
 pub fn encode_metrics(
     resource: &Resource,
     metrics: &[MetricPoints],
-    (started, now): (Duration, Duration),
+    started: Duration,
+    now: Duration,
 ) -> Vec<u8> {
-    let times = (unix_nanos(started), unix_nanos(now));
+    let period = Period {
+        start: unix_nanos(started),
+        end: unix_nanos(now),
+    };
     let message = ExportMetricsServiceRequest {
         resource_metrics: vec![ResourceMetrics {
             resource: Some(resource.message()),
             scope_metrics: vec![ScopeMetrics {
                 scope: Some(resource.scope()),
-                metrics: metrics.iter().map(|one| metric(one, times)).collect(),
+                metrics: metrics.iter().map(|one| metric(one, period)).collect(),
             }],
         }],
     };
     message.encode_to_vec()
 }
 
-fn metric(metric: &MetricPoints, times: (u64, u64)) -> Metric {
+fn metric(metric: &MetricPoints, period: Period) -> Metric {
     let MetricPoints { metric, points } = metric;
-    let numbers = |times: (u64, u64)| {
+    let numbers = |period: Period| {
         let points = points.iter();
         points
-            .filter_map(|point| number_point(point, times))
+            .filter_map(|point| number_point(point, period))
             .collect()
     };
     let data = match metric.kind {
         Kind::Counter => Data::Sum(Sum {
-            data_points: numbers(times),
+            data_points: numbers(period),
             aggregation_temporality: CUMULATIVE,
             is_monotonic: true,
         }),
         Kind::Gauge => Data::Gauge(Gauge {
-            data_points: numbers((0, times.1)),
+            data_points: numbers(Period { start: 0, ..period }),
         }),
         Kind::Histogram => {
             let points = points.iter();
-            let points = points.filter_map(|point| histogram_point(point, times));
+            let points = points.filter_map(|point| histogram_point(point, period));
             Data::Histogram(Histogram {
                 data_points: points.collect(),
                 aggregation_temporality: CUMULATIVE,
@@ -71,7 +82,7 @@ fn metric(metric: &MetricPoints, times: (u64, u64)) -> Metric {
 }
 
 /// `None` for a histogram.
-fn number_point(point: &Point, (started, now): (u64, u64)) -> Option<NumberDataPoint> {
+fn number_point(point: &Point, period: Period) -> Option<NumberDataPoint> {
     let Point { attributes, value } = point;
     let value = match value {
         PointValue::Integer(number) => Number::Integer(i64::try_from(*number).unwrap_or(i64::MAX)),
@@ -79,15 +90,15 @@ fn number_point(point: &Point, (started, now): (u64, u64)) -> Option<NumberDataP
         PointValue::Histogram(_) => return None,
     };
     Some(NumberDataPoint {
-        start_time_unix_nano: started,
-        time_unix_nano: now,
+        start_time_unix_nano: period.start,
+        time_unix_nano: period.end,
         value: Some(value),
         attributes: labels(attributes),
     })
 }
 
 /// `None` for a number.
-fn histogram_point(point: &Point, (started, now): (u64, u64)) -> Option<HistogramDataPoint> {
+fn histogram_point(point: &Point, period: Period) -> Option<HistogramDataPoint> {
     let PointValue::Histogram(histogram) = &point.value else {
         return None;
     };
@@ -99,8 +110,8 @@ fn histogram_point(point: &Point, (started, now): (u64, u64)) -> Option<Histogra
         trace_id: bytes(&exemplar.trace_id),
     });
     Some(HistogramDataPoint {
-        start_time_unix_nano: started,
-        time_unix_nano: now,
+        start_time_unix_nano: period.start,
+        time_unix_nano: period.end,
         count: total.count(),
         sum: Some(seconds(total.sum_ns)),
         bucket_counts: total.buckets.to_vec(),
@@ -134,8 +145,8 @@ mod tests {
             service_version: "1".to_owned(),
             instance_id: "i".to_owned(),
         };
-        let times = (Duration::from_secs(1), Duration::from_secs(2));
-        let bytes = encode_metrics(&resource, metrics, times);
+        let (started, now) = (Duration::from_secs(1), Duration::from_secs(2));
+        let bytes = encode_metrics(&resource, metrics, started, now);
         let mut message = ExportMetricsServiceRequest::decode(&*bytes).unwrap();
         message.resource_metrics[0].scope_metrics.remove(0).metrics
     }

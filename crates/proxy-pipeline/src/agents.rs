@@ -1,5 +1,6 @@
 //! The agents of a route: called with its requests before they are forwarded, and with the responses.
 
+mod body_inspection;
 mod call;
 mod content;
 mod decision;
@@ -15,6 +16,7 @@ use crate::record::agent_record::AgentSession;
 use crate::response::body::Body;
 use crate::worker::active_plan::ActivePlan;
 use agent_protocol::{Allow, Decision, EventKind, ProxyMessage};
+use body_inspection::{put_back, take_session};
 use call::{AgentCall, CallOutcome};
 use http::Response;
 use proxy_agent::AgentUpstream;
@@ -29,13 +31,14 @@ use std::time::Duration;
 /// redirects the client. `end_by` is the end of the request's time, since the worker's start.
 pub(crate) async fn inspect_request(
     exchange: &mut Exchange,
-    (route, agents): (&RoutePlan, &RouteAgents),
+    route: &RoutePlan,
+    agents: &RouteAgents,
     end_by: Option<Duration>,
 ) -> Result<Option<Response<Body>>, Problem> {
     exchange.strip_claims();
     let timers = timers(exchange, end_by);
     for agent in &agents.agents {
-        let Some(decision) = ask_about_request(exchange, agent, &timers).await? else {
+        let Some(decision) = decide_on_request(exchange, agent, &timers).await? else {
             remove_claims(exchange, agent);
             continue;
         };
@@ -62,23 +65,19 @@ pub(crate) async fn inspect_response(
     edits::apply(&early, response.headers_mut());
     let timers = timers(exchange, end_by);
     let mut index = 0;
-    while let Some(mut session) = response_body::take_session(exchange, index) {
+    while let Some(mut session) = take_session(exchange, index) {
         let agent = Arc::clone(&session.agent);
         let decision = if session.session.wants_response_headers() {
-            ask_about_response(exchange, &mut session, &response, &timers).await
+            decide_on_response(exchange, &mut session, &response, &timers).await
         } else {
             Ok(Some(Decision::Allow(Allow::default())))
         };
-        // Closes the session of a failed agent; reports the end of the request to the remaining
-        // agents.
-        if !matches!(decision, Ok(None)) {
-            exchange
-                .record()
-                .agents
-                .get_or_insert_default()
-                .put_back(index, session);
-            index += 1;
+        // The session of an agent that failed open is closed.
+        if matches!(decision, Ok(None)) {
+            continue;
         }
+        put_back(exchange, index, session);
+        index += 1;
         if let Some(decision) = decision?
             && let Some(reply) = decision::to_response(exchange, &agent, decision, &mut response)?
         {
@@ -111,8 +110,8 @@ fn timers(exchange: &Exchange, end_by: Option<Duration>) -> RequestTimers {
     exchange.timers(total)
 }
 
-/// Asks for the decision on the request's head; `None` if the agent failed open.
-async fn ask_about_request(
+/// The agent's decision on the request's head; `None` if the agent failed open.
+async fn decide_on_request(
     exchange: &mut Exchange,
     agent: &Arc<AgentPlan>,
     timers: &RequestTimers,
@@ -124,20 +123,20 @@ async fn ask_about_request(
         let worker = exchange.worker();
         let head = event::request_head(exchange, agent);
         let upstream = upstream_of(agent, &active);
-        let asked = call.client().map(async |client| {
+        let calling = call.client().map(async |client| {
             let now = worker.time.elapsed();
             let answer = client.begin(now, head, call.context(), upstream).await?;
             edits::check(&answer.decision).map(|()| answer)
         });
-        call.run(worker, timers, asked).await
+        call.run(worker, timers, calling).await
     };
     let CallOutcome { result, took } = outcome;
     let mut session = None;
-    let decision = result.map(|answer| {
+    let result = result.map(|answer| {
         session = answer.session;
         answer.decision
     });
-    let decision = call.record(exchange, decision, took)?;
+    let decision = call.record(exchange, CallOutcome { result, took })?;
     if let Some(mut session) = session {
         let body = exchange.body.as_ref();
         if body.is_none_or(http_body::Body::is_end_stream) {
@@ -160,8 +159,8 @@ fn upstream_of<'p>(agent: &AgentPlan, active: &'p ActivePlan) -> Option<AgentUps
     })
 }
 
-/// Asks for the decision on the response's head; `None` if the agent failed open.
-async fn ask_about_response(
+/// The agent's decision on the response's head; `None` if the agent failed open.
+async fn decide_on_response(
     exchange: &mut Exchange,
     AgentSession { agent, session }: &mut AgentSession,
     response: &Response<Body>,
@@ -171,15 +170,15 @@ async fn ask_about_response(
     let client_ip = exchange.completion.record.client_ip;
     let call = AgentCall::new(&active, agent, EventKind::ResponseHeaders, client_ip);
     let upstream = exchange.completion.upstream_name();
-    let head = event::response_head((session.next_event(), agent), upstream, response);
+    let head = event::response_head(session.next_event(), agent, upstream, response);
     let message = ProxyMessage::ResponseHeaders(head);
-    let asked = async {
-        let kind = (EventKind::ResponseHeaders, false);
-        let asked = session.call(&message, kind, call.context());
-        let decision = asked.await?;
+    let calling = async {
+        let kind = EventKind::ResponseHeaders;
+        let calling = session.call(&message, kind, false, call.context());
+        let decision = calling.await?;
         edits::check(&decision).map(|()| decision)
     };
-    let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
+    let outcome = call.run(exchange.worker(), timers, Some(calling)).await;
     session.end_events(EventKind::ResponseHeaders);
-    call.record(exchange, result, took)
+    call.record(exchange, outcome)
 }

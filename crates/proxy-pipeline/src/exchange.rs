@@ -43,9 +43,10 @@ use std::time::Duration;
 pub(crate) struct Exchange {
     pub(crate) head: InboundHead,
     pub(crate) body: Option<ClientBody>,
-    /// A gRPC call: POST over HTTP/2 with gRPC's `Content-Type`, taken before agents edit the head.
+    /// True for a gRPC call: POST over HTTP/2 with gRPC's `Content-Type`, before agents edit the head.
     pub(crate) is_grpc: bool,
-    /// All forwarding claims left in the head were set by agents or by a token; an untrusted client's have been removed.
+    /// True if all forwarding claims left in the head were set by agents or by a token; an untrusted client's have been
+    /// removed.
     pub(crate) has_believed_claims: bool,
     /// Names of the fields that agents or a token have set or removed.
     pub(crate) agent_fields: Vec<HeaderName>,
@@ -64,7 +65,7 @@ pub(crate) struct Exchange {
     user: Option<Box<str>>,
     /// Scheme and host as sent by the client; `None` unless the route rewrites paths.
     pub(crate) client_origin: Option<Box<str>>,
-    /// The upstream's response is taken for the store: fields for this client are added later.
+    /// True if the upstream's response is taken for the store: fields for this client are added later.
     pub(crate) is_for_store: bool,
     /// `Accept`, if it mentions HTML; kept for error responses after the head has gone upstream.
     accept: Option<HeaderValue>,

@@ -56,13 +56,17 @@ pub(crate) async fn send(
 ) -> Result<Response<Body>, Problem> {
     let mut body = exchange.body.take().filter(|body| !body.is_end_stream());
     let timers = exchange.timers(to.total);
+    // A streaming gRPC client may send only heartbeats.
+    // A streaming gRPC client may send only heartbeats.
+    let any_rate = to.upstream.http2 && exchange.is_grpc;
     if to.route.buffer_requests
         && let Some(unread) = body.take()
     {
-        let (reading, progress) = upload(exchange, pace(exchange, to), unread, &timers);
+        let (reading, progress) = upload(exchange, to.route, any_rate, unread, &timers);
         exchange.record().upload = Some(progress);
-        let bounds = (to.route.max_body_buffer_bytes, &*to.upstream.name);
-        let held = Box::pin(held_request::hold(exchange, bounds, reading)).await?;
+        let limit = to.route.max_body_buffer_bytes;
+        let holding = held_request::hold(exchange, limit, &to.upstream.name, reading);
+        let held = Box::pin(holding).await?;
         timers.stop();
         body = Some(held).filter(|body| !body.is_end_stream());
     }
@@ -77,7 +81,7 @@ pub(crate) async fn send(
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
-            let (body, progress) = upload(exchange, pace(exchange, to), body, &timers);
+            let (body, progress) = upload(exchange, to.route, any_rate, body, &timers);
             keep_decided_fields(exchange, to.route, &progress);
             (body, Some(progress))
         }
@@ -263,8 +267,8 @@ impl Attempts<'_, '_> {
     ) -> Result<Response<Body>, Problem> {
         let mut response = self.build_response(answered, requested)?;
         let buffer = self.exchange.worker().body_buffer();
-        let bounds = (buffer, self.to.route.max_body_buffer_bytes);
-        match held_response::hold(&mut response, bounds).await {
+        let max_bytes = self.to.route.max_body_buffer_bytes;
+        match held_response::hold(&mut response, buffer, max_bytes).await {
             Ok(()) => Ok(response),
             Err(Interruption::Own(problem)) => Err(problem),
             Err(Interruption::Upstream(fault)) => Err(self.problem(&fault)),
@@ -422,18 +426,12 @@ fn advance(exchange: &Exchange, active: &ActivePlan, upstream: &UpstreamPlan, ta
     }
 }
 
-/// The route, and whether its clients are exempt from the minimum data rate: a streaming gRPC client
-/// may send only heartbeats.
-fn pace<'p>(exchange: &Exchange, to: Destination<'p>) -> (&'p RoutePlan, bool) {
-    let any_rate = to.upstream.http2 && exchange.is_grpc;
-    (to.route, any_rate)
-}
-
 /// Forwards a request body within the route's limits and timeouts; with `any_rate`, any progress
 /// resets the timer.
 pub(crate) fn upload(
     exchange: &Exchange,
-    (route, any_rate): (&RoutePlan, bool),
+    route: &RoutePlan,
+    any_rate: bool,
     body: ClientBody,
     timers: &RequestTimers,
 ) -> (RequestBody, Rc<Progress>) {

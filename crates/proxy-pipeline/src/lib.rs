@@ -42,7 +42,7 @@ pub use response::body::{Body, BodyError};
 pub use response::early_refusal::{UnreadRequest, refuse_unread};
 pub use response::interim::informational;
 pub use response::local_reply::RawAnswer;
-pub use response::tunnel::{CarriedBytes, SwitchedConnection, TunnelEnd, join};
+pub use response::tunnel::{CarriedBytes, IdleTimer, SwitchedConnection, TunnelEnd, join};
 pub use response::upgradable_response::Reply;
 pub use upload::client_body::{
     BodyAborted, ClientBody, CopiedBody, HeldBody, Inspected, Source, Streamed,

@@ -5,7 +5,7 @@ use crate::failure::panic;
 use crate::forward::destination::Destination;
 use crate::forward::shadow;
 use crate::limits::route_limits::RateStage;
-use crate::local::cache::{self, Consulted};
+use crate::local::cache::{self, CacheResult};
 use crate::local::{acme, answers, builtin, files};
 use crate::policy::compression::{self, CompressionRequest};
 use crate::policy::rate_limit::{self, Checked};
@@ -65,7 +65,11 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         exchange.record_head(recording);
     }
     let decided = adapted.and_then(|()| decide(exchange, &active));
-    let (route, outcome, end_by) = match decided {
+    let Decided {
+        route,
+        outcome,
+        end_by,
+    } = match decided {
         Ok(decided) => decided,
         Err(problem) => return Err(count_unrouted(exchange, problem)),
     };
@@ -83,15 +87,15 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     }
     let compression = compression::negotiate(exchange, route);
     let store = active.plan.cache();
-    let uncached = match store.filter(|_| cache::concerns(route, &exchange.head.method)) {
+    let uncached = match store.filter(|_| cache::uses_store(route, &exchange.head.method)) {
         None => None,
         // Boxed: most configurations store no responses.
         Some(store) => {
-            match Box::pin(cache::consult(exchange, (route, store), &outcome, end_by)).await? {
-                Consulted::Answered(response) => {
+            match Box::pin(cache::handle(exchange, route, store, &outcome, end_by)).await? {
+                CacheResult::Response(response) => {
                     return compress(exchange, compression, route, response);
                 }
-                Consulted::Forward(uncached) => Some(uncached),
+                CacheResult::Forward(uncached) => Some(uncached),
             }
         }
     };
@@ -99,10 +103,10 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     let mut response = match &route.agents {
         None => {
             let total = end_by.map(|end| end.saturating_sub(now));
-            carry_out(exchange, route, (outcome, total)).await
+            carry_out(exchange, route, outcome, total).await
         }
         // Boxed: most routes have no agents.
-        Some(agents) => Box::pin(inspected(exchange, (route, agents), outcome, end_by)).await,
+        Some(agents) => Box::pin(inspected(exchange, route, agents, outcome, end_by)).await,
     };
     if let (Some(uncached), Ok(response)) = (uncached, &mut response) {
         uncached.finish(response);
@@ -135,12 +139,21 @@ async fn authenticate(
     rate_limit::check_stage(exchange, route.index, RateStage::AfterCredentials).await
 }
 
-/// The route of the request, the service that answers it, and the time by which it must end.
+/// The plan's decision on a request with a route.
+pub(crate) struct Decided<'p> {
+    pub(crate) route: &'p RoutePlan,
+    /// The service that answers it.
+    pub(crate) outcome: Outcome<'p>,
+    /// End of its time, since the worker's start; `None` for unlimited.
+    pub(crate) end_by: Option<Duration>,
+}
+
+/// Decides on the request by the plan `active`.
 #[inline]
 pub(crate) fn decide<'p>(
     exchange: &Exchange,
     active: &'p ActivePlan,
-) -> Result<(&'p RoutePlan, Outcome<'p>, Option<Duration>), Problem> {
+) -> Result<Decided<'p>, Problem> {
     let now = exchange.began();
     let head = exchange.request_head();
     client_certificate::check(exchange.client(), &exchange.worker().time, now)?;
@@ -152,7 +165,11 @@ pub(crate) fn decide<'p>(
     };
     let decision = active.plan.decide(&head, &states, now);
     match decision.route {
-        Some(route) => Ok((route, decision.outcome, decision.end_by)),
+        Some(route) => Ok(Decided {
+            route,
+            outcome: decision.outcome,
+            end_by: decision.end_by,
+        }),
         None => Err(refused(decision.outcome, || near_miss(exchange, &head))),
     }
 }
@@ -169,11 +186,12 @@ pub(crate) fn count_unrouted(exchange: &mut Exchange, problem: Problem) -> Probl
 /// Carries out the plan's decision unless an agent refuses the request or its response.
 async fn inspected(
     exchange: &mut Exchange,
-    (route, agents): (&RoutePlan, &RouteAgents),
+    route: &RoutePlan,
+    agents: &RouteAgents,
     outcome: Outcome<'_>,
     end_by: Option<Duration>,
 ) -> Result<Response<Body>, Problem> {
-    let asked = agents::inspect_request(exchange, (route, agents), end_by).await?;
+    let asked = agents::inspect_request(exchange, route, agents, end_by).await?;
     if let Some(response) = asked {
         rate_limit::show_later(exchange);
         return Ok(response);
@@ -181,7 +199,7 @@ async fn inspected(
     rate_limit::check_stage(exchange, route.index, RateStage::AfterAgents).await?;
     let now = exchange.worker().time.elapsed();
     let total = end_by.map(|end| end.saturating_sub(now));
-    let response = carry_out(exchange, route, (outcome, total)).await?;
+    let response = carry_out(exchange, route, outcome, total).await?;
     agents::inspect_response(exchange, response, end_by).await
 }
 
@@ -189,7 +207,8 @@ async fn inspected(
 async fn carry_out(
     exchange: &mut Exchange,
     route: &RoutePlan,
-    (outcome, total): (Outcome<'_>, Option<Duration>),
+    outcome: Outcome<'_>,
+    total: Option<Duration>,
 ) -> Result<Response<Body>, Problem> {
     match outcome {
         Outcome::Refuse(problem) => Err(problem),

@@ -11,11 +11,11 @@ use crate::failure::{panic, timeout_problem};
 use crate::forward;
 use crate::forward::destination::Destination;
 use crate::limits::route_limits::RateStage;
-use crate::pipeline::{count_unrouted, decide};
+use crate::pipeline::{Decided, count_unrouted, decide};
 use crate::policy::rate_limit::{self, Checked};
 use crate::policy::{circuit_breaker, route_connections};
 use crate::record::completion::CompletionGuard;
-use crate::response::tunnel::TunnelEnd;
+use crate::response::tunnel::{IdleTimer, TunnelEnd};
 use crate::worker::connection_info::RequestStream;
 use crate::worker::state::Worker;
 use copy::Copy;
@@ -81,7 +81,7 @@ struct Connected {
 
 async fn connect(exchange: &mut Exchange) -> Result<Connected, Problem> {
     let active = Rc::clone(exchange.active());
-    let (route, outcome, _) = match decide(exchange, &active) {
+    let Decided { route, outcome, .. } = match decide(exchange, &active) {
         Ok(decided) => decided,
         Err(problem) => return Err(count_unrouted(exchange, problem)),
     };
@@ -121,7 +121,8 @@ impl Relay {
         self,
         mut client: impl RelayStream,
         early: Vec<u8>,
-        (clock, deadline): (&Clock, &Deadline),
+        clock: &Clock,
+        deadline: &Deadline,
     ) {
         let Self {
             mut target,
@@ -136,7 +137,12 @@ impl Relay {
                 removed.is_some()
             };
             let copy = Copy::new(&mut client, &mut target, early);
-            copy.run(idle, (clock, deadline), is_cut).await
+            let timer = IdleTimer {
+                clock,
+                deadline,
+                idle,
+            };
+            copy.run(timer, is_cut).await
         };
         if end != TunnelEnd::Closed {
             client.abort();

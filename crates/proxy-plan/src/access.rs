@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_list_of_the_admitted_all_others_are() {
+    fn without_allow_all_addresses_outside_deny_are_admitted() {
         let plan = plan(&[], &["192.0.2.0/24", "::ffff:198.51.100.0/120"]);
         for (ip, admitted) in [
             ("192.0.2.9", false),

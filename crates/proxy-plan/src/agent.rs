@@ -26,11 +26,11 @@ pub struct AgentPlan {
     pub state: Arc<AgentState>,
     /// Maximum time for one decision.
     pub timeout: Duration,
-    /// Requests continue when it fails.
+    /// True if requests continue when it fails.
     pub fails_open: bool,
     /// The events that it may get.
     pub events: EventSet,
-    /// Larger bodies pass, and it gets their beginning.
+    /// True if larger bodies pass, and it gets their beginning.
     pub passes_oversize: bool,
     /// Maximum bytes that it gets of one body.
     pub max_body_bytes: u64,

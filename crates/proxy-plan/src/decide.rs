@@ -44,9 +44,9 @@ pub struct RequestHead<'a> {
     pub content_length: Option<u64>,
     /// The client's address.
     pub client_ip: IpAddr,
-    /// The connection is encrypted.
+    /// True if the connection is encrypted.
     pub is_tls: bool,
-    /// The peer's forwarding headers are trusted.
+    /// True if the peer's forwarding headers are trusted.
     pub is_peer_trusted: bool,
 }
 
@@ -324,7 +324,7 @@ pub(crate) struct NormalizedHead<'a> {
     listener: &'a str,
     host: Cow<'a, str>,
     path: Cow<'a, str>,
-    /// Every server reads the path the same.
+    /// True if every server reads the path the same.
     is_plain: bool,
     query: &'a str,
 }

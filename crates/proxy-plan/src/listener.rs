@@ -24,11 +24,11 @@ pub struct ListenerPlan {
     pub access: Option<Box<AccessPlan>>,
     /// HTML pages of errors.
     pub error_pages: ErrorPages,
-    /// Ambiguous paths are refused.
+    /// True if ambiguous paths are refused.
     pub strict_paths: bool,
-    /// The proxy's own errors carry `Proxy-Status`.
+    /// True if the proxy's own errors carry `Proxy-Status`.
     pub expose_reasons: bool,
-    /// Requests to upstreams get a `Via` header.
+    /// True if requests to upstreams get a `Via` header.
     pub via: bool,
     /// Maximum time for a request's head.
     pub header_time: Duration,
@@ -42,7 +42,7 @@ pub struct ListenerPlan {
     pub handshake_time: Duration,
     /// HTTP/2 with prior knowledge is accepted without TLS.
     pub h2c: bool,
-    /// Every connection begins with a PROXY protocol header.
+    /// True if every connection begins with a PROXY protocol header.
     pub proxy_protocol: bool,
     /// HTTP/3 is accepted on the UDP port of the same address.
     pub http3: bool,

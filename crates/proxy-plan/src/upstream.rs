@@ -40,7 +40,7 @@ pub struct UpstreamPlan {
     pub max_lifetime: Option<Duration>,
     /// The targets' protocol is HTTP/2.
     pub http2: bool,
-    /// Connections to the targets use TLS.
+    /// True if connections to the targets use TLS.
     pub tls: bool,
     /// Version of the PROXY protocol header at the beginning of connections; `None` sends none.
     pub send_proxy: Option<ProxyVersion>,
@@ -63,7 +63,7 @@ pub struct TargetPlan {
     pub authority: Arc<str>,
     /// Its configured share, or that in an SRV record; 0 gets no new requests.
     pub weight: u32,
-    /// It takes requests only while no other target can.
+    /// True if it takes requests only while no other target can.
     pub is_backup: bool,
     /// The hash of its address.
     pub hash: u64,
@@ -82,14 +82,14 @@ impl TargetPlan {
         }
     }
 
-    /// Whether the target is healthy and has a weight.
+    /// Returns true if the target is healthy and has a weight.
     #[must_use]
     pub fn takes_requests(&self) -> bool {
         let weight = self.state.overridden_weight().unwrap_or(self.weight);
         0 < weight && self.state.causes().takes_requests()
     }
 
-    /// Whether the target is healthy and gets no new requests all the same: it is draining, or its weight
+    /// Returns true if the target is healthy and gets no new requests all the same: it is draining, or its weight
     /// is 0.
     pub(crate) fn is_kept_idle(&self) -> bool {
         let causes = self.state.causes();
@@ -105,7 +105,8 @@ impl UpstreamPlan {
         targets.filter(|(_, target)| target.state.causes().is_healthy() && !target.is_kept_idle())
     }
 
-    /// The PROXY protocol header of connections for the proxy itself, such as health checks; `None` if targets get none.
+    /// The PROXY protocol header of connections for the proxy itself, such as health checks; `None` if targets get
+    /// none.
     #[must_use]
     pub fn local_header(&self) -> Option<Arc<[u8]>> {
         Some(self.send_proxy?.local_header().into())

@@ -112,7 +112,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
     /// [`Self::poll_frame`].
     ///
     /// # Errors
-    /// [`SendError`]; the connection cannot be used any more.
+    /// [`SendError`]; the connection is unusable afterwards.
     pub fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,

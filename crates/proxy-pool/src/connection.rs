@@ -55,7 +55,7 @@ struct Http1Session<B> {
     outgoing: MessageWriter<B>,
     /// True if the body was taken from the current request.
     took_body: bool,
-    /// The connection failed.
+    /// True if the connection failed.
     broken: bool,
 }
 
@@ -80,7 +80,8 @@ impl<B> Connection<B> {
     pub fn new(
         transport: UpstreamStream,
         limits: HeadLimits,
-        (target, since): (TargetId, Tick),
+        target: TargetId,
+        since: Tick,
         permit: Option<ConnectionPermit>,
     ) -> Self {
         Self {
@@ -111,7 +112,7 @@ impl<B> Connection<B> {
         self.owner.as_ref().is_some_and(|owner| owner.has_ended())
     }
 
-    /// Whether the next request may be sent now.
+    /// Returns true if the next request may be sent now.
     #[inline]
     pub fn is_ready(&self) -> bool {
         let Http1Session {
@@ -176,7 +177,8 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     pub async fn send(
         &mut self,
         expected: ExpectedResponse,
-        (request, more): (&mut Request<B>, impl Fn(&mut Vec<u8>)),
+        request: &mut Request<B>,
+        more: impl Fn(&mut Vec<u8>),
         deadline: &Deadline,
         mut notice: impl FnMut(&[u8]),
     ) -> Result<Response<Option<VerbatimFields>>, SendError> {
@@ -302,7 +304,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
         if !self.outgoing.is_done() {
             self.poll_upload(cx)?;
         }
-        self.incoming.poll_splice(cx, &self.transport, (pipe, most))
+        self.incoming.poll_splice(cx, &self.transport, pipe, most)
     }
 
     /// Returns true if the target has closed its reading side before it took a byte of the request.

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_limit_takes_places_away() {
+    fn a_lowered_limit_shrinks_the_share_of_a_worker() {
         let limit = IdleLimit::new(3);
         let mut share = IdleShare::new(&limit);
         assert!(share.covers(3));

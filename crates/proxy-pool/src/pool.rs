@@ -146,7 +146,7 @@ impl<B> Pool<B> {
             drop(target_pool.idle.remove(0));
             self.size.set(self.size.get().saturating_sub(1));
         }
-        // This pool may have no idle connection any more, while another has one.
+        // This pool may have lost its last idle connection, while another has one.
         member.limit().request_eviction();
     }
 

@@ -205,7 +205,8 @@ impl ResponseReader {
         &mut self,
         cx: &mut Context<'_>,
         transport: &UpstreamStream,
-        (pipe, most): (&mut Pipe, u64),
+        pipe: &mut Pipe,
+        most: u64,
     ) -> Poll<Result<Option<usize>, SendError>> {
         let (UpstreamStream::Tcp(stream), Some(body)) = (transport, &mut self.body) else {
             return Poll::Ready(Ok(None));

@@ -53,7 +53,7 @@ fn live<T>(work: impl AsyncFnOnce(&TcpListener) -> T) -> T {
 async fn connection(listener: &TcpListener, target: TargetId) -> Connection<()> {
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
     let transport = UpstreamStream::Tcp(stream.unwrap());
-    Connection::new(transport, LIMITS, (target, Tick::default()), None)
+    Connection::new(transport, LIMITS, target, Tick::default(), None)
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::settings::{Check, ProbeSettings};
 use crate::{grpc, models};
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, USER_AGENT};
+use http::request::Builder;
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -45,6 +46,12 @@ async fn ask(address: Option<SocketAddr>, settings: &ProbeSettings) -> Result<()
             let (response, _connection) = send(transport, request, settings.http2).await?;
             expect(response.status(), expected)
         }
+        Check::Answer => {
+            let host = &settings.authority;
+            let request = by_http1(Method::OPTIONS, "*", host)?.body(Full::default())?;
+            let (_, _connection) = send(transport, request, false).await?;
+            Ok(())
+        }
         Check::Inference {
             endpoint,
             expected_models,
@@ -71,17 +78,21 @@ pub(crate) fn get(
     path: &str,
     host: &str,
 ) -> Result<Request<Full<Bytes>>, http::Error> {
-    let request = Request::builder()
-        .method(Method::GET)
-        .header(USER_AGENT, AGENT);
     let request = if settings.http2 {
+        let request = Request::builder().method(Method::GET);
+        let request = request.header(USER_AGENT, AGENT);
         request.uri(format!("{}{path}", authority(settings, host)))
     } else {
-        let path: Uri = path.parse()?;
-        let request = request.uri(path).header(HOST, host);
-        request.header(CONNECTION, "close")
+        by_http1(Method::GET, path, host)?
     };
     request.body(Full::default())
+}
+
+fn by_http1(method: Method, path: &str, host: &str) -> Result<Builder, http::Error> {
+    let path: Uri = path.parse()?;
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header(USER_AGENT, AGENT).header(HOST, host);
+    Ok(request.header(CONNECTION, "close"))
 }
 
 /// The scheme and the authority of requests by HTTP/2.

@@ -65,6 +65,8 @@ pub enum Check {
         /// The `Host`; none sends the target's address.
         host: Option<String>,
     },
+    /// An `OPTIONS *`, which is of no resource: any answer is good, whatever its status. By HTTP/1.1 alone.
+    Answer,
     /// The gRPC health protocol, over HTTP/2.
     Grpc {
         /// The service to check; empty for the server as a whole.

@@ -36,7 +36,7 @@ struct Connector {
     script: Script,
     link: RefCell<Link>,
     status: Arc<Status>,
-    /// The server's last answer was an error, as of one that takes no writes.
+    /// True if the server's last response was an error, such as from a server that takes no writes.
     refuses: Cell<bool>,
 }
 

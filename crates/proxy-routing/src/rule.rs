@@ -26,7 +26,7 @@ pub struct Rule {
     pub priority: i32,
     /// Names of listeners; the request must have arrived at one of them.
     pub listeners: Vec<String>,
-    /// `listeners` are all listeners of the rule's protocol, and not configured: they do not affect
+    /// True if `listeners` are all listeners of the rule's protocol, and not configured: they do not affect
     /// precedence.
     pub has_implied_listeners: bool,
     /// Hosts, of which the request must have one.

@@ -46,7 +46,8 @@ impl Admin {
         listeners: AdminListeners,
         server: &Server,
         build: Build,
-        (registry, lifecycle): (&Arc<Registry>, &Arc<Lifecycle>),
+        registry: &Arc<Registry>,
+        lifecycle: &Arc<Lifecycle>,
     ) -> Self {
         let Build {
             version,

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
-pub(crate) use registry::new_registry;
+pub(crate) use registry::{new_lifecycle, new_registry};
 
 /// Interval of summarizing repeated events and of maintaining rate limits.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);

@@ -74,7 +74,7 @@ pub(crate) struct BoundAddress {
     pub(crate) sockets: Vec<Arc<Socket>>,
     /// File of a Unix socket that this process owns.
     pub(crate) file: Option<Arc<SocketFile>>,
-    /// Bound by this process or a predecessor, not by a service manager.
+    /// True if bound by this process or a predecessor, false if by a service manager.
     pub(crate) owned: bool,
 }
 

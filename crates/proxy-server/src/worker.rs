@@ -194,7 +194,7 @@ async fn run(
                 Some(Command::Probe(answer)) => answer.send(()).unwrap_or_default(),
                 Some(Command::Apply(update, done)) => {
                     worker_loop.apply(*update);
-                    // Sockets that are not served any more are closed before the reply.
+                    // Sockets that are no longer served are closed before the reply.
                     tokio::task::yield_now().await;
                     // The receiver is dropped if the process is exiting.
                     done.send(()).unwrap_or_default();
@@ -269,7 +269,7 @@ impl WorkerLoop {
         let active = ActivePlan::new(plan, connectors, limits, &registry, number);
         let metrics = registry.worker(number);
         let logs = logs.unwrap_or_else(Logs::off);
-        let worker = Worker::new(shared, (Time::start(), ids), active, metrics, logs);
+        let worker = Worker::new(shared, Time::start(), ids, active, metrics, logs);
         let mut worker_loop = Self {
             number,
             registry,
@@ -349,8 +349,8 @@ impl WorkerLoop {
                 .unwrap_or_else(|| Rc::new(WorkerListener::new(&listener_plan.name, &settings)));
             listener.index.set(index);
             listener.keep_only(&serves);
-            for socket in fresh {
-                listener.open(&self.worker, &mut self.tasks, socket);
+            for (place, socket) in fresh {
+                listener.open(&self.worker, &mut self.tasks, place, socket);
             }
             if let Some(datagrams) = datagrams {
                 let settings = Rc::clone(&listener.settings.borrow());

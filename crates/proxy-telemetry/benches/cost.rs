@@ -161,8 +161,8 @@ fn scrape() {
             version: "0",
             commit: "0",
         },
-        now: Duration::ZERO,
         started: Duration::ZERO,
+        uptime: Duration::ZERO,
     };
     let page = scrape.page(Format::Prometheus);
     let written = begun.elapsed().saturating_sub(merged);

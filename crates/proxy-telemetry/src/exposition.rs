@@ -27,8 +27,7 @@ impl Scrape<'_> {
         for metric in METRICS {
             write_metadata(&mut page, metric, format);
             let has_exemplars = format == Format::OpenMetrics;
-            let names = (metric.name, metric.labels);
-            let text = TextSamples::new(&mut page, names, has_exemplars);
+            let text = TextSamples::new(&mut page, metric.name, metric.labels, has_exemplars);
             self.samples(metric, &mut Samples::Text(text));
         }
         if format == Format::OpenMetrics {

@@ -19,7 +19,9 @@ mod stats;
 mod vocabulary;
 
 pub use exposition::{Build, Format, MetricPoints, Scrape};
-pub use lifecycle::{FetchedKeySet, Lifecycle, ObtainedCertificate, ObtainingFailure, timestamp};
+pub use lifecycle::{
+    FetchedKeySet, Lifecycle, ObtainedCertificate, ObtainingFailure, UptimeClock, timestamp,
+};
 pub use limit_use::{LimitSetting, LimitUse, Quantity};
 pub use log::{
     Destination, EventLog, LineRing, LogCounters, LogCounts, LogError, LogWriter, Repeated,

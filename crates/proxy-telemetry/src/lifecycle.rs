@@ -19,7 +19,7 @@ use key_sets::KeySets;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use time::{rfc3339, unix_millis};
 
 /// The state of the process, written by the control thread and read by any thread.
@@ -29,6 +29,9 @@ pub struct Lifecycle {
     commit: &'static str,
     registry: Arc<Registry>,
     started: SystemTime,
+    uptime_clock: UptimeClock,
+    /// The reading of `uptime_clock` at the start.
+    started_at: Duration,
     /// Number of successful reloads.
     reloads: AtomicU64,
     /// Time at which the current configuration was read, in milliseconds since 1970.
@@ -45,6 +48,9 @@ pub struct Lifecycle {
     key_sets: KeySets,
 }
 
+/// A clock that is never set, for the uptime: the time since the boot of the host, also while it was suspended.
+pub type UptimeClock = fn() -> Duration;
+
 /// No reload was attempted yet.
 const UNTRIED: u8 = 0;
 /// The last reload succeeded.
@@ -53,12 +59,14 @@ const SUCCEEDED: u8 = 1;
 const FAILED: u8 = 2;
 
 impl Lifecycle {
-    /// A process that started at `started` and does not listen yet.
+    /// A process that started at `started`, by the time of day, and does not listen yet.
     #[must_use]
     pub fn new(
-        (version, commit): (&'static str, &'static str),
+        version: &'static str,
+        commit: &'static str,
         registry: Arc<Registry>,
         started: SystemTime,
+        uptime_clock: UptimeClock,
     ) -> Self {
         let generation_gauge = registry.gauge(&names::CONFIG_GENERATION, []);
         let last_reload_gauge = registry.gauge(&names::CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS, []);
@@ -68,6 +76,8 @@ impl Lifecycle {
             commit,
             registry,
             started,
+            uptime_clock,
+            started_at: uptime_clock(),
             reloads: AtomicU64::new(0),
             last_reload: AtomicU64::new(unix_millis(started)),
             last_result: AtomicU8::new(UNTRIED),
@@ -101,7 +111,7 @@ impl Lifecycle {
         }
     }
 
-    /// No new connections are accepted any more.
+    /// No new connections are accepted.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
@@ -122,8 +132,8 @@ impl Lifecycle {
     }
 
     /// Sets the state of the key set of an issuer of tokens, by its upstream and URL.
-    pub fn set_key_set(&self, name: (&str, &str), state: &FetchedKeySet) {
-        self.key_sets.set(name, state);
+    pub fn set_key_set(&self, upstream: &str, url: &str, state: &FetchedKeySet) {
+        self.key_sets.set(upstream, url, state);
     }
 
     /// Removes the other key sets.
@@ -144,8 +154,7 @@ impl Lifecycle {
 
     /// The body of `/status`.
     #[must_use]
-    pub fn status(&self, now: SystemTime) -> Value {
-        let uptime = now.duration_since(self.started).unwrap_or_default();
+    pub fn status(&self) -> Value {
         let result = match self.last_result.load(Ordering::Relaxed) {
             SUCCEEDED => json!("success"),
             FAILED => json!("failure"),
@@ -154,7 +163,7 @@ impl Lifecycle {
         let mut status = json!({
             "status": "healthy",
             "version": self.version,
-            "uptime_seconds": uptime.as_secs(),
+            "uptime_seconds": self.uptime().as_secs(),
             "start_time": timestamp(self.started),
             "config_reload_count": self.reloads.load(Ordering::Relaxed),
             "last_config_reload": rfc3339(self.last_reload.load(Ordering::Relaxed)),
@@ -198,16 +207,16 @@ impl Lifecycle {
 
     /// The metrics page.
     #[must_use]
-    pub fn metrics(&self, format: Format, now: SystemTime) -> String {
+    pub fn metrics(&self, format: Format) -> String {
         let (snapshot, process) = (self.registry.snapshot(), Process::read());
-        self.scrape((&snapshot, &process), now).page(format)
+        self.scrape(&snapshot, &process).page(format)
     }
 
     /// All metrics with samples, as on the page.
     #[must_use]
-    pub fn points(&self, now: SystemTime) -> Vec<MetricPoints> {
+    pub fn points(&self) -> Vec<MetricPoints> {
         let (snapshot, process) = (self.registry.snapshot(), Process::read());
-        self.scrape((&snapshot, &process), now).points()
+        self.scrape(&snapshot, &process).points()
     }
 
     /// The metrics of the process.
@@ -228,12 +237,12 @@ impl Lifecycle {
         self.version
     }
 
-    fn scrape<'s>(
-        &self,
-        (snapshot, process): (&'s Snapshot, &'s Process),
-        now: SystemTime,
-    ) -> Scrape<'s> {
-        let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    /// Time since the start. Steps of the time of day have no effect.
+    fn uptime(&self) -> Duration {
+        (self.uptime_clock)().saturating_sub(self.started_at)
+    }
+
+    fn scrape<'s>(&self, snapshot: &'s Snapshot, process: &'s Process) -> Scrape<'s> {
         Scrape {
             snapshot,
             process,
@@ -241,8 +250,8 @@ impl Lifecycle {
                 version: self.version,
                 commit: self.commit,
             },
-            now: since_epoch(now),
-            started: since_epoch(self.started),
+            started: self.started.duration_since(UNIX_EPOCH).unwrap_or_default(),
+            uptime: self.uptime(),
         }
     }
 }
@@ -251,7 +260,16 @@ impl Lifecycle {
 mod tests {
     use super::*;
     use crate::registry::RegistrySettings;
-    use std::time::Duration;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Seconds of the clock for the uptime.
+        static UPTIME_SECS: Cell<u64> = const { Cell::new(1_000) };
+    }
+
+    fn uptime() -> Duration {
+        Duration::from_secs(UPTIME_SECS.get())
+    }
 
     fn lifecycle() -> Lifecycle {
         let settings = RegistrySettings {
@@ -259,7 +277,7 @@ mod tests {
             max_series: 10,
         };
         let registry = Arc::new(Registry::new(settings));
-        Lifecycle::new(("1.2.3", "abc"), registry, UNIX_EPOCH)
+        Lifecycle::new("1.2.3", "abc", registry, UNIX_EPOCH, uptime)
     }
 
     #[test]
@@ -294,14 +312,16 @@ mod tests {
     fn the_status_counts_reloads_and_says_how_the_last_one_went() {
         let lifecycle = lifecycle();
         lifecycle.serves(1);
-        let untried = lifecycle.status(UNIX_EPOCH);
+        let untried = lifecycle.status();
         assert_eq!(untried["last_config_reload_result"], Value::Null);
         let later = UNIX_EPOCH + Duration::from_millis(90_500);
         lifecycle.reloaded(later, true);
         lifecycle.reloaded(later + Duration::from_secs(1), false);
 
-        let status = lifecycle.status(later);
-        assert_eq!(status["uptime_seconds"], 90);
+        UPTIME_SECS.set(1_007);
+        let status = lifecycle.status();
+        // The time of day was set forward meanwhile.
+        assert_eq!(status["uptime_seconds"], 7);
         assert_eq!(status["start_time"], "1970-01-01T00:00:00.000Z");
         assert_eq!(status["last_config_reload"], "1970-01-01T00:01:30.500Z");
         assert_eq!(status["config_reload_count"], 1);

@@ -27,8 +27,8 @@ pub struct Scrape<'a> {
     pub process: &'a Process,
     /// The version of the program.
     pub build: Build<'a>,
-    /// Time of the scrape, since the Unix epoch.
-    pub now: Duration,
     /// Start of the process, since the Unix epoch.
     pub started: Duration,
+    /// Time since the start, which steps of the time of day do not change.
+    pub uptime: Duration,
 }

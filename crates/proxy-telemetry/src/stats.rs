@@ -13,7 +13,7 @@ pub struct MemoryUse {
     pub rss_bytes: Option<u64>,
     /// Configured maximum, in bytes; `None` if unlimited.
     pub limit_bytes: Option<u64>,
-    /// Connections are refused for lack of memory.
+    /// True if connections are refused for lack of memory.
     pub shedding: bool,
 }
 

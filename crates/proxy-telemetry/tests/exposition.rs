@@ -45,8 +45,8 @@ fn page(format: Format) -> String {
             version: "1.2.3",
             commit: "abc",
         },
-        now: Duration::from_millis(1_700_000_005_250),
         started: Duration::from_secs(1_700_000_000),
+        uptime: Duration::from_millis(5_250),
     };
     let page = scrape.page(format);
     drop(handles);
@@ -335,8 +335,8 @@ fn a_gauge_without_an_owner_is_not_shown() {
             version: "",
             commit: "",
         },
-        now: Duration::ZERO,
         started: Duration::ZERO,
+        uptime: Duration::ZERO,
     };
     let families = parse(&scrape.page(Format::Prometheus));
 

@@ -45,6 +45,8 @@ type Zone = Arc<Mutex<HashMap<String, DnsReply>>>;
 pub enum DnsReply {
     /// These addresses, with this TTL in seconds.
     Addresses(u32, Vec<IpAddr>),
+    /// These addresses to queries for IPv4, with a TTL of one second, and no answer to any other.
+    OnlyIpv4(Vec<IpAddr>),
     /// These SRV records, with this TTL in seconds: priority, weight, port, host.
     Services(u32, Vec<(u16, u16, u16, String)>),
     /// A TXT record for each line of this file, which a test changes; none without the file.
@@ -154,7 +156,12 @@ impl DnsServer {
             None => (NO_SUCH_NAME, Vec::new()),
             Some(DnsReply::Failure) => (SERVER_FAILURE, Vec::new()),
             Some(DnsReply::Silence) => return None,
+            Some(DnsReply::OnlyIpv4(_)) if kind != A => return None,
             Some(DnsReply::Garbage) => return Some(b"garbage".to_vec()),
+            Some(DnsReply::OnlyIpv4(addresses)) => {
+                let addresses = addresses.iter().filter_map(|ip| address_data(*ip, A));
+                (0, addresses.map(|data| record(A, 1, &data)).collect())
+            }
             Some(DnsReply::Addresses(ttl, addresses)) => {
                 let addresses = addresses.iter().filter_map(|ip| address_data(*ip, kind));
                 (0, addresses.map(|data| record(kind, ttl, &data)).collect())

@@ -43,7 +43,7 @@ pub struct ClientTlsSettings {
     pub min_version: TlsVersion,
     /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
     pub alpn: Vec<Alpn>,
-    /// Chain, names and validity are verified; if not, one of `pins` must fit, and none fits an empty list.
+    /// True if chain, names and validity are verified; if not, one of `pins` must fit, and none fits an empty list.
     pub verify: bool,
     /// SHA-256 of the public keys that the server's own certificate may have; empty for any. [RFC 7469 §2.4]
     pub pins: Vec<[u8; 32]>,
@@ -59,7 +59,7 @@ pub struct CertificateSource {
     /// Contents used instead of `cert_file` and `key_file`, which then need not exist: a
     /// certificate held in memory only.
     pub held: Option<HeldCertificate>,
-    /// The files may be missing: the certificate is obtained later, and handshakes for its `server_names` are
+    /// True if the files may be missing: the certificate is obtained later, and handshakes for its `server_names` are
     /// refused until then.
     pub is_obtained: bool,
     /// A DER OCSP response for the leaf, stapled while it is fresh.

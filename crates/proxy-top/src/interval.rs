@@ -39,7 +39,7 @@ impl Interval {
         }
     }
 
-    /// Whether rates are averages since the start.
+    /// Returns true if rates are averages since the start.
     pub(crate) fn is_from_start(&self) -> bool {
         self.before.process.uptime <= 0.0
     }

@@ -98,7 +98,7 @@ pub(crate) struct TargetReading {
     pub(crate) total_requests: f64,
     pub(crate) failed_requests: f64,
     pub(crate) backup: bool,
-    /// Reasons that keep new requests away.
+    /// Reasons for which new requests are refused.
     pub(crate) causes: Vec<String>,
     pub(crate) last_error: Option<String>,
 }

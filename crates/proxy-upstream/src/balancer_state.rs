@@ -46,7 +46,7 @@ pub struct BalancingRequest {
     pub random: u64,
     /// The session in the request's cookie.
     pub session: Option<StickyToken>,
-    /// The client used HTTPS: a new session's cookie is `Secure`.
+    /// True if the client used HTTPS: a new session's cookie is `Secure`.
     pub is_https: bool,
 }
 

@@ -9,7 +9,7 @@ pub struct CandidateTarget<'t> {
     pub state: &'t TargetState,
     /// Its configured weight.
     pub weight: u32,
-    /// It takes requests only while no other target can.
+    /// True if it takes requests only while no other target can.
     pub is_backup: bool,
 }
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unhealthy_target_leaves_the_list_and_comes_back() {
+    fn an_unhealthy_target_is_off_the_list_until_it_recovers() {
         let targets = targets();
         let all = || targets.iter().map(|target| candidate(target, 1));
         let mut ready = HealthyTargets::new(all());

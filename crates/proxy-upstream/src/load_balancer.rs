@@ -76,14 +76,14 @@ impl LoadBalancer {
             Self::LeastConnections => least_connections(set, tried),
             Self::IpHash => by_client(set, request, tried),
             Self::RandomTwo => {
-                let pair = random_pair(set, request, tried)?;
-                Some(better(pair, |target| {
+                let (first, second) = random_pair(set, request, tried)?;
+                Some(better(first, second, |target| {
                     f64::from(set.active_requests(target)) / power(set, target)
                 }))
             }
             Self::PeakEwma => {
-                let pair = random_pair(set, request, tried)?;
-                Some(better(pair, |target| expected_wait(set, target)))
+                let (first, second) = random_pair(set, request, tried)?;
+                Some(better(first, second, |target| expected_wait(set, target)))
             }
             Self::Sticky => {
                 let session = request.session.and_then(|token| set.session(token));
@@ -249,8 +249,8 @@ fn random_pair(
     Some((first, pick(high, Some(first))))
 }
 
-/// Of a pair the target with the lower cost; the first of equals.
-fn better((first, second): (u16, Option<u16>), cost: impl Fn(u16) -> f64) -> u16 {
+/// The target with the lower cost; the first of equals.
+fn better(first: u16, second: Option<u16>, cost: impl Fn(u16) -> f64) -> u16 {
     second
         .filter(|second| cost(*second) < cost(first))
         .unwrap_or(first)

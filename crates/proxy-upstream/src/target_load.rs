@@ -12,7 +12,7 @@ pub struct TargetLoad(Arc<Requests>);
 #[repr(align(64))]
 struct Requests(AtomicU32);
 
-/// One request in a target's hand: counted until this is dropped.
+/// A request in flight to a target. Counted until it is dropped.
 #[derive(Debug)]
 pub struct ActiveRequest(Arc<Requests>);
 

@@ -91,7 +91,7 @@ pub(crate) async fn set_password(args: SetPasswordArgs) -> Result<ExitCode, Box<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes a user's second factor away.
+/// Removes a user's second factor.
 pub(crate) async fn reset_second_factor(args: UserArgs) -> Result<ExitCode, Box<dyn Error>> {
     let UserArgs { state, email } = args;
     let app = open(state).await?;

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: System
     };
     match prepared {
         Err(faults) => {
-            tell(&faults, file);
+            print_faults(&faults, file);
             ExitCode::FAILURE
         }
         Ok(prepared) => {
@@ -178,9 +178,9 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
     }
 }
 
-/// Shows each fault with its line of the file, if it has one.
+/// Prints each fault, with its line of the file if it has one.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
-pub(crate) fn tell(faults: &[Fault], file: Option<&ConfigFile>) {
+pub(crate) fn print_faults(faults: &[Fault], file: Option<&ConfigFile>) {
     for Fault { setting, message } in faults {
         match file.and_then(|file| file.fault(setting, message.clone())) {
             Some(placed) => show(&placed),

@@ -96,7 +96,12 @@ fn answer(status: u16) -> Vec<u8> {
         ),
     };
     let correlation_id = Uuid::now_v7().to_string();
-    tracing::info!(correlation_id, status, message, "unreadable request");
+    tracing::info!(
+        correlation_id,
+        status,
+        reason = message,
+        "unreadable request"
+    );
     let error = ErrorBody {
         code,
         message: message.to_owned(),

@@ -26,9 +26,9 @@ pub(crate) struct Operation {
     pub(crate) body: RequestBody,
     /// True if its response is not JSON, and is written unchanged.
     pub(crate) is_raw: bool,
-    /// Whether it compares `If-Match` with the version of the resource.
+    /// True if it compares `If-Match` with the version of the resource.
     pub(crate) is_versioned: bool,
-    /// The bearer's credential comes from a link, so there is nothing to look up with it.
+    /// True if the bearer's credential comes from a link, so there is nothing to look up with it.
     pub(crate) by_link: bool,
 }
 

@@ -71,13 +71,13 @@ pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> ExitCo
         print_error(format_args!("cannot write {}: {error}", output.display()));
         return ExitCode::from(EXIT_FAULTS);
     }
-    for left in &migrated.left {
-        say(left);
+    for note in &migrated.notes {
+        say(note);
     }
     say(format_args!(
         "{} written; {} directives to look at",
         output.display(),
-        migrated.left.len()
+        migrated.notes.len()
     ));
     ExitCode::SUCCESS
 }

@@ -168,7 +168,7 @@ fn claims(expires_in: i64) -> Value {
 }
 
 #[test]
-fn the_token_agent_lets_in_whom_its_issuer_knows_and_says_who_it_is() {
+fn the_token_agent_admits_users_of_its_issuer_and_names_them() {
     let issuer = Issuer(Ed25519KeyPair::generate().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let jwks = folder.path().join("jwks.json");

@@ -95,7 +95,7 @@ fn a_client_over_its_share_is_answered_503_when_it_connects() {
 }
 
 #[test]
-fn a_peer_that_speaks_for_many_clients_has_no_share_of_its_own() {
+fn a_trusted_proxy_is_exempt_from_the_limit_per_client() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream)
         .listener(r#"trusted-proxies "127.0.0.0/8""#)

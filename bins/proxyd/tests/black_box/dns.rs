@@ -232,6 +232,50 @@ fn a_name_server_that_is_silent_is_given_up_in_time() {
 }
 
 #[test]
+fn a_name_server_that_drops_queries_for_ipv6_gives_the_ipv4_addresses() {
+    let (_upstreams, port) = upstreams::<2>();
+    let server = DnsServer::start();
+    server.set("app.test", DnsReply::OnlyIpv4(vec![ip(1)]));
+    let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(get("/", &[])).text(), "127.0.0.1");
+
+    // Answers that confirm known addresses are no failures.
+    let looked_up = |result: &str| {
+        let page = metrics(&proxyd);
+        let start =
+            format!("proxy_dns_lookups_total{{name=\"app.test:{port}\",result=\"{result}\"}} ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&start));
+        line.map_or(0, |count| count.parse::<u32>().unwrap())
+    };
+    while looked_up("success") < 2 {
+        server.wait_for_queries(1);
+    }
+    assert_eq!(looked_up("failure"), 0);
+    server.set("app.test", DnsReply::OnlyIpv4(vec![ip(2)]));
+    settle(&proxyd, &server, &[at(2, port)]);
+}
+
+#[test]
+fn names_of_containers_may_have_underscores() {
+    let (_upstreams, port) = upstreams::<2>();
+    let server = DnsServer::start();
+    server.set_addresses("my_app", &[ip(1)]);
+    let services = vec![(1, 1, port, "back_end.test".to_owned())];
+    server.set("_http._tcp.my_app", DnsReply::Services(1, services));
+    server.set_addresses("back_end.test", &[ip(2)]);
+    let settings = format!("target \"my_app:{port}\"; target \"_http._tcp.my_app\"");
+    let proxyd = config(&server, &settings).start();
+    let mut client = proxyd.connect();
+
+    let answering = answering(&mut client);
+
+    let both = ["127.0.0.1", "127.0.0.2"].map(str::to_owned);
+    assert_eq!(answering, both.into());
+}
+
+#[test]
 fn a_truncated_answer_is_asked_for_by_tcp_and_a_huge_one_is_cut() {
     let (_upstreams, port) = upstreams::<1>();
     let server = DnsServer::start();

@@ -215,7 +215,7 @@ fn bytes_pass_both_ways_and_the_record_has_their_numbers() {
 }
 
 #[test]
-fn a_target_that_speaks_first_is_heard() {
+fn bytes_of_a_target_that_sends_first_are_relayed() {
     let proxyd = start("", "", &[named("220 ready")]);
 
     let mut client = proxyd.connect();

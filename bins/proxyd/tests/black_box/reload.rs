@@ -74,6 +74,23 @@ fn a_pipe_in_place_of_a_file_is_refused_and_blocks_no_later_reload() {
 }
 
 #[test]
+fn a_file_that_was_emptied_closes_no_listener() {
+    let upstream = Upstream::saying("hello");
+    let config = Config::to(&upstream);
+    let proxyd = config.start();
+    let mut client = proxyd.connect();
+    for cut in ["", "// being written\n", "system { }\n"] {
+        let Reload::Refused(faults) = proxyd.reload(cut) else {
+            panic!("{cut:?} closed the listeners");
+        };
+        assert!(faults.contains("no-listener-left"), "{faults}");
+        assert_eq!(client.ask(get("/", &[])).text(), "hello");
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hello");
+    }
+    apply(&proxyd, &config);
+}
+
+#[test]
 fn a_request_keeps_the_plan_it_began_with() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);

@@ -62,7 +62,7 @@ fn the_manager_is_notified_of_the_state_of_the_process() {
 }
 
 #[test]
-fn the_manager_learns_which_process_took_over() {
+fn the_service_manager_gets_the_new_main_pid_after_an_upgrade() {
     let manager = Manager::new();
     let upstream = Upstream::saying("");
     let mut proxyd = manager.start(&Config::to(&upstream));

@@ -71,7 +71,7 @@ fn visit(address: SocketAddr, most: usize) -> usize {
 }
 
 #[test]
-fn a_new_process_knows_dead_targets_and_open_breakers() {
+fn an_upgrade_keeps_dead_targets_and_open_breakers() {
     let (alive, ill) = (
         Upstream::saying("hi"),
         Upstream::answering("HTTP/1.1 500 Ill\r\nContent-Length: 0\r\n\r\n"),

@@ -63,7 +63,7 @@ fn a_copied_data_folder_is_noticed_and_both_of_its_nodes_go_on() {
 }
 
 #[test]
-fn a_control_plane_that_knows_no_instances_hears_the_node_all_the_same() {
+fn heartbeats_work_with_a_control_plane_without_instances() {
     let world = World::start_with(&HEARTBEATS);
     let relay = Relay::before(&world.url);
     relay.set(Mode::NoInstances);

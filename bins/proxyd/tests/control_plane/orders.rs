@@ -104,7 +104,7 @@ fn a_bundle_leaves_the_machines_own_settings_alone() {
 }
 
 #[test]
-fn a_revoked_bundle_gives_way_to_the_one_before() {
+fn nodes_revert_from_a_revoked_bundle_to_the_one_before() {
     let running = Running::start();
     let two = running.run("two");
     let Running {

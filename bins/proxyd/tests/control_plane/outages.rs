@@ -30,7 +30,7 @@ fn a_node_starts_from_its_last_good_bundle_without_the_control_plane() {
 }
 
 #[test]
-fn a_control_plane_that_goes_away_takes_nothing_with_it() {
+fn nodes_serve_on_while_the_control_plane_is_down() {
     let mut running = Running::start();
     let last = "proxy_control_plane_last_contact_timestamp_seconds";
     let before = running.metric(last);

@@ -342,7 +342,7 @@ fn a_large_message_passes_both_ways() {
 }
 
 #[test]
-fn a_stream_lives_on_while_the_caller_speaks() {
+fn a_stream_outlives_its_timeouts_while_the_caller_sends() {
     live(async {
         let mut line = in_clear("", "timeouts { read-ms 2500; request-ms 2500 }").await;
         let (sender, receiver) = mpsc::channel(1);

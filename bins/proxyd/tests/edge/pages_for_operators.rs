@@ -157,7 +157,7 @@ fn configuration(upstream: &Upstream) -> String {
 
 #[test]
 fn defaults_answer_as_their_page_says_and_its_settings_help() {
-    let page = page("operate/defaults-that-bite.md");
+    let page = page("operate/surprising-defaults.md");
     let upstream = Upstream::saying("ok");
     let kdl = configuration(&upstream);
     let proxyd = Proxyd::start(BINARY, &kdl);
@@ -180,7 +180,7 @@ fn defaults_answer_as_their_page_says_and_its_settings_help() {
 
 #[test]
 fn the_hundred_and_first_connection_of_a_client_is_refused_as_its_page_says() {
-    let page = page("operate/defaults-that-bite.md");
+    let page = page("operate/surprising-defaults.md");
     let upstream = Upstream::saying("ok");
     let proxyd = Proxyd::start(BINARY, &configuration(&upstream));
     let open: Vec<_> = (0..100).map(|_| proxyd.connect()).collect();

@@ -13,7 +13,7 @@ pub struct DecisionPrefix {
     pub id: Option<RequestId>,
     /// Sequence number of the answered event.
     pub seq: Option<u32>,
-    /// The verb is `block`, `redirect` or `challenge`.
+    /// True if the verb is `block`, `redirect` or `challenge`.
     pub denies: bool,
 }
 

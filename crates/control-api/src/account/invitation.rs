@@ -180,8 +180,7 @@ pub(crate) async fn create(
     Path(org): Path<OrgId>,
     Body(InvitationRequest { email, role }): Body<InvitationRequest>,
 ) -> Result<Resource<CreatedInvitation>, Problem> {
-    let wanted = (email.as_str(), role);
-    let (invitation, secret) = app.create_invitation(&call, org, wanted).await?;
+    let (invitation, secret) = app.create_invitation(&call, org, &email, role).await?;
     let view = CreatedInvitation {
         invitation: InvitationView::from(&invitation),
         secret: secret.reveal().to_owned(),

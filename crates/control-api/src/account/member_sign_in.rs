@@ -46,9 +46,9 @@ pub(crate) struct UseResetRequest {
 pub(crate) async fn sessions(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(OrgId, UserId)>,
+    Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Json<SessionList>, Problem> {
-    let sessions = app.member_sessions(&call, ids).await?;
+    let sessions = app.member_sessions(&call, org, user).await?;
     Ok(Json(SessionList::new(&sessions)))
 }
 
@@ -60,9 +60,9 @@ pub(crate) async fn sessions(
 pub(crate) async fn end_sessions(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(OrgId, UserId)>,
+    Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Json<EndedSessions>, Problem> {
-    let ended = app.end_member_sessions(&call, ids).await?;
+    let ended = app.end_member_sessions(&call, org, user).await?;
     Ok(Json(EndedSessions::new(ended)))
 }
 
@@ -75,9 +75,9 @@ pub(crate) async fn end_sessions(
 pub(crate) async fn reset_second_factor(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(OrgId, UserId)>,
+    Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<StatusCode, Problem> {
-    app.reset_member_second_factor(&call, ids).await?;
+    app.reset_member_second_factor(&call, org, user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -90,9 +90,9 @@ pub(crate) async fn reset_second_factor(
 pub(crate) async fn create_reset(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(OrgId, UserId)>,
+    Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Resource<PasswordResetView>, Problem> {
-    let (reset, secret) = app.create_password_reset(&call, ids).await?;
+    let (reset, secret) = app.create_password_reset(&call, org, user).await?;
     Ok(Resource::issued(PasswordResetView {
         secret: secret.reveal().to_owned(),
         ends_at: reset.ends_at,

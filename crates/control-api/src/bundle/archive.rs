@@ -327,9 +327,9 @@ fn stream(archive: Archive) -> Response {
 pub(crate) async fn download(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
 ) -> Result<Response, Problem> {
-    Ok(stream(app.download_bundle(&call, ids).await?))
+    Ok(stream(app.download_bundle(&call, project, bundle).await?))
 }
 
 /// The archive of a signed bundle that the node is ordered to run, was ordered to run before, or
@@ -344,9 +344,9 @@ pub(crate) async fn download(
 pub(crate) async fn node_archive(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(NodeId, BundleId)>,
+    Path((node, bundle)): Path<(NodeId, BundleId)>,
 ) -> Result<Response, Problem> {
-    Ok(stream(app.node_archive(&call, ids).await?))
+    Ok(stream(app.node_archive(&call, node, bundle).await?))
 }
 
 /// Verifies the stored bytes and the signature of a bundle.
@@ -360,9 +360,11 @@ pub(crate) async fn node_archive(
 pub(crate) async fn verify(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
 ) -> Result<Json<VerificationView>, Problem> {
-    Ok(Json(app.verify_bundle(&call, ids).await?.into()))
+    Ok(Json(
+        app.verify_bundle(&call, project, bundle).await?.into(),
+    ))
 }
 
 /// The bill of materials of a bundle: `CycloneDX` 1.5.
@@ -377,9 +379,9 @@ pub(crate) async fn verify(
 pub(crate) async fn sbom(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
 ) -> Result<Response, Problem> {
-    let document = app.bundle_sbom(&call, ids).await?;
+    let document = app.bundle_sbom(&call, project, bundle).await?;
     let mut response = Json(document).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, CYCLONE_DX);
@@ -399,9 +401,11 @@ pub(crate) async fn sbom(
 pub(crate) async fn diff(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
     Query(DiffQuery { before }): Query<DiffQuery>,
 ) -> Result<Json<DiffView>, Problem> {
-    let compared = app.compare_bundles(&call, ids, BundleId(before)).await?;
+    let compared = app
+        .compare_bundles(&call, project, bundle, BundleId(before))
+        .await?;
     Ok(Json(compared.into()))
 }

@@ -84,8 +84,11 @@ impl From<QuestionBody> for RequestQuestion {
 pub(crate) async fn explain(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
     Body(body): Body<QuestionBody>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(app.explain_request(&call, ids, body.into()).await?))
+    Ok(Json(
+        app.explain_request(&call, project, bundle, body.into())
+            .await?,
+    ))
 }

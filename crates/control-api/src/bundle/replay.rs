@@ -115,10 +115,12 @@ impl From<KindMoved> for KindView {
 pub(crate) async fn replay(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, BundleId)>,
+    Path((project, bundle)): Path<(ProjectId, BundleId)>,
     Body(request): Body<ReplayRequest>,
 ) -> Result<Json<ReplayView>, Problem> {
     let ReplayRequest { before, recording } = request;
-    let replayed = app.replay_requests(&call, ids, before, recording).await?;
+    let replayed = app
+        .replay_requests(&call, project, bundle, before, recording)
+        .await?;
     Ok(Json(replayed.into()))
 }

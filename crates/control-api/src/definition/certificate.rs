@@ -213,9 +213,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, CertificateId)>,
+    Path((project, certificate)): Path<(ProjectId, CertificateId)>,
 ) -> Result<Resource<CertificateView>, Problem> {
-    let found = app.certificate(&call, ids).await?;
+    let found = app.certificate(&call, project, certificate).await?;
     let view = CertificateView::new(&found.value, call.now);
     Ok(Resource::found(found.version, view))
 }
@@ -229,10 +229,12 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, CertificateId)>,
+    Path((project, certificate)): Path<(ProjectId, CertificateId)>,
     Body(request): Body<CertificateRequest>,
 ) -> Result<Resource<CertificateView>, Problem> {
-    let changed = app.update_certificate(&call, ids, request.into()).await?;
+    let changed = app
+        .update_certificate(&call, project, certificate, request.into())
+        .await?;
     let view = CertificateView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
 }
@@ -245,8 +247,8 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, CertificateId)>,
+    Path((project, certificate)): Path<(ProjectId, CertificateId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_certificate(&call, ids).await?;
+    app.delete_certificate(&call, project, certificate).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -209,9 +209,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, ServiceId)>,
+    Path((project, service)): Path<(ProjectId, ServiceId)>,
 ) -> Result<Resource<ServiceView>, Problem> {
-    let found = app.service(&call, ids).await?;
+    let found = app.service(&call, project, service).await?;
     let view = ServiceView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
@@ -225,10 +225,12 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, ServiceId)>,
+    Path((project, service)): Path<(ProjectId, ServiceId)>,
     Body(request): Body<ServiceRequest>,
 ) -> Result<Resource<ServiceView>, Problem> {
-    let changed = app.update_service(&call, ids, request.into()).await?;
+    let changed = app
+        .update_service(&call, project, service, request.into())
+        .await?;
     let view = ServiceView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -241,8 +243,8 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, ServiceId)>,
+    Path((project, service)): Path<(ProjectId, ServiceId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_service(&call, ids).await?;
+    app.delete_service(&call, project, service).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -213,9 +213,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, UpstreamId)>,
+    Path((project, upstream)): Path<(ProjectId, UpstreamId)>,
 ) -> Result<Resource<UpstreamView>, Problem> {
-    let found = app.upstream(&call, ids).await?;
+    let found = app.upstream(&call, project, upstream).await?;
     let view = UpstreamView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
@@ -229,10 +229,12 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, UpstreamId)>,
+    Path((project, upstream)): Path<(ProjectId, UpstreamId)>,
     Body(request): Body<UpstreamRequest>,
 ) -> Result<Resource<UpstreamView>, Problem> {
-    let changed = app.update_upstream(&call, ids, request.into()).await?;
+    let changed = app
+        .update_upstream(&call, project, upstream, request.into())
+        .await?;
     let view = UpstreamView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -245,8 +247,8 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, UpstreamId)>,
+    Path((project, upstream)): Path<(ProjectId, UpstreamId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_upstream(&call, ids).await?;
+    app.delete_upstream(&call, project, upstream).await?;
     Ok(StatusCode::NO_CONTENT)
 }

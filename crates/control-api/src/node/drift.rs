@@ -142,9 +142,9 @@ pub(crate) async fn list(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, DriftId)>,
+    Path((project, drift)): Path<(ProjectId, DriftId)>,
 ) -> Result<Resource<DriftView>, Problem> {
-    let found = app.drift(&call, ids).await?;
+    let found = app.drift(&call, project, drift).await?;
     let view = DriftView::from(&found.value);
     Ok(Resource::found(found.version, view))
 }
@@ -158,14 +158,14 @@ pub(crate) async fn view(
 pub(crate) async fn resolve(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, DriftId)>,
+    Path((project, drift)): Path<(ProjectId, DriftId)>,
     Body(ResolveDriftRequest { remedy }): Body<ResolveDriftRequest>,
 ) -> Result<Resource<DriftView>, Problem> {
     let remedy = match remedy {
         None | Some(Remedy::Reorder) => DriftRemedy::Reorder,
         Some(Remedy::Accept) => DriftRemedy::Accept,
     };
-    let changed = app.resolve_drift(&call, ids, remedy).await?;
+    let changed = app.resolve_drift(&call, project, drift, remedy).await?;
     let view = DriftView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }

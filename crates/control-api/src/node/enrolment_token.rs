@@ -231,10 +231,12 @@ pub(crate) async fn delete(
 pub(crate) async fn rename(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, EnrolmentTokenId)>,
+    Path((project, token)): Path<(ProjectId, EnrolmentTokenId)>,
     Body(RenameRequest { name }): Body<RenameRequest>,
 ) -> Result<Resource<EnrolmentTokenView>, Problem> {
-    let changed = app.rename_enrolment_token(&call, ids, &name).await?;
+    let changed = app
+        .rename_enrolment_token(&call, project, token, &name)
+        .await?;
     let view = EnrolmentTokenView::new(&changed.value, call.now);
     Ok(Resource::found(changed.version, view))
 }

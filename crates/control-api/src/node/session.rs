@@ -34,7 +34,7 @@ pub(crate) struct WaitQuery {
     wait: Option<u64>,
 }
 
-/// A long poll, counted until it is dropped: its client may go away at any time.
+/// A long poll, counted until it is dropped: its client may disconnect at any time.
 struct LongPoll;
 
 impl LongPoll {
@@ -92,8 +92,8 @@ pub(crate) async fn token(
     Ok(Resource::issued(app.issue_token(&call, node).await?))
 }
 
-/// Records a heartbeat. Heartbeats and events together may have 1 MiB in each heartbeat interval, which is two of the largest
-/// heartbeats: more is answered 429, with the seconds to wait.
+/// Records a heartbeat. Heartbeats and events together may have 1 MiB in each heartbeat interval, which is two of the
+/// largest heartbeats: more is answered 429, with the seconds to wait.
 #[utoipa::path(
     post, path = "/nodes/{node}/heartbeat", operation_id = "send_heartbeat", tag = "node",
     request_body = HeartbeatRequest, responses((status = 200, body = HeartbeatResponse))
@@ -140,9 +140,11 @@ pub(crate) async fn desired(
 pub(crate) async fn certificate(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(NodeId, CertificateId)>,
+    Path((node, certificate)): Path<(NodeId, CertificateId)>,
 ) -> Result<Resource<NodeCertificate>, Problem> {
-    Ok(Resource::issued(app.node_certificate(&call, ids).await?))
+    Ok(Resource::issued(
+        app.node_certificate(&call, node, certificate).await?,
+    ))
 }
 
 /// Stores events of the node. Counts as bytes of reports, like heartbeats.

@@ -144,10 +144,10 @@ pub(crate) async fn view(
 pub(crate) async fn change_role(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(OrgId, UserId)>,
+    Path((org, user)): Path<(OrgId, UserId)>,
     Body(MemberRequest { role }): Body<MemberRequest>,
 ) -> Result<Resource<MemberView>, Problem> {
-    let changed = app.change_role(&call, ids, role).await?;
+    let changed = app.change_role(&call, org, user, role).await?;
     let view = MemberView::from(&changed.value);
     Ok(Resource::found(changed.version, view))
 }
@@ -162,8 +162,8 @@ pub(crate) async fn change_role(
 pub(crate) async fn remove(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(OrgId, UserId)>,
+    Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<StatusCode, Problem> {
-    app.remove_member(&call, ids).await?;
+    app.remove_member(&call, org, user).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -108,8 +108,8 @@ pub(crate) async fn list(
 pub(crate) async fn readmit(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(OrgId, UserId)>,
+    Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<StatusCode, Problem> {
-    app.readmit_member(&call, ids).await?;
+    app.readmit_member(&call, org, user).await?;
     Ok(StatusCode::NO_CONTENT)
 }

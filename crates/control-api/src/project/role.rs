@@ -110,9 +110,9 @@ pub(crate) async fn list(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, UserId)>,
+    Path((project, user)): Path<(ProjectId, UserId)>,
 ) -> Result<Resource<ProjectRoleView>, Problem> {
-    let found = app.project_role(&call, ids).await?;
+    let found = app.project_role(&call, project, user).await?;
     Ok(Resource::found(found.version, found.value.into()))
 }
 
@@ -125,10 +125,10 @@ pub(crate) async fn view(
 pub(crate) async fn give(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, UserId)>,
+    Path((project, user)): Path<(ProjectId, UserId)>,
     Body(ProjectRoleRequest { role }): Body<ProjectRoleRequest>,
 ) -> Result<Resource<ProjectRoleView>, Problem> {
-    let given = app.give_project_role(&call, ids, role).await?;
+    let given = app.give_project_role(&call, project, user, role).await?;
     Ok(Resource::found(given.version, given.value.into()))
 }
 
@@ -141,8 +141,8 @@ pub(crate) async fn give(
 pub(crate) async fn take(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, UserId)>,
+    Path((project, user)): Path<(ProjectId, UserId)>,
 ) -> Result<StatusCode, Problem> {
-    app.take_project_role(&call, ids).await?;
+    app.take_project_role(&call, project, user).await?;
     Ok(StatusCode::NO_CONTENT)
 }

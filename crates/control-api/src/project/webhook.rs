@@ -258,9 +258,9 @@ pub(crate) async fn create(
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, webhook)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Resource<WebhookView>, Problem> {
-    let found = app.webhook(&call, ids).await?;
+    let found = app.webhook(&call, project, webhook).await?;
     Ok(Resource::found(found.version, found.value.into()))
 }
 
@@ -273,10 +273,12 @@ pub(crate) async fn view(
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, webhook)): Path<(ProjectId, WebhookId)>,
     Body(request): Body<WebhookRequest>,
 ) -> Result<Resource<WebhookView>, Problem> {
-    let changed = app.update_webhook(&call, ids, request.into()).await?;
+    let changed = app
+        .update_webhook(&call, project, webhook, request.into())
+        .await?;
     Ok(Resource::found(changed.version, changed.value.into()))
 }
 
@@ -288,9 +290,9 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, webhook)): Path<(ProjectId, WebhookId)>,
 ) -> Result<StatusCode, Problem> {
-    app.delete_webhook(&call, ids).await?;
+    app.delete_webhook(&call, project, webhook).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -303,9 +305,9 @@ pub(crate) async fn delete(
 pub(crate) async fn rotate_secret(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, webhook)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Resource<WebhookWithSecret>, Problem> {
-    let (webhook, secret) = app.rotate_webhook_secret(&call, ids).await?;
+    let (webhook, secret) = app.rotate_webhook_secret(&call, project, webhook).await?;
     let view = WebhookWithSecret {
         webhook: webhook.value.into(),
         secret: secret.to_string(),
@@ -321,9 +323,9 @@ pub(crate) async fn rotate_secret(
 pub(crate) async fn test(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, webhook)): Path<(ProjectId, WebhookId)>,
 ) -> Result<(StatusCode, Json<WebhookDeliveryView>), Problem> {
-    let delivery = app.test_webhook(&call, ids).await?;
+    let delivery = app.test_webhook(&call, project, webhook).await?;
     Ok((StatusCode::ACCEPTED, Json(delivery.into())))
 }
 
@@ -336,7 +338,7 @@ pub(crate) async fn test(
 pub(crate) async fn deliveries(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, webhook)): Path<(ProjectId, WebhookId)>,
     Query(query): Query<WebhookDeliveryQuery>,
 ) -> Result<Json<List<WebhookDeliveryView>>, Problem> {
     let WebhookDeliveryQuery {
@@ -345,7 +347,9 @@ pub(crate) async fn deliveries(
         cursor,
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(DELIVERIES_SORTED, PageOrder::Newest)?;
-    let found = app.webhook_deliveries(&call, ids, page.page).await?;
+    let found = app
+        .webhook_deliveries(&call, project, webhook, page.page)
+        .await?;
     let views = found.into_iter().map(WebhookDeliveryView::from).collect();
     Ok(page.list(views, |view| view.id.0))
 }

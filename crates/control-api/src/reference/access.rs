@@ -6,16 +6,16 @@ use control_domain::{Access, Role, ScopeRule};
 use std::fmt::Write as _;
 
 const OPENING: &str = "\
-# Who may do what
+# Permissions of the control plane
 
 <!-- Written by `cargo xtask reference` from the tables of routes and of pages; changes here are lost. -->
 
-Roles are `admin` > `operator` > `reader`. A member has one in the organization, and perhaps a higher one in single
-projects: below `/projects/{project}` the higher one counts, elsewhere that of the organization. An API key may do no
-more than the role of its maker. To another tenant, everything looks like what does not exist: 404.
+Roles are `admin` > `operator` > `reader`. A member has a role in the organization, and may have a higher one in single
+projects: below `/projects/{project}` the higher one counts, elsewhere the organization's. An API key has at most the
+permissions of its creator's role. Objects of other tenants are answered like missing ones, with 404.
 
-*fresh*: a session needs the password or a code of the last 10 minutes, `POST /users/me/strong`; else it is 403,
-`STEP_UP_REQUIRED`. API keys have no such proof, and need none. *none* in the column of keys: API keys are refused.
+*fresh*: a session must have proved the password or a code within the last 10 minutes (`POST /users/me/strong`), or gets
+403 `STEP_UP_REQUIRED`. API keys need no such proof. *none* in the column of keys: API keys are refused.
 
 ## The interface
 
@@ -28,8 +28,8 @@ Below `/api/v1`.
 const PAGES: &str = "
 ## The pages
 
-`GET` shows a page, `POST` takes its form. Pages are for sessions, and for the links of set-up and invitations; API keys are
-ignored. Without a session they lead to the sign-in, without a fresh proof to the page that asks for one.
+`GET` shows a page, `POST` takes its form. Pages accept sessions, and the links of set-up and invitations; API keys are
+ignored. Without a session they redirect to the sign-in, without a fresh proof to its page.
 
 | page | reader | operator | admin | fresh | others |
 |---|---|---|---|---|---|

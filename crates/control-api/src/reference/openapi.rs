@@ -53,6 +53,20 @@ const WRITE_FAILURES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Fields of a response to a request beyond the rate limit. All but the first stand in every response.
+const RATE_HEADERS: &[(&str, &str)] = &[
+    ("Retry-After", "Seconds until the next request is admitted"),
+    ("X-RateLimit-Limit", "Requests that are admitted at once"),
+    ("X-RateLimit-Remaining", "Requests that are left"),
+    (
+        "X-RateLimit-Reset",
+        "Time when all are left again, in seconds since 1970",
+    ),
+];
+
+/// The schema of a response that is an archive.
+const ARCHIVE_POINTER: &str = "/content/application~1zstd/schema";
+
 /// The failure of a list that can be sorted.
 const UNSORTED: (&str, &str) = (
     "422",
@@ -95,6 +109,7 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
             "nodeKey": {"type": "apiKey", "in": "header", "name": "X-Service-Node-Key"},
         });
         components.insert("securitySchemes".to_owned(), schemes);
+        components.insert("headers".to_owned(), rate_headers());
     }
     document
 }
@@ -117,12 +132,17 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
             describe(status, response);
         }
         for (status, description) in failures_of(route).chain(unsorted) {
-            let failure = json!({
+            let mut failure = json!({
                 "description": description,
                 "content": {"application/json": {
                     "schema": {"$ref": "#/components/schemas/ErrorResponse"},
                 }},
             });
+            if status == "429"
+                && let Some(failure) = failure.as_object_mut()
+            {
+                failure.insert("headers".to_owned(), references_to_rate_headers());
+            }
             responses.entry(status).or_insert(failure);
         }
         if let Some(path) = route.creates
@@ -140,8 +160,30 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));
 }
 
-/// Adds the description that `OpenAPI` requires to a handler's response without one.
+/// The fields of a response on the rate limit, by name.
+fn rate_headers() -> Value {
+    let fields = RATE_HEADERS.iter().map(|(name, description)| {
+        let schema = json!({"type": "integer", "minimum": 0});
+        let field = json!({"description": description, "schema": schema});
+        ((*name).to_owned(), field)
+    });
+    Value::Object(fields.collect())
+}
+
+fn references_to_rate_headers() -> Value {
+    let fields = RATE_HEADERS.iter().map(|(name, _)| {
+        let reference = json!({"$ref": format!("#/components/headers/{name}")});
+        ((*name).to_owned(), reference)
+    });
+    Value::Object(fields.collect())
+}
+
+/// Adds the description that `OpenAPI` requires to a handler's response without one, and the type of an archive, which
+/// is no list of numbers.
 fn describe(status: &str, response: &mut Value) {
+    if let Some(archive) = response.pointer_mut(ARCHIVE_POINTER) {
+        *archive = json!({"type": "string", "format": "binary"});
+    }
     let Some(response) = response.as_object_mut() else {
         return;
     };

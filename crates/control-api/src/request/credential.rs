@@ -22,9 +22,10 @@ pub(crate) async fn check_again(app: &App, call: &Call, request: &Parts) -> Resu
     let Some(AdmittedBy(access)) = request.extensions.get().copied() else {
         return Ok(());
     };
-    let presented = presented(&request.headers, &request.extensions);
-    let admitted = (&call.actor, access, call.now);
-    let checked = control_http::check_again(app, presented, &request.extensions, admitted);
+    let extensions = &request.extensions;
+    let presented = presented(&request.headers, extensions);
+    let Call { actor, now, .. } = call;
+    let checked = control_http::check_again(app, presented, extensions, actor, access, *now);
     Ok(checked.await?)
 }
 

@@ -59,8 +59,7 @@ pub(crate) async fn run(
         )),
         Reservation::Other => Err(Problem::other_request()),
         Reservation::Replied { reply, tenant } => {
-            let place = (tenant, named);
-            app.check_repetition(&call.actor, route.access, place)
+            app.check_repetition(&call.actor, route.access, tenant, named)
                 .await?;
             // A deleted resource has no path.
             let path = (parts.method != Method::DELETE).then(|| parts.uri.path());

@@ -7,6 +7,13 @@ use axum::response::{IntoResponse, Response};
 const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// A link of the page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageLink<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) text: &'static str,
+}
+
 /// A page of a failure, or of a question. Every text is escaped.
 #[derive(Debug)]
 pub(crate) struct FailurePage<'a> {
@@ -19,8 +26,8 @@ pub(crate) struct FailurePage<'a> {
     pub(crate) retry_after: Option<u64>,
     /// The correlation ID, under which the log has more.
     pub(crate) reference: &'a str,
-    /// The path and the text of the way on.
-    pub(crate) link: (&'a str, &'static str),
+    /// The link to continue by.
+    pub(crate) link: PageLink<'a>,
 }
 
 impl IntoResponse for FailurePage<'_> {
@@ -31,7 +38,7 @@ impl IntoResponse for FailurePage<'_> {
             message,
             retry_after,
             reference,
-            link: (path, text),
+            link,
         } = self;
         let title = format!(
             "{}. {subject}",
@@ -49,7 +56,8 @@ impl IntoResponse for FailurePage<'_> {
              <p><a href=\"{path}\">{text}</a></p></main>\n</html>\n",
             escaped(message),
             escaped(reference),
-            path = escaped(path),
+            path = escaped(link.path),
+            text = link.text,
         );
         let mut response = (status, html).into_response();
         let fields = [

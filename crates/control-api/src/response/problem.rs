@@ -1,6 +1,6 @@
 //! Conversion of failures to responses.
 
-use crate::response::page::FailurePage;
+use crate::response::page::{FailurePage, PageLink};
 use crate::route::Route;
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -276,7 +276,10 @@ impl Problem {
                 message: &sentence(code, &message),
                 retry_after,
                 reference: correlation_id,
-                link: ("/", "Go to your projects"),
+                link: PageLink {
+                    path: "/",
+                    text: "Go to your projects",
+                },
             }
             .into_response(),
             FailureForm::Json => {

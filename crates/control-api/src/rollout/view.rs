@@ -107,7 +107,8 @@ pub(crate) struct GateSettings {
     #[schema(default = 0, minimum = 0)]
     max_new_failures: i64,
     /// Tolerated change of a route's part of all requests, in thousandths of all requests; 1000
-    /// disables the check, for a bundle that moves requests to other routes on purpose.
+    /// disables the check, for a bundle that moves requests to other services on purpose. A renamed route is compared with
+    /// the former one.
     #[schema(default = 50, minimum = 0, maximum = 1000)]
     max_mix_shift_permille: i64,
 }

@@ -4,7 +4,7 @@
 
 use crate::request::body::BodyLimit;
 use crate::request::extract;
-use crate::response::page::FailurePage;
+use crate::response::page::{FailurePage, PageLink};
 use crate::response::problem::Problem;
 use axum::extract::{Path, Request, State};
 use axum::http::request::Parts;
@@ -123,7 +123,10 @@ impl Browser {
     }
 
     fn refuse(&self, error: Error) -> Response {
-        let another_way = ("/sign-in", "Sign in another way");
+        let another_way = PageLink {
+            path: "/sign-in",
+            text: "Sign in another way",
+        };
         let (subject, message, link) = if matches!(error, Error::SsoRefused) {
             (
                 "Sign-in refused",
@@ -142,7 +145,10 @@ impl Browser {
                 "Your identity provider did not ask you to sign in again, so its answer does not prove your identity. Sign out there, \
                  and try again. If that does not help, an administrator of your organization sees the reason under \
                  this reference, or makes you a link to set a password.",
-                ("/profile", "Go back to your profile"),
+                PageLink {
+                    path: "/profile",
+                    text: "Go back to your profile",
+                },
             )
         } else {
             return Problem::from(error).into_response();
@@ -228,10 +234,10 @@ fn ask_first(browser: &Browser, parts: &Parts) -> Response {
         message: "Another site asks to sign you in with an identity provider. Go on only if you want to leave your session.",
         retry_after: None,
         reference: &browser.visit.correlation_id,
-        link: (
-            path.map_or("/", PathAndQuery::as_str),
-            "Leave this session and sign in",
-        ),
+        link: PageLink {
+            path: path.map_or("/", PathAndQuery::as_str),
+            text: "Leave this session and sign in",
+        },
     };
     page.into_response()
 }

@@ -190,7 +190,7 @@ async fn a_bundle_is_revoked_once() {
 }
 
 #[tokio::test]
-async fn a_revoked_bundle_gives_way_to_the_one_before() {
+async fn nodes_revert_from_a_revoked_bundle_to_the_one_before() {
     for world in worlds().await {
         let full = world.full_key().await;
         let mut bundles = Vec::new();
@@ -399,26 +399,35 @@ async fn requests_that_another_route_takes_are_risks_of_a_bundle() {
 /// Another certificate for the same names is a file that differs; for other names it is weaker TLS.
 #[tokio::test]
 async fn a_renewed_certificate_is_no_weaker_tls() {
-    let chain = |host: &str| {
-        let made = rcgen::generate_simple_self_signed(vec![host.to_owned()]).unwrap();
-        made.cert.pem()
-    };
     for world in worlds().await {
         let full = world.full_key().await;
-        let with = async |host: &str| {
-            let id = Uuid::now_v7();
+        let with = async |host: &str, name: &str| {
+            let made = rcgen::generate_simple_self_signed(vec![host.to_owned()]).unwrap();
+            let chain = made.cert.pem();
+            let key = made.signing_key.serialize_pem();
+            let new = json!({"name": name, "chain_pem": chain, "private_key_pem": key});
+            let certificate = world
+                .post("/projects/{project}/certificates", &full, new)
+                .await;
+            assert_eq!(
+                certificate.status,
+                StatusCode::CREATED,
+                "{}",
+                certificate.body
+            );
+            let id = certificate.text("id");
             let file = format!("certificates/{id}.pem");
             let config = format!(
                 "listeners {{ listener \"a\" {{ address \"127.0.0.1:443\"; protocol \"https\"; \
                  tls {{ cert-file {file:?}; key-file \"certificates/{id}.key\" }} }} }}"
             );
-            let files = json!({"proxy.kdl": config, (file): chain(host)});
+            let files = json!({"proxy.kdl": config, (file): chain});
             let body = json!({"name": "edge", "files": files});
             world.post(BUNDLES, &full, body).await
         };
-        let before = with("a.example.com").await;
+        let before = with("a.example.com", "before").await;
         for (host, is_weaker) in [("a.example.com", false), ("b.example.com", true)] {
-            let after = with(host).await;
+            let after = with(host, host).await;
             let path = format!("{}/diff?before={}", path(&after), before.text("id"));
             let found = world.get(&path, &full).await.body;
             let risks = found["risks"]

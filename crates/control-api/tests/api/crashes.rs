@@ -232,20 +232,20 @@ impl Copy {
                 let revoke = format!("UPDATE bundles SET state = 'revoked' WHERE id = '{bundle}'");
                 self.run(&revoke).await;
             }
-            Action::Command(command) => self.command((org, project), command).await,
+            Action::Command(command) => self.command(org, project, command).await,
         }
     }
 
     /// An operator's command; a failure shows in the database.
-    async fn command(&self, (org, project): (OrgId, ProjectId), command: RolloutCommand) {
+    async fn command(&self, org: OrgId, project: ProjectId, command: RolloutCommand) {
         let user = if command == RolloutCommand::Approve {
             2
         } else {
             1
         };
         let call = self.call(org, user);
-        let place = (project, self.rollout);
-        drop(self.app.command_rollout(&call, place, command).await);
+        let done = { &self.app }.command_rollout(&call, project, self.rollout, command);
+        drop(done.await);
     }
 
     /// The scheduler's next step, and no second one.

@@ -67,6 +67,25 @@ async fn every_operation_has_a_name_and_its_failures() {
 }
 
 #[tokio::test]
+async fn archives_are_bytes_and_rate_limits_have_their_fields() {
+    let document = control_api::description();
+    let mut archives = 0;
+    for (place, operation) in operations(&document) {
+        let limited = &operation["responses"]["429"]["headers"];
+        for name in ["Retry-After", "X-RateLimit-Reset"] {
+            let pointer = limited[name]["$ref"].as_str().unwrap();
+            let field = document.pointer(pointer.trim_start_matches('#'));
+            assert_eq!(field.unwrap()["schema"]["type"], "integer", "{place}");
+        }
+        if let Some(archive) = operation.pointer("/responses/200/content/application~1zstd") {
+            archives += 1;
+            assert_eq!(archive["schema"]["format"], "binary", "{place}");
+        }
+    }
+    assert_eq!(archives, 2);
+}
+
+#[tokio::test]
 async fn a_described_name_is_the_name_on_the_wire() {
     let document = control_api::description();
     let values = |schema: &str| {

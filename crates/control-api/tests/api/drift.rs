@@ -152,7 +152,7 @@ async fn a_rollout_resolves_the_drift_of_its_nodes() {
 }
 
 #[tokio::test]
-async fn a_revoked_bundle_gives_way_to_the_nodes_own_last_good_one() {
+async fn nodes_revert_from_a_revoked_bundle_to_their_last_good_one() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let good = fleet.bundle(81).await;

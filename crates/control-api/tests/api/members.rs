@@ -192,7 +192,7 @@ async fn the_last_administrator_cannot_leave() {
 }
 
 #[tokio::test]
-async fn of_administrators_who_remove_each_other_one_stays() {
+async fn administrators_that_remove_each_other_leave_one() {
     for world in worlds().await {
         for _ in 0..8 {
             let one = world.user(world.org, Role::Admin).await;

@@ -177,7 +177,7 @@ async fn a_resource_has_one_address() {
 }
 
 #[tokio::test]
-async fn head_knows_a_version_as_get_does() {
+async fn head_compares_versions_as_get_does() {
     for world in worlds().await {
         let full = world.full_key().await;
         for method in [Method::GET, Method::HEAD] {
@@ -276,7 +276,7 @@ async fn every_answer_about_a_rejected_bundle_is_described() {
 }
 
 #[tokio::test]
-async fn a_user_without_an_organization_is_told_of_none() {
+async fn a_removed_member_sees_no_organization() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let removed = world.user(world.org, Role::Admin).await;

@@ -51,7 +51,7 @@ async fn first_batch_result(fleet: &mut Fleet<'_>, traffic: &Value) -> (String, 
 }
 
 #[tokio::test]
-async fn a_bad_batch_is_stopped_and_comes_back() {
+async fn a_bad_batch_is_stopped_and_reverted() {
     for world in worlds().await {
         for (name, traffic, reason) in bad_batches() {
             let mut fleet = Fleet::new(&world, 4).await;
@@ -115,7 +115,7 @@ async fn a_second_batch_that_fails_takes_the_first_one_back_too() {
         let view = fleet.view(&id).await;
         assert_eq!(view["state"], "rolled_back", "{view}");
         let reason = view["reason"].as_str().unwrap();
-        let message = "; 1 nodes did not go back in time";
+        let message = "; 1 node did not go back in time";
         assert!(reason.ends_with(message), "{reason}");
     }
 }
@@ -380,7 +380,7 @@ async fn a_node_without_an_earlier_bundle_is_reported() {
         assert_eq!(view["state"], "rolled_back", "{view}");
         let reason = view["reason"].as_str().unwrap();
         assert!(
-            reason.ends_with("; 1 nodes had nothing to go back to"),
+            reason.ends_with("; 1 node had nothing to go back to"),
             "{reason}"
         );
     }

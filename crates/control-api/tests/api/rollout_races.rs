@@ -175,7 +175,7 @@ async fn the_deletion_of_a_node_and_a_step_do_not_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn a_rollout_goes_on_beside_a_thousand_that_wait() {
+async fn a_thousand_waiting_rollouts_delay_no_other() {
     let world = World::new(Database::sqlite()).await;
     let (mut fleet, _, new) = Fleet::running(&world, 1).await;
     // All of them are older, and wait for their time.

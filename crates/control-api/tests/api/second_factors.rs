@@ -76,7 +76,7 @@ async fn a_person_sets_an_authenticator_up_and_signs_in_with_it() {
 }
 
 #[tokio::test]
-async fn a_program_of_others_is_an_authenticator() {
+async fn codes_of_oathtool_are_accepted() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;
         let session = world.sign_in(&person).await.session;

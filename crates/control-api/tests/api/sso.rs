@@ -336,7 +336,7 @@ async fn a_callback_is_good_once_and_for_the_browser_that_began() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_lies_signs_nobody_in() {
+async fn false_claims_of_a_provider_end_the_sign_in() {
     let now = Timestamp::now().as_second();
     let honest = || OidcBehaviour::honest("ann", &["ops"]);
     let claims = |claims| OidcBehaviour { claims, ..honest() };
@@ -550,7 +550,8 @@ pub(crate) fn asked(location: &str) -> (String, String) {
 pub(crate) fn response(
     site: &Site,
     provider: &SamlProvider,
-    (request, suffix): (Option<&str>, &str),
+    request: Option<&str>,
+    suffix: &str,
     groups: &[&str],
 ) -> String {
     let acs_url = format!("{PUBLIC_URL}/sso/{}/saml/acs", site.org());
@@ -574,7 +575,7 @@ async fn a_user_signs_in_by_saml_with_the_cookie_of_the_second_step() {
         let acs = format!("/sso/{}/saml/acs", site.org());
         let mut browser = Browser::default();
         let (request, relay) = asked(&site.begin(&mut browser).await);
-        let xml = response(&site, &provider, (Some(&request), "1"), &["ops"]);
+        let xml = response(&site, &provider, Some(&request), "1", &["ops"]);
         let fields = [
             ("SAMLResponse", xml.as_str()),
             ("RelayState", relay.as_str()),
@@ -595,7 +596,7 @@ async fn a_user_signs_in_by_saml_with_the_cookie_of_the_second_step() {
         assert_refused(&refused, &Browser::default());
 
         let (request, relay) = asked(&site.begin(&mut browser).await);
-        let xml = response(&site, &provider, (Some(&request), "2"), &["ops"]);
+        let xml = response(&site, &provider, Some(&request), "2", &["ops"]);
         let fields = [
             ("SAMLResponse", xml.as_str()),
             ("RelayState", relay.as_str()),
@@ -626,8 +627,8 @@ async fn saml_responses_of_others_and_to_others_are_refused() {
         ];
         for (number, (by, request, rule)) in cases.into_iter().enumerate() {
             let (own, relay) = asked(&site.begin(&mut browser).await);
-            let place = (Some(request.unwrap_or(&own)), &*number.to_string());
-            let xml = response(&site, by, place, &["ops"]);
+            let (request, suffix) = (request.unwrap_or(&own), number.to_string());
+            let xml = response(&site, by, Some(request), &suffix, &["ops"]);
             let refused = site
                 .post_form(1, &acs, &[("SAMLResponse", &xml), ("RelayState", &relay)])
                 .await;
@@ -636,7 +637,7 @@ async fn saml_responses_of_others_and_to_others_are_refused() {
             assert!(reason.contains(rule), "{rule}: {reason}");
         }
         // No sign-in was begun: refused without a record.
-        let xml = response(&site, &provider, (None, "u"), &["ops"]);
+        let xml = response(&site, &provider, None, "u", &["ops"]);
         for fields in [
             &[("SAMLResponse", xml.as_str())][..],
             &[("SAMLResponse", "%%%")],
@@ -661,7 +662,7 @@ async fn a_saml_connection_without_an_entity_id_keeps_the_first_issuer() {
         let mut browser = Browser::default();
         let send = async |by: &SamlProvider, suffix: &str, browser: &mut Browser| {
             let (request, relay) = asked(&site.begin(browser).await);
-            let xml = response(&site, by, (Some(&request), suffix), &["ops"]);
+            let xml = response(&site, by, Some(&request), suffix, &["ops"]);
             let fields = [
                 ("SAMLResponse", xml.as_str()),
                 ("RelayState", relay.as_str()),
@@ -694,7 +695,7 @@ async fn an_unsolicited_response_signs_in_where_the_connection_allows_it_once() 
         settings["saml"]["allow_unsolicited"] = json!(true);
         site.connect(&settings).await;
         let acs = format!("/sso/{}/saml/acs", site.org());
-        let xml = response(&site, &provider, (None, "u"), &["staff"]);
+        let xml = response(&site, &provider, None, "u", &["staff"]);
         let fields = [("SAMLResponse", xml.as_str())];
         let done = site.post_form(1, &acs, &fields).await;
         assert_eq!(

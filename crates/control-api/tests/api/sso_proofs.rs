@@ -171,7 +171,7 @@ async fn saml_proves_an_identity_by_an_authentication_for_this_request() {
         let acs = format!("/sso/{}/saml/acs", site.org());
         let mut browser = Browser::default();
         let (request, relay) = asked(&site.begin(&mut browser).await);
-        let xml = response(&site, &provider, (Some(&request), "1"), &["ops"]);
+        let xml = response(&site, &provider, Some(&request), "1", &["ops"]);
         let fields = [
             ("SAMLResponse", xml.as_str()),
             ("RelayState", relay.as_str()),
@@ -191,7 +191,7 @@ async fn saml_proves_an_identity_by_an_authentication_for_this_request() {
             assert!(xml.contains(" ForceAuthn=\"true\""), "{xml}");
             let (request, relay) = asked(begun.location());
             let xml = if is_new {
-                response(&site, &provider, (Some(&request), suffix), &["ops"])
+                response(&site, &provider, Some(&request), suffix, &["ops"])
             } else {
                 stale_response(&site, &provider, &request, suffix)
             };
@@ -225,7 +225,7 @@ async fn a_ticket_of_a_provider_ends_with_its_connection() {
         let acs = format!("/sso/{}/saml/acs", site.org());
         let mut browser = Browser::default();
         let (request, relay) = asked(&site.begin(&mut browser).await);
-        let xml = response(&site, &provider, (Some(&request), "1"), &["ops"]);
+        let xml = response(&site, &provider, Some(&request), "1", &["ops"]);
         let fields = [
             ("SAMLResponse", xml.as_str()),
             ("RelayState", relay.as_str()),

@@ -360,7 +360,7 @@ async fn a_trial_by_saml_is_of_the_administrator_that_began() {
             let begun = site.begin_here(&mut browser, "try=1").await;
             let (request, relay) = asked(begun.location());
             let suffix = number.to_string();
-            let xml = response(&site, &provider, (Some(&request), &suffix), &["ops"]);
+            let xml = response(&site, &provider, Some(&request), &suffix, &["ops"]);
             let fields = [("SAMLResponse", &*xml), ("RelayState", &*relay)];
             let accepted = site.post_form(1, &acs, &fields).await;
             assert_eq!(accepted.status, StatusCode::SEE_OTHER, "{}", accepted.text);

@@ -35,6 +35,15 @@ pub struct Joined {
     pub session: NewSession,
 }
 
+/// An invitation with the name of its organization, for the bearer of its link.
+#[derive(Debug)]
+pub struct OwnInvitation {
+    /// The invitation.
+    pub invitation: Invitation,
+    /// The organization to join.
+    pub org_name: String,
+}
+
 impl App {
     /// Invites a person; returns the link's secret, which is shown once. A removed member with the address is admitted
     /// again. The response does not depend on the existence of an account with the address.
@@ -42,13 +51,14 @@ impl App {
         &self,
         call: &Call,
         org: OrgId,
-        (email, role): (&str, Role),
+        email: &str,
+        role: Role,
     ) -> Result<(Invitation, Secret), Error> {
         let id = InvitationId::new(call.now, self.random_id());
         let invitation = Invitation::create(&call.actor, org, id, email, role, call.now)?;
         let mut tx = self.store.begin().await?;
         if let Some(user) = refuse_member(&mut tx, org, &invitation.email).await? {
-            self.readmit_invited(&mut tx, call, (org, user)).await?;
+            self.readmit_invited(&mut tx, call, org, user).await?;
         }
         let secret = self.new_secret();
         tx.replace_invitation(&invitation, &secret.hash()).await?;
@@ -113,9 +123,12 @@ impl App {
         call: &Call,
         account: NewAccount,
     ) -> Result<Joined, Error> {
-        call.actor.holds(Access::Invitee)?;
-        let id = InvitationId(call.actor.id());
-        let (invited, org_name) = self.invited(id).await?;
+        let OwnInvitation {
+            invitation: Invitation {
+                id, email: invited, ..
+            },
+            org_name,
+        } = self.own_invitation(call).await?;
         let NewAccount {
             email,
             name,
@@ -154,12 +167,18 @@ impl App {
         })
     }
 
-    /// The address that was invited, and the name of the organization to join.
-    async fn invited(&self, id: InvitationId) -> Result<(Email, String), Error> {
+    /// The invitation of the link that the call bears.
+    pub async fn own_invitation(&self, call: &Call) -> Result<OwnInvitation, Error> {
+        call.actor.holds(Access::Invitee)?;
+        let id = InvitationId(call.actor.id());
         let mut tx = self.store.read().await?;
-        let found = tx.invitation(id).await?.ok_or(Error::Unauthenticated)?;
-        let org = tx.org(found.org).await?.ok_or(Error::Unauthenticated)?;
-        Ok((found.email, org.value.name.to_string()))
+        let invitation = tx.invitation(id).await?.ok_or(Error::Unauthenticated)?;
+        let org = tx.org(invitation.org).await?;
+        let org = org.ok_or(Error::Unauthenticated)?;
+        Ok(OwnInvitation {
+            invitation,
+            org_name: org.value.name.to_string(),
+        })
     }
 
     /// A signed-in user accepts the invitation with this secret, regardless of the address it was

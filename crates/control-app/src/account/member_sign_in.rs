@@ -24,10 +24,11 @@ impl App {
     pub async fn member_sessions(
         &self,
         call: &Call,
-        ids: (OrgId, UserId),
+        org: OrgId,
+        id: UserId,
     ) -> Result<Vec<SessionInfo>, Error> {
         let mut tx = self.store.read().await?;
-        let (_, user) = controlled(&mut tx, call, ids).await?;
+        let (_, user) = controlled(&mut tx, call, org, id).await?;
         let found = tx.sessions_of_user(user.value.id, call.now).await?;
         let open = found.into_iter().filter(|found| found.is_open(call.now));
         let info = open.map(|session| SessionInfo {
@@ -45,10 +46,11 @@ impl App {
     pub async fn end_member_sessions(
         &self,
         call: &Call,
-        ids: (OrgId, UserId),
+        org: OrgId,
+        id: UserId,
     ) -> Result<u64, Error> {
         let mut tx = self.store.begin().await?;
-        let (_, user) = controlled(&mut tx, call, ids).await?;
+        let (_, user) = controlled(&mut tx, call, org, id).await?;
         let id = user.value.id;
         let ended = tx.revoke_sessions(id, None, call.now).await?;
         let after = json!({"sessions": ended});
@@ -65,10 +67,11 @@ impl App {
     pub async fn reset_member_second_factor(
         &self,
         call: &Call,
-        ids: (OrgId, UserId),
+        org: OrgId,
+        id: UserId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let (_, user) = controlled(&mut tx, call, ids).await?;
+        let (_, user) = controlled(&mut tx, call, org, id).await?;
         self.reset_second_factor(tx, call, user.value.id).await
     }
 
@@ -80,10 +83,11 @@ impl App {
     pub async fn create_password_reset(
         &self,
         call: &Call,
-        ids: (OrgId, UserId),
+        org: OrgId,
+        id: UserId,
     ) -> Result<(PasswordReset, Secret), Error> {
         let mut tx = self.store.begin().await?;
-        let (membership, user) = controlled(&mut tx, call, ids).await?;
+        let (membership, user) = controlled(&mut tx, call, org, id).await?;
         let id = Uuid::from_bytes(self.environment.random());
         let reset = PasswordReset::new(&call.actor, id, &membership, call.now);
         let secret = self.new_secret();
@@ -170,7 +174,7 @@ impl App {
         self.commit_for_user(tx, call, event).await
     }
 
-    /// Takes a user's second factor away on the command line.
+    /// Removes a user's second factor, on the command line.
     ///
     /// # Errors
     ///
@@ -239,7 +243,8 @@ impl App {
 async fn controlled(
     tx: &mut Transaction,
     call: &Call,
-    (org, id): (OrgId, UserId),
+    org: OrgId,
+    id: UserId,
 ) -> Result<(Membership, Versioned<User>), Error> {
     let tenant = Tenant::org(org);
     call.actor.require(Access::CONTROL, tenant)?;

@@ -43,10 +43,10 @@ impl App {
         self.record_for_user(&mut tx, call, event).await?;
         let own = tx.session(session).await?.ok_or(Refusal::Ended)?;
         let method = own.origin.method;
-        self.strengthen(tx, call, (own, method)).await
+        self.strengthen(tx, call, own, method).await
     }
 
-    /// Hashes the password away from the threads that serve requests.
+    /// Hashes the password on a thread that serves no requests.
     pub(crate) async fn hash_password(&self, password: &Password) -> Result<PasswordHash, Error> {
         let (password, salt) = (password.clone(), self.environment.random());
         let mut permit = self.passwords.take(PasswordOwner::Known).await?;

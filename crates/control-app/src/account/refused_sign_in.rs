@@ -30,7 +30,8 @@ impl App {
     pub(crate) fn note_refusal(
         self: &Arc<Self>,
         visit: &Visit,
-        (email, user): (&str, Option<&User>),
+        email: &str,
+        user: Option<&User>,
         reason: &'static str,
     ) {
         if reason != TOO_MANY_TRIES {

@@ -99,8 +99,8 @@ impl App {
         Ok(setup)
     }
 
-    /// Lets the secret of [`App::start_totp`] count, by a code of the app that has it. Other sessions of the user end: they
-    /// began without the second factor.
+    /// Lets the secret of [`App::start_totp`] count, by a code of the app that has it. Other sessions of the user end:
+    /// they began without the second factor.
     ///
     /// # Errors
     ///
@@ -124,14 +124,14 @@ impl App {
         self.record_for_user(&mut tx, call, confirmed).await?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
         let method = found.origin.method.with_totp();
-        let session = self.strengthen(tx, call, (found, method)).await?;
+        let session = self.strengthen(tx, call, found, method).await?;
         Ok(NewSecondFactor {
             recovery_codes,
             session,
         })
     }
 
-    /// Takes the user's own second factor away.
+    /// Removes the user's own second factor.
     ///
     /// # Errors
     ///

@@ -46,7 +46,7 @@ pub struct SessionInfo {
 }
 
 impl App {
-    /// Starts a session, with the secret for its cookie. Its entry of the audit log is the caller's to write.
+    /// Starts a session, with the secret for its cookie. The caller writes the entry of the audit log.
     pub(crate) async fn start_session(
         &self,
         tx: &mut Transaction,
@@ -87,7 +87,7 @@ impl App {
         Ok(actor)
     }
 
-    /// The same for a request that only keeps a page live.
+    /// The same without noting the time of use, for requests that only keep a page live.
     pub(crate) async fn live_actor(&self, hash: &str, now: Timestamp) -> Result<Actor, Error> {
         Ok(self.accept_session(hash, now).await?.1)
     }
@@ -116,16 +116,16 @@ impl App {
         self.end_session(call, user, session).await
     }
 
-    /// The open sessions of the user, the newest first. A session without all rights of the user sees those of its own
-    /// identity provider.
+    /// The open sessions of the user, newest first. A session without all rights of the user is shown only those of its
+    /// own identity provider.
     pub async fn sessions(&self, call: &Call) -> Result<Vec<SessionInfo>, Error> {
         let (user, own) = own_session(call)?;
         let mut tx = self.store.read().await?;
-        let sees = visible_sessions(&mut tx, call).await?;
+        let is_visible = visibility(&mut tx, call).await?;
         let found = tx.sessions_of_user(user, call.now).await?;
         let open = found
             .into_iter()
-            .filter(|found| found.is_open(call.now) && sees(found));
+            .filter(|found| found.is_open(call.now) && is_visible(found));
         let info = open.map(|session| SessionInfo {
             is_own: session.id == own,
             session,
@@ -133,7 +133,7 @@ impl App {
         Ok(info.collect())
     }
 
-    /// Ends one session of the user, the own one or another.
+    /// Ends one session of the user, which may be that of the request.
     pub async fn revoke_session(&self, call: &Call, session: SessionId) -> Result<(), Error> {
         let (user, _) = own_session(call)?;
         self.end_session(call, user, session).await
@@ -162,10 +162,10 @@ impl App {
         session: SessionId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let sees = visible_sessions(&mut tx, call).await?;
+        let is_visible = visibility(&mut tx, call).await?;
         let found = tx.session(session).await?;
-        let own =
-            found.filter(|found| found.user == user && found.is_open(call.now) && sees(found));
+        let own = found
+            .filter(|found| found.user == user && found.is_open(call.now) && is_visible(found));
         let found = own.ok_or(Refusal::NotFound)?;
         tx.revoke_session(session, call.now).await?;
         let event = UserEvent {
@@ -194,19 +194,19 @@ async fn accepted(
     Ok((session, actor))
 }
 
-/// Whether a session of the user may be seen and ended by the actor.
-async fn visible_sessions(
+/// The test whether the actor may see and end a session of the user.
+async fn visibility(
     tx: &mut Transaction,
     call: &Call,
 ) -> Result<impl Fn(&Session) -> bool + use<>, Error> {
     let (_, own) = own_session(call)?;
-    let sees_all = call.actor.require_whole_account().is_ok();
+    let may_see_all = call.actor.require_whole_account().is_ok();
     let own = tx.session(own).await?.ok_or(Refusal::Ended)?;
     let provider = own.origin.provider;
     Ok(move |session: &Session| {
         let is_alike =
             session.origin.method.is_vouched_only() && session.origin.provider == provider;
-        sees_all || is_alike
+        may_see_all || is_alike
     })
 }
 
@@ -219,7 +219,7 @@ pub(crate) fn own_session(call: &Call) -> Result<(UserId, SessionId), Error> {
     Ok((id, session))
 }
 
-/// A session as the audit log has it.
+/// The fields of a session in the audit log.
 pub(crate) fn audited(session: &Session) -> Value {
     let SessionOrigin {
         method,

@@ -88,7 +88,7 @@ impl App {
         let hash = stored.clone().unwrap_or_else(PasswordHash::unknown);
         let is_right = self.compare(tries.owner, password, hash).await?;
         let (Some(user), Some(stored), true) = (user.clone(), stored, is_right) else {
-            self.note_refusal(visit, (email, user.as_ref()), "password");
+            self.note_refusal(visit, email, user.as_ref(), "password");
             return Err(Error::WrongSignIn);
         };
         let mut tx = self.store.begin().await?;
@@ -180,7 +180,7 @@ impl App {
         let method = method.ok_or(Error::WrongSignIn)?;
         let mut tx = self.store.begin().await?;
         tx.return_tokens(&bucket, TRIES, 1).await?;
-        self.strengthen(tx, call, (found, method)).await
+        self.strengthen(tx, call, found, method).await
     }
 
     /// Stores another proof of identity with a new secret.
@@ -188,7 +188,8 @@ impl App {
         &self,
         mut tx: Transaction,
         call: &Call,
-        (session, method): (Session, SignInMethod),
+        session: Session,
+        method: SignInMethod,
     ) -> Result<Secret, Error> {
         let before = audited(&session);
         let session = session.strengthen(method, call.now);
@@ -268,8 +269,8 @@ impl App {
         };
         if !is_right {
             drop(tx);
-            let account = (user.email.as_str(), Some(&user));
-            self.note_refusal(visit, account, "second factor");
+            let email = user.email.as_str();
+            self.note_refusal(visit, email, Some(&user), "second factor");
             return Err(Error::WrongSignIn);
         }
         // Of two concurrent codes for one sign-in, one fails.
@@ -349,7 +350,7 @@ impl App {
         };
         let taken = self.take_try(&tries.bucket, visit.now).await;
         if let Err(Error::TooManyTries { .. }) = taken {
-            self.note_refusal(visit, (email, user), TOO_MANY_TRIES);
+            self.note_refusal(visit, email, user, TOO_MANY_TRIES);
         }
         taken.map(|()| tries)
     }

@@ -78,7 +78,8 @@ impl App {
         &self,
         actor: &Actor,
         access: Access,
-        (noted, named): (Option<Tenant>, NamedTenant),
+        noted: Option<Tenant>,
+        named: NamedTenant,
     ) -> Result<(), Error> {
         if !matches!(access, Access::Member { .. } | Access::Enrolment) {
             return Ok(actor.holds(access)?);

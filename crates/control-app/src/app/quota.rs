@@ -58,8 +58,7 @@ impl App {
         self.check_quota(tx, org, kind, 0).await
     }
 
-    /// Whether the organization may have `added` more at this moment: refuses early what would be refused after its
-    /// work.
+    /// Checks that the organization may have `added` more, before work that would be refused at its end.
     ///
     /// # Errors
     ///

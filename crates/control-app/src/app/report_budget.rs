@@ -39,6 +39,16 @@ pub(crate) struct ReportBudget {
     by_org: Cache<OrgId, Arc<Bucket>>,
 }
 
+/// A report as the buckets count it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizedReport {
+    pub(crate) node: NodeId,
+    pub(crate) org: OrgId,
+    /// Nodes that the organization may have.
+    pub(crate) max_nodes: u64,
+    pub(crate) bytes: u64,
+}
+
 /// Bytes of one bucket.
 #[derive(Clone, Copy, Debug)]
 struct ByteRate {
@@ -66,18 +76,23 @@ impl Default for ReportBudget {
 }
 
 impl ReportBudget {
-    /// Takes the bytes of a report of `node`, one of `max_nodes` that its organization may have.
+    /// Takes the bytes of a report from the buckets of its node and its organization.
     ///
     /// # Errors
     ///
     /// [`Error::TooManyReportBytes`] with the bucket that is empty.
     pub(crate) fn take(
         &self,
-        (node, org): (NodeId, OrgId),
-        bytes: u64,
-        (interval, max_nodes): (HeartbeatInterval, u64),
+        report: SizedReport,
+        interval: HeartbeatInterval,
         now: Timestamp,
     ) -> Result<(), Error> {
+        let SizedReport {
+            node,
+            org,
+            max_nodes,
+            bytes,
+        } = report;
         let bytes = bytes.max(MIN_REPORT_BYTES);
         let new = || Ok::<_, Infallible>(Arc::default());
         let Ok(node_budget) = self.by_node.get_or_insert_with(&node, new);
@@ -158,20 +173,23 @@ mod tests {
         NOW + SignedDuration::from_secs(secs)
     }
 
-    fn node(number: u128) -> (NodeId, OrgId) {
-        (NodeId(Uuid::from_u128(number)), OrgId(Uuid::from_u128(1)))
+    /// A report of a node of the organization 1.
+    fn report(node: u128, bytes: u64, max_nodes: u64) -> SizedReport {
+        SizedReport {
+            node: NodeId(Uuid::from_u128(node)),
+            org: OrgId(Uuid::from_u128(1)),
+            max_nodes,
+            bytes,
+        }
     }
 
     /// The owner of the empty bucket and the seconds to wait; `None` if the report is admitted.
     fn refused(
         budget: &ReportBudget,
-        node: (NodeId, OrgId),
-        bytes: u64,
-        max_nodes: u64,
+        report: SizedReport,
         now: Timestamp,
     ) -> Option<(&'static str, u64)> {
-        let interval = HeartbeatInterval::default();
-        match budget.take(node, bytes, (interval, max_nodes), now) {
+        match budget.take(report, HeartbeatInterval::default(), now) {
             Err(Error::TooManyReportBytes {
                 owner,
                 retry_after_secs,
@@ -190,9 +208,7 @@ mod tests {
         for number in 0..1_000 {
             let reported = refused(
                 &budget,
-                node(1),
-                LARGEST_REPORT_BYTES,
-                1,
+                report(1, LARGEST_REPORT_BYTES, 1),
                 after(number * interval),
             );
             assert_eq!(reported, None, "{number}");
@@ -208,9 +224,7 @@ mod tests {
                 let at = after(30 * interval);
                 let reported = refused(
                     &budget,
-                    node(number.into()),
-                    USUAL_REPORT_BYTES,
-                    max_nodes,
+                    report(number.into(), USUAL_REPORT_BYTES, max_nodes),
                     at,
                 );
                 assert_eq!(reported, None, "{number} in interval {interval}");
@@ -221,7 +235,7 @@ mod tests {
     #[test]
     fn a_node_that_sends_more_waits_for_its_own_bucket() {
         let budget = ReportBudget::default();
-        let large = |number, now| refused(&budget, node(number), LARGEST_REPORT_BYTES, 1, now);
+        let large = |number, now| refused(&budget, report(number, LARGEST_REPORT_BYTES, 1), now);
         for _ in 0..NODE_BURST {
             assert_eq!(large(1, NOW), None);
         }
@@ -236,12 +250,15 @@ mod tests {
         let budget = ReportBudget::default();
         let nodes = 0..2 * u128::from(LARGE_NODES);
         let reported =
-            nodes.map(|number| refused(&budget, node(number), LARGEST_REPORT_BYTES, 1, NOW));
+            nodes.map(|number| refused(&budget, report(number, LARGEST_REPORT_BYTES, 1), NOW));
         let reported: Vec<_> = reported.flatten().collect();
         assert_eq!(reported.len(), usize::try_from(LARGE_NODES).unwrap());
         assert!(reported.iter().all(|(owner, _)| *owner == "organization"));
-        let other = (NodeId(Uuid::from_u128(1_000)), OrgId(Uuid::from_u128(2)));
-        assert_eq!(refused(&budget, other, LARGEST_REPORT_BYTES, 1, NOW), None);
+        let other = SizedReport {
+            org: OrgId(Uuid::from_u128(2)),
+            ..report(1_000, LARGEST_REPORT_BYTES, 1)
+        };
+        assert_eq!(refused(&budget, other, NOW), None);
     }
 
     #[test]
@@ -249,9 +266,9 @@ mod tests {
         let budget = ReportBudget::default();
         let ahead = after(3_600);
         for _ in 0..=NODE_BURST {
-            refused(&budget, node(1), LARGEST_REPORT_BYTES, 1, ahead);
+            refused(&budget, report(1, LARGEST_REPORT_BYTES, 1), ahead);
         }
-        let reported = refused(&budget, node(1), LARGEST_REPORT_BYTES, 1, NOW);
+        let reported = refused(&budget, report(1, LARGEST_REPORT_BYTES, 1), NOW);
         assert!(reported.is_some_and(|(_, secs)| secs <= 31), "{reported:?}");
     }
 }

@@ -42,17 +42,22 @@ pub(crate) struct WriteQueue {
     pub(crate) traffic: GatheredTraffic,
 }
 
+/// A heartbeat to write.
+#[derive(Debug)]
+pub(crate) struct HeartbeatWrite {
+    pub(crate) node: NodeId,
+    /// The organization of its turn.
+    pub(crate) org: OrgId,
+    pub(crate) heartbeat_request: Box<PackedHeartbeat>,
+    /// Names the event that a second process with the node's identity leaves.
+    pub(crate) event: NodeEventId,
+    pub(crate) interval: HeartbeatInterval,
+}
+
 /// A queued write.
 #[derive(Debug)]
 enum Write {
-    Heartbeat {
-        node: NodeId,
-        org: OrgId,
-        heartbeat_request: Box<PackedHeartbeat>,
-        /// Names the event that a second process with the node's identity leaves.
-        event: NodeEventId,
-        interval: HeartbeatInterval,
-    },
+    Heartbeat(HeartbeatWrite),
     Tokens {
         bucket: String,
         rate: Rate,
@@ -83,22 +88,13 @@ impl WriteQueue {
         }
     }
 
-    /// Writes a node's heartbeat; `None` if the node does not exist. A second process with its
-    /// identity is recorded as `event`.
+    /// Writes a node's heartbeat; `None` if the node does not exist.
     pub(crate) async fn heartbeat(
         &self,
-        (node, org, event): (NodeId, OrgId, NodeEventId),
-        heartbeat_request: PackedHeartbeat,
-        (now, interval): (Timestamp, HeartbeatInterval),
+        heartbeat: HeartbeatWrite,
+        now: Timestamp,
     ) -> Result<Option<WrittenHeartbeat>, Error> {
-        let write = Write::Heartbeat {
-            node,
-            org,
-            heartbeat_request: Box::new(heartbeat_request),
-            event,
-            interval,
-        };
-        match self.write(write, now).await? {
+        match self.write(Write::Heartbeat(heartbeat), now).await? {
             Written::Heartbeat(written) => Ok(written),
             Written::Tokens(_) => Err(Error::Stopped),
         }
@@ -140,7 +136,7 @@ impl Write {
     /// The organization of its turn; `None` goes first.
     fn org(&self) -> Option<OrgId> {
         match self {
-            Self::Heartbeat { org, .. } => Some(*org),
+            Self::Heartbeat(heartbeat) => Some(heartbeat.org),
             Self::Tokens { .. } => None,
         }
     }
@@ -148,22 +144,23 @@ impl Write {
     /// Sort key of the group: replicas that write the same rows in one order never deadlock.
     fn key(&self) -> (Option<NodeId>, String) {
         match self {
-            Self::Heartbeat { node, .. } => (Some(*node), String::new()),
+            Self::Heartbeat(heartbeat) => (Some(heartbeat.node), String::new()),
             Self::Tokens { bucket, .. } => (None, bucket.clone()),
         }
     }
 
     async fn run(&self, tx: &mut Transaction, now: Timestamp) -> Result<Written, StoreError> {
         Ok(match self {
-            Self::Heartbeat {
-                node,
-                org: _,
-                heartbeat_request,
-                event,
-                interval,
-            } => {
+            Self::Heartbeat(heartbeat) => {
+                let HeartbeatWrite {
+                    node,
+                    org: _,
+                    heartbeat_request,
+                    event,
+                    interval,
+                } = heartbeat;
                 let fresh_since = interval.online_since(now);
-                let received = tx.receive_heartbeat(*node, heartbeat_request, (now, fresh_since));
+                let received = tx.receive_heartbeat(*node, heartbeat_request, now, fresh_since);
                 let written = received.await?;
                 if (written.as_ref()).is_some_and(|written| written.has_found_duplicate) {
                     let event_body = duplicate_event(now);
@@ -212,9 +209,7 @@ async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting
         match write_group(&store, &group).await {
             Ok(written) => {
                 for (one, written) in group.drain(..).zip(written) {
-                    if let Some((node, sign, interval)) = sign_of_life(&one, &written) {
-                        signs.add(node, sign, interval);
-                    }
+                    gather_quiet(&mut signs, &one, &written);
                     // The client may have disconnected.
                     drop(one.done.send(Ok(written)));
                 }
@@ -227,28 +222,19 @@ async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting
     }
 }
 
-/// The heartbeat, if none of it was written.
-fn sign_of_life(
-    one: &Waiting,
-    written: &Written,
-) -> Option<(NodeId, QuietHeartbeat, HeartbeatInterval)> {
-    let (
-        Write::Heartbeat {
-            node,
-            heartbeat_request,
-            interval,
-            ..
-        },
-        Written::Heartbeat(Some(written)),
-    ) = (&one.write, written)
+/// Gathers the heartbeat, if none of it was written.
+fn gather_quiet(signs: &mut QuietHeartbeats, one: &Waiting, written: &Written) {
+    let (Write::Heartbeat(heartbeat), Written::Heartbeat(Some(written))) = (&one.write, written)
     else {
-        return None;
+        return;
     };
-    let sign = QuietHeartbeat {
-        seen_at: one.now,
-        cpu_percent: heartbeat_request.cpu_percent(),
-    };
-    (written.is_sign_of_life).then_some((*node, sign, *interval))
+    if written.is_sign_of_life {
+        let sign = QuietHeartbeat {
+            seen_at: one.now,
+            cpu_percent: heartbeat.heartbeat_request.cpu_percent(),
+        };
+        signs.add(heartbeat.node, sign, heartbeat.interval);
+    }
 }
 
 async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, StoreError> {
@@ -275,9 +261,8 @@ async fn write_each(
             Ok(written)
         };
         let written = written.await;
-        let sign = written.as_ref().ok();
-        if let Some((node, sign, interval)) = sign.and_then(|written| sign_of_life(&one, written)) {
-            signs.add(node, sign, interval);
+        if let Ok(written) = &written {
+            gather_quiet(signs, &one, written);
         }
         drop(one.done.send(written));
     }

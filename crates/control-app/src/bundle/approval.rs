@@ -80,9 +80,8 @@ impl App {
         if !own(&before.value) || !own(&after.value) {
             return Ok(true);
         }
-        let bundles = (&before.value, &after.value);
-        let judged = self.compare_contents(bundles, is_risky).await;
-        Ok(judged.ok().flatten().unwrap_or(true))
+        let judged = self.compare_contents(&before.value, &after.value, is_risky);
+        Ok(judged.await.ok().flatten().unwrap_or(true))
     }
 }
 
@@ -113,11 +112,12 @@ impl Approval {
 /// [`Refusal::Frozen`], [`Refusal::Warnings`] or [`Refusal::UnknownWarnings`].
 pub(crate) async fn check_policy(
     tx: &mut Transaction,
-    ids: (ProjectId, BundleId),
+    project: ProjectId,
+    id: BundleId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let project = tx.project(ids.0).await?.ok_or(Refusal::NotFound)?;
-    let bundle = find(tx, ids).await?.value;
-    let rules = project.value.policy.rules;
+    let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
+    let bundle = find(tx, project, id).await?.value;
+    let rules = found.value.policy.rules;
     Ok(rules.check(bundle.warnings, now)?)
 }

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::bundle::find;
 use crate::call::Call;
-use crate::configuration::diff::{Comparison, compare};
+use crate::configuration::diff::{CheckedFiles, Comparison, compare};
 use crate::configuration::{Checked, check};
 use crate::error::Error;
 use control_bundle::{
@@ -12,7 +12,6 @@ use control_bundle::{
 use control_domain::{Access, Actor, Bundle, BundleArchive, BundleSignature, Refusal, SigningKey};
 use control_store::{ObjectBytes, ObjectError};
 use control_wire::{BundleId, NodeId, ProjectId};
-use proxy_model::Model;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +34,7 @@ pub struct Verification {
     pub archive: BundleArchive,
     /// Its signature.
     pub signature: BundleSignature,
-    /// The signing key; a deactivated one is no proof any more.
+    /// The signing key; a deactivated one no longer proves anything.
     pub signing_key: SigningKey,
     /// True if the stored bytes have the digest.
     pub digest_matches: bool,
@@ -65,9 +64,10 @@ impl App {
     pub async fn download_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Archive, Error> {
-        let found = self.bundle(call, ids).await?;
+        let found = self.bundle(call, project, id).await?;
         self.open_archive(&found.value).await
     }
 
@@ -76,7 +76,8 @@ impl App {
     pub async fn node_archive(
         &self,
         call: &Call,
-        (node, bundle): (NodeId, BundleId),
+        node: NodeId,
+        bundle: BundleId,
     ) -> Result<Archive, Error> {
         call.actor.holds(Access::OwnNode)?;
         let Actor::Node { id, tenant, .. } = &call.actor else {
@@ -88,7 +89,7 @@ impl App {
         if !tx.may_need_bundle(node, bundle).await? {
             return Err(Refusal::NotFound.into());
         }
-        let found = find(&mut tx, (project, bundle)).await?;
+        let found = find(&mut tx, project, bundle).await?;
         call.actor.require(Access::OwnNode, found.value.tenant)?;
         found.value.check_delivery()?;
         self.open_archive(&found.value).await
@@ -98,9 +99,10 @@ impl App {
     pub async fn bundle_sbom(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Value, Error> {
-        let found = self.bundle(call, ids).await?;
+        let found = self.bundle(call, project, id).await?;
         Ok(self.contents(&found.value).await?.sbom)
     }
 
@@ -108,9 +110,10 @@ impl App {
     pub async fn verify_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Verification, Error> {
-        let bundle = self.bundle(call, ids).await?.value;
+        let bundle = self.bundle(call, project, id).await?.value;
         let (Some(archive), Some(signature)) = (bundle.archive.clone(), bundle.signature.clone())
         else {
             return Err(bundle.without_archive("be verified").into());
@@ -145,12 +148,13 @@ impl App {
     pub async fn compare_bundles(
         &self,
         call: &Call,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         before: BundleId,
     ) -> Result<Comparison, Error> {
-        let new = self.bundle(call, (project, id)).await?;
-        let old = self.older_bundle(call, (project, before)).await?;
-        let compared = self.compare_contents((&old, &new.value), compare);
+        let new = self.bundle(call, project, id).await?;
+        let old = self.older_bundle(call, project, before).await?;
+        let compared = self.compare_contents(&old, &new.value, compare);
         // Valid by the checks of the release that signed it.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");
         Ok(compared.await?.ok_or(refused)?)
@@ -160,9 +164,10 @@ impl App {
     pub(crate) async fn older_bundle(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<Bundle, Error> {
-        match self.bundle(call, ids).await {
+        match self.bundle(call, project, id).await {
             Err(Error::Refused(Refusal::NotFound)) => {
                 Err(Refusal::invalid("before", "does not exist in the project").into())
             }
@@ -175,8 +180,9 @@ impl App {
     /// no resources.
     pub(crate) async fn compare_contents<T: Send + 'static>(
         &self,
-        (before, after): (&Bundle, &Bundle),
-        compare: impl FnOnce((&Model, &Files), (&Model, &Files)) -> T + Send + 'static,
+        before: &Bundle,
+        after: &Bundle,
+        compare: impl FnOnce(CheckedFiles<'_>, CheckedFiles<'_>) -> T + Send + 'static,
     ) -> Result<Option<T>, Error> {
         let permit = self.heavy_permits.take(after.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
@@ -283,12 +289,19 @@ impl App {
 fn checked_and_compared<T>(
     old: &Files,
     new: &Files,
-    compare: impl FnOnce((&Model, &Files), (&Model, &Files)) -> T,
+    compare: impl FnOnce(CheckedFiles<'_>, CheckedFiles<'_>) -> T,
 ) -> Option<T> {
     let Checked { model: before, .. } = check(old);
     let Checked { model: after, .. } = check(new);
-    let models = before.zip(after);
-    models.map(|(before, after)| compare((&before, old), (&after, new)))
+    let before = CheckedFiles {
+        model: before.as_ref()?,
+        files: old,
+    };
+    let after = CheckedFiles {
+        model: after.as_ref()?,
+        files: new,
+    };
+    Some(compare(before, after))
 }
 
 fn unpack_verified(bytes: &[u8], wanted: &str) -> Result<Contents, BundleError> {

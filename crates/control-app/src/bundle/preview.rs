@@ -2,7 +2,7 @@
 
 use crate::app::{App, tenant};
 use crate::bundle::approval::MAX_BASES;
-use crate::bundle::{Built, BundleSource, build, source_files};
+use crate::bundle::{Built, BundleSource, build, known_certificates, source_files};
 use crate::call::Call;
 use crate::configuration::Diagnostic;
 use crate::configuration::diff::Comparison;
@@ -73,6 +73,7 @@ impl App {
         call.actor.require(Access::READ_BUNDLES, tenant)?;
         let labels = Labels::parse(labels)?;
         let files = source_files(&mut tx, call, tenant, source).await?;
+        let known = known_certificates(&mut tx, project, &files).await?;
         let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
         let rules = found.value.policy.rules;
         let ordered = tx
@@ -81,7 +82,7 @@ impl App {
         drop(tx);
         let files = Arc::new(files);
         let own = Arc::clone(&files);
-        let built = self.heavy(tenant.org, move || build(&own)).await?;
+        let built = self.heavy(tenant.org, move || build(&own, &known)).await?;
         let Built {
             archive,
             diagnostics,
@@ -94,7 +95,7 @@ impl App {
         };
         if preview.digest.is_some() {
             self.compare_all(&mut preview, &ordered, &files).await?;
-            preview.judge(&rules, warnings, call.now);
+            preview.apply_policy(&rules, warnings, call.now);
         }
         Ok(preview)
     }
@@ -136,8 +137,8 @@ impl App {
 }
 
 impl Preview {
-    /// Says of the policy what it would say of a rollout to these nodes.
-    fn judge(&mut self, rules: &PolicyRules, warnings: usize, now: Timestamp) {
+    /// Evaluates the policy as for a rollout to these nodes.
+    fn apply_policy(&mut self, rules: &PolicyRules, warnings: usize, now: Timestamp) {
         let is_risky = |compared: &PreviewComparison| {
             let risks = compared.comparison.as_ref().map(|found| &found.risks);
             risks.is_none_or(|risks| !risks.is_empty())

@@ -104,19 +104,27 @@ pub struct FileChange {
     pub change: Change,
 }
 
+/// Files of a configuration, and the model that the checks read from them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckedFiles<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) files: &'a Files,
+}
+
 /// Difference between `before` and `after`.
-pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comparison {
-    let mut found = PlanDiff::compare(&plan(before.0), &plan(after.0));
-    let files = file_changes(before.1, after.1);
-    let models = [before.0, after.0];
+pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comparison {
+    let models = [before.model, after.model];
+    let mut found = PlanDiff::compare(&plan(before.model), &plan(after.model));
+    let files = file_changes(before.files, after.files);
     let renews = |old: &str, new: &str| {
         let chain = |files: &Files, name: &str| ChainInfo::parse(files.get(name)?);
-        let (old, new) = (chain(before.1, old), chain(after.1, new));
+        let (old, new) = (chain(before.files, old), chain(after.files, new));
         old.zip(new).is_some_and(|(old, new)| new.renews(&old))
     };
     found.judge_files(models, &other_files(&files, models), &renews);
     let PlanDiff {
         regions,
+        successors: _,
         unreachable,
         parts,
         settings,
@@ -152,8 +160,16 @@ pub(crate) fn compare(before: (&Model, &Files), after: (&Model, &Files)) -> Comp
 
 /// Returns true if a change may hurt clients: whether the comparison, which `proxyd diff` shows
 /// too, names a risk.
-pub(crate) fn is_risky(before: (&Model, &Files), after: (&Model, &Files)) -> bool {
+pub(crate) fn is_risky(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> bool {
     !compare(before, after).risks.is_empty()
+}
+
+/// Routes of `before`, each with those of `after` that answer its requests by another name alone.
+pub(crate) fn successors(
+    before: CheckedFiles<'_>,
+    after: CheckedFiles<'_>,
+) -> BTreeSet<(String, String)> {
+    PlanDiff::compare(&plan(before.model), &plan(after.model)).successors
 }
 
 /// The plan of a configuration without routes.
@@ -322,19 +338,30 @@ mod tests {
             (true, [&before, "limits { max-header-count 5 }"].concat()),
         ];
         let files = |text: &str| Files::from([(ENTRY_FILE.to_owned(), text.as_bytes().to_vec())]);
-        let old = files(&before);
-        let old_model = check(&old).model.unwrap();
+        let old_files = files(&before);
+        let old_model = check(&old_files).model.unwrap();
+        let old = CheckedFiles {
+            model: &old_model,
+            files: &old_files,
+        };
         for (expected, text) in cases {
             let new = files(&text);
             let model = check(&new).model.unwrap_or_else(|| panic!("{text}"));
-            let risky = is_risky((&old_model, &old), (&model, &new));
-            assert_eq!(risky, expected, "{text}");
+            let new = CheckedFiles {
+                model: &model,
+                files: &new,
+            };
+            assert_eq!(is_risky(old, new), expected, "{text}");
         }
         // Another file than the configuration may be served.
         for name in ["site/index.html", "site/index.kdl"] {
-            let mut asset = old.clone();
+            let mut asset = old_files.clone();
             asset.insert(name.to_owned(), b"new".to_vec());
-            assert!(is_risky((&old_model, &old), (&old_model, &asset)), "{name}");
+            let new = CheckedFiles {
+                files: &asset,
+                ..old
+            };
+            assert!(is_risky(old, new), "{name}");
         }
     }
 
@@ -351,9 +378,11 @@ mod tests {
             let files = [before, after]
                 .map(|text| Files::from([(ENTRY_FILE.to_owned(), text.as_bytes().to_vec())]));
             let models = files.each_ref().map(|files| check(files).model.unwrap());
-            let [old, new] = &files;
-            let [old_model, new_model] = &models;
-            compare((old_model, old), (new_model, new))
+            let [before, after] = [0, 1].map(|number: usize| CheckedFiles {
+                model: &models[number],
+                files: &files[number],
+            });
+            compare(before, after)
         };
         assert_eq!(difference(&before, &before), Comparison::default());
         let same = difference(&before, &same);

@@ -40,7 +40,8 @@ impl App {
     pub async fn explain_request(
         &self,
         call: &Call,
-        ids: (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         question: RequestQuestion,
     ) -> Result<Value, Error> {
         if MAX_METHOD_CHARS < question.method.chars().count() {
@@ -49,7 +50,7 @@ impl App {
         if MAX_HEADERS < question.headers.len() {
             return Err(Refusal::invalid("headers", "has more than 100 fields").into());
         }
-        let bundle = self.bundle(call, ids).await?.value;
+        let bundle = self.bundle(call, project, id).await?.value;
         let files = self.contents(&bundle).await?.files;
         let explained = self.heavy(bundle.tenant.org, move || explain(&files, question));
         explained.await?

@@ -58,14 +58,15 @@ impl App {
     pub async fn replay_requests(
         &self,
         call: &Call,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         before: BundleId,
         recording: String,
     ) -> Result<Replayed, Error> {
-        let new = self.bundle(call, (project, id)).await?.value;
-        let old = self.older_bundle(call, (project, before)).await?;
-        let replayed = self.compare_contents((&old, &new), move |(before, _), (after, _)| {
-            replay([before, after], recording)
+        let new = self.bundle(call, project, id).await?.value;
+        let old = self.older_bundle(call, project, before).await?;
+        let replayed = self.compare_contents(&old, &new, move |before, after| {
+            replay([before.model, after.model], recording)
         });
         // Valid by the checks of the release that signed it.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");

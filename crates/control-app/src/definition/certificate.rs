@@ -39,7 +39,7 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         let id = CertificateId::new(call.now, self.random_id());
         let certificate = self
-            .seal_certificate(&mut tx, call, (tenant, id), new)
+            .seal_certificate(&mut tx, call, tenant, id, new)
             .await?;
         let inserted = tx.insert_certificate(&certificate).await;
         inserted.map_err(taken("name"))?;
@@ -67,7 +67,8 @@ impl App {
     pub async fn certificate(
         &self,
         call: &Call,
-        (project, id): (ProjectId, CertificateId),
+        project: ProjectId,
+        id: CertificateId,
     ) -> Result<Versioned<Certificate>, Error> {
         let found = find(&mut self.store.read().await?, project, id).await?;
         let tenant = found.value.tenant;
@@ -82,13 +83,14 @@ impl App {
     pub async fn node_certificate(
         &self,
         call: &Call,
-        (node, id): (NodeId, CertificateId),
+        node: NodeId,
+        id: CertificateId,
     ) -> Result<NodeCertificate, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNode, node)?;
         let project = tenant.project.ok_or(Refusal::NotFound)?;
         let allowed = self.require_holder(project, node, id).await;
         if matches!(allowed, Err(Error::Refused(_))) {
-            self.note_refused_certificate(call, tenant, (node, id))
+            self.note_refused_certificate(call, tenant, node, id)
                 .await?;
         }
         let found = allowed?;
@@ -107,9 +109,9 @@ impl App {
         })
     }
 
-    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten. Every node with the certificate
-    /// serves the new one at once, and its labels say at once which nodes get the key: other labels, and a certificate
-    /// that is no renewal, are held to the project's policy.
+    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten. Every node with the
+    /// certificate serves the new one at once, and its labels say at once which nodes get the key: other labels, and a
+    /// certificate that is no renewal, are held to the project's policy.
     ///
     /// # Errors
     ///
@@ -117,16 +119,18 @@ impl App {
     pub async fn update_certificate(
         &self,
         call: &Call,
-        (project, id): (ProjectId, CertificateId),
+        project: ProjectId,
+        id: CertificateId,
         mut new: NewCertificate,
     ) -> Result<Versioned<Certificate>, Error> {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
-        let place = (found.value.tenant, id);
         let kept = || found.value.node_labels.pairs().clone();
         new.node_labels.get_or_insert_with(kept);
-        let sealed = self.seal_certificate(&mut tx, call, place, new).await?;
+        let sealed = self
+            .seal_certificate(&mut tx, call, found.value.tenant, id, new)
+            .await?;
         call.expect_version(found.version)?;
         let has_same_nodes = sealed.node_labels == found.value.node_labels;
         if !has_same_nodes || !sealed.facts.renews(&found.value.facts, call.now) {
@@ -149,7 +153,8 @@ impl App {
     pub async fn delete_certificate(
         &self,
         call: &Call,
-        (project, id): (ProjectId, CertificateId),
+        project: ProjectId,
+        id: CertificateId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
@@ -206,7 +211,8 @@ impl App {
         &self,
         tx: &mut Transaction,
         call: &Call,
-        (tenant, id): (Tenant, CertificateId),
+        tenant: Tenant,
+        id: CertificateId,
         new: NewCertificate,
     ) -> Result<Certificate, Error> {
         let NewCertificate {
@@ -249,7 +255,7 @@ impl fmt::Debug for NewCertificate {
     }
 }
 
-/// Whether the project's policy lets one person exchange a certificate, or the labels of its nodes, now.
+/// Checks that the project's policy lets one person exchange a certificate, or the labels of its nodes, now.
 async fn check_exchange(
     tx: &mut Transaction,
     project: ProjectId,

@@ -48,7 +48,8 @@ impl App {
     pub async fn service(
         &self,
         call: &Call,
-        (project, id): (ProjectId, ServiceId),
+        project: ProjectId,
+        id: ServiceId,
     ) -> Result<Versioned<Service>, Error> {
         let found = find(&mut self.store.read().await?, project, id).await?;
         let tenant = found.value.tenant;
@@ -60,7 +61,8 @@ impl App {
     pub async fn update_service(
         &self,
         call: &Call,
-        (project, id): (ProjectId, ServiceId),
+        project: ProjectId,
+        id: ServiceId,
         settings: ServiceSettings,
     ) -> Result<Versioned<Service>, Error> {
         let mut tx = self.store.begin().await?;
@@ -82,7 +84,8 @@ impl App {
     pub async fn delete_service(
         &self,
         call: &Call,
-        (project, id): (ProjectId, ServiceId),
+        project: ProjectId,
+        id: ServiceId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;

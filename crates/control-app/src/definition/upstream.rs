@@ -47,7 +47,8 @@ impl App {
     pub async fn upstream(
         &self,
         call: &Call,
-        (project, id): (ProjectId, UpstreamId),
+        project: ProjectId,
+        id: UpstreamId,
     ) -> Result<Versioned<Upstream>, Error> {
         let found = find(&mut self.store.read().await?, project, id).await?;
         let tenant = found.value.tenant;
@@ -59,7 +60,8 @@ impl App {
     pub async fn update_upstream(
         &self,
         call: &Call,
-        (project, id): (ProjectId, UpstreamId),
+        project: ProjectId,
+        id: UpstreamId,
         settings: UpstreamSettings,
     ) -> Result<Versioned<Upstream>, Error> {
         let mut tx = self.store.begin().await?;
@@ -80,7 +82,8 @@ impl App {
     pub async fn delete_upstream(
         &self,
         call: &Call,
-        (project, id): (ProjectId, UpstreamId),
+        project: ProjectId,
+        id: UpstreamId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;

@@ -50,7 +50,7 @@ impl App {
             let bytes = self.sealer.open(&place, before)?;
             let nonce = self.environment.random();
             let sealed = self.sealer.seal(&place, nonce, &bytes)?;
-            match tx.reseal_totp(*user, (before, &sealed)).await {
+            match tx.reseal_totp(*user, before, &sealed).await {
                 // It was removed concurrently.
                 Err(StoreError::Stale) => {}
                 done => done?,

@@ -48,9 +48,10 @@ impl App {
     pub async fn drift(
         &self,
         call: &Call,
-        ids: (ProjectId, DriftId),
+        project: ProjectId,
+        id: DriftId,
     ) -> Result<Versioned<Drift>, Error> {
-        let found = find(&mut self.store.read().await?, ids).await?;
+        let found = find(&mut self.store.read().await?, project, id).await?;
         call.actor.require(Access::READ_NODES, found.value.tenant)?;
         Ok(found)
     }
@@ -59,13 +60,14 @@ impl App {
     pub async fn resolve_drift(
         &self,
         call: &Call,
-        ids: (ProjectId, DriftId),
+        project: ProjectId,
+        id: DriftId,
         remedy: DriftRemedy,
     ) -> Result<Versioned<Drift>, Error> {
-        let approval = self.judge_remedy(call, ids, remedy).await?;
+        let approval = self.judge_remedy(call, project, id, remedy).await?;
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let before = found.value.audited();
         let value = found.value.resolve(&call.actor, call.now)?;
         call.expect_version(found.version)?;
@@ -96,14 +98,15 @@ impl App {
     async fn judge_remedy(
         &self,
         call: &Call,
-        (project, id): (ProjectId, DriftId),
+        project: ProjectId,
+        id: DriftId,
         remedy: DriftRemedy,
     ) -> Result<Option<(BundleId, Approval)>, Error> {
         if remedy == DriftRemedy::Reorder {
             return Ok(None);
         }
         let mut tx = self.store.read().await?;
-        let drift = find(&mut tx, (project, id)).await?.value;
+        let drift = find(&mut tx, project, id).await?.value;
         call.actor.require(Access::WRITE_NODES, drift.tenant)?;
         let target = order_target(&mut tx, &call.actor, &drift, remedy).await?;
         let order = tx.order(drift.node).await?;
@@ -267,7 +270,8 @@ async fn order_target(
 /// A drift of another project is indistinguishable from a missing one.
 async fn find(
     tx: &mut Transaction,
-    (project, id): (ProjectId, DriftId),
+    project: ProjectId,
+    id: DriftId,
 ) -> Result<Versioned<Drift>, Error> {
     let found = tx.drift(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));

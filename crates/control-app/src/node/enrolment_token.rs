@@ -25,8 +25,8 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         let id = EnrolmentTokenId::new(call.now, self.random_id());
         let token = EnrolmentToken::create(&call.actor, tenant, id, new, call.now)?;
-        let labels = (&Labels::default(), &token.labels);
-        require_labels(&mut tx, (&call.actor, tenant), labels).await?;
+        let none = Labels::default();
+        require_labels(&mut tx, &call.actor, tenant, &none, &token.labels).await?;
         // Writers take turns from here on: no two of them take one name.
         tx.lock_audit().await?;
         check_name(&mut tx, &token, call.now).await?;
@@ -78,7 +78,8 @@ impl App {
     pub async fn rename_enrolment_token(
         &self,
         call: &Call,
-        (project, id): (ProjectId, EnrolmentTokenId),
+        project: ProjectId,
+        id: EnrolmentTokenId,
         name: &str,
     ) -> Result<Versioned<EnrolmentToken>, Error> {
         let mut tx = self.store.begin().await?;

@@ -52,7 +52,7 @@ impl App {
             digest: digest.clone(),
         });
         let wanted = wanted.collect();
-        self.write_each(tx, (*org, *rollout), wanted, now).await
+        self.write_each(tx, *org, *rollout, wanted, now).await
     }
 
     /// Orders each node to run its own bundle, like [`App::write_orders`] for one bundle. Rows are
@@ -61,7 +61,8 @@ impl App {
     pub(crate) async fn write_each(
         &self,
         tx: &mut Transaction,
-        (org, rollout): (OrgId, Option<RolloutId>),
+        org: OrgId,
+        rollout: Option<RolloutId>,
         mut wanted: Vec<NodeTarget>,
         now: Timestamp,
     ) -> Result<Vec<Order>, Error> {

@@ -15,8 +15,10 @@ const NOTE_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 /// Refuses labels that open a certificate which the labels before did not, without the right to it.
 pub(crate) async fn require_labels(
     tx: &mut Transaction,
-    (actor, tenant): (&Actor, Tenant),
-    (before, after): (&Labels, &Labels),
+    actor: &Actor,
+    tenant: Tenant,
+    before: &Labels,
+    after: &Labels,
 ) -> Result<(), Error> {
     let project = tenant.project.ok_or(Refusal::NotFound)?;
     let needed = tx.certificate_labels(project).await?;
@@ -39,16 +41,14 @@ pub(crate) async fn require_credential(
     Ok(())
 }
 
-/// Refuses nodes without the labels that the certificates of a bundle need.
+/// Refuses nodes without the labels that the certificates of a bundle need, and a bundle with a deleted certificate.
 pub(crate) async fn require_holders(
     tx: &mut Transaction,
     bundle: BundleId,
     nodes: &[Node],
 ) -> Result<(), Error> {
     for id in tx.listed_certificates(bundle).await? {
-        let Some(certificate) = tx.certificate(id).await? else {
-            continue;
-        };
+        let certificate = tx.certificate(id).await?.ok_or_else(lost_certificate)?;
         let may_hold = |node: &Node| certificate.value.may_be_held_with(&node.labels);
         if !nodes.iter().all(may_hold) {
             let reason = "names a node without the labels that a certificate of the bundle needs";
@@ -58,7 +58,8 @@ pub(crate) async fn require_holders(
     Ok(())
 }
 
-/// Refuses a rollout to nodes without the labels that the certificates of its bundle need.
+/// Refuses a rollout to nodes without the labels that the certificates of its bundle need, and one of a bundle with a
+/// deleted certificate.
 pub(crate) async fn require_chosen_holders(
     tx: &mut Transaction,
     rollout: RolloutId,
@@ -66,11 +67,10 @@ pub(crate) async fn require_chosen_holders(
     bundle: BundleId,
 ) -> Result<(), Error> {
     for id in tx.listed_certificates(bundle).await? {
-        let Some(certificate) = tx.certificate(id).await? else {
-            continue;
-        };
-        for label in certificate.value.node_labels.pairs() {
-            if tx.has_chosen_without((rollout, project), label).await? {
+        let certificate = tx.certificate(id).await?.ok_or_else(lost_certificate)?;
+        for (name, value) in certificate.value.node_labels.pairs() {
+            let without = tx.has_chosen_without(rollout, project, name, value);
+            if without.await? {
                 let reason =
                     "choose a node without the labels that a certificate of the bundle needs";
                 return Err(Refusal::invalid("nodes", reason).into());
@@ -80,6 +80,11 @@ pub(crate) async fn require_chosen_holders(
     Ok(())
 }
 
+/// Nodes would reject the bundle, each by itself.
+fn lost_certificate() -> Refusal {
+    Refusal::invalid("bundle", "names a certificate that was deleted")
+}
+
 impl App {
     /// Records in the audit log that a node was refused a certificate, at most once an hour: the
     /// node may retry every second.
@@ -87,15 +92,17 @@ impl App {
         &self,
         call: &Call,
         tenant: Tenant,
-        refused: (NodeId, CertificateId),
+        node: NodeId,
+        id: CertificateId,
     ) -> Result<(), Error> {
+        let refused = (node, id);
         let last = self.refused_certificates.get(&refused);
         if last.is_some_and(|last| call.now < last + NOTE_INTERVAL) {
             return Ok(());
         }
         self.refused_certificates.insert(refused, call.now);
-        let (tx, (_, certificate)) = (self.store.begin().await?, refused);
-        self.commit(tx, call, "certificate.refused", tenant, certificate.0)
+        let tx = self.store.begin().await?;
+        self.commit(tx, call, "certificate.refused", tenant, id.0)
             .await
     }
 }

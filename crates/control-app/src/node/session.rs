@@ -1,6 +1,7 @@
 //! Requests of nodes: tokens, heartbeats, events.
 
 use crate::app::App;
+use crate::app::write_queue::HeartbeatWrite;
 use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
@@ -61,8 +62,14 @@ impl App {
         });
         let reported = heartbeat_request.traffic.as_ref().map(RouteCounts::from);
         let packed = self.pack(tenant.org, heartbeat_request).await?;
-        let (from, at) = ((id, tenant.org, event), (call.now, self.heartbeat_interval));
-        let written = self.writes.heartbeat(from, packed, at).await?;
+        let heartbeat = HeartbeatWrite {
+            node: id,
+            org: tenant.org,
+            heartbeat_request: Box::new(packed),
+            event,
+            interval: self.heartbeat_interval,
+        };
+        let written = self.writes.heartbeat(heartbeat, call.now).await?;
         let WrittenHeartbeat {
             order,
             confirmation,

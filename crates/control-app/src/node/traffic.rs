@@ -83,7 +83,7 @@ impl App {
         match counted {
             Ok(counted) => {
                 let gathered = &self.writes.traffic;
-                gathered.count((project, node), &counted, now).await;
+                gathered.count(project, node, &counted, now).await;
             }
             Err(error) => tracing::warn!(%node, %error, "requests were not counted"),
         }

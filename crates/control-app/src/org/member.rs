@@ -38,7 +38,8 @@ impl App {
     pub async fn change_role(
         &self,
         call: &Call,
-        (org, user): (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
         role: Role,
     ) -> Result<Versioned<Member>, Error> {
         call.actor.require(Access::CONTROL, Tenant::org(org))?;
@@ -50,7 +51,7 @@ impl App {
         let membership = membership.change_role(&call.actor, role, other_admin)?;
         call.expect_version(version)?;
         let version = tx.update_membership(membership, version).await?;
-        self.end_credentials(&mut tx, call, (org, user), Some(role))
+        self.end_credentials(&mut tx, call, org, user, Some(role))
             .await?;
         let tenant = membership.tenant();
         tx.note_change(changed(&before, &membership));
@@ -65,11 +66,7 @@ impl App {
 
     /// Removes a member; the user remains, with other memberships. API keys, invitations and
     /// enrolment tokens that the member created here end. The identity provider does not make it a member again.
-    pub async fn remove_member(
-        &self,
-        call: &Call,
-        (org, user): (OrgId, UserId),
-    ) -> Result<(), Error> {
+    pub async fn remove_member(&self, call: &Call, org: OrgId, user: UserId) -> Result<(), Error> {
         call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
         let other_admin = tx.has_other_admin(org, user).await?;
@@ -77,9 +74,8 @@ impl App {
         value.membership.check_remove(&call.actor, other_admin)?;
         call.expect_version(version)?;
         tx.delete_membership(org, user, version).await?;
-        tx.note_removed_member((org, user), call.now).await?;
-        self.end_credentials(&mut tx, call, (org, user), None)
-            .await?;
+        tx.note_removed_member(org, user, call.now).await?;
+        self.end_credentials(&mut tx, call, org, user, None).await?;
         let tenant = value.membership.tenant();
         tx.note_change(deleted(&value.membership));
         self.commit(tx, call, "member.removed", tenant, user.0)
@@ -91,10 +87,11 @@ impl App {
         &self,
         tx: &mut Transaction,
         call: &Call,
-        ids: (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
         role: Option<Role>,
     ) -> Result<(), Error> {
-        let ended = tx.end_credentials(ids, role, call.now).await?;
+        let ended = tx.end_credentials(org, user, role, call.now).await?;
         self.record_ended(tx, call, ended).await
     }
 

@@ -31,15 +31,15 @@ impl App {
     /// # Errors
     ///
     /// [`Error`]; [`Refusal::NotFound`] for a user that is not among the removed ones.
-    pub async fn readmit_member(&self, call: &Call, ids: (OrgId, UserId)) -> Result<(), Error> {
-        let tenant = Tenant::org(ids.0);
+    pub async fn readmit_member(&self, call: &Call, org: OrgId, user: UserId) -> Result<(), Error> {
+        let tenant = Tenant::org(org);
         call.actor.require(Access::CONTROL, tenant)?;
         let mut tx = self.store.begin().await?;
-        if !tx.readmit_member(ids).await? {
+        if !tx.readmit_member(org, user).await? {
             return Err(Refusal::NotFound.into());
         }
         tx.note_change(done(&json!({"by": "list"})));
-        self.commit(tx, call, READMITTED, tenant, ids.1.0).await
+        self.commit(tx, call, READMITTED, tenant, user.0).await
     }
 
     /// The same by an invitation of the user's address.
@@ -47,16 +47,17 @@ impl App {
         &self,
         tx: &mut Transaction,
         call: &Call,
-        ids: (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
     ) -> Result<(), Error> {
-        if !tx.readmit_member(ids).await? {
+        if !tx.readmit_member(org, user).await? {
             return Ok(());
         }
         tx.note_change(done(&json!({"by": "invitation"})));
         let event = AuditEvent {
             action: READMITTED,
-            tenant: Some(Tenant::org(ids.0)),
-            subject: ids.1.0,
+            tenant: Some(Tenant::org(org)),
+            subject: user.0,
         };
         self.record(tx, call, event).await?;
         Ok(())

@@ -91,7 +91,7 @@ impl App {
             let up_to = self.heartbeat_interval.online_since(now);
             tx.note_silent_nodes(webhook.id, up_to).await?;
             let event = WebhookEvent::NodeSilent.name();
-            self.queue(&mut tx, &webhook, (event, nodes), now).await?;
+            self.queue(&mut tx, &webhook, event, nodes, now).await?;
         }
         let committed = tx.commit().await;
         self.note_write(&committed);
@@ -122,8 +122,8 @@ impl App {
             | WebhookEvent::NodeSilent => rollout_details(tx, RolloutId(action.subject)).await?,
         };
         for webhook in &receivers {
-            let event = (event.name(), details.clone());
-            self.queue(tx, webhook, event, action.at).await?;
+            self.queue(tx, webhook, event.name(), details.clone(), action.at)
+                .await?;
         }
         Ok(())
     }
@@ -133,7 +133,8 @@ impl App {
         &self,
         tx: &mut Transaction,
         webhook: &Webhook,
-        (event, mut details): (&str, Value),
+        event: &str,
+        mut details: Value,
         at: Timestamp,
     ) -> Result<(), Error> {
         let Some(project) = project_of(tx, webhook).await? else {
@@ -146,7 +147,7 @@ impl App {
         self.add_page(&mut details, project.id);
         let id = WebhookDeliveryId::new(self.now(), self.random_id());
         let body = payload(id, event, &project, at, details);
-        let delivery = WebhookDelivery::new(id, webhook.id, (event, body), self.now());
+        let delivery = WebhookDelivery::new(id, webhook.id, event, body, self.now());
         Ok(tx.insert_delivery(&delivery).await?)
     }
 

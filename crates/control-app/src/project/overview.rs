@@ -3,7 +3,7 @@
 use crate::app::{App, tenant};
 use crate::call::Call;
 use crate::error::Error;
-use control_domain::{Access, Bundle, Drift, Node, NodeStanding, Rollout};
+use control_domain::{Access, Bundle, BundleState, Drift, Node, NodeStanding, Rollout};
 use control_store::{BundleFilter, DriftFilter, Page, RolloutFilter, StandingCounts, Versioned};
 use control_wire::{BundleId, DriftId, NodeId, ProjectId, RolloutId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,6 +122,24 @@ impl App {
         call.actor.require(Access::READ_BUNDLES, tenant)?;
         let page = Page::newest(before.map(|before| before.0), limit);
         Ok(tx.bundles(project, &BundleFilter::default(), page).await?)
+    }
+
+    /// Signed bundles of a project, newest first.
+    pub async fn newest_signed_bundles(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Bundle>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_BUNDLES, tenant)?;
+        let filter = BundleFilter {
+            state: Some(BundleState::Signed),
+            ..BundleFilter::default()
+        };
+        let page = Page::newest(None, limit);
+        Ok(tx.bundles(project, &filter, page).await?)
     }
 
     /// The drifts of a project that were opened before `before`, newest first.

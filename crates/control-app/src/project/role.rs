@@ -27,12 +27,13 @@ impl App {
     pub async fn project_role(
         &self,
         call: &Call,
-        ids: (ProjectId, UserId),
+        project: ProjectId,
+        user: UserId,
     ) -> Result<Versioned<ProjectRole>, Error> {
         let mut tx = self.store.read().await?;
-        let owner = tenant(&mut tx, ids.0).await?;
+        let owner = tenant(&mut tx, project).await?;
         call.actor.require(Access::ADMINISTER, owner)?;
-        find(&mut tx, ids).await
+        find(&mut tx, project, user).await
     }
 
     /// Gives a member of the organization a role in the project, effective at once for open
@@ -44,7 +45,8 @@ impl App {
     pub async fn give_project_role(
         &self,
         call: &Call,
-        (project, user): (ProjectId, UserId),
+        project: ProjectId,
+        user: UserId,
         role: Role,
     ) -> Result<Versioned<ProjectRole>, Error> {
         let mut tx = self.store.begin().await?;
@@ -76,23 +78,24 @@ impl App {
     pub async fn take_project_role(
         &self,
         call: &Call,
-        ids: (ProjectId, UserId),
+        project: ProjectId,
+        user: UserId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let owner = tenant(&mut tx, ids.0).await?;
+        let owner = tenant(&mut tx, project).await?;
         call.actor.require(Access::CONTROL, owner)?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, user).await?;
         found.value.check_take(&call.actor)?;
         call.expect_version(found.version)?;
-        tx.delete_project_role(ids, found.version).await?;
+        tx.delete_project_role(project, user, found.version).await?;
         self.end_project_credentials(&mut tx, call, &found.value, None)
             .await?;
         tx.note_change(deleted(&found.value));
-        self.commit(tx, call, "project_role.taken", owner, ids.1.0)
+        self.commit(tx, call, "project_role.taken", owner, user.0)
             .await
     }
 
-    /// Ends enrolment tokens of the project that the member may not make any more.
+    /// Ends enrolment tokens of the project that the member may no longer make.
     async fn end_project_credentials(
         &self,
         tx: &mut Transaction,
@@ -104,15 +107,17 @@ impl App {
         if Some(Role::Operator) <= org_role.max(role) {
             return Ok(());
         }
-        let ids = (given.project, given.user);
-        let ended = tx.end_project_tokens(ids, given.org, call.now).await?;
+        let ended = tx
+            .end_project_tokens(given.project, given.user, given.org, call.now)
+            .await?;
         self.record_ended(tx, call, ended).await
     }
 }
 
 async fn find(
     tx: &mut Transaction,
-    (project, user): (ProjectId, UserId),
+    project: ProjectId,
+    user: UserId,
 ) -> Result<Versioned<ProjectRole>, Error> {
     let found = tx.project_role(project, user).await?;
     Ok(found.ok_or(Refusal::NotFound)?)

@@ -18,8 +18,10 @@ const SIGN_IN_CHANGE: SignedDuration = SignedDuration::from_hours(8 * 24);
 pub(crate) async fn check_independent(
     tx: &mut Transaction,
     project: ProjectId,
-    (first, second): (Option<UserId>, Option<UserId>),
-    (begun, now): (Timestamp, Timestamp),
+    first: Option<UserId>,
+    second: Option<UserId>,
+    begun: Timestamp,
+    now: Timestamp,
 ) -> Result<(), Error> {
     let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
     let (Some(first), Some(second)) = (first, second) else {

@@ -6,13 +6,15 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::project::delivery::{MAX_PENDING, TEST_EVENT, payload};
 use control_auth::WebhookKey;
-use control_domain::{Access, QuotaKind, Refusal, Webhook, WebhookDelivery, WebhookSettings};
+use control_domain::{
+    Access, NewWebhook, QuotaKind, Refusal, Webhook, WebhookDelivery, WebhookSettings,
+};
 use control_store::{ListFilter, Page, StoredSecret, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId, SecretId, WebhookDeliveryId, WebhookId};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-/// Webhooks of one project.
+/// Maximum number of webhooks of one project.
 const MAX_WEBHOOKS: i64 = 100;
 
 impl App {
@@ -25,14 +27,17 @@ impl App {
     ) -> Result<(Versioned<Webhook>, Zeroizing<String>), Error> {
         let mut tx = self.store.begin().await?;
         let tenant = tenant(&mut tx, project).await?;
-        let ids = (
-            WebhookId::new(call.now, self.random_id()),
-            SecretId::new(call.now, self.random_id()),
-        );
+        let id = WebhookId::new(call.now, self.random_id());
+        let secret = SecretId::new(call.now, self.random_id());
+        let new = NewWebhook {
+            id,
+            secret,
+            settings,
+        };
         let addresses = self.sso_site.private_addresses;
-        let webhook = Webhook::create(&call.actor, tenant, ids, settings, addresses, call.now)?;
+        let webhook = Webhook::create(&call.actor, tenant, new, addresses, call.now)?;
         self.check_address("url", &webhook.url)?;
-        // Writers take turns from here on: the limit is exact.
+        // Serializes writers, so that the limit is exact.
         tx.lock_audit().await?;
         if MAX_WEBHOOKS <= tx.count_webhooks(project).await? {
             let limit = MAX_WEBHOOKS.unsigned_abs();
@@ -42,14 +47,14 @@ impl App {
         self.check_quota(&mut tx, tenant.org, QuotaKind::Webhooks, 1)
             .await?;
         let key = self
-            .insert_webhook_key(&mut tx, call, tenant.org, ids.1)
+            .insert_webhook_key(&mut tx, call, tenant.org, secret)
             .await?;
         skip_old_actions(&mut tx).await?;
         let silent_up_to = self.heartbeat_interval.online_since(call.now);
         let inserted = tx.insert_webhook(&webhook, silent_up_to).await;
         inserted.map_err(taken("name"))?;
         tx.note_change(created(&webhook));
-        self.commit(tx, call, "webhook.created", tenant, ids.0.0)
+        self.commit(tx, call, "webhook.created", tenant, id.0)
             .await?;
         Ok((Versioned::new(webhook), key.reveal()))
     }
@@ -72,9 +77,10 @@ impl App {
     pub async fn webhook(
         &self,
         call: &Call,
-        ids: (ProjectId, WebhookId),
+        project: ProjectId,
+        id: WebhookId,
     ) -> Result<Versioned<Webhook>, Error> {
-        let found = find(&mut self.store.read().await?, ids).await?;
+        let found = find(&mut self.store.read().await?, project, id).await?;
         call.actor.require(Access::ADMINISTER, found.value.tenant)?;
         Ok(found)
     }
@@ -83,12 +89,13 @@ impl App {
     pub async fn update_webhook(
         &self,
         call: &Call,
-        ids: (ProjectId, WebhookId),
+        project: ProjectId,
+        id: WebhookId,
         settings: WebhookSettings,
     ) -> Result<Versioned<Webhook>, Error> {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let (before, was_enabled) = (found.value.audited(), found.value.enabled);
         let addresses = self.sso_site.private_addresses;
         let value = found.value.update(&call.actor, settings, addresses)?;
@@ -102,8 +109,7 @@ impl App {
         let updated = tx.update_webhook(&value, silent_up_to, found.version).await;
         let version = updated.map_err(taken("name"))?;
         tx.note_change(changed(&before, &value));
-        let (tenant, id) = (value.tenant, value.id);
-        self.commit(tx, call, "webhook.updated", tenant, id.0)
+        self.commit(tx, call, "webhook.updated", value.tenant, id.0)
             .await?;
         Ok(Versioned { value, version })
     }
@@ -112,10 +118,11 @@ impl App {
     pub async fn rotate_webhook_secret(
         &self,
         call: &Call,
-        ids: (ProjectId, WebhookId),
+        project: ProjectId,
+        id: WebhookId,
     ) -> Result<(Versioned<Webhook>, Zeroizing<String>), Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         let old = found.value.secret;
         let secret = SecretId::new(call.now, self.random_id());
         let value = found.value.with_secret(&call.actor, secret)?;
@@ -135,13 +142,14 @@ impl App {
     pub async fn delete_webhook(
         &self,
         call: &Call,
-        ids: (ProjectId, WebhookId),
+        project: ProjectId,
+        id: WebhookId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         found.value.check_control(&call.actor)?;
         call.expect_version(found.version)?;
-        let (tenant, id) = (found.value.tenant, found.value.id);
+        let tenant = found.value.tenant;
         tx.delete_webhook(id, found.version).await?;
         tx.delete_secret(found.value.secret).await?;
         tx.note_change(deleted(&found.value));
@@ -152,11 +160,12 @@ impl App {
     pub async fn webhook_deliveries(
         &self,
         call: &Call,
-        ids: (ProjectId, WebhookId),
+        project: ProjectId,
+        id: WebhookId,
         page: Page,
     ) -> Result<Vec<WebhookDelivery>, Error> {
         let mut tx = self.store.read().await?;
-        let found = find(&mut tx, ids).await?.value;
+        let found = find(&mut tx, project, id).await?.value;
         call.actor.require(Access::ADMINISTER, found.tenant)?;
         Ok(tx.deliveries(found.id, page).await?)
     }
@@ -165,10 +174,11 @@ impl App {
     pub async fn test_webhook(
         &self,
         call: &Call,
-        ids: (ProjectId, WebhookId),
+        project: ProjectId,
+        id: WebhookId,
     ) -> Result<WebhookDelivery, Error> {
         let mut tx = self.store.begin().await?;
-        let found = find(&mut tx, ids).await?;
+        let found = find(&mut tx, project, id).await?;
         found.value.check_control(&call.actor)?;
         call.expect_version(found.version)?;
         let webhook = found.value;
@@ -180,10 +190,10 @@ impl App {
             let (kind, owner) = ("waiting events", "a webhook");
             return Err(Refusal::Quota { kind, owner, limit }.into());
         }
-        let project = tx.project(ids.0).await?.ok_or(Refusal::NotFound)?.value;
+        let project = tx.project(project).await?.ok_or(Refusal::NotFound)?.value;
         let id = WebhookDeliveryId::new(call.now, self.random_id());
         let body = payload(id, TEST_EVENT, &project, call.now, json!({}));
-        let delivery = WebhookDelivery::new(id, webhook.id, (TEST_EVENT, body), call.now);
+        let delivery = WebhookDelivery::new(id, webhook.id, TEST_EVENT, body, call.now);
         tx.insert_delivery(&delivery).await?;
         tx.note_change(done(&json!({"delivery": id})));
         let (tenant, webhook) = (webhook.tenant, webhook.id);
@@ -214,7 +224,7 @@ impl App {
     }
 }
 
-/// The first enabled webhook begins with the events from now on.
+/// Skips the events so far, if no webhook is enabled: the first one begins with later events.
 async fn skip_old_actions(tx: &mut Transaction) -> Result<(), Error> {
     if tx.has_enabled_webhooks().await? {
         return Ok(());
@@ -226,7 +236,8 @@ async fn skip_old_actions(tx: &mut Transaction) -> Result<(), Error> {
 
 async fn find(
     tx: &mut Transaction,
-    (project, id): (ProjectId, WebhookId),
+    project: ProjectId,
+    id: WebhookId,
 ) -> Result<Versioned<Webhook>, Error> {
     let found = tx.webhook(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));

@@ -27,7 +27,8 @@ impl App {
     pub async fn assign_bundle(
         &self,
         call: &Call,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
         nodes: &[NodeId],
     ) -> Result<Vec<Order>, Error> {
         let approval = self.judge_assignment(call, project, id, nodes).await?;
@@ -35,10 +36,10 @@ impl App {
         // Taken before the bundle is read: a revocation is either visible here, or sees these
         // orders.
         tx.lock_audit().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         let digest = found.value.assign(&call.actor)?.to_owned();
         call.expect_version(found.version)?;
-        check_policy(&mut tx, (project, id), call.now).await?;
+        check_policy(&mut tx, project, id, call.now).await?;
         if nodes.is_empty() || MAX_NODES < nodes.len() {
             return Err(Refusal::invalid("nodes", "needs 1 to 200 nodes").into());
         }
@@ -77,7 +78,7 @@ impl App {
         nodes: &[NodeId],
     ) -> Result<Approval, Error> {
         let mut tx = self.store.read().await?;
-        let found = find(&mut tx, (project, id)).await?;
+        let found = find(&mut tx, project, id).await?;
         call.actor
             .require(Access::WRITE_BUNDLES, found.value.tenant)?;
         let mut bases = BTreeSet::new();
@@ -102,7 +103,7 @@ impl App {
         let mut action = "bundle.recalled";
         if i64::try_from(recalls.len()).is_ok_and(|count| count < RECALL_CHUNK) {
             tx.set_recalling(id, false).await?;
-            let nodes = tx.nodes_without_way_back(id).await?;
+            let nodes = tx.nodes_without_fallback(id).await?;
             if nodes > 0 {
                 tracing::error!(
                     bundle = %id, nodes,
@@ -113,7 +114,7 @@ impl App {
             }
         }
         let org = bundle.tenant.org;
-        let orders = self.write_each(&mut tx, (org, None), recalls, now).await?;
+        let orders = self.write_each(&mut tx, org, None, recalls, now).await?;
         let ordered: Vec<NodeId> = orders.iter().map(|order| order.node).collect();
         let call = Call::system(now);
         self.commit(tx, &call, action, bundle.tenant, id.0).await?;

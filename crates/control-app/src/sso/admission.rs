@@ -23,9 +23,30 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
+/// Attempts to admit a user, if others change the same rows at once.
+const MAX_ADMISSIONS: usize = 3;
+
 impl App {
     /// Signs the user of a verified answer in, or links its identity.
+    ///
+    /// A new user may sign in from two browsers at once. The later admission conflicts with the rows of the earlier
+    /// one, and finds its user when it is repeated.
     pub(crate) async fn admit_sso_user(
+        &self,
+        visit: &Visit,
+        browser: SsoBrowser<'_>,
+        arrival: &Arrival,
+    ) -> Result<SsoOutcome, SsoFailure> {
+        for _ in 1..MAX_ADMISSIONS {
+            match self.admit_once(visit, browser, arrival).await {
+                Err(failure) if failure.is_conflict() => {}
+                done => return done,
+            }
+        }
+        self.admit_once(visit, browser, arrival).await
+    }
+
+    async fn admit_once(
         &self,
         visit: &Visit,
         browser: SsoBrowser<'_>,
@@ -37,18 +58,17 @@ impl App {
         let AssertedUser {
             issuer, subject, ..
         } = &arrival.asserted;
-        let identity = tx
-            .identity(arrival.org, (issuer.as_str(), subject.as_str()))
-            .await?;
+        let identity = tx.identity(arrival.org, issuer, subject).await?;
         let own = match browser.actor {
             Some(actor @ Actor::User { id, .. }) => Some((actor, *id)),
             _ => None,
         };
-        let place = (&connection, arrival);
         match (arrival.purpose, own) {
             (SsoPurpose::SignIn, _) => {
-                let (tx, user) = self.mapped_user(tx, visit, place, identity).await?;
-                self.start_sso_session(tx, visit, place, &user).await
+                let mapped = self.mapped_user(tx, visit, &connection, arrival, identity);
+                let (tx, user) = mapped.await?;
+                self.start_sso_session(tx, visit, &connection, arrival, &user)
+                    .await
             }
             (SsoPurpose::Link(user), Some((_, own))) if own == user => {
                 self.link_identity(tx, visit, arrival, user, identity).await
@@ -58,7 +78,8 @@ impl App {
                     return Err(SsoRefusal::OtherUser.into());
                 }
                 arrival.check_proof()?;
-                let (tx, _) = self.mapped_user(tx, visit, place, identity).await?;
+                let mapped = self.mapped_user(tx, visit, &connection, arrival, identity);
+                let (tx, _) = mapped.await?;
                 let call = visit.call(actor.clone());
                 self.renew_sso_proof(tx, &call, arrival).await
             }
@@ -79,7 +100,8 @@ impl App {
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        (connection, arrival): (&SsoConnection, &Arrival),
+        connection: &SsoConnection,
+        arrival: &Arrival,
         identity: Option<LinkedIdentity>,
     ) -> Result<(Transaction, User), SsoFailure> {
         let role = match mapped_role(&connection.settings, &arrival.asserted) {
@@ -111,8 +133,8 @@ impl App {
             correlation_id: visit.correlation_id.clone(),
             is_trial: false,
         };
-        let place = (arrival.org, self.time_id(visit.now));
-        tx.note_sso_sign_in(place, &sign_in).await?;
+        tx.note_sso_sign_in(arrival.org, self.time_id(visit.now), &sign_in)
+            .await?;
         Ok((tx, user))
     }
 
@@ -133,7 +155,7 @@ impl App {
             tx.shorten_session(session, end).await?;
         }
         let method = found.origin.method;
-        let secret = self.strengthen(tx, call, (found.clone(), method)).await?;
+        let secret = self.strengthen(tx, call, found.clone(), method).await?;
         Ok(SsoOutcome {
             session: Some(NewSession {
                 session: found,
@@ -149,7 +171,8 @@ impl App {
         &self,
         mut tx: Transaction,
         visit: &Visit,
-        (connection, arrival): (&SsoConnection, &Arrival),
+        connection: &SsoConnection,
+        arrival: &Arrival,
         user: &User,
     ) -> Result<SsoOutcome, SsoFailure> {
         let method = match connection.settings {
@@ -193,7 +216,7 @@ impl App {
                 if let Some(found) = tx.member(org, user).await? {
                     let membership = found.value.membership;
                     membership.with_mapped_role(role, other_admin)?;
-                } else if tx.is_removed_member((org, user)).await? {
+                } else if tx.is_removed_member(org, user).await? {
                     return Err(SsoRefusal::Removed.into());
                 }
                 let user = tx.user(user).await?.ok_or(Error::Unauthenticated)?;
@@ -210,8 +233,8 @@ impl App {
             correlation_id: call.correlation_id.clone(),
             is_trial: true,
         };
-        let place = (org, self.time_id(call.now));
-        tx.note_sso_sign_in(place, &sign_in).await?;
+        tx.note_sso_sign_in(org, self.time_id(call.now), &sign_in)
+            .await?;
         tx.note_change(done(
             &json!({"subject": asserted.subject, "role": role.name()}),
         ));
@@ -259,7 +282,7 @@ impl App {
     ) -> Result<(), SsoFailure> {
         let other_admin = tx.has_other_admin(org, user).await?;
         let Some(found) = tx.member(org, user).await? else {
-            if tx.is_removed_member((org, user)).await? {
+            if tx.is_removed_member(org, user).await? {
                 return Err(SsoRefusal::Removed.into());
             }
             let membership = Membership {
@@ -281,7 +304,7 @@ impl App {
         let before = membership.audited();
         let membership = membership.with_mapped_role(role, other_admin)?;
         tx.update_membership(membership, found.version).await?;
-        self.end_credentials(tx, call, (org, user), Some(role))
+        self.end_credentials(tx, call, org, user, Some(role))
             .await?;
         tx.note_change(changed(&before, &membership));
         let event = event("membership.mapped", org, user.0);
@@ -297,19 +320,21 @@ impl App {
         visit: &Visit,
         identity: &LinkedIdentity,
     ) -> Result<(), SsoFailure> {
-        let (call, place) = (visit.call(Actor::System), (identity.org, identity.user));
-        tx.revoke_user_provider_sessions(place, visit.now).await?;
-        let other_admin = tx.has_other_admin(place.0, place.1).await?;
-        let found = tx.member(place.0, place.1).await?;
+        let (org, user) = (identity.org, identity.user);
+        let call = visit.call(Actor::System);
+        tx.revoke_user_provider_sessions(org, user, visit.now)
+            .await?;
+        let other_admin = tx.has_other_admin(org, user).await?;
+        let found = tx.member(org, user).await?;
         let found = found.filter(|found| found.value.membership.may_end(other_admin).is_ok());
         if let Some(found) = found {
-            tx.delete_membership(place.0, place.1, found.version)
+            tx.delete_membership(org, user, found.version).await?;
+            self.end_credentials(&mut tx, &call, org, user, None)
                 .await?;
-            self.end_credentials(&mut tx, &call, place, None).await?;
             tx.note_change(deleted(&found.value.membership));
         }
-        let tenant = Tenant::org(place.0);
-        self.commit(tx, &call, "membership.mapped", tenant, place.1.0)
+        let tenant = Tenant::org(org);
+        self.commit(tx, &call, "membership.mapped", tenant, user.0)
             .await?;
         Ok(())
     }

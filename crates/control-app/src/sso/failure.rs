@@ -31,6 +31,21 @@ pub(crate) enum SsoFailure {
     Internal(Error),
 }
 
+impl SsoFailure {
+    /// Returns true if rows of a concurrent admission may be the cause, so that another attempt may succeed.
+    pub(crate) fn is_conflict(&self) -> bool {
+        match self {
+            Self::Refused(SsoRefusal::EmailTaken | SsoRefusal::IdentityTaken)
+            | Self::Internal(Error::Store(StoreError::Conflict | StoreError::Stale)) => true,
+            Self::Oidc(_)
+            | Self::Saml(_)
+            | Self::Outbound { .. }
+            | Self::Refused(_)
+            | Self::Internal(_) => false,
+        }
+    }
+}
+
 impl From<Error> for SsoFailure {
     fn from(error: Error) -> Self {
         Self::Internal(error)

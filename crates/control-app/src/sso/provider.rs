@@ -216,7 +216,8 @@ impl App {
     /// one counts. `is_key_unknown`: it is read again, every five minutes at most.
     pub(crate) async fn saml_idp(
         &self,
-        (connection, settings): (&Versioned<SsoConnection>, &SamlSettings),
+        connection: &Versioned<SsoConnection>,
+        settings: &SamlSettings,
         is_key_unknown: bool,
         now: Timestamp,
     ) -> Result<SamlIdp, SsoFailure> {
@@ -251,8 +252,8 @@ impl App {
             Ok(metadata) => {
                 let idp = merged(settings, Some(&metadata), Some(now))?;
                 let mut tx = self.store.begin().await?;
-                let place = (org, connection.version);
-                tx.set_idp_metadata(place, &metadata, now).await?;
+                tx.set_idp_metadata(org, connection.version, &metadata, now)
+                    .await?;
                 tx.commit().await?;
                 Ok(idp)
             }
@@ -276,9 +277,8 @@ impl App {
         };
         let org = connection.value.org;
         let mut tx = self.store.begin().await?;
-        let place = (org, connection.version);
-        let is_first = tx.set_first_idp_metadata(place, &learned, now).await?;
-        if is_first {
+        let is_first = tx.set_first_idp_metadata(org, connection.version, &learned, now);
+        if is_first.await? {
             return Ok(tx.commit().await?);
         }
         let known = tx.idp_metadata::<LearnedIssuer>(org).await?;

@@ -19,7 +19,8 @@ impl App {
     pub(super) async fn note_failure(
         &self,
         visit: &Visit,
-        (org, is_trial): (OrgId, bool),
+        org: OrgId,
+        is_trial: bool,
         asserted: Option<&AssertedUser>,
         failure: SsoFailure,
     ) -> Error {
@@ -60,8 +61,8 @@ impl App {
         sign_in: &SsoSignIn,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let place = (org, self.time_id(sign_in.at));
-        tx.note_sso_sign_in(place, sign_in).await?;
+        tx.note_sso_sign_in(org, self.time_id(sign_in.at), sign_in)
+            .await?;
         if sign_in.subject.is_none() {
             return Ok(tx.commit().await?);
         }

@@ -78,6 +78,15 @@ pub enum SamlArrival {
     Unsolicited(Box<SsoOutcome>),
 }
 
+/// A sign-in whose request is ready to be sent to the provider.
+struct BegunSignIn {
+    /// Secret that the provider returns: the state of OpenID Connect, or the relay state of SAML.
+    state: Secret,
+    contents: SsoAttemptContents,
+    /// Address of the provider, with the request.
+    location: String,
+}
+
 /// A callback of OpenID Connect with the attempt that it belongs to.
 struct BegunByOidc {
     callback: Callback,
@@ -108,26 +117,20 @@ impl App {
     ) -> Result<SsoStart, Error> {
         let purpose = purpose(org, request.intent)?;
         let connection = self.connection(org).await?;
-        let browser = match request.browser {
-            Some(browser) => browser.clone(),
-            None => self.new_secret(),
-        };
-        let (state, contents, location) = match &connection.value.settings {
-            SsoSettings::Oidc(settings) => {
-                let place = (org, purpose);
-                self.begin_oidc(visit, place, settings).await
-            }
+        let browser = request.browser.cloned();
+        let browser = browser.unwrap_or_else(|| self.new_secret());
+        let begun = match &connection.value.settings {
+            SsoSettings::Oidc(settings) => self.begin_oidc(visit, org, purpose, settings).await,
             SsoSettings::Saml(settings) => {
-                let place = (&connection, purpose);
-                self.begin_saml(visit, place, settings).await
+                self.begin_saml(visit, &connection, purpose, settings).await
             }
-        }
-        .map_err(|failure| into_error(org, visit, failure))?;
+        };
+        let begun = begun.map_err(|failure| into_error(org, visit, failure))?;
         let attempt = SsoPending {
-            hash: state.hash(),
+            hash: begun.state.hash(),
             browser_hash: browser.hash(),
             org,
-            contents,
+            contents: begun.contents,
             return_to: return_path(request.return_to).to_owned(),
             purpose,
             ends_at: visit.now + SSO_ATTEMPT_LIFETIME,
@@ -135,15 +138,17 @@ impl App {
         let mut tx = self.store.begin().await?;
         tx.insert_sso_attempt(&attempt).await?;
         tx.commit().await?;
+        let location = begun.location;
         Ok(SsoStart { location, browser })
     }
 
     async fn begin_oidc(
         &self,
         visit: &Visit,
-        (org, purpose): (OrgId, SsoPurpose),
+        org: OrgId,
+        purpose: SsoPurpose,
         settings: &OidcSettings,
-    ) -> Result<(Secret, SsoAttemptContents, String), SsoFailure> {
+    ) -> Result<BegunSignIn, SsoFailure> {
         let discovery = self.discovery(&settings.issuer, visit.now).await?;
         let random = [(); 3].map(|()| self.environment.random());
         let attempt = Attempt::new(random);
@@ -166,17 +171,22 @@ impl App {
             verifier,
         } = attempt;
         let contents = SsoAttemptContents::Oidc { nonce, verifier };
-        Ok((Secret::presented(&state), contents, location))
+        Ok(BegunSignIn {
+            state: Secret::presented(&state),
+            contents,
+            location,
+        })
     }
 
     async fn begin_saml(
         &self,
         visit: &Visit,
-        (connection, purpose): (&Versioned<SsoConnection>, SsoPurpose),
+        connection: &Versioned<SsoConnection>,
+        purpose: SsoPurpose,
         settings: &SamlSettings,
-    ) -> Result<(Secret, SsoAttemptContents, String), SsoFailure> {
+    ) -> Result<BegunSignIn, SsoFailure> {
         let idp = self
-            .saml_idp((connection, settings), false, visit.now)
+            .saml_idp(connection, settings, false, visit.now)
             .await?;
         let key = if idp.wants_signed_requests {
             let pkcs8 = self.sso_secret(&connection.value).await?;
@@ -196,7 +206,11 @@ impl App {
         };
         let location = request.redirect(relay_state.reveal(), key.as_ref())?;
         let contents = SsoAttemptContents::Saml { request_id };
-        Ok((relay_state, contents, location))
+        Ok(BegunSignIn {
+            state: relay_state,
+            contents,
+            location,
+        })
     }
 
     /// Ends a sign-in by OpenID Connect with the query of its callback.
@@ -308,10 +322,8 @@ impl App {
             Ok((arrival, Some(browser_hash))) => {
                 if let Err(refusal) = arrival.check_proof() {
                     let asserted = Some(&arrival.asserted);
-                    let failure = refusal.into();
-                    return Err(self
-                        .note_failure(visit, (org, false), asserted, failure)
-                        .await);
+                    let noted = self.note_failure(visit, org, false, asserted, refusal.into());
+                    return Err(noted.await);
                 }
                 let ticket = self.new_secret();
                 let pending = SsoPending {
@@ -337,8 +349,8 @@ impl App {
                 done.map(|outcome| SamlArrival::Unsolicited(Box::new(outcome)))
             }
             Err(failure) => {
-                let place = (org, purpose.is_trial());
-                Err(self.note_failure(visit, place, None, failure).await)
+                let is_trial = purpose.is_trial();
+                Err(self.note_failure(visit, org, is_trial, None, failure).await)
             }
         }
     }
@@ -389,7 +401,7 @@ impl App {
             Some(SsoAttemptContents::Oidc { .. }) => return Err(SsoRefusal::NoAttempt.into()),
             None => Solicited::Unsolicited,
         };
-        let claims = self.verified_claims((&connection, settings), &xml, solicited, visit.now);
+        let claims = self.verified_claims(&connection, settings, &xml, solicited, visit.now);
         let claims = claims.await?;
         self.use_once(org, &claims).await?;
         let asserted = AssertedUser::from(claims);
@@ -416,7 +428,8 @@ impl App {
     /// An unknown certificate is looked up in refreshed metadata.
     async fn verified_claims(
         &self,
-        place: (&Versioned<SsoConnection>, &SamlSettings),
+        connection: &Versioned<SsoConnection>,
+        settings: &SamlSettings,
         xml: &[u8],
         solicited: Solicited<'_>,
         now: Timestamp,
@@ -424,22 +437,23 @@ impl App {
         let verify = |idp: &SamlIdp| {
             let expected = Expected {
                 idp_entity_id: idp.entity_id.as_deref(),
-                sp_entity_id: &place.1.sp_entity_id,
-                acs_url: &place.1.assertion_consumer_service_url,
+                sp_entity_id: &settings.sp_entity_id,
+                acs_url: &settings.assertion_consumer_service_url,
                 solicited,
             };
             accept(xml, &idp.keys, &expected, now)
         };
-        let idp = self.saml_idp(place, false, now).await?;
+        let idp = self.saml_idp(connection, settings, false, now).await?;
         let claims = verify(&idp);
         if claims != Err(SamlError::Signature) || idp.read_at.is_none() {
             let claims = claims?;
             if idp.entity_id.is_none() {
-                self.learn_issuer(place.0, &claims.issuer, now).await?;
+                self.learn_issuer(connection, &claims.issuer, now).await?;
             }
             return Ok(claims);
         }
-        Ok(verify(&self.saml_idp(place, true, now).await?)?)
+        let idp = self.saml_idp(connection, settings, true, now).await?;
+        Ok(verify(&idp)?)
     }
 
     async fn use_once(&self, org: OrgId, claims: &Claims) -> Result<(), SsoFailure> {
@@ -503,16 +517,16 @@ impl App {
         let arrival = match arrived {
             Ok(arrival) => arrival,
             Err(failure) => {
-                let place = (org, is_trial);
-                return Err(self.note_failure(visit, place, None, failure).await);
+                return Err(self.note_failure(visit, org, is_trial, None, failure).await);
             }
         };
         match self.admit_sso_user(visit, browser, &arrival).await {
             Ok(outcome) => Ok(outcome),
             Err(failure) => {
-                let place = (org, arrival.purpose.is_trial());
+                let is_trial = arrival.purpose.is_trial();
                 let asserted = Some(&arrival.asserted);
-                Err(self.note_failure(visit, place, asserted, failure).await)
+                let noted = self.note_failure(visit, org, is_trial, asserted, failure);
+                Err(noted.await)
             }
         }
     }

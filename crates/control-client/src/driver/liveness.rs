@@ -1,4 +1,4 @@
-//! Heartbeats while a bundle is put in force.
+//! Heartbeats during an activation.
 
 use super::{Client, fault_text};
 use control_wire::{Health, HeartbeatRequest};
@@ -6,9 +6,9 @@ use std::pin::pin;
 use tokio::time::sleep;
 
 impl Client {
-    /// Sends heartbeats until `work` is done: live tests take longer than a node may be silent. The status and the
-    /// traffic of the last report stay, so that a switch is reported after its end alone.
-    pub(super) async fn reporting<T>(&self, work: impl Future<Output = T>) -> T {
+    /// Sends heartbeats until `work` is done: live tests take longer than a node may be silent. They have neither
+    /// status nor traffic, so that a switch is reported only after its end.
+    pub(super) async fn with_heartbeats<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -17,13 +17,13 @@ impl Client {
             }
             tokio::select! {
                 done = &mut work => return done,
-                () = self.show_life() => {}
+                () = self.send_heartbeat() => {}
             }
         }
     }
 
-    /// A heartbeat without news. The next report reads the answer of the control plane to the order.
-    async fn show_life(&self) {
+    /// Sends a heartbeat without status, and ignores the response: the next report gets the orders.
+    async fn send_heartbeat(&self) {
         let Some(own) = self.machine.identity() else {
             return;
         };

@@ -35,7 +35,7 @@ pub enum Action {
     TryOut(Arc<Bundle>),
     /// Activate the last good bundle instead of the one on trial, without a request to the control
     /// plane.
-    GoBack,
+    Revert,
     /// Activate the fetched certificates with the active bundle, or change nothing.
     Renew,
     /// Wait; the driver may shorten it by up to a half, so that a fleet does not reconnect
@@ -57,7 +57,7 @@ impl Action {
             Self::Stage(_)
             | Self::Activate(_)
             | Self::TryOut(_)
-            | Self::GoBack
+            | Self::Revert
             | Self::Renew
             | Self::Wait(_) => false,
         }

@@ -1,8 +1,8 @@
 //! A control plane's half: keys, orders, archives.
 
 use control_auth::SigningPair;
-use control_bundle::{Requirements, Version, digest, pack};
-use control_client::{Assignment, Bundle, Outcome};
+use control_bundle::{Requirements, digest, pack};
+use control_client::{Assignment, Bundle, Outcome, OwnVersions};
 use control_wire::{
     BundleId, JsonWebKey, NodeId, Order, OrgId, ProjectId, RegisterResponse, SigningKeyId,
     endorsed_text,
@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-pub(crate) fn versions() -> (u32, Version) {
-    (1, "0.1.0".parse().expect("a version"))
+pub(crate) fn versions() -> OwnVersions {
+    OwnVersions {
+        schema: 1,
+        proxy: "0.1.0".parse().expect("a version"),
+    }
 }
 
 pub(crate) fn id(number: u128) -> Uuid {

@@ -67,7 +67,7 @@ impl Node {
         self.machine.next(Outcome::Staged, NOW)
     }
 
-    fn assert_went_back(&self, why: &str) {
+    fn assert_reverted(&self, why: &str) {
         let status = self.machine.status();
         assert_eq!(status.active, Some(self.good.bundle));
         assert_eq!(status.verdict, Some(Verdict::Rejected));
@@ -90,10 +90,10 @@ fn an_order_that_is_not_confirmed_in_time_takes_the_node_back() {
     );
     assert_eq!(wait, Action::Wait(Duration::from_millis(1)));
     let back = node.machine.next(Outcome::Failed(None), late);
-    assert_eq!(back, Action::GoBack);
+    assert_eq!(back, Action::Revert);
     let report = node.machine.next(Outcome::Activated, late);
     assert!(matches!(report, Action::Report(_)), "{report:?}");
-    node.assert_went_back("no confirmation by the control plane within 300 s");
+    node.assert_reverted("no confirmation by the control plane within 300 s");
     // When the control plane returns, the order is sent again and completed.
     node.machine.next(Outcome::Reported(INTERVAL), late);
     let again = node
@@ -141,7 +141,7 @@ fn a_process_that_dies_in_a_trial_starts_with_the_last_good_bundle_and_tries_the
     assert!(matches!(node.follow(order), Action::TryOut(_)));
     let failed = "live test \"shop\" fails".to_owned();
     node.machine.next(Outcome::Rejected(vec![failed]), NOW);
-    node.assert_went_back("live test");
+    node.assert_reverted("live test");
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn far_more_failures_than_before_take_the_node_back() {
     assert!(matches!(action, Action::Poll { .. }), "{action:?}");
     node.machine.note_served(served(90, 300));
     let back = node.machine.next(Outcome::Failed(None), NOW);
-    assert_eq!(back, Action::GoBack);
+    assert_eq!(back, Action::Revert);
     node.machine.next(Outcome::Activated, NOW);
-    node.assert_went_back("90 of 300 requests failed with a 5xx status, before the switch 0 of 0");
+    node.assert_reverted("90 of 300 requests failed with a 5xx status, before the switch 0 of 0");
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn a_way_back_that_is_closed_keeps_the_bundle_and_is_tried_again() {
     let again = node
         .machine
         .next(Outcome::Failed(None), late + Duration::from_mins(1));
-    assert_eq!(again, Action::GoBack);
+    assert_eq!(again, Action::Revert);
 }
 
 #[test]
-fn the_first_bundle_of_a_node_is_tried_out_and_needs_no_confirmation() {
+fn the_first_bundle_of_a_node_with_live_tests_and_needs_no_confirmation() {
     let mut node = Node::start();
     let order = on_trial(node.good.clone(), CONFIRM_WITHIN);
     assert!(matches!(node.follow(order), Action::TryOut(_)));

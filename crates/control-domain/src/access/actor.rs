@@ -237,7 +237,7 @@ impl Actor {
     pub fn holds(&self, access: Access) -> Result<(), Refusal> {
         match (access, self) {
             (Access::Public, _) => Ok(()),
-            // Elsewhere it is as one that was revoked.
+            // A used-up token is refused everywhere else, like a revoked one.
             (
                 _,
                 Self::Enrolment {
@@ -323,8 +323,8 @@ impl Actor {
         is_owner.then_some(()).ok_or(Refusal::NotFresh)
     }
 
-    /// Whether it is a user's session with all rights of the user. One of an identity provider has not, if the user has
-    /// rights outside the provider's organization.
+    /// Checks that the actor is a session with all rights of its user. A session of an identity provider lacks the
+    /// user's rights outside the provider's organization.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ named! {
         Expired = "expired",
         /// It was revoked.
         Revoked = "revoked",
-        /// It does not exist any more.
+        /// It was deleted.
         Deleted = "deleted",
     }
 }
@@ -152,7 +152,7 @@ impl ApiKey {
         Ok(())
     }
 
-    /// The state at `now`. The key of a user that left is as one that was revoked.
+    /// The state at `now`. A key is also revoked once its user has left.
     pub fn state(&self, now: Timestamp) -> ApiKeyState {
         if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Reader) {
             ApiKeyState::Revoked
@@ -174,7 +174,7 @@ impl ApiKey {
         Ok(Self { name, ..self })
     }
 
-    /// The key, not accepted any more.
+    /// The key after its revocation.
     ///
     /// # Errors
     ///

@@ -6,10 +6,10 @@ use control_wire::UserId;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-/// Maximum wait for the second factor.
-const PENDING: SignedDuration = SignedDuration::from_mins(5);
-/// Time after the last sign-in for which a browser is known.
-const KNOWN: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// Time limit for the second factor.
+const SECOND_FACTOR_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
+/// Time for which a browser is known after its last sign-in.
+const KNOWN_BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// A sign-in with a right password that waits for the second factor; its secret is no session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct PendingSignIn {
     pub id: Uuid,
     /// The user.
     pub user: UserId,
-    /// Address of its start.
+    /// Method, address and browser of its beginning.
     pub origin: SessionOrigin,
     /// Expiry.
     pub ends_at: Timestamp,
@@ -40,7 +40,7 @@ impl PendingSignIn {
             id,
             user,
             origin,
-            ends_at: now + PENDING,
+            ends_at: now + SECOND_FACTOR_TIMEOUT,
         }
     }
 
@@ -57,11 +57,11 @@ impl PendingSignIn {
 impl KnownBrowser {
     /// Returns true if it is known for `user`.
     pub fn is_of(&self, user: UserId, now: Timestamp) -> bool {
-        self.user == user && now < self.seen_at + KNOWN
+        self.user == user && now < self.seen_at + KNOWN_BROWSER_LIFETIME
     }
 
-    /// Browsers that signed in before this time are not known any more.
+    /// Browsers with a last sign-in before this time are no longer known.
     pub fn horizon(now: Timestamp) -> Timestamp {
-        now - KNOWN
+        now - KNOWN_BROWSER_LIFETIME
     }
 }

@@ -57,8 +57,8 @@ pub struct CertificateFacts {
 }
 
 impl CertificateFacts {
-    /// Whether it takes the place of `old` and no client notices: for all of its hosts, valid at `now`, and for as
-    /// long or longer.
+    /// Returns true if it takes the place of `old` and no client notices: for all of its hosts, valid at `now`, and for
+    /// as long or longer.
     #[must_use]
     pub fn renews(&self, old: &Self, now: Timestamp) -> bool {
         let has_hosts = old.hosts.iter().all(|host| self.hosts.contains(host));

@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 
 /// Default lifetime of a token.
 const DEFAULT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
-/// No token is good for longer.
+/// Longest lifetime of a token.
 const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// Number of nodes that a token may admit.
 const MAX_USES: std::ops::RangeInclusive<i64> = 1..=100_000;
 
 named! {
@@ -145,7 +146,7 @@ impl EnrolmentToken {
         })
     }
 
-    /// The state at `now`. The token of a user that may admit no nodes any more is as one that was revoked.
+    /// The state at `now`. A token is also revoked once its creator may no longer admit nodes.
     pub fn state(&self, now: Timestamp) -> EnrolmentTokenState {
         if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Operator) {
             Revoked
@@ -178,7 +179,7 @@ impl EnrolmentToken {
         actor.require(Access::WRITE_NODES, self.tenant)
     }
 
-    /// The token, not accepted any more.
+    /// The token after its revocation.
     ///
     /// # Errors
     ///

@@ -74,7 +74,7 @@ impl Default for PolicyRules {
 }
 
 impl PolicyRules {
-    /// Whether nodes may be ordered a bundle with so many warnings now; `None` if they were not counted.
+    /// Checks that nodes may be ordered a bundle with `warnings` warnings now. `None`: they were not counted.
     ///
     /// # Errors
     ///

@@ -48,7 +48,7 @@ impl ProjectRole {
         })
     }
 
-    /// Checks that the role may be taken away.
+    /// Checks that the role may be removed.
     ///
     /// # Errors
     ///

@@ -91,6 +91,17 @@ pub struct WebhookSettings {
     pub enabled: bool,
 }
 
+/// A webhook to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewWebhook {
+    /// Its identifier.
+    pub id: WebhookId,
+    /// The key of its signatures.
+    pub secret: SecretId,
+    /// Settings that the administrator chose.
+    pub settings: WebhookSettings,
+}
+
 /// One event for one receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookDelivery {
@@ -162,12 +173,16 @@ impl Webhook {
     pub fn create(
         actor: &Actor,
         tenant: Tenant,
-        (id, secret): (WebhookId, SecretId),
-        settings: WebhookSettings,
+        new: NewWebhook,
         addresses: PrivateAddresses,
         now: Timestamp,
     ) -> Result<Self, Refusal> {
         actor.require(Access::CONTROL, tenant)?;
+        let NewWebhook {
+            id,
+            secret,
+            settings,
+        } = new;
         let WebhookSettings {
             name,
             url,
@@ -203,15 +218,12 @@ impl Webhook {
         settings: WebhookSettings,
         addresses: PrivateAddresses,
     ) -> Result<Self, Refusal> {
-        let ids = (self.id, self.secret);
-        Self::create(
-            actor,
-            self.tenant,
-            ids,
+        let new = NewWebhook {
+            id: self.id,
+            secret: self.secret,
             settings,
-            addresses,
-            self.created_at,
-        )
+        };
+        Self::create(actor, self.tenant, new, addresses, self.created_at)
     }
 
     /// The webhook with another secret.
@@ -239,7 +251,8 @@ impl WebhookDelivery {
     pub fn new(
         id: WebhookDeliveryId,
         webhook: WebhookId,
-        (event, payload): (&str, String),
+        event: &str,
+        payload: String,
         now: Timestamp,
     ) -> Self {
         Self {
@@ -302,8 +315,9 @@ mod tests {
     fn an_attempt_is_repeated_for_about_eight_hours_and_then_it_ends() {
         let start = Timestamp::UNIX_EPOCH;
         let id = WebhookDeliveryId(Uuid::nil());
-        let event = ("rollout.completed", "{}".to_owned());
-        let mut delivery = WebhookDelivery::new(id, WebhookId(Uuid::nil()), event, start);
+        let webhook = WebhookId(Uuid::nil());
+        let (event, payload) = ("rollout.completed", "{}".to_owned());
+        let mut delivery = WebhookDelivery::new(id, webhook, event, payload, start);
         let mut now = start;
         let refused = WebhookAttempt {
             status: Some(503),
@@ -326,8 +340,8 @@ mod tests {
     fn a_success_ends_it_at_once() {
         let now = Timestamp::UNIX_EPOCH;
         let id = WebhookDeliveryId(Uuid::nil());
-        let event = ("drift.opened", "{}".to_owned());
-        let delivery = WebhookDelivery::new(id, WebhookId(Uuid::nil()), event, now);
+        let webhook = WebhookId(Uuid::nil());
+        let delivery = WebhookDelivery::new(id, webhook, "drift.opened", "{}".to_owned(), now);
         let answered = WebhookAttempt {
             status: Some(204),
             error: None,

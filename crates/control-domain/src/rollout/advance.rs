@@ -274,13 +274,26 @@ impl Rollout {
     ) -> Result<RolloutChange, Refusal> {
         let mut change = self.after(RolloutEvent::FinishRollback, now)?;
         let mut reason = self.reason.clone().unwrap_or_default();
-        for (count, what) in [
-            (counts.waiting, "did not go back in time"),
-            (counts.offline, "offline will go back when they return"),
-            (counts.without_way, "had nothing to go back to"),
+        for (count, one, several) in [
+            (
+                counts.waiting,
+                "node did not go back in time",
+                "nodes did not go back in time",
+            ),
+            (
+                counts.offline,
+                "node offline will go back when it returns",
+                "nodes offline will go back when they return",
+            ),
+            (
+                counts.without_way,
+                "node had nothing to go back to",
+                "nodes had nothing to go back to",
+            ),
         ] {
+            let what = if count == 1 { one } else { several };
             if count > 0 {
-                write!(reason, "; {count} nodes {what}").unwrap_or_default();
+                write!(reason, "; {count} {what}").unwrap_or_default();
             }
         }
         change.rollout.reason = Some(reason);

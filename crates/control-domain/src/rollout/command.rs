@@ -8,6 +8,7 @@ use crate::labels::Labels;
 use crate::machine::next_state;
 use crate::named::named;
 use crate::rollout::condition::MetricCondition;
+use crate::rollout::route_names::RouteNames;
 use crate::rollout::state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
 use crate::rollout::strategy::Strategy;
 use control_wire::{BundleId, RolloutId, UserId};
@@ -30,6 +31,8 @@ pub struct Rollout {
     pub strategy: Strategy,
     /// A condition on figures from outside, for each batch.
     pub condition: Option<MetricCondition>,
+    /// Routes that its gate counts as one; none before the start.
+    pub route_names: RouteNames,
     /// The label selector at planning; empty if nodes were named, or all were selected.
     pub labels: BTreeMap<String, String>,
     /// Its nodes when it was planned.
@@ -180,6 +183,7 @@ impl Rollout {
             state: RolloutState::Planned,
             strategy,
             condition,
+            route_names: RouteNames::default(),
             labels,
             nodes: 0,
             batch_size: 1,
@@ -242,6 +246,13 @@ impl Rollout {
     #[must_use]
     pub fn bound_by_policy(mut self, needs_approval: bool) -> Self {
         self.strategy.needs_approval |= needs_approval;
+        self
+    }
+
+    /// The rollout with the routes that its gate counts as one.
+    #[must_use]
+    pub fn counting_as_one(mut self, route_names: RouteNames) -> Self {
+        self.route_names = route_names;
         self
     }
 

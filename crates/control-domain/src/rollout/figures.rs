@@ -1,5 +1,6 @@
 //! Reports of nodes, added up for the gate.
 
+use crate::rollout::route_names::RouteNames;
 use crate::rollout::served::{Served, percentile_ms};
 use crate::rollout::weighing::{NodeCounts, Trim, WeighedFigures, mean, weight_cap};
 use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
@@ -39,7 +40,7 @@ pub struct Figures {
     pub(crate) reports: Vec<Traffic>,
     /// Their counters under the previous bundle; of a batch only.
     pub(crate) reports_before: Vec<Traffic>,
-    /// All of it was counted before the batch was opened.
+    /// True if all of it was counted before the batch was opened.
     pub(crate) is_earlier: bool,
 }
 
@@ -82,6 +83,22 @@ pub struct BatchNode {
     pub same_bundle: bool,
     /// True if it has reported since the batch switched.
     pub has_reported: bool,
+}
+
+impl Comparison {
+    /// The same figures, with the routes of each group as one.
+    #[must_use]
+    pub fn joining(mut self, names: &RouteNames) -> Self {
+        if names.is_empty() {
+            return self;
+        }
+        let Self { batch, rest } = &mut self;
+        let reports = { batch.reports.iter_mut() }
+            .chain(&mut batch.reports_before)
+            .chain(&mut rest.reports);
+        reports.for_each(|report| names.join(report));
+        self
+    }
 }
 
 impl Figures {

@@ -44,7 +44,7 @@ pub enum SsoAttemptContents {
 }
 
 impl SsoPurpose {
-    /// The user that began, signed in before.
+    /// The signed-in user that began the attempt; `None` for a sign-in.
     pub fn user(self) -> Option<UserId> {
         match self {
             Self::SignIn => None,

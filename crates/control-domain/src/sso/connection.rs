@@ -57,7 +57,8 @@ pub struct OidcSettings {
     pub group_mapping: GroupMapping,
 }
 
-/// Settings of SAML 2.0. The identity provider is named by its metadata, or by URL and certificate, and perhaps its entity ID.
+/// Settings of SAML 2.0. The identity provider is named by its metadata, or by URL and certificate, and perhaps its
+/// entity ID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamlSettings {
     /// The metadata of the identity provider.
@@ -166,8 +167,8 @@ impl SsoSettings {
         }
     }
 
-    /// Whether a secret of `before` may be kept: it is sent to no other endpoint, for no other client, and the access tokens
-    /// that it brings have no other scopes and go to no other endpoint.
+    /// Returns true if a secret of `before` may be kept: it is sent to no other endpoint, for no other client, and the
+    /// access tokens that it brings have no other scopes and go to no other endpoint.
     pub fn keeps_secret_of(&self, before: &Self) -> bool {
         match (self, before) {
             (Self::Oidc(own), Self::Oidc(before)) => {

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_provider_learns_the_client_and_the_way_back() {
+    fn the_logout_request_names_the_client_and_the_return_url() {
         let endpoint = WebUrl::parse("https://idp.test/logout").unwrap();
         let url = logout_url(&endpoint, "controld", "https://sp.test/sign-in");
         let expected = "https://idp.test/logout?client_id=controld\

@@ -8,9 +8,9 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 use roxmltree::{Document, Node};
 
-/// Largest difference of the two clocks.
+/// Largest accepted difference between the clocks of the provider and of this service.
 const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
-/// Longest validity of an assertion after its issue, whatever it says: used ones are remembered until then.
+/// Longest accepted validity of an assertion after its issue. Used assertions are remembered until then.
 const MAX_VALIDITY: SignedDuration = SignedDuration::from_hours(1);
 const MAX_NAME_ID_CHARS: usize = 256;
 const SUCCESS: &str = "urn:oasis:names:tc:SAML:2.0:status:Success";
@@ -35,7 +35,7 @@ pub struct Expected<'a> {
 pub enum Solicited<'a> {
     /// The request with this ID.
     Request(&'a str),
-    /// None: sign-in began at the identity provider, and the connection admits that.
+    /// No request: the sign-in began at the identity provider, which the connection allows.
     Unsolicited,
 }
 
@@ -67,14 +67,14 @@ impl Claims {
         found.map_or(&[], |(_, values)| values.as_slice())
     }
 
-    /// SHA-256 of issuer and assertion ID in Base64-URL: the name of a thing that may be used once.
+    /// SHA-256 of issuer and assertion ID in Base64-URL: the key under which a used assertion is remembered.
     pub fn replay_key(&self) -> String {
         let text = [self.issuer.as_str(), "\n", &self.assertion_id].concat();
         URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
     }
 }
 
-/// Reads from the signed bytes only. The envelope without a signature can refuse, never admit.
+/// Reads the claims from the signed bytes only. The unsigned envelope can only cause a refusal.
 pub(super) fn read(
     envelope: &Document<'_>,
     signed: &Signed,

@@ -106,8 +106,8 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Whether another key of the same organization or project that has not ended by `now` has the key's name. The
-    /// caller holds the lock of writers.
+    /// Returns true if another key of the same organization or project that has not ended by `now` has the key's name.
+    /// The caller holds the lock of writers.
     pub async fn is_api_key_name_taken(
         &mut self,
         key: &ApiKey,

@@ -38,7 +38,8 @@ impl Transaction {
     pub async fn identity(
         &mut self,
         org: OrgId,
-        (issuer, subject): (&str, &str),
+        issuer: &str,
+        subject: &str,
     ) -> Result<Option<LinkedIdentity>, StoreError> {
         let by_name =
             "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
@@ -82,7 +83,7 @@ impl Transaction {
     ) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM identities WHERE id = $1");
         written_rows(delete.bind(identity.id).run(self).await?)?;
-        self.revoke_user_provider_sessions((identity.org, identity.user), now)
+        self.revoke_user_provider_sessions(identity.org, identity.user, now)
             .await?;
         Ok(())
     }
@@ -90,7 +91,8 @@ impl Transaction {
     /// Ends the user's sessions from the organization's identity provider.
     pub async fn revoke_user_provider_sessions(
         &mut self,
-        (org, user): (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let revoke = "UPDATE sessions SET revoked_at = $1

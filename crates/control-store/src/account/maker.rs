@@ -26,7 +26,8 @@ impl Transaction {
     /// maker's rights.
     pub async fn end_credentials(
         &mut self,
-        (org, user): (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
         role: Option<Role>,
         now: Timestamp,
     ) -> Result<Vec<EndedCredential>, StoreError> {
@@ -65,7 +66,8 @@ impl Transaction {
     /// Ends the enrolment tokens that `user` made for the project.
     pub async fn end_project_tokens(
         &mut self,
-        (project, user): (ProjectId, UserId),
+        project: ProjectId,
+        user: UserId,
         org: OrgId,
         now: Timestamp,
     ) -> Result<Vec<EndedCredential>, StoreError> {

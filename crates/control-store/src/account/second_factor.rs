@@ -189,7 +189,8 @@ impl Transaction {
     pub async fn reseal_totp(
         &mut self,
         user: UserId,
-        (before, sealed): (&Sealed, &Sealed),
+        before: &Sealed,
+        sealed: &Sealed,
     ) -> Result<(), StoreError> {
         let reseal =
             "UPDATE totp SET master_key = $1, sealed = $2 WHERE user_id = $3 AND sealed = $4";

@@ -4,7 +4,7 @@
 //! key. Without the key, neither can the log be cut further nor an archive be replaced.
 
 use crate::audit::chain::{CHUNK, Chain, Keyed};
-use crate::audit::entry::AuditColumns;
+use crate::audit::entry::{AuditColumns, StoredEntry};
 use crate::error::StoreError;
 use crate::row::{number, optional_number, text};
 use crate::statement::sql;
@@ -70,15 +70,16 @@ impl Transaction {
             if rows.is_empty() {
                 break;
             }
-            for (seq, hash, columns) in rows {
+            for entry in &rows {
+                let columns = &entry.columns;
                 // A clock that was ahead must not keep all later entries.
                 let is_expired = columns.at < cutoff || now.as_millisecond() < columns.at;
-                let waits = seq == first && oldest.as_millisecond() <= columns.at;
+                let waits = entry.seq == first && oldest.as_millisecond() <= columns.at;
                 if !is_expired || waits && columns.at < cutoff || limit <= chain.seq + 1 - first {
                     break 'chunks;
                 }
-                lines.write(seq, &columns, &hash).map_err(|_| FAULT)?;
-                if !chain.follow((seq, hash), &columns, Some(key)) {
+                lines.write(entry).map_err(|_| FAULT)?;
+                if !chain.follow(entry, Some(key)) {
                     return Err(StoreError::Corrupt("audit.hash"));
                 }
             }
@@ -212,9 +213,14 @@ impl Lines {
         Encoder::new(Vec::new(), LEVEL).map(Self)
     }
 
-    fn write(&mut self, seq: i64, columns: &AuditColumns, hash: &str) -> io::Result<()> {
-        let entry = ArchivedEntry { seq, columns, hash };
-        serde_json::to_writer(&mut self.0, &entry)?;
+    fn write(&mut self, entry: &StoredEntry) -> io::Result<()> {
+        let StoredEntry { seq, hash, columns } = entry;
+        let line = ArchivedEntry {
+            seq: *seq,
+            columns,
+            hash,
+        };
+        serde_json::to_writer(&mut self.0, &line)?;
         self.0.write_all(b"\n")
     }
 

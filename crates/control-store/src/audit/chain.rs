@@ -1,6 +1,6 @@
 //! The chain of links: checks that an entry continues the previous one.
 
-use crate::audit::entry::{AuditColumns, Link};
+use crate::audit::entry::{Link, StoredEntry};
 use control_auth::AuditKey;
 use jiff::SignedDuration;
 
@@ -32,12 +32,8 @@ pub(super) struct Keyed {
 
 impl Chain {
     /// Advances to the next entry; returns true if it matches.
-    pub(super) fn follow(
-        &mut self,
-        (seq, hash): (i64, String),
-        columns: &AuditColumns,
-        key: Option<&AuditKey>,
-    ) -> bool {
+    pub(super) fn follow(&mut self, entry: &StoredEntry, key: Option<&AuditKey>) -> bool {
+        let StoredEntry { seq, hash, columns } = entry;
         self.seq += 1;
         let link = match (columns.is_keyed, key) {
             (true, Some(key)) => Link::Keyed(key),
@@ -55,9 +51,9 @@ impl Chain {
             let keyed = self.keyed.get_or_insert(first);
             keyed.until = keyed.until.max(at);
         }
-        let expected = columns.link((self.seq, &self.previous), link);
+        let expected = columns.link(self.seq, &self.previous, link);
         self.previous = expected;
-        seq == self.seq && hash == self.previous
+        *seq == self.seq && *hash == self.previous
     }
 
     /// Returns true if an entry of the time `at` without an HMAC is a fault. After the first HMAC,

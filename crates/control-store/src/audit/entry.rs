@@ -42,6 +42,26 @@ pub(crate) struct AuditColumns {
     pub(crate) is_keyed: bool,
 }
 
+/// An entry of the log with its place in the chain.
+#[derive(Debug)]
+pub(crate) struct StoredEntry {
+    /// Its number, from 1.
+    pub(crate) seq: i64,
+    /// Its link to the entry before.
+    pub(crate) hash: String,
+    pub(crate) columns: AuditColumns,
+}
+
+impl StoredEntry {
+    pub(crate) fn read(row: &AnyRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            seq: number(row, "seq")?,
+            hash: text(row, "hash")?,
+            columns: AuditColumns::read(row)?,
+        })
+    }
+}
+
 impl AuditColumns {
     pub(crate) fn new(entry: &AuditEntry<'_>, org_seq: Option<i64>, change: AuditChange) -> Self {
         let AuditEntry {
@@ -74,7 +94,7 @@ impl AuditColumns {
         }
     }
 
-    pub(crate) fn read(row: &AnyRow) -> Result<Self, StoreError> {
+    fn read(row: &AnyRow) -> Result<Self, StoreError> {
         Ok(Self {
             at: number(row, "at")?,
             actor_kind: text(row, "actor_kind")?,
@@ -96,7 +116,8 @@ impl AuditColumns {
     pub(crate) async fn insert(
         self,
         tx: &mut Transaction,
-        (seq, hash): (i64, String),
+        seq: i64,
+        hash: String,
     ) -> Result<(), StoreError> {
         let insert = "INSERT INTO audit (seq, at, actor_kind, actor_id, org_id, project_id, action,
                         subject_id, correlation_id, hash, org_seq, actor_name, client_ip,
@@ -115,7 +136,7 @@ impl AuditColumns {
     }
 
     /// The link to the entry before. Every text is preceded by its length, so no two entries have the same bytes.
-    pub(crate) fn link(&self, (seq, previous): (i64, &str), link: Link<'_>) -> String {
+    pub(crate) fn link(&self, seq: i64, previous: &str, link: Link<'_>) -> String {
         let mut bytes = Vec::new();
         let text = |bytes: &mut Vec<u8>, text: &str| {
             bytes.extend_from_slice(format!("{}:{text}\n", text.len()).as_bytes());

@@ -16,8 +16,8 @@ const CHANGE: &str = "SELECT a.seq AS seq FROM audit a
     LIMIT 1";
 
 impl Transaction {
-    /// Whether `by` made a password link for `user`, took its second factor away, or changed the single sign-on of an
-    /// organization in which `user` has an identity, at `since` or later.
+    /// Returns true if `by` made a password link for `user`, took its second factor away, or changed the single sign-on
+    /// of an organization in which `user` has an identity, at `since` or later.
     pub async fn has_changed_sign_in(
         &mut self,
         user: UserId,

@@ -41,8 +41,8 @@ impl Transaction {
         leases.collect()
     }
 
-    /// Takes or extends the lease `name` for `holder`; whether `holder` has it now. One that ends over a
-    /// minute too late is not waited for.
+    /// Takes or extends the lease `name` for `holder`. Returns true if `holder` has it now. A lease that ends
+    /// implausibly late, by over a minute, is taken over.
     pub async fn acquire_lease(
         &mut self,
         name: &str,

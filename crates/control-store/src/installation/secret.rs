@@ -80,7 +80,7 @@ impl Transaction {
         rows.iter().map(|row| text(row, "master_key")).collect()
     }
 
-    /// Deletes a secret that nothing refers to any more.
+    /// Deletes a secret without references.
     ///
     /// # Errors
     ///

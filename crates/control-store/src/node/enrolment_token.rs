@@ -106,8 +106,8 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Whether another token of the project that still admits nodes at `now` has the token's name. The caller holds the
-    /// lock of writers.
+    /// Returns true if another token of the project that still admits nodes at `now` has the token's name. The caller
+    /// holds the lock of writers.
     pub async fn is_enrolment_token_name_taken(
         &mut self,
         token: &EnrolmentToken,
@@ -121,7 +121,7 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Admits one node; whether the token allowed it at this moment.
+    /// Counts one more node. Returns false if the token admits none at `now`.
     pub async fn use_enrolment_token(
         &mut self,
         token: EnrolmentTokenId,

@@ -137,7 +137,7 @@ impl Transaction {
         now: Timestamp,
     ) -> Result<Option<WrittenHeartbeat>, StoreError> {
         let packed = PackedHeartbeat::new(heartbeat.clone())?;
-        self.receive_heartbeat(node, &packed, (now, Timestamp::MAX))
+        self.receive_heartbeat(node, &packed, now, Timestamp::MAX)
             .await
     }
 
@@ -150,7 +150,8 @@ impl Transaction {
             heartbeat,
             traffic: new_traffic,
         }: &PackedHeartbeat,
-        (now, fresh_since): (Timestamp, Timestamp),
+        now: Timestamp,
+        fresh_since: Timestamp,
     ) -> Result<Option<WrittenHeartbeat>, StoreError> {
         // Two replicas may hear of one node at once; SQLite has one writer.
         let select = if self.is_sqlite() {

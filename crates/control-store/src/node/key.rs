@@ -41,7 +41,8 @@ impl Transaction {
         &mut self,
         project: ProjectId,
         name: &str,
-        (token, address): (EnrolmentTokenId, Option<IpAddr>),
+        token: EnrolmentTokenId,
+        address: Option<IpAddr>,
     ) -> Result<Option<NodeId>, StoreError> {
         let find = "SELECT n.id AS id FROM nodes n JOIN node_heartbeats h ON h.node_id = n.id
                     WHERE n.project_id = $1 AND n.name = $2 AND n.enrolled_by = $3

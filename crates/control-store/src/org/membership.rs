@@ -20,7 +20,7 @@ pub struct Member {
     pub email: Email,
     /// The user's name.
     pub name: Name,
-    /// Whether the user has set a second factor up.
+    /// True if the user has set a second factor up.
     pub second_factor: bool,
 }
 
@@ -62,7 +62,7 @@ impl Transaction {
             created_at,
         } = membership;
         self.delete_password_reset(user).await?;
-        self.readmit_member((org, user)).await?;
+        self.readmit_member(org, user).await?;
         let insert = "INSERT INTO memberships (org_id, user_id, role, created_at, version)
                       VALUES ($1, $2, $3, $4, 1)";
         let insert = sql(insert).bind(org).bind(user).bind(role.name());

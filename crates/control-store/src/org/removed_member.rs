@@ -38,7 +38,8 @@ impl Transaction {
     /// Notes that an administrator removed the member.
     pub async fn note_removed_member(
         &mut self,
-        (org, user): (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let insert = "INSERT INTO removed_members (org_id, user_id, removed_at) VALUES ($1, $2, $3)
@@ -51,17 +52,15 @@ impl Transaction {
     /// Returns true if an administrator removed the user, and none admitted it again.
     pub async fn is_removed_member(
         &mut self,
-        (org, user): (OrgId, UserId),
+        org: OrgId,
+        user: UserId,
     ) -> Result<bool, StoreError> {
         let found = sql("SELECT user_id FROM removed_members WHERE org_id = $1 AND user_id = $2");
         Ok(found.bind(org).bind(user).row(self).await?.is_some())
     }
 
     /// Admits the user again; false if it was not removed.
-    pub async fn readmit_member(
-        &mut self,
-        (org, user): (OrgId, UserId),
-    ) -> Result<bool, StoreError> {
+    pub async fn readmit_member(&mut self, org: OrgId, user: UserId) -> Result<bool, StoreError> {
         let delete = sql("DELETE FROM removed_members WHERE org_id = $1 AND user_id = $2");
         Ok(0 < delete.bind(org).bind(user).run(self).await?)
     }

@@ -62,14 +62,15 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Takes the role that had `version` away.
+    /// Removes the role, which must have `version`.
     ///
     /// # Errors
     ///
     /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_project_role(
         &mut self,
-        (project, user): (ProjectId, UserId),
+        project: ProjectId,
+        user: UserId,
         version: i64,
     ) -> Result<(), StoreError> {
         let delete =
@@ -79,7 +80,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes all roles of a user in the projects of an organization away.
+    /// Removes all roles of a user in the projects of an organization.
     pub async fn delete_project_roles(
         &mut self,
         org: OrgId,

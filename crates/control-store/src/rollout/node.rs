@@ -136,14 +136,16 @@ impl Transaction {
     /// Returns true if a node without this label is chosen.
     pub async fn has_chosen_without(
         &mut self,
-        (rollout, project): (RolloutId, ProjectId),
-        (name, value): (&String, &String),
+        rollout: RolloutId,
+        project: ProjectId,
+        name: &str,
+        value: &str,
     ) -> Result<bool, StoreError> {
         let found = "SELECT node_id FROM rollout_nodes WHERE rollout_id = $1 AND node_id NOT IN
                      (SELECT node_id FROM node_labels
                       WHERE project_id = $2 AND name = $3 AND value = $4) LIMIT 1";
         let found = sql(found).bind(rollout).bind(project);
-        let found = found.bind(name.as_str()).bind(value.as_str());
+        let found = found.bind(name).bind(value);
         Ok(found.row(self).await?.is_some())
     }
 

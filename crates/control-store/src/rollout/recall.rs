@@ -6,9 +6,9 @@ use crate::statement::sql;
 use crate::store::Transaction;
 use control_wire::{BundleId, NodeId};
 
-/// The newest bundle that the node `h` ran by its orders and can go back to from the bundle that the argument
-/// names: signed still, not rejected since, and not one that a rollout led the node back from since.
-macro_rules! confirmed_way_back {
+/// The newest bundle that the node `h` ran by an order and may revert to, other than `$bundle`: still signed, not
+/// rejected since, and not reverted by a rollout since.
+macro_rules! confirmed_fallback {
     ($bundle:literal) => {
         concat!(
             "(SELECT c.bundle_id FROM node_bundles c JOIN bundles b ON b.id = c.bundle_id
@@ -24,7 +24,7 @@ macro_rules! confirmed_way_back {
         )
     };
 }
-pub(crate) use confirmed_way_back;
+pub(crate) use confirmed_fallback;
 
 /// True if the node `h` has rejected the bundle `$bundle`, and not run it since.
 macro_rules! rejected {
@@ -39,13 +39,13 @@ macro_rules! rejected {
 }
 pub(crate) use rejected;
 
-/// The bundle to which the node `h` of the order `o` reverts: one that it ran, else its previous
-/// order's if unanswered.
-macro_rules! way_back {
+/// The bundle to which the node `h` of the order `o` reverts: the newest that it ran, else the bundle of its previous
+/// order if that was not answered.
+macro_rules! fallback {
     () => {
         concat!(
             "COALESCE(",
-            confirmed_way_back!("$1"),
+            confirmed_fallback!("$1"),
             ", (SELECT p.id FROM bundles p WHERE p.id = o.previous_bundle_id AND p.id <> $1
                   AND p.state = 'signed' AND NOT ",
             rejected!("p.id"),
@@ -127,7 +127,7 @@ impl Transaction {
             "SELECT o.node_id AS node_id, t.id AS bundle_id, t.digest AS digest ",
             leaving!(),
             " JOIN bundles t ON t.id = ",
-            way_back!(),
+            fallback!(),
             " WHERE ",
             is_leaving!(),
             " ORDER BY o.node_id LIMIT $2"
@@ -143,15 +143,15 @@ impl Transaction {
         rows.iter().map(recall).collect()
     }
 
-    /// The number of nodes that have to leave `bundle` and have nothing to go back to.
-    pub async fn nodes_without_way_back(&mut self, bundle: BundleId) -> Result<i64, StoreError> {
+    /// Number of nodes that have to leave `bundle` and have no other bundle to revert to.
+    pub async fn nodes_without_fallback(&mut self, bundle: BundleId) -> Result<i64, StoreError> {
         let count = concat!(
             "SELECT COUNT(*) AS nodes ",
             leaving!(),
             " WHERE ",
             is_leaving!(),
             " AND ",
-            way_back!(),
+            fallback!(),
             " IS NULL"
         );
         let row = sql(count).bind(bundle).row(self).await?;
@@ -159,7 +159,7 @@ impl Transaction {
     }
 
     /// Returns true if a node that runs the revoked bundle `active` has rejected its newest order,
-    /// and can go back to yet another bundle. Its round of recalls may be over.
+    /// and can revert to yet another bundle. Its round of recalls may be over.
     pub async fn needs_recall(
         &mut self,
         node: NodeId,
@@ -174,7 +174,7 @@ impl Transaction {
                AND NOT EXISTS (
                  SELECT 1 FROM rollout_nodes r WHERE r.node_id = o.node_id AND r.held = 1)
                AND ",
-            way_back!(),
+            fallback!(),
             " IS NOT NULL"
         );
         let row = sql(found).bind(active).bind(node).row(self).await?;

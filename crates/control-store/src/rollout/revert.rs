@@ -1,7 +1,7 @@
 //! The nodes of rollouts that are being reverted.
 
 use crate::error::StoreError;
-use crate::rollout::recall::{confirmed_way_back, rejected};
+use crate::rollout::recall::{confirmed_fallback, rejected};
 use crate::row::{id, number, optional_id, text};
 use crate::statement::sql;
 use crate::store::Transaction;
@@ -20,7 +20,7 @@ const UNORDERED: &str = concat!(
         WHERE p.id = r.previous_bundle_id AND p.state = 'signed' AND NOT ",
     rejected!("p.id"),
     "), ",
-    confirmed_way_back!("a.bundle_id"),
+    confirmed_fallback!("a.bundle_id"),
     ")
      WHERE r.rollout_id = $1 AND r.order_counter IS NOT NULL AND r.back_counter IS NULL
      ORDER BY r.node_id LIMIT $2"

@@ -70,7 +70,8 @@ impl Transaction {
     }
 
     /// The batch under way and the nodes that it is compared with: those that are not moved yet, and where fewer
-    /// than three of them serve, also the batch's own nodes before they were switched.
+    /// than three of them serve, also the batch's own nodes before they were switched. Routes that the bundle renames
+    /// have their former names on both sides.
     pub async fn compare_batch(
         &mut self,
         rollout: &Rollout,
@@ -87,7 +88,7 @@ impl Transaction {
         }
         let mut batch = Figures::covering(elapsed);
         self.add_batch(&mut batch, rollout, online_since).await?;
-        Ok(Comparison { batch, rest })
+        Ok(Comparison { batch, rest }.joining(&rollout.route_names))
     }
 
     async fn add_batch(

@@ -100,7 +100,8 @@ impl Transaction {
     /// Keeps metadata that was read for the connection of this version. One that changed meanwhile is left alone.
     pub async fn set_idp_metadata(
         &mut self,
-        (org, version): (OrgId, i64),
+        org: OrgId,
+        version: i64,
         metadata: &impl Serialize,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -114,7 +115,8 @@ impl Transaction {
     /// Keeps metadata for the connection of this version if it has none; false if it has, or has changed meanwhile.
     pub async fn set_first_idp_metadata(
         &mut self,
-        (org, version): (OrgId, i64),
+        org: OrgId,
+        version: i64,
         metadata: &impl Serialize,
         now: Timestamp,
     ) -> Result<bool, StoreError> {

@@ -35,7 +35,8 @@ impl Transaction {
     /// Remembers a sign-in in the place of the oldest of ten of its kind: with a subject, or without.
     pub async fn note_sso_sign_in(
         &mut self,
-        (org, id): (OrgId, Uuid),
+        org: OrgId,
+        id: Uuid,
         sign_in: &SsoSignIn,
     ) -> Result<(), StoreError> {
         let SsoSignIn {

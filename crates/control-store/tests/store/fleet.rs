@@ -168,10 +168,9 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
         ];
         for (heartbeat_request, secs, is_news, what) in cases {
             let fresh_since = after(secs - 90);
-            let at = (after(secs), fresh_since);
             let heartbeat_request = PackedHeartbeat::new(heartbeat_request).unwrap();
             let reported = tx
-                .receive_heartbeat(id, &heartbeat_request, at)
+                .receive_heartbeat(id, &heartbeat_request, after(secs), fresh_since)
                 .await
                 .unwrap()
                 .unwrap();

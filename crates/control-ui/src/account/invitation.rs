@@ -12,7 +12,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use control_app::{Error, Identity, NewAccount};
+use control_app::{Error, Identity, NewAccount, OwnInvitation};
 use control_auth::{Password, Secret};
 use control_domain::Refusal;
 use std::sync::Arc;
@@ -23,6 +23,9 @@ struct InvitationPage {
     frame: Frame,
     form: Form,
     token: String,
+    org: String,
+    role: &'static str,
+    email: String,
 }
 
 #[derive(Template)]
@@ -35,9 +38,13 @@ struct JoinPage {
 }
 
 /// The form, for the bearer of the link.
-pub(crate) async fn show(caller: Caller) -> Response {
-    let fields = Fields::filled(&[("token", caller.visit.query.get("token"))]);
-    respond(&caller, Form::new(&caller.visit.csrf, fields))
+pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
+    let own = ui.app.own_invitation(&caller.call).await?;
+    let fields = Fields::filled(&[
+        ("token", caller.visit.query.get("token")),
+        ("email", own.invitation.email.as_str()),
+    ]);
+    Ok(respond(&caller, own, Form::new(&caller.visit.csrf, fields)))
 }
 
 /// Creates the account, and signs it in.
@@ -61,7 +68,9 @@ pub(crate) async fn accept(
         }
         Err(error) => {
             let faults = Faults::from_error(error)?;
-            let mut response = respond(&caller, Form::refused(&caller.visit.csrf, fields, faults));
+            let own = ui.app.own_invitation(&caller.call).await?;
+            let form = Form::refused(&caller.visit.csrf, fields, faults);
+            let mut response = respond(&caller, own, form);
             *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
             Ok(response)
         }
@@ -113,12 +122,19 @@ async fn ask(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failure> 
     }))
 }
 
-fn respond(caller: &Caller, form: Form) -> Response {
+fn respond(caller: &Caller, own: OwnInvitation, form: Form) -> Response {
+    let OwnInvitation {
+        invitation,
+        org_name,
+    } = own;
     let token = form.value("token").to_owned();
     let page = InvitationPage {
         frame: Frame::bare("Invitation", Some(&caller.visit)),
         form,
         token,
+        org: org_name,
+        role: invitation.role.name(),
+        email: invitation.email.to_string(),
     };
     let mut response = shown(&page);
     // The address has a secret.

@@ -17,7 +17,7 @@ use axum::http::{StatusCode, header};
 use axum::response::Response;
 use control_app::{Call, Identity, SessionInfo};
 use control_auth::{Password, Secret};
-use control_domain::{Session, SignInMethod};
+use control_domain::{Refusal, Session, SignInMethod};
 use control_wire::SessionId;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -34,7 +34,15 @@ struct ProfilePage {
     was_reset: Option<RelativeTime>,
     has_password: bool,
     identities: Identities,
-    form: Form,
+    name: Form,
+    password: Form,
+}
+
+/// The forms of the page; the one that was refused is shown with its faults.
+#[derive(Default)]
+struct Forms {
+    name: Option<Form>,
+    password: Option<Form>,
 }
 
 struct Row {
@@ -49,16 +57,17 @@ struct Row {
 
 /// The profile of the person.
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
-    let form = Form::new(&caller.visit.csrf, Fields::default());
-    respond(&ui, &caller, form).await
+    respond(&ui, &caller, Forms::default()).await
 }
 
-async fn respond(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failure> {
+async fn respond(ui: &Ui, caller: &Caller, forms: Forms) -> Result<Response, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let (email, has_password) = match app.identity(call).await? {
-        Identity::User { user, .. } => (user.email.to_string(), user.password.is_some()),
-        Identity::ApiKey { .. } => (String::new(), false),
+    let Identity::User { user, .. } = app.identity(call).await? else {
+        return Err(Refusal::WrongCredential.into());
     };
+    let form = |fields| Form::new(&caller.visit.csrf, fields);
+    let name = || form(Fields::filled(&[("user_name", user.name.as_str())]));
+    let password = || form(Fields::default());
     let found = app.sessions(call).await?;
     let sessions: Vec<Row> = found.into_iter().map(|found| row(found, now)).collect();
     let factor = app.second_factor(call).await?;
@@ -67,9 +76,11 @@ async fn respond(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failu
         frame: Frame::personal(ui, caller, NavEntry::Profile.titled("Profile")).await?,
         heading: heading(sessions.len(), factor.is_some()),
         was_reset: was_reset.map(|at| when(at, now)),
-        has_password,
+        has_password: user.password.is_some(),
         identities: identities::find(ui, caller).await?,
-        email,
+        email: user.email.to_string(),
+        name: forms.name.unwrap_or_else(name),
+        password: forms.password.unwrap_or_else(password),
         sessions,
         second_factor: factor.map(|factor| {
             let left = factor.recovery_codes_left;
@@ -80,7 +91,6 @@ async fn respond(ui: &Ui, caller: &Caller, form: Form) -> Result<Response, Failu
             );
             (when(factor.confirmed_at, now), words)
         }),
-        form,
     }))
 }
 
@@ -170,11 +180,40 @@ pub(crate) async fn change_password(
         }
         Err(error) => {
             let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
-            let mut response = respond(&ui, &caller, form).await?;
-            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(response)
+            let forms = Forms {
+                password: Some(form),
+                ..Forms::default()
+            };
+            refuse(&ui, &caller, forms).await
         }
     }
+}
+
+/// Renames the person.
+pub(crate) async fn rename(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let name = fields.get("user_name").trim();
+    match ui.app.rename_user(&caller.call, name).await {
+        Ok(()) => Ok(Note::good("Your name is changed.").at("/profile", ui.cookie)),
+        Err(error) => {
+            let faults = Faults::from_error(error)?.renamed("name", "user_name");
+            let form = Form::refused(&caller.visit.csrf, fields, faults);
+            let forms = Forms {
+                name: Some(form),
+                ..Forms::default()
+            };
+            refuse(&ui, &caller, forms).await
+        }
+    }
+}
+
+async fn refuse(ui: &Ui, caller: &Caller, forms: Forms) -> Result<Response, Failure> {
+    let mut response = respond(ui, caller, forms).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
 }
 
 /// The session of the request.

@@ -10,6 +10,7 @@ use crate::request::path::leading_back;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -75,6 +76,7 @@ pub(crate) async fn confirm(
     let faults = match ui.app.confirm_totp(&caller.call, &code).await {
         Ok(factor) => {
             let heading = "The second factor is on.";
+            let caller = caller.renewed(&factor.session);
             let page = codes_page(&ui, &caller, heading, &factor.recovery_codes).await?;
             return Ok(with_session(&ui, &factor.session, page));
         }
@@ -144,7 +146,10 @@ pub(crate) async fn ask_removal(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Profile", "/profile".to_owned()),
+            over: Link {
+                text: "Profile".to_owned(),
+                path: "/profile".to_owned(),
+            },
             heading: "Turn the second factor off?".to_owned(),
             effects: vec![
                 "Your password alone signs in from now on, and your recovery codes end.".to_owned(),

@@ -155,7 +155,7 @@ pub(crate) async fn send_code(
     let pending = pending(&visit)?;
     let (person, code) = (visit.stranger(), fields.get("code").trim().to_owned());
     let signed_in = ui.app.sign_in_code(&person, &pending, &code).await;
-    finish(&ui, &visit, fields, (signed_in, false))
+    finish(&ui, &visit, fields, signed_in, false)
 }
 
 /// Compares a recovery code.
@@ -167,7 +167,7 @@ pub(crate) async fn send_recovery(
     let pending = pending(&visit)?;
     let (person, code) = (visit.stranger(), fields.get("code").trim().to_owned());
     let signed_in = ui.app.sign_in_recovery(&person, &pending, &code).await;
-    finish(&ui, &visit, fields, (signed_in, true))
+    finish(&ui, &visit, fields, signed_in, true)
 }
 
 /// The sign-in begun with the password; without one it restarts.
@@ -180,7 +180,8 @@ fn finish(
     ui: &Ui,
     visit: &Visit,
     fields: Fields,
-    (signed_in, is_recovery): (Result<NewSession, Error>, bool),
+    signed_in: Result<NewSession, Error>,
+    is_recovery: bool,
 ) -> Result<Response, Failure> {
     let back = fields.get("return").to_owned();
     let mut response = match signed_in {

@@ -1,5 +1,6 @@
 //! The findings of the check, under the lines that they are about.
 
+use crate::view::phrase::sentence;
 use control_app::Diagnostic;
 use std::collections::BTreeMap;
 
@@ -11,12 +12,22 @@ const CONTEXT_LINES: usize = 2;
 pub(crate) struct Finding {
     pub(crate) is_error: bool,
     pub(crate) message: String,
-    pub(crate) label: String,
-    pub(crate) help: Option<String>,
+    /// Sentences on the place and on the cure.
+    pub(crate) hints: Vec<String>,
     /// `proxy.kdl:12`
     pub(crate) place: String,
-    /// The lines around it: number, text, and whether it is about this one.
-    pub(crate) lines: Vec<(usize, String, bool)>,
+    /// The lines around it.
+    pub(crate) lines: Vec<NumberedLine>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NumberedLine {
+    /// From 1.
+    pub(crate) number: usize,
+    pub(crate) text: String,
+    /// True if the finding is about this line.
+    pub(crate) is_own: bool,
 }
 
 /// The findings as the database keeps them.
@@ -34,8 +45,7 @@ pub(crate) fn findings(
         .map(|one| Finding {
             is_error: one.severity == "error",
             message: one.message.clone(),
-            label: one.label.clone(),
-            help: one.help.clone(),
+            hints: hints(one),
             place: format!("{}:{}", one.file, one.line),
             lines: files
                 .get(&one.file)
@@ -46,18 +56,37 @@ pub(crate) fn findings(
     found
 }
 
-fn around(text: &str, line: u32) -> Vec<(usize, String, bool)> {
+fn hints(one: &Diagnostic) -> Vec<String> {
+    let label = Some(one.label.as_str()).filter(|label| !label.is_empty());
+    let texts = label.into_iter().chain(one.help.as_deref());
+    texts.map(sentence).collect()
+}
+
+fn around(text: &str, line: u32) -> Vec<NumberedLine> {
     let line = usize::try_from(line).unwrap_or(usize::MAX);
     let first = line.saturating_sub(CONTEXT_LINES).max(1);
     let lines = text.lines().enumerate().skip(first - 1);
     let lines = lines.take(line.saturating_add(CONTEXT_LINES + 1).saturating_sub(first));
-    let lines = lines.map(|(index, text)| (index + 1, text.to_owned(), index + 1 == line));
+    let lines = lines.map(|(index, text)| NumberedLine {
+        number: index + 1,
+        text: text.to_owned(),
+        is_own: index + 1 == line,
+    });
     lines.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn place_and_cure_are_sentences_of_their_own() {
+        let text = r#"{"code": "node-allowance", "severity": "warning", "message": "refused", "file": "proxy.kdl",
+            "line": 1, "column": 1, "length": 1, "label": "nodes refuse it", "help": "write `allow` there"}"#;
+        let diagnostic: Diagnostic = serde_json::from_str(text).unwrap();
+        let found = findings(&[diagnostic], &BTreeMap::new());
+        assert_eq!(found[0].hints, ["Nodes refuse it.", "Write `allow` there."]);
+    }
 
     #[test]
     fn a_finding_has_the_lines_around_it() {
@@ -78,10 +107,15 @@ mod tests {
         let texts: Vec<&str> = found[0]
             .lines
             .iter()
-            .map(|(_, text, _)| text.as_str())
+            .map(|line| line.text.as_str())
             .collect();
         assert_eq!(texts, ["b", "c", "d", "e", "f"]);
-        assert_eq!(found[0].lines[2], (4, "d".to_owned(), true));
-        assert_eq!(found[1].lines[0], (1, "a".to_owned(), true));
+        let own = |number, text: &str| NumberedLine {
+            number,
+            text: text.to_owned(),
+            is_own: true,
+        };
+        assert_eq!(found[0].lines[2], own(4, "d"));
+        assert_eq!(found[1].lines[0], own(1, "a"));
     }
 }

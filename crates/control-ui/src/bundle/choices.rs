@@ -21,11 +21,13 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    /// The bundles that nodes run, in the order of their numbers of nodes, then the newest of the rest.
+    /// The bundles that nodes run, in the order of their numbers of nodes, then the newest of the rest, then those that
+    /// the form has chosen.
     pub(super) async fn read(
         ui: &Ui,
         caller: &Caller,
         project: ProjectId,
+        named: [&str; 2],
     ) -> Result<Self, Failure> {
         let (app, call) = (&ui.app, &caller.call);
         let newest = app.newest_bundles(call, project, None, MAX_LISTED_BUNDLES);
@@ -48,6 +50,14 @@ impl Choices {
         let next_id = next.as_ref().map(|(id, _)| *id);
         // Several bundles may have one name.
         let rest = next.into_iter().chain(rest);
+        let rest: Vec<(BundleId, String)> = rest.collect();
+        let named = named
+            .iter()
+            .filter_map(|text| text.parse::<BundleId>().ok());
+        let named =
+            named.filter(|id| !running.contains(id) && rest.iter().all(|(own, _)| own != id));
+        let named = app.bundle_names(call, project, &named.collect()).await?;
+        let rest = rest.into_iter().chain(named);
         all.extend(rest.map(|(id, name)| (id, format!("{name} (…{})", short(id)))));
         Ok(Self {
             usual: usual.or(next_id),
@@ -68,13 +78,14 @@ impl Choices {
         &self,
         ui: &Ui,
         caller: &Caller,
-        (project, id): (ProjectId, BundleId),
+        project: ProjectId,
+        id: BundleId,
     ) -> Result<String, Failure> {
         let same = |own: &str| {
             let names = self.all.iter().map(|(_, name)| name);
             names.filter(|name| name.starts_with(own)).count()
         };
-        let bundle = ui.app.bundle(&caller.call, (project, id)).await?.value;
+        let bundle = ui.app.bundle(&caller.call, project, id).await?.value;
         let name = bundle.name.to_string();
         Ok(if same(&name) < 2 {
             name

@@ -41,11 +41,18 @@ struct BundlePage {
     revoked: Option<RelativeTime>,
     digest: String,
     size: String,
-    others: Vec<(BundleId, String, String)>,
+    others: Vec<OtherBundle>,
     is_signed: bool,
     may_write: bool,
     may_roll_out: bool,
     foot: Option<String>,
+}
+
+/// A bundle to compare with.
+struct OtherBundle {
+    id: BundleId,
+    name: String,
+    short: String,
 }
 
 struct FileView {
@@ -61,7 +68,7 @@ pub(crate) async fn show(
     Path((project, id)): Path<(ProjectId, BundleId)>,
 ) -> Result<Response, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let bundle = app.bundle(call, (project, id)).await?.value;
+    let bundle = app.bundle(call, project, id).await?.value;
     let title = format!("Bundle {}", bundle.name);
     let frame = Frame::project(&ui, &caller, project, NavEntry::Bundles.titled(&title)).await?;
     let active = app.count_nodes(call, project).await?.active;
@@ -70,7 +77,7 @@ pub(crate) async fn show(
         .find(|(own, _)| *own == id)
         .map_or(0, |(_, nodes)| *nodes);
     let files = match bundle.archive {
-        Some(_) => app.bundle_files(call, (project, id)).await?,
+        Some(_) => app.bundle_files(call, project, id).await?,
         None => BTreeMap::new(),
     };
     let texts: BTreeMap<String, String> = files
@@ -82,8 +89,12 @@ pub(crate) async fn show(
         .await?;
     let others = others.into_iter().map(|other| other.value);
     let others = others.filter(|other| other.id != id && other.archive.is_some());
-    let others = others.map(|other| (other.id, other.name.to_string(), short(other.id)));
-    let write = (Access::WRITE_BUNDLES, bundle.tenant);
+    let others = others.map(|other| OtherBundle {
+        id: other.id,
+        name: other.name.to_string(),
+        short: short(other.id),
+    });
+    let tenant = bundle.tenant;
     let archive = bundle.archive.as_ref();
     Ok(shown(&BundlePage {
         frame,
@@ -107,9 +118,14 @@ pub(crate) async fn show(
         size: archive.map_or_else(String::new, |archive| bytes(archive.size_bytes)),
         others: others.collect(),
         is_signed: bundle.state == BundleState::Signed,
-        may_write: caller.may(write.0, write.1),
+        may_write: caller.may(Access::WRITE_BUNDLES, tenant),
         may_roll_out: caller.may(Access::WRITE_ROLLOUTS, bundle.tenant),
-        foot: foot(&caller, write, "write, roll out and revoke bundles"),
+        foot: foot(
+            &caller,
+            Access::WRITE_BUNDLES,
+            tenant,
+            "write, roll out and revoke bundles",
+        ),
         name: bundle.name.to_string(),
     }))
 }

@@ -62,6 +62,14 @@ pub(crate) struct SettingRow {
     pub(crate) after: String,
 }
 
+/// Two bundles of a project that are compared.
+#[derive(Clone, Copy)]
+pub(super) struct ComparedBundles {
+    pub(super) project: ProjectId,
+    pub(super) before: BundleId,
+    pub(super) after: BundleId,
+}
+
 /// The page of a comparison: `?before=` names the other bundle.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
@@ -71,9 +79,14 @@ pub(crate) async fn show(
     let (app, call) = (&ui.app, &caller.call);
     let before = caller.visit.query.get("before").parse::<BundleId>();
     let before = before.map_err(|_| Failure::not_found())?;
-    let own = app.bundle(call, (project, id)).await?.value;
-    let other = app.bundle(call, (project, before)).await?.value;
-    let compared = app.compare_bundles(call, (project, id), before).await?;
+    let own = app.bundle(call, project, id).await?.value;
+    let other = app.bundle(call, project, before).await?.value;
+    let compared = app.compare_bundles(call, project, id, before).await?;
+    let bundles = ComparedBundles {
+        project,
+        before,
+        after: id,
+    };
     let title = format!("{} compared with {}", own.name, other.name);
     let frame = Frame::project(&ui, &caller, project, NavEntry::Bundles.titled(&title)).await?;
     let Comparison {
@@ -102,7 +115,7 @@ pub(crate) async fn show(
         requests: requests
             .iter()
             .take(MAX_REQUESTS)
-            .map(|moved| request(moved, (project, before, id)))
+            .map(|moved| request(moved, bundles))
             .collect(),
         unreachable: unreachable_routes,
         drained,
@@ -117,7 +130,7 @@ pub(crate) async fn show(
     }))
 }
 
-fn request(moved: &RequestsMoved, ids: (ProjectId, BundleId, BundleId)) -> RequestRow {
+fn request(moved: &RequestsMoved, bundles: ComparedBundles) -> RequestRow {
     let RequestsMoved {
         listeners,
         hosts,
@@ -136,7 +149,7 @@ fn request(moved: &RequestsMoved, ids: (ProjectId, BundleId, BundleId)) -> Reque
     concerns.push(format!("listener {}", listeners.join(", ")));
     RequestRow {
         example: example.clone(),
-        page: explaining(example, ids),
+        page: explaining(example, bundles),
         before: before.clone(),
         after: after.clone(),
         concerns: concerns.join("; "),
@@ -144,17 +157,19 @@ fn request(moved: &RequestsMoved, ids: (ProjectId, BundleId, BundleId)) -> Reque
 }
 
 /// The page that explains `example`, a method and a URL, under both bundles.
-pub(super) fn explaining(
-    example: &str,
-    (project, before, id): (ProjectId, BundleId, BundleId),
-) -> String {
+pub(super) fn explaining(example: &str, bundles: ComparedBundles) -> String {
+    let ComparedBundles {
+        project,
+        before,
+        after,
+    } = bundles;
     let (method, url) = example.split_once(' ').unwrap_or(("GET", example));
     let mut query = form_urlencoded::Serializer::new(String::new());
     query
         .append_pair("method", method)
         .append_pair("url", url)
         .append_pair("bundle", &before.to_string())
-        .append_pair("with", &id.to_string());
+        .append_pair("with", &after.to_string());
     format!("/projects/{project}/explain?{}", query.finish())
 }
 

@@ -73,24 +73,24 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let from = caller.visit.query.get("from").parse::<BundleId>().ok();
     let (name, text) = match from {
-        Some(from) => earlier(&ui, &caller, (project, from)).await?,
+        Some(from) => earlier(&ui, &caller, project, from).await?,
         None => (String::new(), EXAMPLE.to_owned()),
     };
     let form = Form::new(
         &caller.visit.csrf,
         Fields::filled(&[("name", &name), ("text", &text)]),
     );
-    let findings = (Checked::NotYet, Vec::new());
-    respond(&ui, &caller, project, form, findings).await
+    respond(&ui, &caller, project, form, Checked::NotYet, Vec::new()).await
 }
 
 async fn earlier(
     ui: &Ui,
     caller: &Caller,
-    ids: (ProjectId, BundleId),
+    project: ProjectId,
+    id: BundleId,
 ) -> Result<(String, String), Failure> {
-    let bundle = ui.app.bundle(&caller.call, ids).await?.value;
-    let files = ui.app.bundle_files(&caller.call, ids).await?;
+    let bundle = ui.app.bundle(&caller.call, project, id).await?.value;
+    let files = ui.app.bundle_files(&caller.call, project, id).await?;
     let text = files.get(FILE).cloned().unwrap_or_default();
     let text = String::from_utf8(text).map_err(|_| Failure::not_found())?;
     Ok((bundle.name.to_string(), text))
@@ -124,7 +124,7 @@ pub(crate) async fn send(
             warnings: number_of(&diagnostics, "warning"),
         };
         let form = Form::new(&caller.visit.csrf, fields);
-        let mut response = respond(&ui, &caller, project, form, (checked, found)).await?;
+        let mut response = respond(&ui, &caller, project, form, checked, found).await?;
         if 0 < errors {
             *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
         }
@@ -178,7 +178,7 @@ async fn refuse(
     found: Vec<Finding>,
 ) -> Result<Response, Failure> {
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(ui, caller, project, form, (Checked::NotYet, found)).await?;
+    let mut response = respond(ui, caller, project, form, Checked::NotYet, found).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -188,7 +188,8 @@ async fn respond(
     caller: &Caller,
     project: ProjectId,
     form: Form,
-    (checked, findings): (Checked, Vec<Finding>),
+    checked: Checked,
+    findings: Vec<Finding>,
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, NavEntry::Bundles.titled("New bundle")).await?;
     Ok(shown(&EditorPage {

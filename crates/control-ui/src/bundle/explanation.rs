@@ -99,7 +99,13 @@ async fn respond(
         NavEntry::Explain.titled("Explain a request"),
     )
     .await?;
-    let choices = Choices::read(ui, caller, project).await?;
+    let choices = Choices::read(
+        ui,
+        caller,
+        project,
+        [fields.get("bundle"), fields.get("with")],
+    )
+    .await?;
     let fields = filled(&fields, &choices);
     let asked = match choices.usual {
         Some(_) if fields.given("url").is_some() => {
@@ -176,19 +182,19 @@ async fn answer(
     let Ok(id) = fields.get("bundle").parse::<BundleId>() else {
         return Err(Failure::not_found());
     };
-    let own = match explained(ui, caller, (project, id), question.clone()).await? {
+    let own = match explained(ui, caller, project, id, question.clone()).await? {
         Ok(own) => own,
         Err(faults) => return Ok(Err(faults)),
     };
     let with = fields.get("with").parse::<BundleId>().ok();
     let other = match with.filter(|with| *with != id) {
         None => None,
-        Some(with) => match explained(ui, caller, (project, with), question).await? {
+        Some(with) => match explained(ui, caller, project, with, question).await? {
             Ok(document) => Some((with, document)),
             Err(faults) => return Ok(Err(faults.renamed("bundle", "with"))),
         },
     };
-    let name = choices.name(ui, caller, (project, id)).await?;
+    let name = choices.name(ui, caller, project, id).await?;
     let mut routes = vec![Routes::new(
         "why",
         format!("Why this route, in {name}"),
@@ -198,7 +204,7 @@ async fn answer(
     let compared = match &other {
         None => Compared::alone(&own),
         Some((with, document)) => {
-            let other_name = choices.name(ui, caller, (project, *with)).await?;
+            let other_name = choices.name(ui, caller, project, *with).await?;
             if document.reasons() != own.reasons() {
                 let title = format!("Why this route, in {other_name}");
                 routes.push(Routes::new("why-other", title, document));
@@ -224,10 +230,15 @@ async fn answer(
 async fn explained(
     ui: &Ui,
     caller: &Caller,
-    ids: (ProjectId, BundleId),
+    project: ProjectId,
+    id: BundleId,
     question: RequestQuestion,
 ) -> Result<Result<Document, Faults>, Failure> {
-    match ui.app.explain_request(&caller.call, ids, question).await {
+    match ui
+        .app
+        .explain_request(&caller.call, project, id, question)
+        .await
+    {
         Ok(value) => Document::read(value).map(Ok),
         Err(error) => Ok(Err(Faults::from_error(error)?)),
     }

@@ -68,7 +68,6 @@ pub(crate) async fn list(
     });
     let rows = rows.collect();
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_BUNDLES, tenant);
     let bundles: Vec<&Bundle> = found.iter().map(|found| &found.value).collect();
     Ok(show(&BundlesPage {
         frame,
@@ -79,8 +78,13 @@ pub(crate) async fn list(
             last.map(|last| format!("?before={last}")),
             "Show older bundles",
         ),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "write and revoke bundles"),
+        may_write: caller.may(Access::WRITE_BUNDLES, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_BUNDLES,
+            tenant,
+            "write and revoke bundles",
+        ),
     }))
 }
 

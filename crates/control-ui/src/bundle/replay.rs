@@ -1,7 +1,7 @@
 //! Recorded requests through two bundles: which kinds are decided otherwise, and how many requests those are.
 
 use crate::bundle::choices::Choices;
-use crate::bundle::difference::explaining;
+use crate::bundle::difference::{ComparedBundles, explaining};
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -90,7 +90,13 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let title = "Replay requests";
     let frame = Frame::project(ui, caller, project, NavEntry::Replay.titled(title)).await?;
-    let choices = Choices::read(ui, caller, project).await?;
+    let choices = Choices::read(
+        ui,
+        caller,
+        project,
+        [fields.get("before"), fields.get("after")],
+    )
+    .await?;
     let fields = filled(&fields, &choices);
     let asked = if is_sent && choices.usual.is_some() {
         answer(ui, caller, project, &choices, &fields).await?
@@ -104,9 +110,13 @@ async fn respond(
         Ok(answered) => (Form::new(csrf, fields), answered),
         Err(faults) => (Form::refused(csrf, fields, faults), None),
     };
-    let ((heading, rest), answer) = match answered {
-        Some((words, answer)) => (words, Some(answer)),
-        None => (opening(choices.usual.is_some()), None),
+    let (heading, rest, answer) = match answered {
+        Some(answered) => (answered.heading, answered.rest, Some(answered.answer)),
+        None => (
+            opening(choices.usual.is_some()).to_owned(),
+            String::new(),
+            None,
+        ),
     };
     let mut response = shown(&ReplayPage {
         frame,
@@ -124,14 +134,13 @@ async fn respond(
     Ok(response)
 }
 
-/// The heading and the sentence before a request.
-fn opening(has_bundles: bool) -> (String, String) {
-    let heading = if has_bundles {
+/// The heading before a request.
+fn opening(has_bundles: bool) -> &'static str {
+    if has_bundles {
         "Which recorded requests would another bundle decide differently?"
     } else {
         "There is no bundle to replay requests through yet."
-    };
-    (heading.to_owned(), String::new())
+    }
 }
 
 /// The fields with the values that an empty form begins with.
@@ -147,16 +156,21 @@ fn filled(fields: &Fields, choices: &Choices) -> Fields {
     ])
 }
 
-type Worded = ((String, String), Answer);
+/// The decisions, with the heading of the page and the sentence below it.
+struct Answered {
+    heading: String,
+    rest: String,
+    answer: Answer,
+}
 
-/// The decisions with the heading and the sentence below; `Err`: the fields that are wrong.
+/// `Err`: the fields that are wrong.
 async fn answer(
     ui: &Ui,
     caller: &Caller,
     project: ProjectId,
     choices: &Choices,
     fields: &Fields,
-) -> Result<Result<Option<Worded>, Faults>, Failure> {
+) -> Result<Result<Option<Answered>, Faults>, Failure> {
     let bundle = |name: &str| {
         let id = fields.get(name).parse::<BundleId>();
         id.map_err(|_| Failure::not_found())
@@ -168,16 +182,20 @@ async fn answer(
     }
     let recording = fields.get("recording").to_owned();
     let (app, call) = (&ui.app, &caller.call);
-    let replayed = app.replay_requests(call, (project, after), before, recording);
+    let replayed = app.replay_requests(call, project, after, before, recording);
     let replayed = match replayed.await {
         Ok(replayed) => replayed,
         Err(error) => return Ok(Err(Faults::from_error(error)?)),
     };
-    let name_before = choices.name(ui, caller, (project, before)).await?;
-    let name_after = choices.name(ui, caller, (project, after)).await?;
+    let name_before = choices.name(ui, caller, project, before).await?;
+    let name_after = choices.name(ui, caller, project, after).await?;
     let shown = replayed.differences.iter().take(MAX_KINDS);
-    let ids = (project, before, after);
-    let rows = shown.map(|kind| KindRow::new(kind, replayed.requests, ids));
+    let bundles = ComparedBundles {
+        project,
+        before,
+        after,
+    };
+    let rows = shown.map(|kind| KindRow::new(kind, replayed.requests, bundles));
     let kinds: Vec<KindRow> = rows.collect();
     let left_out = differing(&replayed) - signed(kinds.len());
     let answer = Answer {
@@ -191,7 +209,11 @@ async fn answer(
             String::new()
         },
     };
-    Ok(Ok(Some(((heading(&replayed), rest(&replayed)), answer))))
+    Ok(Ok(Some(Answered {
+        heading: heading(&replayed),
+        rest: rest(&replayed),
+        answer,
+    })))
 }
 
 /// The number of kinds that are decided otherwise.
@@ -249,7 +271,7 @@ fn limits(replayed: &Replayed, before: &str) -> Vec<String> {
 }
 
 impl KindRow {
-    fn new(kind: &KindMoved, all: u64, ids: (ProjectId, BundleId, BundleId)) -> Self {
+    fn new(kind: &KindMoved, all: u64, bundles: ComparedBundles) -> Self {
         let KindMoved {
             before,
             after,
@@ -265,7 +287,7 @@ impl KindRow {
                 &[(Tone::Warn, signed(*requests)), (Tone::Off, others)],
             ),
             share,
-            page: explained(example, ids),
+            page: explained(example, bundles),
             example: example.clone(),
             before: before.clone(),
             after: after.clone(),
@@ -274,10 +296,10 @@ impl KindRow {
 }
 
 /// `example` is a method, a space, the host and the path.
-fn explained(example: &str, ids: (ProjectId, BundleId, BundleId)) -> String {
+fn explained(example: &str, bundles: ComparedBundles) -> String {
     let (method, rest) = example.split_once(' ').unwrap_or(("GET", example));
     let scheme = if rest.starts_with('/') { "" } else { "http://" };
-    explaining(&format!("{method} {scheme}{rest}"), ids)
+    explaining(&format!("{method} {scheme}{rest}"), bundles)
 }
 
 /// `12 %`, and `less than 1 %` for a smaller share.
@@ -351,16 +373,16 @@ mod tests {
 
     #[test]
     fn an_example_leads_to_its_explanation() {
-        let ids = (
-            ProjectId(Uuid::nil()),
-            BundleId(Uuid::nil()),
-            BundleId(Uuid::max()),
-        );
-        let page = explained("POST shop.test/a b", ids);
+        let bundles = ComparedBundles {
+            project: ProjectId(Uuid::nil()),
+            before: BundleId(Uuid::nil()),
+            after: BundleId(Uuid::max()),
+        };
+        let page = explained("POST shop.test/a b", bundles);
         assert!(
             page.contains("explain?method=POST&url=http%3A%2F%2Fshop.test%2Fa+b&bundle=0000"),
             "{page}"
         );
-        assert!(explained("GET /x", ids).contains("url=%2Fx&"));
+        assert!(explained("GET /x", bundles).contains("url=%2Fx&"));
     }
 }

@@ -8,6 +8,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
@@ -28,7 +29,7 @@ pub(crate) async fn show(
     caller: Caller,
     Path((project, id)): Path<(ProjectId, BundleId)>,
 ) -> Result<Response, Failure> {
-    let bundle = ui.app.bundle(&caller.call, (project, id)).await?.value;
+    let bundle = ui.app.bundle(&caller.call, project, id).await?.value;
     let active = ui.app.count_nodes(&caller.call, project).await?.active;
     let nodes = active
         .iter()
@@ -44,7 +45,10 @@ pub(crate) async fn show(
     let back = format!("/projects/{project}/bundles/{id}");
     Ok(shown(&ConfirmPage {
         confirm: Confirm {
-            over: ("Bundles", format!("/projects/{project}/bundles")),
+            over: Link {
+                text: "Bundles".to_owned(),
+                path: format!("/projects/{project}/bundles"),
+            },
             heading: format!("Revoke {}?", bundle.name),
             effects: effects(nodes),
             action: format!("{back}/revoke"),
@@ -79,7 +83,7 @@ pub(crate) async fn send(
     caller: Caller,
     Path((project, id)): Path<(ProjectId, BundleId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.revoke_bundle(&caller.call, (project, id)).await {
+    let note = match ui.app.revoke_bundle(&caller.call, project, id).await {
         Ok(revoked) => Note::good(format!("{} is revoked.", revoked.value.name)),
         Err(error) => Faults::from_error(error)?.note(),
     };

@@ -89,15 +89,19 @@ async fn respond(
         services: users.get(&certificate.id).cloned().unwrap_or_default(),
     });
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_SERVICES, tenant);
     Ok(shown(&CertificatesPage {
         frame,
         project,
         heading: heading(&certificates, now),
         rows: rows.collect(),
         form,
-        may_write: caller.may(write.0, write.1),
-        foot: foot(caller, write, "add, replace and delete certificates"),
+        may_write: caller.may(Access::WRITE_SERVICES, tenant),
+        foot: foot(
+            caller,
+            Access::WRITE_SERVICES,
+            tenant,
+            "add, replace and delete certificates",
+        ),
     }))
 }
 

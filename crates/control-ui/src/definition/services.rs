@@ -89,7 +89,6 @@ async fn respond(
             .then_with(|| a.name.cmp(&b.name))
     });
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_SERVICES, tenant);
     Ok(shown(&ServicesPage {
         frame,
         project,
@@ -99,8 +98,13 @@ async fn respond(
         form,
         upstreams: names.upstream_choices(),
         certificates: names.certificate_choices(),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(caller, write, "make, change and delete services"),
+        may_write: caller.may(Access::WRITE_SERVICES, tenant),
+        foot: foot(
+            caller,
+            Access::WRITE_SERVICES,
+            tenant,
+            "make, change and delete services",
+        ),
     }))
 }
 
@@ -221,15 +225,15 @@ fn read(fields: &Fields, further: &str) -> Result<ServiceSettings, Faults> {
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, ServiceId)>,
+    Path((project, id)): Path<(ProjectId, ServiceId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.delete_service(&caller.call, ids).await {
+    let note = match ui.app.delete_service(&caller.call, project, id).await {
         Ok(()) => {
             Note::good("The service is deleted. Nodes keep it until they get another bundle.")
         }
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&format!("/projects/{}/services", ids.0), ui.cookie))
+    Ok(note.at(&format!("/projects/{project}/services"), ui.cookie))
 }
 
 #[cfg(test)]

@@ -77,7 +77,6 @@ async fn respond(
     let rows = found.iter().map(|found| row(&found.value, &users));
     let rows: Vec<Row> = rows.collect();
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_SERVICES, tenant);
     let targets = rows.iter().map(|row| row.targets.len()).sum();
     Ok(shown(&UpstreamsPage {
         frame,
@@ -87,8 +86,13 @@ async fn respond(
         rows,
         form,
         balancing: balancing_choices(),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(caller, write, "make, change and delete upstreams"),
+        may_write: caller.may(Access::WRITE_SERVICES, tenant),
+        foot: foot(
+            caller,
+            Access::WRITE_SERVICES,
+            tenant,
+            "make, change and delete upstreams",
+        ),
     }))
 }
 
@@ -227,13 +231,13 @@ fn target(line: &str) -> Result<Target, Faults> {
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, UpstreamId)>,
+    Path((project, id)): Path<(ProjectId, UpstreamId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.delete_upstream(&caller.call, ids).await {
+    let note = match ui.app.delete_upstream(&caller.call, project, id).await {
         Ok(()) => Note::good("The upstream is deleted."),
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&format!("/projects/{}/upstreams", ids.0), ui.cookie))
+    Ok(note.at(&format!("/projects/{project}/upstreams"), ui.cookie))
 }
 
 #[cfg(test)]

@@ -274,11 +274,17 @@ impl Form {
         label: &'static str,
         options: &[(String, String)],
     ) -> Choice<'_> {
+        let value = self.fields.get(name);
+        let mut options = options.to_vec();
+        // A list may end before the value: the browser would send the list's first option in its place.
+        if !value.is_empty() && options.iter().all(|(own, _)| own != value) {
+            options.push((value.to_owned(), value.to_owned()));
+        }
         Choice {
             name,
             label,
-            value: self.fields.get(name),
-            options: options.to_vec(),
+            value,
+            options,
             fault: self.faults.reason(name),
             hint: "",
             has_focus: self.faults.first() == Some(name),
@@ -367,6 +373,18 @@ impl Tick {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_choice_keeps_its_value_where_the_list_ends_before_it() {
+        let options = [("a", "A"), ("b", "B")].map(|(id, name)| (id.to_owned(), name.to_owned()));
+        let choice = |value| {
+            let form = Form::new("token", Fields::filled(&[("one", value)]));
+            form.choice("one", "One", &options).to_string()
+        };
+        assert!(choice("z").contains("<option value=\"z\" selected>"));
+        assert_eq!(choice("b").matches("<option").count(), 2);
+        assert_eq!(choice("").matches("<option").count(), 2);
+    }
 
     #[test]
     fn a_refused_form_is_shown_again_filled_with_the_cursor_in_its_first_wrong_field() {

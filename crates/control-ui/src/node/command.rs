@@ -9,6 +9,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -27,20 +28,21 @@ struct ConfirmPage {
 pub(crate) async fn label(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, NodeId)>,
+    Path((project, id)): Path<(ProjectId, NodeId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let note = match form::labels(&fields) {
-        Ok(wanted) => set_labels(&ui, &caller, ids, wanted).await?,
+        Ok(wanted) => set_labels(&ui, &caller, project, id, wanted).await?,
         Err(faults) => faults.note(),
     };
-    Ok(note.at(&page(ids), ui.cookie))
+    Ok(note.at(&page(project, id), ui.cookie))
 }
 
 async fn set_labels(
     ui: &Ui,
     caller: &Caller,
-    (project, id): (ProjectId, NodeId),
+    project: ProjectId,
+    id: NodeId,
     wanted: BTreeMap<String, String>,
 ) -> Result<Note, Failure> {
     let node = ui.app.node(&caller.call, project, id).await?.value;
@@ -50,11 +52,7 @@ async fn set_labels(
         gone.map(|name| (name.clone(), None)).collect();
     changes.extend(wanted.into_iter().map(|(name, value)| (name, Some(value))));
     Ok(
-        match ui
-            .app
-            .label_node(&caller.call, (project, id), changes)
-            .await
-        {
+        match ui.app.label_node(&caller.call, project, id, changes).await {
             Ok(_) => Note::good("The labels are set."),
             Err(error) => Faults::from_error(error)?.note(),
         },
@@ -65,16 +63,16 @@ async fn set_labels(
 pub(crate) async fn approve(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, NodeId)>,
+    Path((project, id)): Path<(ProjectId, NodeId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let grants = fields.get("labels") == "grant";
-    let note = match ui.app.approve_node(&caller.call, ids, grants).await {
+    let note = match ui.app.approve_node(&caller.call, project, id, grants).await {
         Ok(_) if grants => Note::good("The node has the requested labels."),
         Ok(_) => Note::good("The node keeps the labels of its token."),
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&page(ids), ui.cookie))
+    Ok(note.at(&page(project, id), ui.cookie))
 }
 
 /// The confirmation page of deleting a node.
@@ -91,11 +89,14 @@ pub(crate) async fn ask_deletion(
         NavEntry::Nodes.titled("Delete a node"),
     )
     .await?;
-    let back = page((project, id));
+    let back = page(project, id);
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Nodes", format!("/projects/{project}/nodes")),
+            over: Link {
+                text: "Nodes".to_owned(),
+                path: format!("/projects/{project}/nodes"),
+            },
             heading: format!("Delete {}?", node.name),
             effects: vec![
                 "Its key is refused from now on, and its reports and events are deleted."
@@ -122,11 +123,11 @@ pub(crate) async fn delete(
             let path = format!("/projects/{project}/nodes");
             (Note::good("The node is deleted."), path)
         }
-        Err(error) => (Faults::from_error(error)?.note(), page((project, id))),
+        Err(error) => (Faults::from_error(error)?.note(), page(project, id)),
     };
     Ok(note.at(&path, ui.cookie))
 }
 
-fn page((project, id): (ProjectId, NodeId)) -> String {
+fn page(project: ProjectId, id: NodeId) -> String {
     format!("/projects/{project}/nodes/{id}")
 }

@@ -18,9 +18,9 @@ use control_wire::{BundleId, NodeId, NodeStatus, ProjectId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Events that the page shows.
-const EVENTS: i64 = 50;
-/// Drifts read at most.
+/// Maximum number of events on the page.
+const MAX_EVENTS: i64 = 50;
+/// Maximum number of drifts that are read.
 const MAX_DRIFTS: i64 = 200;
 
 #[derive(Template)]
@@ -33,8 +33,8 @@ struct NodePage {
     name: String,
     status: Status,
     heading: String,
-    rest: &'static str,
-    /// The bundles by their part: ordered, in force, staged, last good.
+    explanation: &'static str,
+    /// The bundles of the node: ordered, active, last good, staged.
     bundles: Vec<BundleRow>,
     labels: Vec<(String, String)>,
     requested: Vec<(String, String)>,
@@ -47,9 +47,15 @@ struct NodePage {
     is_duplicated: bool,
     is_rotating: bool,
     routes: Vec<RouteRow>,
-    events: Vec<(AbsoluteTime, String, String)>,
+    events: Vec<EventRow>,
     may_write: bool,
     foot: Option<String>,
+}
+
+struct EventRow {
+    at: AbsoluteTime,
+    kind: String,
+    message: String,
 }
 
 struct BundleRow {
@@ -81,32 +87,36 @@ pub(crate) async fn show(
     let standing = node.standing(has_drift, app.heartbeat_interval, now);
     let recent = Page {
         after: None,
-        limit: EVENTS,
+        limit: MAX_EVENTS,
         order: PageOrder::Newest,
     };
-    let events = app.node_events(call, (project, id), None, recent).await?;
+    let events = app.node_events(call, project, id, None, recent).await?;
     let events = events.into_iter();
-    let events = events.map(|(_, event)| (moment(event.at, now), event.kind, event.message));
+    let events = events.map(|(_, event)| EventRow {
+        at: moment(event.at, now),
+        kind: event.kind,
+        message: event.message,
+    });
     let report = node.report.as_ref();
     let empty = NodeStatus::default();
-    let result = report.map_or(&empty, |report| &report.status);
-    let write = (Access::WRITE_NODES, node.tenant);
+    let reported = report.map_or(&empty, |report| &report.status);
+    let tenant = node.tenant;
     Ok(shown(&NodePage {
-        frame: frame.live("/events?pulse"),
+        frame: frame.live("/events?pulse").with_form(),
         project,
         id,
         csrf: caller.visit.csrf.clone(),
         status: status(standing).pill(),
         heading: heading(&title, standing),
-        rest: rest(standing),
+        explanation: explanation(standing),
         name: title,
-        bundles: bundles(&ui, &caller, project, &node, result).await?,
+        bundles: bundles(&ui, &caller, project, &node, reported).await?,
         labels: pairs(node.labels.pairs()),
         requested: node
             .requested_labels
             .as_ref()
             .map_or_else(Vec::new, |own| pairs(own.pairs())),
-        diagnostics: result.diagnostics.clone(),
+        diagnostics: reported.diagnostics.clone(),
         seen: report.map(|report| when(report.seen_at, now)),
         ordered: node.order.map(|order| when(order.made_at, now)),
         enrolled: when(node.created_at, now),
@@ -118,10 +128,11 @@ pub(crate) async fn show(
         is_rotating: node.rotating,
         routes: routes(report.and_then(|report| report.traffic.as_ref())),
         events: events.collect(),
-        may_write: caller.may(write.0, write.1),
+        may_write: caller.may(Access::WRITE_NODES, tenant),
         foot: foot(
             &caller,
-            write,
+            Access::WRITE_NODES,
+            tenant,
             "label nodes, change their keys and delete them",
         ),
     }))
@@ -139,10 +150,15 @@ async fn bundles(
     caller: &Caller,
     project: ProjectId,
     node: &Node,
-    result: &NodeStatus,
+    reported: &NodeStatus,
 ) -> Result<Vec<BundleRow>, Failure> {
     let ordered = node.order.map(|order| order.bundle);
-    let all = [ordered, result.active, result.staged, result.last_good];
+    let all = [
+        ordered,
+        reported.active,
+        reported.staged,
+        reported.last_good,
+    ];
     let wanted: BTreeSet<BundleId> = all.into_iter().flatten().collect();
     let names = ui.app.bundle_names(&caller.call, project, &wanted).await?;
     let row = |label, bundle: Option<BundleId>| BundleRow {
@@ -157,11 +173,11 @@ async fn bundles(
     };
     let mut rows = vec![
         row("Should run", ordered),
-        row("Runs", result.active),
-        row("Would start with", result.last_good),
+        row("Runs", reported.active),
+        row("Would start with", reported.last_good),
     ];
-    if result.staged.is_some() && result.staged != result.active {
-        rows.push(row("Has fetched", result.staged));
+    if reported.staged.is_some() && reported.staged != reported.active {
+        rows.push(row("Has fetched", reported.staged));
     }
     Ok(rows)
 }
@@ -178,7 +194,8 @@ fn heading(name: &str, standing: NodeStanding) -> String {
     }
 }
 
-fn rest(standing: NodeStanding) -> &'static str {
+/// The sentence below the heading.
+fn explanation(standing: NodeStanding) -> &'static str {
     match standing {
         NodeStanding::AsOrdered | NodeStanding::Drifted => "",
         NodeStanding::Moving => "It fetches the bundle, checks it, and answers with a heartbeat.",

@@ -43,16 +43,21 @@ struct Row {
     name: String,
     status: Status,
     since: RelativeTime,
-    ordered: (BundleId, String),
-    found: Option<(BundleId, String)>,
+    ordered: NamedBundle,
+    found: Option<NamedBundle>,
     is_open: bool,
+}
+
+struct NamedBundle {
+    id: BundleId,
+    name: String,
 }
 
 impl Row {
     /// Returns true if the node runs the ordered bundle, with other files.
     fn is_edited(&self) -> bool {
         let found = self.found.as_ref();
-        found.is_some_and(|(bundle, _)| *bundle == self.ordered.0)
+        found.is_some_and(|bundle| bundle.id == self.ordered.id)
     }
 }
 
@@ -89,7 +94,6 @@ pub(crate) async fn list(
         .copied()
         .unwrap_or_default();
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_NODES, tenant);
     Ok(show(&DriftPage {
         frame: frame.live("/events?pulse"),
         project,
@@ -100,8 +104,13 @@ pub(crate) async fn list(
             last.map(|last| format!("?before={last}")),
             "Show older drifts",
         ),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "order nodes back, or keep what they run"),
+        may_write: caller.may(Access::WRITE_NODES, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_NODES,
+            tenant,
+            "order nodes back, or keep what they run",
+        ),
     }))
 }
 
@@ -114,7 +123,10 @@ fn row(
 ) -> Row {
     let bundle = |id: BundleId| {
         let name = bundles.get(&id).cloned();
-        (id, name.unwrap_or_else(|| "an unknown bundle".to_owned()))
+        NamedBundle {
+            id,
+            name: name.unwrap_or_else(|| "an unknown bundle".to_owned()),
+        }
     };
     let name = nodes.get(&drift.node).cloned();
     Row {
@@ -169,7 +181,7 @@ pub(crate) async fn resolve(
     };
     let note = match ui
         .app
-        .resolve_drift(&caller.call, (project, id), remedy)
+        .resolve_drift(&caller.call, project, id, remedy)
         .await
     {
         Ok(_) => Note::good(sentence),

@@ -165,7 +165,7 @@ pub(crate) async fn list(
     let query = &caller.visit.query;
     let asked = match query.get("bundle").parse::<BundleId>() {
         Ok(bundle) => {
-            let name = app.bundle(call, (project, bundle)).await?.value.name;
+            let name = app.bundle(call, project, bundle).await?.value.name;
             NodeListFilter::Bundle(bundle, name.to_string())
         }
         Err(_) => NodeListFilter::new(query.get("standing"), query.given("q")),
@@ -178,9 +178,8 @@ pub(crate) async fn list(
     let last = found.last().filter(|_| has_more).map(|node| node.value.id);
     let next = last.map(|last| format!("?{}after={last}", asked.query()));
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_NODES, tenant);
     Ok(show(&NodesPage {
-        frame: frame.live("/events?pulse"),
+        frame: frame.live("/events?pulse").with_form(),
         project,
         heading: heading(&asked, &standings, found.len(), has_more || after.is_some()),
         total: standings.total(),
@@ -188,8 +187,13 @@ pub(crate) async fn list(
         rows: rows(&ui, &caller, project, &found).await?,
         asked,
         more: more(next, "Show the next nodes"),
-        may_enrol: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "enrol nodes, label and delete them"),
+        may_enrol: caller.may(Access::WRITE_NODES, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_NODES,
+            tenant,
+            "enrol nodes, label and delete them",
+        ),
     }))
 }
 

@@ -111,7 +111,7 @@ impl Standings {
         if total == 0 {
             return "No node has been enrolled yet.".to_owned();
         }
-        if total == self.nodes(NodeStanding::Unordered) + self.nodes(NodeStanding::Enrolled) {
+        if self.waits_for_orders() {
             return format!(
                 "{} {} for a first order.",
                 count(total, "node"),
@@ -135,9 +135,18 @@ impl Standings {
         }
     }
 
-    /// The rest of the nodes in one sentence; empty if all are as ordered.
+    /// Returns true if there are nodes, and none has had an order.
+    pub(crate) fn waits_for_orders(&self) -> bool {
+        let waiting = self.nodes(NodeStanding::Unordered) + self.nodes(NodeStanding::Enrolled);
+        0 < waiting && waiting == self.total()
+    }
+
+    /// The rest of the nodes in one sentence; empty if all are as ordered, or the heading has said it of all.
     pub(crate) fn rest(&self) -> String {
         let mut parts = Vec::new();
+        if self.nodes(NodeStanding::Unordered) == self.total() {
+            return String::new();
+        }
         for (standing, one, several) in [
             (
                 NodeStanding::Refused,
@@ -223,6 +232,7 @@ mod tests {
                 "3 nodes wait for a first order.",
                 "Two have no order and one has not reported yet.",
             ),
+            (&[(Unordered, 1)][..], "1 node waits for a first order.", ""),
         ] {
             let standings = standings(counts);
             assert_eq!(standings.heading(), heading);

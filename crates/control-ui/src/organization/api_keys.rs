@@ -8,13 +8,14 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{RelativeTime, Status, Tone, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, more, when};
+use crate::view::listing;
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{ApiKeyTenant, ListFilter, Page, PageOrder};
+use control_app::{ApiKeyTenant, ListFilter, PageOrder};
 use control_domain::{ApiKey, ApiKeyState, NewApiKey, Scope};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Keys and projects that the page shows, each.
-const MAX_SHOWN: i64 = 200;
+const SHOWN: usize = 200;
 /// Lifetimes of a key, in days, with their texts; 0 is unlimited.
 const LIFETIMES: &[(i64, &str)] = &[
     (30, "30 days"),
@@ -39,6 +40,7 @@ struct KeysPage {
     csrf: String,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     form: Form,
     lifetimes: Vec<(String, String)>,
     projects: Vec<(String, String)>,
@@ -84,22 +86,21 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
 async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
     let frame = Frame::org(ui, caller, org, NavEntry::ApiKeys.titled("API keys")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
-    };
+    let after = caller.visit.query.get("after");
+    let page = listing::page(after, PageOrder::Newest, SHOWN);
     let place = ApiKeyTenant {
         org: Some(org),
         project: None,
     };
-    let found = app
+    let mut found = app
         .api_keys(call, place, &ListFilter::default(), page)
         .await?;
+    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
     let mut rows: Vec<Row> = found.iter().map(|found| row(&found.value, now)).collect();
     rows.sort_by_key(|row| !row.is_active);
+    let all_projects = listing::page("", PageOrder::Oldest, SHOWN);
     let projects = app
-        .projects(call, org, &ListFilter::default(), page)
+        .projects(call, org, &ListFilter::default(), all_projects)
         .await?
         .into_iter();
     let projects = projects.map(|project| {
@@ -114,6 +115,10 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         csrf: caller.visit.csrf.clone(),
         heading: heading(&rows),
         rows,
+        more: more(
+            last.map(|last| format!("?org={org}&after={last}")),
+            "Show older keys",
+        ),
         form,
         lifetimes: lifetimes
             .map(|(days, words)| (days.to_string(), (*words).to_owned()))

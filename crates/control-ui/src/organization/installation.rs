@@ -13,8 +13,10 @@ use control_app::{InstallationStatus, Lease};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// A lease that ended this long ago is late: its work runs at least every half minute.
-const LATE: SignedDuration = SignedDuration::from_mins(2);
+/// Time after the end of a lease from which on its work is late: it runs at least every half minute.
+const LATE_AFTER: SignedDuration = SignedDuration::from_mins(2);
+/// The lease that a replica takes only if there are events to queue.
+const ON_DEMAND: &str = "webhooks";
 
 #[derive(Template)]
 #[template(path = "installation.html")]
@@ -58,11 +60,11 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         clock_offset,
         leases,
     } = status;
-    let well = |is_well, word: &'static str, otherwise: &'static str| {
-        if is_well {
-            Status::new(Tone::Ok, "ok", word)
+    let health = |is_healthy, healthy: &'static str, unhealthy: &'static str| {
+        if is_healthy {
+            Status::new(Tone::Ok, "ok", healthy)
         } else {
-            Status::new(Tone::Bad, "bad", otherwise)
+            Status::new(Tone::Bad, "bad", unhealthy)
         }
     };
     Ok(shown(&InstallationPage {
@@ -76,8 +78,8 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         schema,
         database_size: mebibytes(database_bytes),
         archive_size: mebibytes(archive_bytes),
-        writes: well(is_writable, "Taken", "Refused"),
-        clock: well(is_clock_right, "Right", "Wrong"),
+        writes: health(is_writable, "Taken", "Refused"),
+        clock: health(is_clock_right, "Right", "Wrong"),
         clock_offset: clock_offset.map_or_else(String::new, |offset| {
             format!("{} ms from the database’s", offset.as_millis())
         }),
@@ -86,20 +88,31 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
 }
 
 fn heading(status: &InstallationStatus, now: Timestamp) -> &'static str {
-    let is_late = |lease: &Lease| lease.ends_at + LATE < now;
     if !status.is_writable {
         return "The database refuses writes.";
     }
     if !status.is_clock_right {
         return "The clock of this replica is wrong, so it does not serve.";
     }
-    if status.leases.iter().any(is_late) {
+    if status.leases.iter().any(|lease| is_late(lease, now)) {
         return "Background work is late.";
     }
     "The control plane is healthy."
 }
 
+/// Work on demand has no turn to be late for.
+fn is_late(lease: &Lease, now: Timestamp) -> bool {
+    lease.name != ON_DEMAND && lease.ends_at + LATE_AFTER < now
+}
+
 fn work(lease: Lease, now: Timestamp) -> BackgroundTask {
+    let status = if is_late(&lease, now) {
+        Status::new(Tone::Warn, "warn", "Late")
+    } else if lease.ends_at + LATE_AFTER < now {
+        Status::new(Tone::Off, "wait", "Nothing to do")
+    } else {
+        Status::new(Tone::Ok, "ok", "Runs")
+    };
     let Lease {
         name,
         holder,
@@ -110,15 +123,13 @@ fn work(lease: Lease, now: Timestamp) -> BackgroundTask {
         "drift" => "Look for drift",
         "housekeeping" => "Deletion of ended records",
         "archives" => "Sweep of archives",
+        "audit" => "Archives of the audit log",
+        ON_DEMAND => "Events for webhooks",
         other => other,
     };
     BackgroundTask {
         name: words.to_owned(),
-        status: if ends_at + LATE < now {
-            Status::new(Tone::Warn, "warn", "Late")
-        } else {
-            Status::new(Tone::Ok, "ok", "Runs")
-        },
+        status,
         replica: short(holder),
         until: when(ends_at, now),
     }
@@ -140,7 +151,7 @@ mod tests {
     #[test]
     fn the_heading_names_the_worst() {
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
-        let status = |is_writable, is_clock_right, minutes| InstallationStatus {
+        let status = |name: &str, is_writable, is_clock_right, minutes| InstallationStatus {
             version: "0.1.0",
             database: "sqlite",
             schema: 25,
@@ -150,13 +161,14 @@ mod tests {
             is_clock_right,
             clock_offset: None,
             leases: vec![Lease {
-                name: "scheduler".to_owned(),
+                name: name.to_owned(),
                 holder: Uuid::nil(),
                 ends_at: now - SignedDuration::from_mins(minutes),
             }],
         };
         let reported = |is_writable, is_clock_right, minutes| {
-            heading(&status(is_writable, is_clock_right, minutes), now)
+            let status = status("scheduler", is_writable, is_clock_right, minutes);
+            heading(&status, now)
         };
         assert_eq!(reported(true, true, 1), "The control plane is healthy.");
         assert_eq!(reported(true, true, 3), "Background work is late.");
@@ -165,6 +177,13 @@ mod tests {
             "The clock of this replica is wrong, so it does not serve."
         );
         assert_eq!(reported(false, false, 3), "The database refuses writes.");
+        let idle = status("webhooks", true, true, 600);
+        assert_eq!(heading(&idle, now), "The control plane is healthy.");
+        let row = work(idle.leases[0].clone(), now);
+        assert_eq!(
+            (row.name.as_str(), &*row.status.word),
+            ("Events for webhooks", "Nothing to do")
+        );
         assert_eq!(mebibytes(1), "1 MiB");
     }
 }

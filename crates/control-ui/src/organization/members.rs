@@ -8,20 +8,22 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{RelativeTime, Status, Tone, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
+use crate::view::listing;
 use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{ListFilter, Page, PageOrder};
+use control_app::{ListFilter, PageOrder};
 use control_domain::Role;
 use control_wire::{InvitationId, OrgId, UserId};
 use std::sync::Arc;
 
 /// Members and invitations that the page shows, each.
-const MAX_SHOWN: i64 = 200;
+const SHOWN: usize = 200;
 
 #[derive(Template)]
 #[template(path = "members.html")]
@@ -31,6 +33,7 @@ struct MembersPage {
     csrf: String,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     invited: Vec<Invited>,
     removed: Vec<Removed>,
     roles: Vec<(String, String)>,
@@ -43,7 +46,7 @@ struct InvitedPage {
     frame: Frame,
     org: OrgId,
     heading: String,
-    path: String,
+    link: String,
     ends: RelativeTime,
 }
 
@@ -91,13 +94,12 @@ pub(crate) async fn list(
 async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
     let frame = Frame::org(ui, caller, org, NavEntry::Members.titled("Members")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
-    };
+    let after = caller.visit.query.get("after");
+    let page = listing::page(after, PageOrder::Oldest, SHOWN);
     let own = call.actor.user();
-    let found = app.members(call, org, &ListFilter::default(), page).await?;
+    let mut found = app.members(call, org, &ListFilter::default(), page).await?;
+    let last = listing::cut(&mut found, SHOWN, |found| found.value.membership.user.0);
+    let page = listing::page("", PageOrder::Newest, SHOWN);
     let rows = found.into_iter().map(|found| {
         let member = found.value;
         Row {
@@ -135,8 +137,9 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         frame,
         org,
         csrf: caller.visit.csrf.clone(),
-        heading: heading(&rows),
+        heading: heading(&rows, last.is_some() || !after.is_empty()),
         rows,
+        more: listing::next(last, "Show further members"),
         invited: invited.collect(),
         removed: removed.collect(),
         roles: roles(),
@@ -164,7 +167,8 @@ fn roles() -> Vec<(String, String)> {
         .collect()
 }
 
-fn heading(rows: &[Row]) -> String {
+/// `is_part`: there are more members than the rows.
+fn heading(rows: &[Row], is_part: bool) -> String {
     let number = |role: Option<Role>| {
         let found = rows
             .iter()
@@ -172,11 +176,12 @@ fn heading(rows: &[Row]) -> String {
         i64::try_from(found.count()).unwrap_or(i64::MAX)
     };
     let (all, admins) = (number(None), number(Some(Role::Admin)));
-    if all == 1 {
+    if all == 1 && !is_part {
         return "You are the only member.".to_owned();
     }
+    let shown = if is_part { " on this page" } else { "" };
     sentence(&format!(
-        "{}, {} of them {} it",
+        "{}{shown}, {} of them {} it",
         count(all, "member"),
         few(admins),
         pick(admins, "administers", "administer")
@@ -197,7 +202,7 @@ pub(crate) async fn invite(
             let email = fields.get("email").trim().to_owned();
             match ui
                 .app
-                .create_invitation(&caller.call, org, (&email, role))
+                .create_invitation(&caller.call, org, &email, role)
                 .await
             {
                 Ok((invitation, secret)) => {
@@ -207,7 +212,11 @@ pub(crate) async fn invite(
                         frame: frame.await?,
                         org,
                         heading: format!("{} is invited.", invitation.email),
-                        path: format!("/invitations/accept?token={}", secret.reveal()),
+                        link: format!(
+                            "{}/invitations/accept?token={}",
+                            ui.server_url(&caller.visit),
+                            secret.reveal()
+                        ),
                         ends: when(invitation.expires_at, caller.visit.now),
                     }));
                 }
@@ -242,7 +251,7 @@ pub(crate) async fn change_role(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let role = Role::from_name(fields.get("role")).ok_or_else(Failure::not_found)?;
-    let note = match ui.app.change_role(&caller.call, (org, user), role).await {
+    let note = match ui.app.change_role(&caller.call, org, user, role).await {
         Ok(member) => Note::good(format!(
             "{} is {} {role} now.",
             member.value.name,
@@ -271,7 +280,10 @@ pub(crate) async fn ask_removal(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Members", back.clone()),
+            over: Link {
+                text: "Members".to_owned(),
+                path: back.clone(),
+            },
             heading: format!("Remove {} from the organization?", member.name),
             effects: vec![
                 format!(
@@ -298,7 +310,7 @@ pub(crate) async fn remove(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.remove_member(&caller.call, (org, user)).await {
+    let note = match ui.app.remove_member(&caller.call, org, user).await {
         Ok(()) => Note::good("The person is no longer a member."),
         Err(error) => Faults::from_error(error)?.note(),
     };
@@ -311,7 +323,7 @@ pub(crate) async fn readmit(
     caller: Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.readmit_member(&caller.call, (org, user)).await {
+    let note = match ui.app.readmit_member(&caller.call, org, user).await {
         Ok(()) => Note::good("The next single sign-on makes the person a member again."),
         Err(error) => Faults::from_error(error)?.note(),
     };

@@ -8,6 +8,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -29,7 +30,7 @@ struct CreatedPage {
     frame: Frame,
     org: OrgId,
     heading: String,
-    path: String,
+    link: String,
     ends: RelativeTime,
 }
 
@@ -51,7 +52,10 @@ pub(crate) async fn ask(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Members", back.clone()),
+            over: Link {
+                text: "Members".to_owned(),
+                path: back.clone(),
+            },
             heading: format!("Let {} choose another password?", member.name),
             effects: vec![
                 format!(
@@ -77,11 +81,7 @@ pub(crate) async fn create(
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Response, Failure> {
     let member = ui.app.member(&caller.call, org, user).await?.value;
-    match ui
-        .app
-        .create_password_reset(&caller.call, (org, user))
-        .await
-    {
+    match ui.app.create_password_reset(&caller.call, org, user).await {
         Ok((reset, secret)) => {
             let frame =
                 Frame::org(&ui, &caller, org, NavEntry::Members.titled("Reset link")).await?;
@@ -89,7 +89,11 @@ pub(crate) async fn create(
                 frame,
                 org,
                 heading: format!("{} may choose another password.", member.name),
-                path: format!("/password-resets/use?secret={}", secret.reveal()),
+                link: format!(
+                    "{}/password-resets/use?secret={}",
+                    ui.server_url(&caller.visit),
+                    secret.reveal()
+                ),
                 ends: when(reset.ends_at, caller.visit.now),
             }))
         }

@@ -57,13 +57,13 @@ pub(crate) async fn show(
 
 async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Response, Failure> {
     let frame = Frame::org(ui, caller, org, NavEntry::OrgSettings.titled("Settings")).await?;
-    let write = (Access::ADMINISTER, Tenant::org(org));
+    let tenant = Tenant::org(org);
     let OrgLimits {
         quotas,
         used,
         retention,
     } = ui.app.org_limits(&caller.call, org).await?;
-    let demanded = if caller.may(write.0, write.1) {
+    let demanded = if caller.may(Access::ADMINISTER, tenant) {
         let security = ui.app.org_security(&caller.call, org).await?.value;
         Some(security.second_factor)
     } else {
@@ -81,7 +81,8 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         csrf: caller.visit.csrf.clone(),
         foot: foot(
             caller,
-            write,
+            Access::ADMINISTER,
+            tenant,
             "rename the organization and demand second factors",
         ),
     }))

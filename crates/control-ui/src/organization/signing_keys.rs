@@ -9,6 +9,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::{ago, short};
 use askama::Template;
 use axum::extract::State;
@@ -50,6 +51,16 @@ struct Row {
     may_end: bool,
 }
 
+/// Texts of a confirmation page.
+struct Question {
+    heading: String,
+    /// One sentence for each thing that will happen.
+    effects: Vec<String>,
+    /// Path that a confirmation is posted to.
+    action: String,
+    button: &'static str,
+}
+
 /// The keys, the active one first.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
@@ -76,15 +87,20 @@ pub(crate) async fn list(
             std::cmp::Reverse(key.id),
         )
     });
-    let write = (Access::ADMINISTER, Tenant::org(org));
+    let tenant = Tenant::org(org);
     let now = caller.visit.now;
     Ok(shown(&KeysPage {
         frame,
         org,
         heading: heading(&keys, now),
         rows: keys.iter().map(|key| row(key, now)).collect(),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "rotate and deactivate signing keys"),
+        may_write: caller.may(Access::ADMINISTER, tenant),
+        foot: foot(
+            &caller,
+            Access::ADMINISTER,
+            tenant,
+            "rotate and deactivate signing keys",
+        ),
     }))
 }
 
@@ -143,19 +159,17 @@ pub(crate) async fn ask_rotation(
     caller: Caller,
     Path(org): Path<OrgId>,
 ) -> Result<Response, Failure> {
-    let path = format!("/orgs/{org}/signing-keys");
     let effects = vec![
         "The key that stands by signs from now on; without one, a new key is made and signs at once.".to_owned(),
         "The key that signed until now verifies what it signed. Nodes learn of the change with their next order.".to_owned(),
     ];
-    let heading = "Let another key sign?".to_owned();
-    confirm(
-        &ui,
-        &caller,
-        org,
-        (heading, effects, format!("{path}/rotate"), "Rotate the key"),
-    )
-    .await
+    let question = Question {
+        heading: "Let another key sign?".to_owned(),
+        effects,
+        action: format!("/orgs/{org}/signing-keys/rotate"),
+        button: "Rotate the key",
+    };
+    confirm(&ui, &caller, org, question).await
 }
 
 /// Lets another key sign.
@@ -181,9 +195,13 @@ pub(crate) async fn ask_end(
         "What it signed is refused from now on: bundles that only this key signed, orders, and tokens of nodes.".to_owned(),
         "It cannot be undone.".to_owned(),
     ];
-    let heading = format!("Deactivate key …{}?", short(id));
-    let path = format!("/orgs/{org}/signing-keys/{id}/deactivate");
-    confirm(&ui, &caller, org, (heading, effects, path, "Deactivate it")).await
+    let question = Question {
+        heading: format!("Deactivate key …{}?", short(id)),
+        effects,
+        action: format!("/orgs/{org}/signing-keys/{id}/deactivate"),
+        button: "Deactivate it",
+    };
+    confirm(&ui, &caller, org, question).await
 }
 
 /// Ends a key.
@@ -203,8 +221,14 @@ async fn confirm(
     ui: &Ui,
     caller: &Caller,
     org: OrgId,
-    (heading, effects, action, button): (String, Vec<String>, String, &'static str),
+    question: Question,
 ) -> Result<Response, Failure> {
+    let Question {
+        heading,
+        effects,
+        action,
+        button,
+    } = question;
     let back = format!("/orgs/{org}/signing-keys");
     let frame = Frame::org(
         ui,
@@ -216,7 +240,10 @@ async fn confirm(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Signing keys", back.clone()),
+            over: Link {
+                text: "Signing keys".to_owned(),
+                path: back.clone(),
+            },
             heading,
             effects,
             action,

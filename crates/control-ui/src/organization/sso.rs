@@ -11,6 +11,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::phrase::sentence;
 use askama::Template;
 use axum::extract::State;
@@ -77,7 +78,7 @@ pub(crate) async fn show(
         heading: heading(settings.as_ref(), sign_ins.first()),
         protocol: settings.as_ref().map(SsoSettings::protocol),
         facts: settings.as_ref().map(facts).unwrap_or_default(),
-        addresses: addresses(&ui, org),
+        addresses: addresses(&ui.server_url(&caller.visit), org),
         groups: groups.collect(),
         domains,
         sign_ins: sign_ins
@@ -90,7 +91,7 @@ pub(crate) async fn show(
 
 fn heading(settings: Option<&SsoSettings>, last: Option<&SsoSignIn>) -> String {
     let Some(settings) = settings else {
-        return "Members sign in with passwords alone.".to_owned();
+        return "Members sign in with their passwords.".to_owned();
     };
     let provider = provider(settings);
     match last.and_then(|last| last.refusal.as_ref()) {
@@ -176,12 +177,11 @@ fn facts(settings: &SsoSettings) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Addresses to configure at a provider. Without the setting `public-url`, they are paths.
-fn addresses(ui: &Ui, org: OrgId) -> Vec<(&'static str, String)> {
-    let base = ui.app.sso_site.public_url.as_deref().unwrap_or_default();
+/// Addresses to configure at a provider.
+fn addresses(base: &str, org: OrgId) -> Vec<(&'static str, String)> {
     vec![
         ("Sign-in of the members", format!("{base}/sso/{org}")),
-        ("Redirect URI (OpenID Connect)", ui.app.redirect_uri(org)),
+        ("Redirect URI (OpenID Connect)", redirect_uri(base, org)),
         (
             "Assertion consumer service (SAML)",
             format!("{base}{}", acs_path(org)),
@@ -191,6 +191,11 @@ fn addresses(ui: &Ui, org: OrgId) -> Vec<(&'static str, String)> {
             format!("{base}/sso/{org}/saml/metadata"),
         ),
     ]
+}
+
+/// The callback of OpenID Connect below the address of this server.
+fn redirect_uri(base: &str, org: OrgId) -> String {
+    format!("{base}/sso/{org}/oidc/callback")
 }
 
 fn row(sign_in: SsoSignIn, now: Timestamp) -> Row {
@@ -231,7 +236,10 @@ pub(crate) async fn ask_removal(
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Single sign-on", back.clone()),
+            over: Link {
+                text: "Single sign-on".to_owned(),
+                path: back.clone(),
+            },
             heading: format!("Stop sign-in through {}?", provider(&settings)),
             effects: vec![
                 "Sessions from the provider end at once.".to_owned(),
@@ -289,7 +297,7 @@ mod tests {
             is_trial: false,
         };
         let refused = sign_in(Some("the user has no role"));
-        assert_eq!(heading(None, None), "Members sign in with passwords alone.");
+        assert_eq!(heading(None, None), "Members sign in with their passwords.");
         let oidc = oidc();
         for last in [None, Some(&sign_in(None))] {
             let reported = heading(Some(&oidc), last);

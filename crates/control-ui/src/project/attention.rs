@@ -6,6 +6,7 @@ use crate::request::visit::Caller;
 use crate::rollout::words;
 use crate::ui::Ui;
 use crate::view::component::{Icon, Tone, icon};
+use crate::view::link::Link;
 use crate::view::phrase::{ago, count, duration, list_of, pick, sentence};
 use control_app::{CertificateFilter, DriftFilter, Page, PageOrder, RolloutFilter, Versioned};
 use control_domain::{Certificate, Drift, DriftState, NodeStanding, Rollout, RolloutState};
@@ -26,7 +27,7 @@ pub(crate) struct Attention {
     tone: Tone,
     pub(crate) icon: Icon,
     /// The link, and the rest of the sentence.
-    pub(crate) link: (String, String),
+    pub(crate) link: Link,
     pub(crate) rest: String,
     pub(crate) detail: String,
     pub(crate) button: &'static str,
@@ -81,9 +82,11 @@ pub(crate) async fn find(
         limit: MAX_CERTIFICATES,
         order: PageOrder::Oldest,
     };
-    let certificates = app
-        .certificates(call, project, &CertificateFilter::default(), all)
-        .await?;
+    let ending = CertificateFilter {
+        expires_before: Some(now + CERTIFICATE_NOTICE),
+        ..CertificateFilter::default()
+    };
+    let certificates = app.certificates(call, project, &ending, all).await?;
     let bundles: BTreeSet<BundleId> = rollouts.iter().map(|found| found.value.bundle).collect();
     let bundles = app.bundle_names(call, project, &bundles).await?;
     let nodes: BTreeSet<NodeId> = drifts.iter().map(|found| found.value.node).collect();
@@ -147,7 +150,10 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
     Attention {
         tone: status.tone,
         icon: icon(sign),
-        link: (href, format!("Rollout of {name}")),
+        link: Link {
+            path: href,
+            text: format!("Rollout of {name}"),
+        },
         rest: rest.to_owned(),
         detail: detail.trim().to_owned(),
         button,
@@ -166,7 +172,10 @@ fn nodes_attention(project: ProjectId, standings: &Standings) -> Vec<Attention> 
         (0 < nodes).then(|| Attention {
             tone,
             icon: icon(sign),
-            link: (href, count(nodes, "node")),
+            link: Link {
+                path: href,
+                text: count(nodes, "node"),
+            },
             rest: pick(nodes, rest[0], rest[1]).to_owned(),
             detail: detail.to_owned(),
             button: "Look at them",
@@ -197,7 +206,10 @@ fn drift_attention(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timesta
     Attention {
         tone: Tone::Warn,
         icon: icon("drift"),
-        link: (href, name.to_owned()),
+        link: Link {
+            path: href,
+            text: name.to_owned(),
+        },
         rest: "runs a bundle that it was not ordered to run".to_owned(),
         detail: format!("Noticed {}.", ago(drift.opened_at, now)),
         button: "Compare",
@@ -222,10 +234,10 @@ fn certificate_attention(certificate: &Certificate, now: Timestamp) -> Attention
     Attention {
         tone: if has_ended { Tone::Bad } else { Tone::Warn },
         icon: icon("lock"),
-        link: (
-            format!("/projects/{}/certificates", project.unwrap_or_default()),
-            format!("Certificate {}", certificate.name),
-        ),
+        link: Link {
+            path: format!("/projects/{}/certificates", project.unwrap_or_default()),
+            text: format!("Certificate {}", certificate.name),
+        },
         rest: if has_ended {
             format!("ended {}", ago(end, now))
         } else {

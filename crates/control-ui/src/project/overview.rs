@@ -8,13 +8,14 @@ use crate::project::traffic_figures::{Figure, figures, heading as traffic_headin
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
+use crate::rollout::{bundle_name, words};
 use crate::ui::Ui;
-use crate::view::component::{AbsoluteTime, Bar, Icon, icon, moment};
-use crate::view::phrase::{few, number, pick, sentence};
+use crate::view::component::{AbsoluteTime, Bar, Icon, Status, icon, moment};
+use crate::view::phrase::{count, few, number, pick, sentence};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::Versioned;
+use control_app::{Page, PageOrder, RolloutFilter, Versioned};
 use control_domain::{Access, Bundle, BundleState, Project, Rollout, RolloutState, TrafficPeriod};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 
 /// Maximum number of scanned rollouts and bundles each, and of shown events.
 const RECENT: i64 = 8;
+/// Rollouts under way that are listed.
+const MAX_UNDER_WAY: i64 = 5;
 const MAX_LATELY: usize = 8;
 
 #[derive(Template)]
@@ -36,6 +39,8 @@ struct OverviewPage {
     attention_count: String,
     total: i64,
     total_words: String,
+    /// Rollouts that move nodes.
+    under_way: Vec<UnderWay>,
     bar: Bar,
     shares: Vec<Share>,
     label: Option<String>,
@@ -48,7 +53,16 @@ struct OverviewPage {
     lately: Vec<Event>,
     may_enrol: bool,
     may_roll_out: bool,
+    /// True if a signed bundle exists, which a rollout needs.
+    has_bundle: bool,
     foot: Option<String>,
+}
+
+/// A rollout that moves nodes.
+struct UnderWay {
+    status: Status,
+    href: String,
+    heading: String,
 }
 
 /// The nodes with one value of a label.
@@ -90,15 +104,25 @@ pub(crate) async fn show(
     let hour = TrafficPeriod::Hour;
     let traffic = app.traffic_totals(call, id, hour).await?;
     let has_requests = 0 < traffic.total.counted.requests;
-    let write = (Access::WRITE_ROLLOUTS, project.tenant());
+    let tenant = project.tenant();
+    let bundle = app.newest_signed_bundles(call, id, 1).await?;
     Ok(shown(&OverviewPage {
         frame: frame.live("/events?pulse"),
         heading: standings.heading(),
-        rest: standings.rest(),
+        rest: if standings.waits_for_orders() && bundle.is_empty() {
+            "The next step is a bundle: write one, and roll it out.".to_owned()
+        } else {
+            standings.rest()
+        },
         attention_count: attention_count(attention.len()),
         attention,
         total: standings.total(),
-        total_words: number(standings.total()),
+        total_words: match standings.total() {
+            1 => "The node".to_owned(),
+            total => format!("All {}", count(total, "node")),
+        },
+        under_way: under_way(&ui, &caller, id).await?,
+        has_bundle: !bundle.is_empty(),
         bar: standings.bar(),
         shares: standings.shares(),
         labels: labels
@@ -115,8 +139,13 @@ pub(crate) async fn show(
         },
         lately: lately(&ui, &caller, id).await?,
         may_enrol: caller.may(Access::WRITE_NODES, project.tenant()),
-        may_roll_out: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "enrol nodes and start rollouts"),
+        may_roll_out: caller.may(Access::WRITE_ROLLOUTS, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_ROLLOUTS,
+            tenant,
+            "enrol nodes and start rollouts",
+        ),
         project,
     }))
 }
@@ -143,6 +172,31 @@ fn attention_count(things: usize) -> String {
             sentence(&text).trim_end_matches('.').to_owned()
         }),
     }
+}
+
+async fn under_way(ui: &Ui, caller: &Caller, id: ProjectId) -> Result<Vec<UnderWay>, Failure> {
+    let (app, call) = (&ui.app, &caller.call);
+    let filter = RolloutFilter {
+        state: Some(RolloutState::Running),
+        bundle: None,
+    };
+    let page = Page {
+        after: None,
+        limit: MAX_UNDER_WAY,
+        order: PageOrder::Oldest,
+    };
+    let mut rows = Vec::new();
+    for found in app.rollouts(call, id, &filter, page).await? {
+        let rollout = found.value.id;
+        let progress = app.rollout(call, id, rollout).await?.value;
+        let bundle = bundle_name(ui, caller, &progress.rollout).await?;
+        rows.push(UnderWay {
+            status: words::status(&progress.rollout),
+            href: format!("/projects/{id}/rollouts/{rollout}"),
+            heading: words::heading(&progress.rollout, &bundle, words::moved(&progress)),
+        });
+    }
+    Ok(rows)
 }
 
 async fn lately(ui: &Ui, caller: &Caller, id: ProjectId) -> Result<Vec<Event>, Failure> {

@@ -16,10 +16,10 @@ use control_wire::ProjectId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Things of one kind that the page shows.
+/// Maximum number of hits of one kind.
 const MAX_SHOWN: usize = 20;
-/// Maximum number of searched bundles and services each.
-const SEARCHED: i64 = 500;
+/// Maximum number of bundles and of services that are searched.
+const MAX_SEARCHED: i64 = 500;
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -40,7 +40,7 @@ struct Hit {
     detail: String,
 }
 
-/// Objects with the words of `?q=` in their names.
+/// The page of hits for the text in `?q=`.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -61,59 +61,21 @@ pub(crate) async fn show(
     }))
 }
 
+/// Nodes, bundles, services and routes with `text` in their names, at most [`MAX_SHOWN`] of each kind.
 async fn find(
     ui: &Ui,
     caller: &Caller,
     project: ProjectId,
     text: &str,
 ) -> Result<Vec<Hit>, Failure> {
-    let (app, call) = (&ui.app, &caller.call);
-    let wanted = text.to_lowercase();
-    let has = |name: &str| name.to_lowercase().contains(&wanted);
+    let lower = text.to_lowercase();
+    let matches = |name: &str| name.to_lowercase().contains(&lower);
     let base = format!("/projects/{project}");
-    let limit = i64::try_from(MAX_SHOWN).unwrap_or(i64::MAX);
-    let nodes = app.nodes_named_like(call, project, text, limit).await?;
-    let nodes = nodes.into_iter().map(|node| Hit {
-        icon: icon("node"),
-        kind: "Node",
-        name: node.value.name.to_string(),
-        href: format!("{base}/nodes/{}", node.value.id),
-        detail: String::new(),
-    });
-    let mut hits: Vec<Hit> = nodes.collect();
-    let bundles = app.newest_bundles(call, project, None, SEARCHED).await?;
-    let bundles = bundles.into_iter().map(|bundle| bundle.value);
-    let bundles = bundles
-        .filter(|bundle| has(bundle.name.as_str()))
-        .take(MAX_SHOWN);
-    hits.extend(bundles.map(|bundle| Hit {
-        icon: icon("bundle"),
-        kind: "Bundle",
-        name: bundle.name.to_string(),
-        href: format!("{base}/bundles/{}", bundle.id),
-        detail: format!("…{}", short(bundle.id)),
-    }));
-    let page = Page {
-        after: None,
-        limit: SEARCHED,
-        order: PageOrder::Oldest,
-    };
-    let services = app
-        .services(call, project, &ServiceFilter::default(), page)
-        .await?
-        .into_iter();
-    let services = services.map(|service| service.value);
-    let services = services
-        .filter(|service| has(service.name.as_str()) || service.host.as_deref().is_some_and(has));
-    hits.extend(services.take(MAX_SHOWN).map(|service| Hit {
-        icon: icon("service"),
-        kind: "Service",
-        name: service.name.to_string(),
-        href: format!("{base}/services/{}", service.id),
-        detail: service.host.unwrap_or_default(),
-    }));
-    let routes = routes(ui, caller, project).await?.into_iter();
-    let routes = routes.filter(|name| has(name)).take(MAX_SHOWN);
+    let mut hits = find_nodes(ui, caller, project, &base, text).await?;
+    hits.extend(find_bundles(ui, caller, project, &base, matches).await?);
+    hits.extend(find_services(ui, caller, project, &base, matches).await?);
+    let routes = route_names(ui, caller, project).await?.into_iter();
+    let routes = routes.filter(|name| matches(name)).take(MAX_SHOWN);
     hits.extend(routes.map(|name| Hit {
         icon: icon("traffic"),
         kind: "Route",
@@ -124,11 +86,90 @@ async fn find(
     Ok(hits)
 }
 
-/// Routes that answered requests. The steps of a day end with the hour before.
-async fn routes(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<BTreeSet<String>, Failure> {
+async fn find_nodes(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    base: &str,
+    text: &str,
+) -> Result<Vec<Hit>, Failure> {
+    let limit = i64::try_from(MAX_SHOWN).unwrap_or(i64::MAX);
+    let found = ui.app.nodes_named_like(&caller.call, project, text, limit);
+    let nodes = found.await?.into_iter();
+    let hits = nodes.map(|node| Hit {
+        icon: icon("node"),
+        kind: "Node",
+        name: node.value.name.to_string(),
+        href: format!("{base}/nodes/{}", node.value.id),
+        detail: String::new(),
+    });
+    Ok(hits.collect())
+}
+
+async fn find_bundles(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    base: &str,
+    matches: impl Fn(&str) -> bool,
+) -> Result<Vec<Hit>, Failure> {
+    let found = ui
+        .app
+        .newest_bundles(&caller.call, project, None, MAX_SEARCHED);
+    let bundles = found.await?.into_iter().map(|bundle| bundle.value);
+    let bundles = bundles.filter(|bundle| matches(bundle.name.as_str()));
+    let hits = bundles.take(MAX_SHOWN).map(|bundle| Hit {
+        icon: icon("bundle"),
+        kind: "Bundle",
+        name: bundle.name.to_string(),
+        href: format!("{base}/bundles/{}", bundle.id),
+        detail: format!("…{}", short(bundle.id)),
+    });
+    Ok(hits.collect())
+}
+
+/// Services by their names and hosts.
+async fn find_services(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    base: &str,
+    matches: impl Fn(&str) -> bool,
+) -> Result<Vec<Hit>, Failure> {
+    let page = Page {
+        after: None,
+        limit: MAX_SEARCHED,
+        order: PageOrder::Oldest,
+    };
+    let filter = ServiceFilter::default();
+    let found = ui
+        .app
+        .services(&caller.call, project, &filter, page)
+        .await?;
+    let services = found.into_iter().map(|service| service.value);
+    let services = services.filter(|service| {
+        matches(service.name.as_str()) || service.host.as_deref().is_some_and(&matches)
+    });
+    let hits = services.take(MAX_SHOWN).map(|service| Hit {
+        icon: icon("service"),
+        kind: "Service",
+        name: service.name.to_string(),
+        href: format!("{base}/services/{}", service.id),
+        detail: service.host.unwrap_or_default(),
+    });
+    Ok(hits.collect())
+}
+
+/// Names of routes that answered requests in the last 24 hours. The figures of a day end with its last whole hour, so
+/// those of the current hour are added.
+async fn route_names(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+) -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::new();
     for period in [TrafficPeriod::Hour, TrafficPeriod::Day] {
-        let traffic = { &ui.app }.project_traffic(&caller.call, project, period, None);
+        let traffic = ui.app.project_traffic(&caller.call, project, period, None);
         names.extend(traffic.await?.routes.into_iter().map(|route| route.name));
     }
     Ok(names)

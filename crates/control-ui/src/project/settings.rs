@@ -44,7 +44,7 @@ struct Waiting {
     asked: String,
     /// Their differences to those in force.
     differences: Vec<String>,
-    /// Whether the person at the page may be the second one.
+    /// True if the person at the page may be the second one.
     may_agree: bool,
     /// The values of the form that agrees.
     approve: &'static str,
@@ -75,7 +75,7 @@ async fn respond(
     let (csrf, name) = (&caller.visit.csrf, project.name.to_string());
     let ProjectPolicy { rules, weaker } = &project.policy;
     let named = || Form::new(csrf, Fields::filled(&[("name", &name)]));
-    let write = (Access::ADMINISTER, project.tenant());
+    let tenant = project.tenant();
     Ok(shown(&SettingsPage {
         frame,
         project: id,
@@ -92,8 +92,8 @@ async fn respond(
             .map(|rule| (rule.name().to_owned(), words(*rule).to_owned()))
             .collect(),
         may_rename: caller.may(Access::WRITE_PROJECTS, project.tenant()),
-        may_administer: caller.may(write.0, write.1),
-        foot: foot(caller, write, "change the policy"),
+        may_administer: caller.may(Access::ADMINISTER, tenant),
+        foot: foot(caller, Access::ADMINISTER, tenant, "change the policy"),
     }))
 }
 

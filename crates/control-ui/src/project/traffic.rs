@@ -36,7 +36,7 @@ struct TrafficPage {
     /// Other labels to group nodes by, with the link of each.
     labels: Vec<(String, String)>,
     queries: Vec<MetricQuery>,
-    /// Whether the queries are linked to a server.
+    /// True if the queries are linked to a server.
     has_prometheus: bool,
     is_empty: bool,
 }

@@ -8,14 +8,16 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{RelativeTime, Status, Tone, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
+use crate::view::listing;
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{ListFilter, Page, PageOrder};
+use control_app::{ListFilter, PageOrder};
 use control_domain::{
     Webhook, WebhookDelivery, WebhookDeliveryState, WebhookEvent, WebhookSettings,
 };
@@ -24,7 +26,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 
 /// Webhooks and deliveries that a page shows, each.
-const MAX_SHOWN: i64 = 50;
+const SHOWN: usize = 50;
 
 #[derive(Template)]
 #[template(path = "webhooks.html")]
@@ -33,6 +35,7 @@ struct WebhooksPage {
     project: ProjectId,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     form: Form,
     events: Vec<(&'static str, &'static str)>,
 }
@@ -87,6 +90,16 @@ struct DeliveryRow {
     next: Option<RelativeTime>,
 }
 
+/// Texts of a confirmation page.
+struct Question {
+    /// Last segment of the path that a confirmation is posted to.
+    command: &'static str,
+    /// Begin of the heading, which the webhook's name follows.
+    verb: &'static str,
+    effect: &'static str,
+    button: &'static str,
+}
+
 /// The webhooks, and the form of a new one.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
@@ -104,34 +117,25 @@ async fn respond(
     form: Form,
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, NavEntry::Webhooks.titled("Webhooks")).await?;
-    let found = ui
+    let after = caller.visit.query.get("after");
+    let page = listing::page(after, PageOrder::Newest, SHOWN);
+    let mut found = ui
         .app
-        .webhooks(
-            &caller.call,
-            project,
-            &ListFilter::default(),
-            page(PageOrder::Oldest),
-        )
+        .webhooks(&caller.call, project, &ListFilter::default(), page)
         .await?;
+    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
     let rows: Vec<Row> = found.into_iter().map(|found| row(found.value)).collect();
     Ok(shown(&WebhooksPage {
         frame,
         project,
         heading: heading(&rows),
         rows,
+        more: listing::next(last, "Show older webhooks"),
         form,
         events: { WebhookEvent::ALL.iter() }
             .map(|event| (event.name(), words(*event)))
             .collect(),
     }))
-}
-
-fn page(order: PageOrder) -> Page {
-    Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order,
-    }
 }
 
 fn row(webhook: Webhook) -> Row {
@@ -217,13 +221,14 @@ fn read(fields: &Fields) -> Result<WebhookSettings, Faults> {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let (project, id) = ids;
-    let webhook = ui.app.webhook(&caller.call, ids).await?.value;
-    let found = { &ui.app }
-        .webhook_deliveries(&caller.call, ids, page(PageOrder::Newest))
+    let webhook = ui.app.webhook(&caller.call, project, id).await?.value;
+    let newest = listing::page("", PageOrder::Newest, SHOWN);
+    let mut found = { &ui.app }
+        .webhook_deliveries(&caller.call, project, id, newest)
         .await?;
+    found.truncate(SHOWN);
     let now = caller.visit.now;
     let name = webhook.name.to_string();
     Ok(shown(&WebhookPage {
@@ -288,10 +293,10 @@ fn delivery(delivery: &WebhookDelivery, now: Timestamp) -> DeliveryRow {
 pub(crate) async fn switch(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, id)): Path<(ProjectId, WebhookId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let webhook = ui.app.webhook(&caller.call, ids).await?.value;
+    let webhook = ui.app.webhook(&caller.call, project, id).await?.value;
     let enabled = fields.get("enabled") == "yes";
     let settings = WebhookSettings {
         name: webhook.name.to_string(),
@@ -299,49 +304,57 @@ pub(crate) async fn switch(
         events: webhook.events,
         enabled,
     };
-    let note = match ui.app.update_webhook(&caller.call, ids, settings).await {
+    let note = match ui
+        .app
+        .update_webhook(&caller.call, project, id, settings)
+        .await
+    {
         Ok(_) if enabled => Note::good("New and waiting events are sent."),
         Ok(_) => Note::good("No event is sent until the webhook is switched on."),
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&own_path(ids), ui.cookie))
+    Ok(note.at(&own_path(project, id), ui.cookie))
 }
 
 /// Sends a test.
 pub(crate) async fn test(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let note = match ui.app.test_webhook(&caller.call, ids).await {
+    let note = match ui.app.test_webhook(&caller.call, project, id).await {
         Ok(_) => Note::good("A test was sent. Load the page again to see the response."),
         Err(error) => Faults::from_error(error)?.note(),
     };
-    Ok(note.at(&own_path(ids), ui.cookie))
+    Ok(note.at(&own_path(project, id), ui.cookie))
 }
 
 /// The confirmation page of replacing the secret.
 pub(crate) async fn ask_secret(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let texts = (
-        "Another secret for",
-        "The current secret is no longer used: the receiver refuses events until it has the new one. Those are retried.",
-        "Make another secret",
-    );
-    ask(&ui, &caller, ids, ("rotate-secret", texts)).await
+    let question = Question {
+        command: "rotate-secret",
+        verb: "Another secret for",
+        effect: "The current secret is no longer used: the receiver refuses events until it has the new one. Those are retried.",
+        button: "Make another secret",
+    };
+    ask(&ui, &caller, project, id, question).await
 }
 
 /// Replaces the secret, and shows it this once.
 pub(crate) async fn rotate_secret(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let (project, id) = ids;
-    match ui.app.rotate_webhook_secret(&caller.call, ids).await {
+    match ui
+        .app
+        .rotate_webhook_secret(&caller.call, project, id)
+        .await
+    {
         Ok((webhook, secret)) => {
             let name = webhook.value.name.to_string();
             let title = NavEntry::Webhooks.titled("New secret");
@@ -356,7 +369,7 @@ pub(crate) async fn rotate_secret(
         }
         Err(error) => {
             let note = Faults::from_error(error)?.note();
-            Ok(note.at(&own_path(ids), ui.cookie))
+            Ok(note.at(&own_path(project, id), ui.cookie))
         }
     }
 }
@@ -365,34 +378,45 @@ pub(crate) async fn rotate_secret(
 pub(crate) async fn ask_deletion(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let texts = (
-        "Delete",
-        "Events waiting for it are not sent.",
-        "Delete the webhook",
-    );
-    ask(&ui, &caller, ids, ("delete", texts)).await
+    let question = Question {
+        command: "delete",
+        verb: "Delete",
+        effect: "Events waiting for it are not sent.",
+        button: "Delete the webhook",
+    };
+    ask(&ui, &caller, project, id, question).await
 }
 
 async fn ask(
     ui: &Ui,
     caller: &Caller,
-    ids: (ProjectId, WebhookId),
-    (command, (verb, effect, button)): (&str, (&str, &str, &str)),
+    project: ProjectId,
+    id: WebhookId,
+    question: Question,
 ) -> Result<Response, Failure> {
-    let webhook = ui.app.webhook(&caller.call, ids).await?.value;
+    let Question {
+        command,
+        verb,
+        effect,
+        button,
+    } = question;
+    let webhook = ui.app.webhook(&caller.call, project, id).await?.value;
     let confirm = Confirm {
-        over: ("Webhooks", format!("/projects/{}/webhooks", ids.0)),
+        over: Link {
+            text: "Webhooks".to_owned(),
+            path: format!("/projects/{project}/webhooks"),
+        },
         heading: format!("{verb} {}?", webhook.name),
         effects: vec![effect.to_owned()],
-        action: format!("{}/{command}", own_path(ids)),
-        back: own_path(ids),
+        action: format!("{}/{command}", own_path(project, id)),
+        back: own_path(project, id),
         csrf: caller.visit.csrf.clone(),
         button: button.to_owned(),
     };
     let title = NavEntry::Webhooks.titled("Webhook");
-    let frame = Frame::project(ui, caller, ids.0, title).await?;
+    let frame = Frame::project(ui, caller, project, title).await?;
     Ok(shown(&ConfirmPage { frame, confirm }))
 }
 
@@ -400,18 +424,18 @@ async fn ask(
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, WebhookId)>,
+    Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let (note, path) = match ui.app.delete_webhook(&caller.call, ids).await {
+    let (note, path) = match ui.app.delete_webhook(&caller.call, project, id).await {
         Ok(()) => (
             Note::good("The webhook is deleted."),
-            format!("/projects/{}/webhooks", ids.0),
+            format!("/projects/{project}/webhooks"),
         ),
-        Err(error) => (Faults::from_error(error)?.note(), own_path(ids)),
+        Err(error) => (Faults::from_error(error)?.note(), own_path(project, id)),
     };
     Ok(note.at(&path, ui.cookie))
 }
 
-fn own_path((project, id): (ProjectId, WebhookId)) -> String {
+fn own_path(project: ProjectId, id: WebhookId) -> String {
     format!("/projects/{project}/webhooks/{id}")
 }

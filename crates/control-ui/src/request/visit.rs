@@ -1,7 +1,7 @@
 //! One request of a browser, as admission found it.
 
 use crate::request::failure::Failure;
-use crate::request::fields::Fields;
+use crate::request::fields::{Fields, csrf_token};
 use crate::request::note::Note;
 use crate::request::theme::Theme;
 use axum::extract::FromRequestParts;
@@ -69,6 +69,12 @@ impl Visit {
 }
 
 impl Caller {
+    /// The caller of a page that is sent with another secret of the session: its forms carry the token of that secret.
+    pub(crate) fn renewed(mut self, session: &Secret) -> Self {
+        self.visit.csrf = csrf_token(session.reveal());
+        self
+    }
+
     /// Returns true if the actor has the permission `access` for `tenant`; controls without
     /// permission are omitted.
     pub(crate) fn may(&self, access: Access, tenant: Tenant) -> bool {

@@ -85,6 +85,7 @@ fn label(command: RolloutCommand, rollout: &Rollout, moved: i64) -> String {
         RolloutCommand::Resume => "Try the batch again".to_owned(),
         RolloutCommand::Cancel if rollout.started_at.is_none() => "Cancel it".to_owned(),
         RolloutCommand::Cancel => "End here".to_owned(),
+        RolloutCommand::RollBack if moved == 0 => "Roll back".to_owned(),
         RolloutCommand::RollBack => format!("Roll back {}", count(moved, "node")),
     }
 }
@@ -96,7 +97,7 @@ pub(crate) async fn confirm(
     Path((project, id, name)): Path<(ProjectId, RolloutId, String)>,
 ) -> Result<Response, Failure> {
     let command = RolloutCommand::from_name(&name).ok_or_else(Failure::not_found)?;
-    let progress = ui.app.rollout(&caller.call, (project, id)).await?.value;
+    let progress = ui.app.rollout(&caller.call, project, id).await?.value;
     let rollout = &progress.rollout;
     let bundle = bundle_name(&ui, &caller, rollout).await?;
     let moved = moved(&progress);
@@ -188,7 +189,7 @@ pub(crate) async fn carry_out(
     let command = RolloutCommand::from_name(&name).ok_or_else(Failure::not_found)?;
     let done = ui
         .app
-        .command_rollout(&caller.call, (project, id), command)
+        .command_rollout(&caller.call, project, id, command)
         .await;
     let note = match done {
         Ok(changed) => Note::good(outcome(command, changed.value.state)),

@@ -44,6 +44,8 @@ struct RolloutPage {
     rest: String,
     reason: Option<String>,
     actions: Vec<Action>,
+    /// The form of another rollout of the bundle, after one that did not complete.
+    again: Option<String>,
     plan: String,
     track: Vec<BatchCard>,
     hidden: String,
@@ -85,11 +87,10 @@ struct NodeRow {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, RolloutId)>,
+    Path((project, id)): Path<(ProjectId, RolloutId)>,
 ) -> Result<Response, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let (project, id) = ids;
-    let progress = app.rollout(call, ids).await?.value;
+    let progress = app.rollout(call, project, id).await?.value;
     let rollout = &progress.rollout;
     let bundle_name = bundle_name(&ui, &caller, rollout).await?;
     let moved = moved(&progress);
@@ -97,9 +98,9 @@ pub(crate) async fn show(
     let title = format!("Rollout of {bundle_name}");
     let frame = Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled(&title)).await?;
     let after = caller.visit.query.get("after").parse::<Uuid>().ok();
-    let (nodes, next) = nodes(&ui, &caller, ids, after).await?;
-    let write = (Access::WRITE_ROLLOUTS, rollout.tenant);
-    let may_write = caller.may(write.0, write.1);
+    let (nodes, next) = nodes(&ui, &caller, project, id, after).await?;
+    let tenant = rollout.tenant;
+    let may_write = caller.may(Access::WRITE_ROLLOUTS, tenant);
     let (track, hidden) = track(&progress, now);
     Ok(shown(&RolloutPage {
         frame: frame.live("/events?pulse"),
@@ -115,6 +116,7 @@ pub(crate) async fn show(
         } else {
             Vec::new()
         },
+        again: again(rollout, project).filter(|_| may_write),
         plan: plan(rollout),
         track,
         hidden,
@@ -131,7 +133,12 @@ pub(crate) async fn show(
             .filter(|at| now < *at)
             .map(|at| when(at, now)),
         held_until: progress.held_until.map(|at| when(at, now)),
-        foot: foot(&caller, write, "start, stop and roll back rollouts"),
+        foot: foot(
+            &caller,
+            Access::WRITE_ROLLOUTS,
+            tenant,
+            "start, stop and roll back rollouts",
+        ),
         heading,
         bundle_name,
     }))
@@ -159,6 +166,13 @@ fn rest(rollout: &Rollout, moved: i64) -> String {
         | RolloutState::RolledBack
         | RolloutState::Cancelled => String::new(),
     }
+}
+
+fn again(rollout: &Rollout, project: ProjectId) -> Option<String> {
+    use RolloutState::{Cancelled, RolledBack};
+    let is_over = matches!(rollout.state, RolledBack | Cancelled);
+    let form = format!("/projects/{project}/rollouts/new?bundle={}", rollout.bundle);
+    is_over.then_some(form)
 }
 
 fn plan(rollout: &Rollout) -> String {
@@ -233,10 +247,11 @@ fn note(stored: &StoredBatch, progress: &RolloutProgress, planned: i64, now: Tim
             count(stored.nodes.unwrap_or(planned), "node")
         ),
         (BatchState::Open | BatchState::Switched, Some(counts)) => format!(
-            "{} of {} for {}",
+            "{} of {} for {}; at most {}",
             number(counts.ready),
             count(counts.nodes, "node"),
-            duration(seconds)
+            duration(seconds),
+            duration(progress.rollout.strategy.deadline_secs)
         ),
         (BatchState::Open | BatchState::Switched, None) => count(planned, "node"),
     }
@@ -249,15 +264,18 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     let kept = stored.figures.as_deref();
     let kept = kept.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
     let figures = progress.figures.clone().or(kept)?;
-    let nodes = |nodes: i64| count(nodes, "node");
+    let (own, others) = (figures.batch.nodes, figures.rest.nodes);
+    // The last batch leaves no node to compare with.
+    let others = if stored.batch.number == progress.rollout.batches() {
+        format!("{} before the batch", pick(own, "itself", "themselves"))
+    } else {
+        let were = pick(others, "was", "were");
+        format!("{} that {were} not moved", count(others, "node"))
+    };
     Some(GateTable {
         batch: stored.batch.number,
         is_now: progress.figures.is_some(),
-        note: format!(
-            "{} of the batch compared with {} that were not moved",
-            nodes(figures.batch.nodes),
-            nodes(figures.rest.nodes)
-        ),
+        note: format!("{} of the batch compared with {others}", count(own, "node")),
         verdict: figures.verdict.clone(),
         rows: rows(&figures, &gate),
     })
@@ -266,7 +284,8 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
 async fn nodes(
     ui: &Ui,
     caller: &Caller,
-    ids: (ProjectId, RolloutId),
+    project: ProjectId,
+    id: RolloutId,
     after: Option<Uuid>,
 ) -> Result<(Vec<NodeRow>, Option<NodeId>), Failure> {
     let page = Page {
@@ -276,7 +295,7 @@ async fn nodes(
     };
     let (bundle, mut found) = ui
         .app
-        .rollout_nodes(&caller.call, ids, &ListFilter::default(), page)
+        .rollout_nodes(&caller.call, project, id, &ListFilter::default(), page)
         .await?;
     let has_more = NODES < found.len();
     found.truncate(NODES);
@@ -322,7 +341,7 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
         .map(|(name, value)| format!("{name}:{value}"))
         .collect();
     let chosen = match labels.as_slice() {
-        [] => "by hand, or all of the project".to_owned(),
+        [] => "chosen without labels".to_owned(),
         labels => format!("with {}", list_of(labels)),
     };
     let mut facts = vec![

@@ -70,7 +70,6 @@ pub(crate) async fn list(
         .collect();
     rows.sort_by_key(|row| !row.is_open);
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_ROLLOUTS, tenant);
     Ok(show(&RolloutsPage {
         frame: frame.live("/events"),
         project,
@@ -80,8 +79,8 @@ pub(crate) async fn list(
             last.map(|last| format!("?before={last}")),
             "Show older rollouts",
         ),
-        may_roll_out: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "start rollouts"),
+        may_roll_out: caller.may(Access::WRITE_ROLLOUTS, tenant),
+        foot: foot(&caller, Access::WRITE_ROLLOUTS, tenant, "start rollouts"),
     }))
 }
 

@@ -14,15 +14,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::NodeSelection;
-use control_domain::{
-    BatchSize, BundleState, Gate, MetricCondition, NewRollout, OnFailure, Strategy,
-};
+use control_domain::{BatchSize, Gate, MetricCondition, NewRollout, OnFailure, Strategy};
 use control_wire::{BundleId, ProjectId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Bundles that the form offers.
 const OFFERED: i64 = 50;
+/// Hint of the gate for nodes that serve.
+const GATE_HINT: &str =
+    "Without it, only the nodes’ own verdicts count: for nodes that serve nothing yet.";
+/// Hint of the gate for a project without a node that serves.
+const NO_GATE_HINT: &str =
+    "No node runs a bundle yet, so there are no requests to compare with: a gate could not pass.";
 /// Initial values of the fields.
 const DEFAULTS: &[(&str, &str)] = &[
     ("batch_percent", "10"),
@@ -46,15 +50,19 @@ struct PlanPage {
     bundles: Vec<(String, String)>,
     on_failure: Vec<(String, String)>,
     labels: String,
+    gate_hint: &'static str,
 }
 
-/// The form.
+/// The form. The gate is off while no node serves: it would fail the first rollout for want of requests.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
     let mut pairs = DEFAULTS.to_vec();
+    if !has_running_bundle(&ui, &caller, project).await? {
+        pairs.retain(|(name, _)| *name != "gate");
+    }
     pairs.push(("bundle", caller.visit.query.get("bundle")));
     let prometheus = ui.app.prometheus_url(&caller.call, project).await?;
     pairs.push(("prometheus_url", prometheus.as_deref().unwrap_or_default()));
@@ -182,15 +190,9 @@ async fn respond(
     )
     .await?;
     let (app, call) = (&ui.app, &caller.call);
-    let bundles = app.newest_bundles(call, project, None, OFFERED).await?;
-    let bundles = bundles.into_iter().map(|found| found.value);
-    let bundles = bundles.filter(|bundle| bundle.state == BundleState::Signed);
-    let bundles = bundles.map(|bundle| {
-        let shown = format!("{} (…{})", bundle.name, short(bundle.id));
-        (bundle.id.to_string(), shown)
-    });
-    let bundles: Vec<(String, String)> = bundles.collect();
-    let nodes = app.count_nodes(call, project).await?.total;
+    let bundles = offered(ui, caller, project, &form).await?;
+    let counts = app.count_nodes(call, project).await?;
+    let (nodes, is_serving) = (counts.total, !counts.active.is_empty());
     let on_failure = [
         ("roll_back", "Its nodes go back to what they ran"),
         ("pause", "The rollout waits for a person"),
@@ -205,7 +207,36 @@ async fn respond(
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .to_vec(),
         labels: app.label_names(call, project).await?.join(", "),
+        gate_hint: if is_serving { GATE_HINT } else { NO_GATE_HINT },
     }))
+}
+
+/// The newest signed bundles, and the one that the form names.
+async fn offered(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    form: &Form,
+) -> Result<Vec<(String, String)>, Failure> {
+    let (app, call) = (&ui.app, &caller.call);
+    let newest = app.newest_signed_bundles(call, project, OFFERED).await?;
+    let newest = newest.into_iter().map(|found| found.value);
+    let mut bundles: Vec<(BundleId, String)> = newest
+        .map(|bundle| (bundle.id, bundle.name.to_string()))
+        .collect();
+    let named = form.value("bundle").parse::<BundleId>().ok();
+    let named = named.filter(|named| bundles.iter().all(|(id, _)| id != named));
+    let named: BTreeSet<BundleId> = named.into_iter().collect();
+    bundles.extend(app.bundle_names(call, project, &named).await?);
+    let bundles = bundles.into_iter();
+    let bundles = bundles.map(|(id, name)| (id.to_string(), format!("{name} (…{})", short(id))));
+    Ok(bundles.collect())
+}
+
+/// Returns true if a node runs a bundle, so that a gate has something to compare with.
+async fn has_running_bundle(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<bool, Failure> {
+    let counts = ui.app.count_nodes(&caller.call, project).await?;
+    Ok(!counts.active.is_empty())
 }
 
 fn heading(bundles: usize, nodes: i64) -> String {

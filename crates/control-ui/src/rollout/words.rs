@@ -38,7 +38,7 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
         RolloutState::AwaitingApproval => {
             format!("Another person must approve before {all} can get {bundle}.")
         }
-        RolloutState::Running => format!("{} of {all} run {bundle}{at}.", number(moved)),
+        RolloutState::Running => format!("{}{at}.", running(rollout, bundle, moved)),
         RolloutState::Paused if is_by_hand(rollout) => format!("Paused by hand{at}."),
         RolloutState::Paused => format!("Stopped{at}: {}", reason(rollout)),
         RolloutState::Completed => match nodes {
@@ -50,11 +50,17 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
         }
         RolloutState::RolledBack if is_by_hand(rollout) => format!("Rolled back by hand{at}."),
         RolloutState::RolledBack => format!("Rolled back{at}: {}", reason(rollout)),
-        RolloutState::Cancelled => format!(
-            "Ended by hand{at}: {} of {all} run {bundle}.",
-            number(moved)
-        ),
+        RolloutState::Cancelled => {
+            format!("Ended by hand{at}: {}.", running(rollout, bundle, moved))
+        }
     }
+}
+
+/// `22 of 64 nodes run cart`
+fn running(rollout: &Rollout, bundle: &str, moved: i64) -> String {
+    let all = count(rollout.nodes, "node");
+    let verb = pick(moved, "runs", pick(rollout.nodes, "runs", "run"));
+    format!("{} of {all} {verb} {bundle}", number(moved))
 }
 
 /// Number of nodes known to run the bundle by this rollout; ended batches count as at their end.
@@ -123,7 +129,7 @@ pub(crate) fn batch_status(state: Option<BatchState>) -> Status {
 pub(crate) mod tests {
     use super::*;
     use control_domain::{
-        Batch, BatchSize, Gate, OnFailure, RolloutState as State, Strategy, Tenant,
+        Batch, BatchSize, Gate, OnFailure, RolloutState as State, RouteNames, Strategy, Tenant,
     };
     use control_wire::{BundleId, OrgId, ProjectId, RolloutId};
     use jiff::Timestamp;
@@ -147,6 +153,7 @@ pub(crate) mod tests {
                 on_failure: OnFailure::Pause,
             },
             condition: None,
+            route_names: RouteNames::default(),
             labels: std::collections::BTreeMap::new(),
             nodes: 64,
             batch_size: 11,

@@ -44,6 +44,32 @@ pub(crate) fn icon(name: &'static str) -> Icon {
     Icon { name }
 }
 
+/// A sentence with the texts between its backticks in the type of configurations.
+#[derive(Clone, Debug, PartialEq, Eq, Template)]
+#[template(
+    ext = "html",
+    source = r#"{% for (text, is_code) in parts %}{% if *is_code %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}{% endfor %}"#
+)]
+pub(crate) struct Prose<'a> {
+    parts: Vec<(&'a str, bool)>,
+}
+
+/// A sentence with its code. One backtick without another is shown as it is.
+pub(crate) fn prose(text: &str) -> Prose<'_> {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return Prose {
+            parts: vec![(text, false)],
+        };
+    }
+    let parts = parts.into_iter().enumerate();
+    Prose {
+        parts: parts
+            .map(|(index, part)| (part, !index.is_multiple_of(2)))
+            .collect(),
+    }
+}
+
 /// A state: a shape and a word.
 #[derive(Clone, Debug, PartialEq, Eq, Template)]
 #[template(
@@ -193,6 +219,7 @@ pub(crate) fn more(next: Option<String>, label: &'static str) -> NextPage {
 
 impl HtmlSafe for Icon {}
 impl HtmlSafe for Status {}
+impl HtmlSafe for Prose<'_> {}
 impl HtmlSafe for RelativeTime {}
 impl HtmlSafe for AbsoluteTime {}
 impl HtmlSafe for Bar {}
@@ -206,6 +233,13 @@ mod tests {
     fn a_state_has_a_shape_and_a_word_and_escapes_it() {
         let status = Status::new(Tone::Bad, "bad", "<b>".to_owned()).to_string();
         assert!(status.contains("href=\"#bad\"") && status.contains("&#60;b&#62;"));
+    }
+
+    #[test]
+    fn code_of_a_sentence_stands_in_pairs_of_backticks_and_is_escaped() {
+        let text = prose("write `<b>` here").to_string();
+        assert_eq!(text, "write <code>&#60;b&#62;</code> here");
+        assert_eq!(prose("one ` alone").to_string(), "one ` alone");
     }
 
     #[test]

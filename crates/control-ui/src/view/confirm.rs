@@ -1,10 +1,12 @@
 //! A page that announces effects, and requires a confirmation.
 
+use crate::view::link::Link;
+
 /// Texts and form of the page.
 #[derive(Clone, Debug)]
 pub(crate) struct Confirm {
     /// The list that the value belongs to.
-    pub(crate) over: (&'static str, String),
+    pub(crate) over: Link,
     pub(crate) heading: String,
     /// One sentence for each thing that will happen.
     pub(crate) effects: Vec<String>,

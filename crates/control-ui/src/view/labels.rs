@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// `region:fra tier=edge`, with spaces, commas or line ends between; a pair without a value is the error.
+/// Parses labels such as `region:fra tier=edge`, separated by spaces, commas or line ends.
+///
+/// # Errors
+/// The first pair without a value.
 pub(crate) fn read(text: &str) -> Result<BTreeMap<String, String>, String> {
     let pairs = text.split([' ', '\n', '\r', ',']);
     let pairs = pairs.filter(|pair| !pair.is_empty());

@@ -103,7 +103,7 @@ async fn actors(world: &World) -> Vec<Actor> {
 }
 
 /// The path of a row, with identifiers of the fleet, of the key, and of objects that do not exist.
-fn path(world: &World, fleet: &Fleet, (page, key): (&Page, &str)) -> String {
+fn path(world: &World, fleet: &Fleet, page: &Page, key: &str) -> String {
     let path = filled_path(fleet, page);
     let path = world.path(&path).replace("{api_key}", key);
     let parts = path.split('/').map(|part| {
@@ -150,19 +150,22 @@ fn is_right(page: &Page, actor: &Actor, answer: &Shown) -> bool {
 /// The answers of a row that differ from those of the table.
 async fn wrong_answers(
     world: &World,
-    (actors, key): (&[Actor], &String),
-    (number, row, path): (usize, &Page, &str),
+    actors: &[Actor],
+    key: &str,
+    number: usize,
+    row: &Page,
+    path: &str,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     for key in [None, Some(key)] {
-        let answer = send_bare(world, (row, path), key, number).await;
+        let answer = send_bare(world, row, path, key, number).await;
         let to_sign_in = answer.header("location").starts_with("/sign-in?return=");
         if !to_sign_in || answer.status != StatusCode::SEE_OTHER {
             wrong.push(format!("by {key:?}: {}", answer.status));
         }
     }
     for actor in actors.iter().filter(|actor| actor.is_named_by(row)) {
-        let answer = ask(world, actor, (row, path)).await;
+        let answer = ask(world, actor, row, path).await;
         if !is_right(row, actor, &answer) {
             let (status, heading) = (answer.status, answer.heading());
             wrong.push(format!("by {}: {status} {heading}", actor.name));
@@ -172,7 +175,7 @@ async fn wrong_answers(
 }
 
 /// The answer to the actor. A form has the token of another session if it would pass, so that it changes nothing.
-async fn ask(world: &World, actor: &Actor, (row, path): (&Page, &str)) -> Shown {
+async fn ask(world: &World, actor: &Actor, row: &Page, path: &str) -> Shown {
     if row.method == Method::GET {
         return world.get(path, &actor.session).await;
     }
@@ -201,8 +204,8 @@ async fn every_row_is_for_its_actors_alone() {
     });
     let mut wrong = Vec::new();
     for (number, row) in rows.enumerate() {
-        let path = path(&world, &fleet, (row, &id));
-        let found = wrong_answers(&world, (&actors, &key), (number, row, &path)).await;
+        let path = path(&world, &fleet, row, &id);
+        let found = wrong_answers(&world, &actors, &key, number, row, &path).await;
         let place = format!("{} {}", row.method, row.path);
         wrong.extend(found.iter().map(|answer| format!("{place} {answer}")));
     }
@@ -212,8 +215,9 @@ async fn every_row_is_for_its_actors_alone() {
 /// A request without a session, perhaps with an API key, from an address of its own.
 async fn send_bare(
     world: &World,
-    (row, path): (&Page, &str),
-    key: Option<&String>,
+    row: &Page,
+    path: &str,
+    key: Option<&str>,
     number: usize,
 ) -> Shown {
     let mut request = Request::builder().method(&row.method).uri(path);

@@ -49,8 +49,8 @@ async fn an_upstream_is_changed_and_keeps_what_its_form_does_not_show() {
             assert!(late.text.contains(part), "{part}: {}", late.text);
         }
         let call = world.call().await;
-        let place = (world.project, fleet.upstream);
-        let stored = world.app.upstream(&call, place).await.unwrap().value;
+        let stored = world.app.upstream(&call, world.project, fleet.upstream);
+        let stored = stored.await.unwrap().value;
         assert_eq!(stored.targets[0].weight, 3);
         let tls = stored.tls.unwrap();
         assert_eq!(tls.server_name.as_deref(), Some("cart.internal"));
@@ -104,8 +104,8 @@ async fn a_service_is_changed_by_its_form() {
             "shop-api sends requests to shop.example.com to cart."
         );
         let call = world.call().await;
-        let place = (world.project, fleet.service);
-        let stored = world.app.service(&call, place).await.unwrap().value;
+        let stored = world.app.service(&call, world.project, fleet.service);
+        let stored = stored.await.unwrap().value;
         assert_eq!((stored.path_prefix, stored.priority), (None, 7));
         assert_eq!(stored.certificate, Some(fleet.certificate));
     }

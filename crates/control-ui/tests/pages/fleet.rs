@@ -79,7 +79,7 @@ impl Fleet {
         let call = world.call_at(start).await;
         world
             .app
-            .assign_bundle(&call, (world.project, spring), &nodes[..11])
+            .assign_bundle(&call, world.project, spring, &nodes[..11])
             .await
             .unwrap();
         let certificate = certificate(world).await;
@@ -185,10 +185,7 @@ impl Fleet {
                 .await
                 .unwrap();
             let call = world.call_at(self.reports.now).await;
-            let found = world
-                .app
-                .rollout(&call, (world.project, self.stopped))
-                .await;
+            let found = world.app.rollout(&call, world.project, self.stopped).await;
             if found.unwrap().value.rollout.state == RolloutState::Paused {
                 return;
             }
@@ -219,7 +216,7 @@ impl Fleet {
                 1
             },
         };
-        self.reports.send(world, (id, own), outcome).await;
+        self.reports.send(world, id, own, outcome).await;
     }
 
     async fn plan(&self, world: &World, bundle: BundleId, nodes: &[NodeId]) -> RolloutId {
@@ -251,7 +248,7 @@ impl Fleet {
         let call = world.call_at(self.reports.now).await;
         let done = world
             .app
-            .command_rollout(&call, (world.project, rollout), command)
+            .command_rollout(&call, world.project, rollout, command)
             .await;
         done.unwrap();
     }
@@ -285,8 +282,8 @@ async fn webhook(world: &World) -> WebhookId {
     };
     let made = world.app.create_webhook(&call, world.project, settings);
     let (made, _) = made.await.unwrap();
-    let place = (world.project, made.value.id);
-    world.app.test_webhook(&call, place).await.unwrap();
+    let tested = world.app.test_webhook(&call, world.project, made.value.id);
+    tested.await.unwrap();
     made.value.id
 }
 

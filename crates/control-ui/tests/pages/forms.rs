@@ -140,10 +140,7 @@ async fn a_command_leads_back_with_a_status_line_that_is_shown_once() {
         );
         assert_eq!(after.cookie("__Host-note").as_deref(), Some(""));
         let call = world.call().await;
-        let rollout = world
-            .app
-            .rollout(&call, (world.project, fleet.stopped))
-            .await;
+        let rollout = world.app.rollout(&call, world.project, fleet.stopped).await;
         assert_eq!(
             rollout.unwrap().value.rollout.state,
             RolloutState::RollingBack

@@ -121,7 +121,7 @@ async fn files_are_kept_for_ever_and_others_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_opened_as_a_page_is_told_of_as_a_page() {
+async fn a_wrong_method_is_a_page_for_browsers_and_a_status_for_programs() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     for (method, path) in [(Method::DELETE, "/profile"), (Method::GET, "/sign-out")] {
         let send = async |accept: &str| {

@@ -38,7 +38,8 @@ impl Reports {
     pub(crate) async fn send(
         &mut self,
         world: &World,
-        (id, own): (NodeId, Option<BundleId>),
+        id: NodeId,
+        own: Option<BundleId>,
         outcome: impl Fn(BundleId) -> Outcome,
     ) {
         let call = world.call_at(self.now).await;

@@ -113,6 +113,7 @@ impl<'a> Browser<'a> {
         let code = app.code(self.world.app.now());
         let done = self.post("/profile/totp/confirm", &[("code", &code)]).await;
         assert_eq!(done.heading(), "The second factor is on.", "{}", done.text);
+        done.csrf().clone_into(&mut self.csrf);
         let codes = between(&done.text, "aria-label=\"Recovery codes\">", "</pre>");
         let codes: Vec<String> = codes.lines().map(str::to_owned).collect();
         assert_eq!(codes.len(), 10, "{codes:?}");
@@ -435,7 +436,7 @@ async fn a_link_of_an_administrator_takes_another_password() {
     let call = world.call().await;
     let made = world
         .app
-        .create_password_reset(&call, (world.org, user))
+        .create_password_reset(&call, world.org, user)
         .await;
     let (_, secret) = made.unwrap();
     let fields = [

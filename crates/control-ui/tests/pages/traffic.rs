@@ -130,7 +130,7 @@ async fn the_last_hour_is_on_the_overview_and_on_the_list_of_projects() {
 }
 
 /// Plans a rollout with a condition on figures of `server`, so many seconds from now: identifiers follow the time.
-async fn plan(world: &World, fleet: &Fleet, (seconds, server): (i64, Option<&str>)) {
+async fn plan(world: &World, fleet: &Fleet, seconds: i64, server: Option<&str>) {
     let condition = server.map(|url| MetricCondition {
         url: url.to_owned(),
         query: "orders_failed:ratio".to_owned(),
@@ -169,12 +169,12 @@ async fn queries_are_linked_to_the_server_that_the_newest_condition_names() {
     let none = panel().await;
     assert!(!none.contains("Open in Prometheus"), "{none}");
     assert!(none.contains("Once a rollout has a condition"), "{none}");
-    for planned in [
+    for (seconds, server) in [
         (1, Some("https://old.example.com")),
         (2, Some("https://prometheus.example.com/")),
         (3, None),
     ] {
-        plan(&world, &fleet, planned).await;
+        plan(&world, &fleet, seconds, server).await;
     }
     let linked = panel().await;
     let link = "href=\"https://prometheus.example.com/graph?g0.expr=sum+by+";

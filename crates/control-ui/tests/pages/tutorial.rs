@@ -66,7 +66,7 @@ impl Tutorial {
                 requests: 60,
                 errors: if Some(active) == second { 60 } else { 0 },
             };
-            self.reports.send(&self.world, (*node, None), outcome).await;
+            self.reports.send(&self.world, *node, None, outcome).await;
         }
     }
 
@@ -110,7 +110,7 @@ impl Tutorial {
             let now = self.reports.now;
             self.world.app.advance_rollout(rollout, now).await.unwrap();
             let call = self.world.call_at(now).await;
-            let found = { &self.world.app }.rollout(&call, (self.world.project, rollout));
+            let found = { &self.world.app }.rollout(&call, self.world.project, rollout);
             if found.await.unwrap().value.rollout.state == state {
                 return;
             }
@@ -129,8 +129,8 @@ async fn the_tutorial_shows_its_pages_as_they_are() {
     let first = bundle(&tutorial.world, "first", &configuration(3_000)).await;
     let second = bundle(&tutorial.world, "second", &configuration(3_001)).await;
     let call = tutorial.world.call_at(tutorial.reports.now).await;
-    let place = (tutorial.world.project, first);
-    let assigned = { &tutorial.world.app }.assign_bundle(&call, place, &tutorial.nodes);
+    let world = &tutorial.world;
+    let assigned = { &world.app }.assign_bundle(&call, world.project, first, &tutorial.nodes);
     assigned.await.unwrap();
     for _ in 0..4 {
         tutorial.round(Some(second)).await;
@@ -140,8 +140,9 @@ async fn the_tutorial_shows_its_pages_as_they_are() {
     let heading = "3 nodes in 2 batches wait for the start.";
     tutorial.picture("plan", &page, heading).await;
     let call = tutorial.world.call_at(tutorial.reports.now).await;
-    let place = (tutorial.world.project, rollout);
-    let started = { &tutorial.world.app }.command_rollout(&call, place, RolloutCommand::Start);
+    let world = &tutorial.world;
+    let started =
+        { &world.app }.command_rollout(&call, world.project, rollout, RolloutCommand::Start);
     started.await.unwrap();
     tutorial
         .until(rollout, RolloutState::RolledBack, second)

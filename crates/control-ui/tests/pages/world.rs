@@ -313,20 +313,22 @@ impl World {
 
     /// A session of the user that the organization's identity provider confirmed.
     pub(crate) async fn provider_session(&self, user: UserId) -> String {
-        let origin = (SignInMethod::Oidc, Some(self.org));
-        self.start_session(user, self.app.now(), origin).await
+        let (method, provider) = (SignInMethod::Oidc, Some(self.org));
+        self.start_session(user, self.app.now(), method, provider)
+            .await
     }
 
     async fn session_since(&self, user: UserId, since: Timestamp) -> String {
-        let origin = (SignInMethod::Password, None);
-        self.start_session(user, since, origin).await
+        self.start_session(user, since, SignInMethod::Password, None)
+            .await
     }
 
     async fn start_session(
         &self,
         user: UserId,
         since: Timestamp,
-        (method, provider): (SignInMethod, Option<OrgId>),
+        method: SignInMethod,
+        provider: Option<OrgId>,
     ) -> String {
         let mut random = [0; 32];
         fill(&mut random);

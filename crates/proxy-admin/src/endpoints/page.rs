@@ -4,7 +4,6 @@
 pub(super) mod explanation;
 
 use crate::answer::Refused;
-use crate::endpoints::clock::now;
 use crate::state::AdminState;
 use crate::{stats, upstreams};
 use askama::Template;
@@ -82,7 +81,7 @@ pub(super) fn show(state: &AdminState) -> Response {
     let snapshot = state.sources.registry.snapshot();
     let plan = state.plan.load();
     let stats = stats::document(state);
-    let status = state.sources.lifecycle.status(now());
+    let status = state.sources.lifecycle.status();
     let upstreams = upstream_rows(&upstreams::document(&plan.plan, &snapshot));
     let routes: Vec<Value> = serde_json::from_slice(&plan.routes()).unwrap_or_default();
     let page = Page {

@@ -54,7 +54,7 @@ async fn a_new_token_counts_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn a_page_that_renames_this_machine_learns_nothing() {
+async fn a_request_after_dns_rebinding_is_refused() {
     let admin = Admin::open();
     let rebound =
         "GET /admin/config HTTP/1.1\r\nHost: evil.example:9090\r\nConnection: close\r\n\r\n";

@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -25,6 +26,12 @@ const BUILD: BuildInfo = BuildInfo {
     built_at: "2026-01-02T03:04:05Z",
     rustc: "rustc 1.95.0",
 };
+
+/// A second more with each reading.
+fn uptime() -> Duration {
+    static READINGS: AtomicU64 = AtomicU64::new(0);
+    Duration::from_secs(READINGS.fetch_add(1, Ordering::Relaxed))
+}
 
 pub(crate) fn plan(generation: u64, text: &str) -> Arc<Plan> {
     let loaded = proxy_config::parse(text, "edge.kdl").unwrap_or_else(|report| panic!("{report}"));
@@ -78,9 +85,14 @@ impl Admin {
             max_series: 1_000,
         }));
         registry.set_limits(Arc::new(NoLimits));
-        let names = (BUILD.version, BUILD.commit);
         let started = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        let lifecycle = Lifecycle::new(names, Arc::clone(&registry), started);
+        let lifecycle = Lifecycle::new(
+            BUILD.version,
+            BUILD.commit,
+            Arc::clone(&registry),
+            started,
+            uptime,
+        );
         let sources = Sources {
             build: BUILD,
             lifecycle: Arc::new(lifecycle),

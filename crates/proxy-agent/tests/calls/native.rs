@@ -5,7 +5,7 @@ use crate::support::{begin, body, client, run};
 use agent_protocol::{
     BodyMode, EventKind, Header, MAX_PART_BYTES, ProxyMessage, RequestId, ResponseHeaders,
 };
-use proxy_agent::{AgentClient, CallContext, CallError, Session};
+use proxy_agent::{AgentClient, CallContext, CallError, EventNumber, Session};
 use proxy_model::AgentProtocol;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,8 +26,10 @@ async fn upload(client: &AgentClient, data: &[u8]) -> Result<(), CallError> {
 async fn show(session: &mut Session, data: &[u8]) -> Result<(), CallError> {
     assert_eq!(session.request_body(), BodyMode::Buffered);
     let event = ProxyMessage::RequestBody(body(session, data));
-    let kind = (EventKind::RequestBody, false);
-    session.call(&event, kind, &CallContext::default()).await?;
+    let kind = EventKind::RequestBody;
+    session
+        .call(&event, kind, false, &CallContext::default())
+        .await?;
     Ok(())
 }
 
@@ -145,7 +147,7 @@ fn a_call_waits_for_an_agent_that_reads_slowly() {
 }
 
 async fn answered(mut session: Session, headers: Vec<Header<'static>>) -> Result<(), CallError> {
-    let (id, seq) = session.next_event();
+    let EventNumber { id, seq } = session.next_event();
     let event = ProxyMessage::ResponseHeaders(ResponseHeaders {
         id,
         seq,
@@ -156,8 +158,10 @@ async fn answered(mut session: Session, headers: Vec<Header<'static>>) -> Result
         headers,
         has_body: false,
     });
-    let kind = (EventKind::ResponseHeaders, false);
-    session.call(&event, kind, &CallContext::default()).await?;
+    let kind = EventKind::ResponseHeaders;
+    session
+        .call(&event, kind, false, &CallContext::default())
+        .await?;
     Ok(())
 }
 
@@ -187,7 +191,7 @@ fn a_body_in_parts_lets_other_events_pass() {
             tokio::task::yield_now().await;
         }
         let other = sessions.pop().unwrap();
-        let (other_id, _) = other.next_event();
+        let other_id = other.next_event().id;
         let other = tokio::task::spawn_local(answered(other, Vec::new()));
         tokio::task::yield_now().await;
 

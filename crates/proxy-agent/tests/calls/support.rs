@@ -1,7 +1,7 @@
 //! Endpoints, requests and the runtime of a worker.
 
 use agent_protocol::{BodyChunk, BodyData, RequestHeaders, RequestId};
-use proxy_agent::{AgentClient, CallContext, CallError, HeadAnswer, Session};
+use proxy_agent::{AgentClient, CallContext, CallError, EventNumber, HeadAnswer, Session};
 use proxy_model::{AgentEncoding, AgentEventKind, AgentProtocol};
 use proxy_plan::{AgentEndpoint, AgentEndpointAddress};
 use std::borrow::Cow;
@@ -76,7 +76,7 @@ pub(crate) async fn begin(client: &AgentClient, has_body: bool) -> Result<HeadAn
 
 /// The whole of a body, as the session's next event.
 pub(crate) fn body<'d>(session: &Session, data: &'d [u8]) -> BodyChunk<'d> {
-    let (id, seq) = session.next_event();
+    let EventNumber { id, seq } = session.next_event();
     BodyChunk {
         id,
         seq,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Default)]
 pub struct RemoteKeys {
     keys: ArcSwapOption<JwtKeys>,
-    /// A token has named a key that is not in the set.
+    /// True if a token has named a key that is not in the set.
     is_wanted: AtomicBool,
 }
 

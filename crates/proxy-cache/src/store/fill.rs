@@ -1,12 +1,13 @@
-//! One request that fetches a response for all that wait for it.
+//! Collapsed fetches: one request fetches a response for all requests that wait for it.
 
 use super::CacheStore;
 use super::fill_state::{FillState, FillWait};
 use super::shard::{FillKey, Slot};
 use crate::cache_key::CacheKey;
+use crate::clock_reading::ClockReading;
 use crate::memory::{Charge, Memory, Reservation};
 use crate::stored_response::{ResponseHead, StoredResponse};
-use crate::storing::names_client;
+use crate::storing::has_credentials;
 use crate::vary::Variant;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -14,27 +15,29 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The fetch of a response for all requests that wait for it. If it is dropped, they continue without one.
+/// The fetch of a response for all requests that wait for it. Dropped without a response, it lets them continue.
 #[derive(Debug)]
 pub struct Fill {
     store: Arc<CacheStore>,
-    key: Arc<CacheKey>,
-    at: FillKey,
-    /// Its key among those that could not be stored.
-    pass: u64,
+    cache_key: Arc<CacheKey>,
+    /// Identity among the fills of the shard.
+    identity: FillKey,
+    /// Hash of the request in the table of uncacheable keys.
+    request_hash: u64,
     state: Arc<FillState>,
+    /// Epoch of the store at the beginning.
     epoch: u64,
-    is_alone: bool,
+    is_shared: bool,
     reservation: Reservation,
 }
 
-/// Memory of a body that is not stored, which counts until it is dropped.
+/// Memory of a body that is not stored. Counts as used until it is dropped.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct BodyReservation {
     _reservation: Reservation,
 }
 
-/// A body that counts until the last reader has it.
+/// A stored body. Its memory counts as used until the last reader drops it.
 #[derive(Debug)]
 struct ChargedBody {
     bytes: Box<[u8]>,
@@ -47,106 +50,98 @@ impl AsRef<[u8]> for ChargedBody {
     }
 }
 
-/// The part of a request in fetching a response.
+/// The role of a request in the fetch of its response.
 #[derive(Debug)]
 pub enum Joined {
     /// It fetches the response, for waiting requests too.
     Fill(Fill),
-    /// Another request is fetching it.
+    /// It waits for the fetch of another request.
     Wait(FillWait),
 }
 
 impl CacheStore {
-    /// Joins the requests for the response of `key`: the first one fetches it. Where the last response could not be
-    /// stored, each request fetches its own.
+    /// Joins the requests for the response of `key`: the first one fetches it. If the last response could not be
+    /// stored, each request fetches its own for a while.
     #[must_use]
-    pub fn join(self: &Arc<Self>, key: &Arc<CacheKey>, request: &HeaderMap, now: u64) -> Joined {
+    pub fn join(
+        self: &Arc<Self>,
+        key: &Arc<CacheKey>,
+        request: &HeaderMap,
+        now: ClockReading,
+    ) -> Joined {
         let url_hash = self.hash(&key.url);
         let mut shard = self.lock(url_hash);
         let variant = shard.known_variant(url_hash, key);
         let variant = variant.map(|variant| variant.for_request(request));
         let values = variant.as_ref().map_or(&[][..], Variant::values);
-        // Apart by credentials and cookies: a response to them may not be stored though other responses are.
-        let shared = FillKey {
+        // Requests with credentials or cookies have fills of their own: their response may be uncacheable although that
+        // of another request is cacheable.
+        let selector = (&key.selector, values, has_credentials(request));
+        let shared_key = FillKey {
             url: url_hash,
-            rest: self
-                .hasher
-                .hash_one((&key.selector, values, names_client(request))),
+            rest: self.hasher.hash_one(selector),
         };
-        let is_alone = self.passes.has(shared.pass(), now);
-        let at = if is_alone {
-            let number = self.unshared.fetch_add(1, Ordering::Relaxed);
-            FillKey {
-                rest: self.hasher.hash_one((shared.rest, number)),
-                ..shared
-            }
+        let request_hash = shared_key.combined_hash();
+        let is_shared = !self
+            .uncacheable
+            .contains(request_hash, now.monotonic.as_secs());
+        let fill_key = if is_shared {
+            shared_key
         } else {
-            shared
+            let number = self.unshared_fills.fetch_add(1, Ordering::Relaxed);
+            FillKey {
+                rest: self.hasher.hash_one((shared_key.rest, number)),
+                ..shared_key
+            }
         };
-        if let Some(state) = shard.join(at) {
+        if let Some(state) = shard.fill(fill_key) {
             return Joined::Wait(FillWait::new(state));
         }
         let state = Arc::new(FillState::default());
-        shard.begin(at, Arc::clone(&state));
-        let epoch = self.epoch.load(Ordering::Acquire);
-        let places = (at, shared.pass());
-        Joined::Fill(Fill::new(
-            Arc::clone(self),
-            Arc::clone(key),
-            (places, state),
-            (epoch, is_alone),
-        ))
+        shard.begin_fill(fill_key, Arc::clone(&state));
+        Joined::Fill(Fill {
+            store: Arc::clone(self),
+            cache_key: Arc::clone(key),
+            identity: fill_key,
+            request_hash,
+            state,
+            epoch: self.epoch.load(Ordering::Acquire),
+            is_shared,
+            reservation: Memory::reservation(&self.memory),
+        })
     }
 }
 
 impl Fill {
-    pub(super) fn new(
-        store: Arc<CacheStore>,
-        key: Arc<CacheKey>,
-        ((at, pass), state): ((FillKey, u64), Arc<FillState>),
-        (epoch, is_alone): (u64, bool),
-    ) -> Self {
-        let reservation = Memory::reservation(&store.memory);
-        Self {
-            store,
-            key,
-            at,
-            pass,
-            state,
-            epoch,
-            is_alone,
-            reservation,
-        }
-    }
-
-    /// Whether no other request waits for the response, because the last one could not be stored.
+    /// Returns true if other requests may wait for the response; false while responses of this key cannot be stored.
     #[must_use]
-    pub fn is_alone(&self) -> bool {
-        self.is_alone
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
-    /// Counts a body of `length` bytes so far, for which `memory` bytes are in use. False if it is too large, or if there
-    /// is no room: then the response cannot be stored.
+    /// Counts a body of `length` bytes so far, which takes `memory` bytes. Returns false if it is too large to be
+    /// stored, or if the store has no room for it.
     pub fn reserve(&mut self, length: u64, memory: u64) -> bool {
         let is_small = length <= self.store.limits.max_object_bytes;
         is_small && self.reservation.grow_to(memory.max(length))
     }
 
-    /// Stores a complete response, and gives it to all that wait for it.
+    /// Stores a complete response, and wakes the waiting requests with it.
     #[must_use]
     pub fn publish(
         mut self,
-        (head, variant): (ResponseHead, Variant),
+        head: ResponseHead,
+        variant: Variant,
         body: Box<[u8]>,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
-        // The body has a charge of its own from now on.
+        // The charge replaces the reservation.
         self.reservation.release();
         let body = ChargedBody {
             _charge: self.store.memory.charge(body.len()),
             bytes: body,
         };
-        self.publish_shared(head, variant, Bytes::from_owner(body), now)
+        self.publish_charged(head, variant, Bytes::from_owner(body), now)
     }
 
     /// Stores the body of `earlier` with the head of its validation.
@@ -156,19 +151,20 @@ impl Fill {
         head: ResponseHead,
         variant: Variant,
         earlier: &StoredResponse,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
-        self.publish_shared(head, variant, earlier.body.clone(), now)
+        self.publish_charged(head, variant, earlier.body.clone(), now)
     }
 
-    fn publish_shared(
+    /// Stores a response with a body that is charged already.
+    fn publish_charged(
         self,
         head: ResponseHead,
         variant: Variant,
         body: Bytes,
-        now: u64,
+        now: ClockReading,
     ) -> Arc<StoredResponse> {
-        let own_bytes = head.bytes() + Slot::own_bytes(&self.key, &variant);
+        let own_bytes = head.bytes() + Slot::own_bytes(&self.cache_key, &variant);
         let bytes = own_bytes + body.len();
         let ResponseHead {
             status,
@@ -183,48 +179,42 @@ impl Fill {
             variant,
             _head_charge: self.store.memory.charge(own_bytes),
         });
-        let Self {
-            store,
-            key,
-            at,
-            pass,
-            state,
-            epoch,
-            is_alone: _,
-            reservation: _,
-        } = &self;
-        store.passes.remove(*pass);
+        self.store.uncacheable.remove(self.request_hash);
         let slot = Slot {
-            url_hash: at.url,
-            key: Arc::clone(key),
+            url_hash: self.identity.url,
+            key: Arc::clone(&self.cache_key),
             response: Arc::clone(&response),
             bytes,
             is_used: false,
         };
-        store.finish_fill(*at, state, Some((slot, *epoch)), now);
-        state.finish(Some(Arc::clone(&response)));
+        let stored = Some((slot, self.epoch));
+        self.store
+            .finish_fill(self.identity, &self.state, stored, now);
+        self.state.finish(Some(Arc::clone(&response)));
         response
     }
 
-    /// Ends the fill of a response that may not be stored: requests for this key do not wait for each other for a
-    /// while. Its reserved memory counts until the result is dropped.
-    pub fn pass(mut self, now: u64) -> Reserved {
-        self.store.pass(self.pass, now);
+    /// Ends the fill of a response that may not be stored. Requests for its key are not collapsed for a while. Its
+    /// memory counts as used until the result is dropped.
+    pub fn mark_uncacheable(mut self, now: ClockReading) -> BodyReservation {
+        self.store.mark_uncacheable(self.request_hash, now);
         let empty = Memory::reservation(&self.store.memory);
-        Reserved {
+        BodyReservation {
             _reservation: std::mem::replace(&mut self.reservation, empty),
         }
     }
 
-    /// Removes the stored responses of the URL: they are no longer right.
+    /// Removes the stored responses of the URL, which are obsolete.
     pub fn forget_stored(&self) {
-        self.store.invalidate(&self.key.url);
+        self.store.invalidate(&self.cache_key.url);
     }
 }
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        self.store.finish_fill(self.at, &self.state, None, 0);
+        let now = ClockReading::default();
+        self.store
+            .finish_fill(self.identity, &self.state, None, now);
         self.state.finish(None);
     }
 }

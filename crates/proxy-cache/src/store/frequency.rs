@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_counts_for_itself_and_less_after_many_others() {
+    fn counts_are_by_key_and_halved() {
         let sketch = FrequencySketch::for_bytes(0);
         let key = 0x1234_5678_9abc_def0;
         for _ in 0..10 {

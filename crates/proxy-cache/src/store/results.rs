@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Found {
     /// The one that the request selects.
     pub response: Option<Arc<StoredResponse>>,
-    /// Responses for other values of request fields are stored.
+    /// True if responses for other values of request fields are stored.
     pub has_other_variants: bool,
 }
 

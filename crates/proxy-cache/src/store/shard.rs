@@ -3,14 +3,15 @@
 use super::fill_state::FillState;
 use super::results::{Found, Purged};
 use crate::cache_key::CacheKey;
+use crate::clock_reading::ClockReading;
 use crate::stored_response::StoredResponse;
-use crate::storing::names_client;
+use crate::storing::has_credentials;
 use crate::vary::Variant;
 use http::HeaderMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most responses of one URL, over all routes and variants.
+/// Maximum number of responses of one URL, over all routes and variants.
 const MAX_PER_URL: usize = 64;
 /// Memory of a slot in addition to its parts.
 const BYTES_PER_SLOT: usize = 192;
@@ -20,7 +21,7 @@ const BYTES_PER_SLOT: usize = 192;
 pub(crate) struct Shard {
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
-    /// Position of the clock's hand.
+    /// Position of the hand of the CLOCK eviction.
     hand: usize,
     by_url: HashMap<u64, Vec<usize>>,
     fills: HashMap<FillKey, Arc<FillState>>,
@@ -28,18 +29,18 @@ pub(crate) struct Shard {
     count: usize,
 }
 
-/// A stored response in its place.
+/// A stored response, with its key.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(super) url_hash: u64,
     pub(super) key: Arc<CacheKey>,
     pub(super) response: Arc<StoredResponse>,
     pub(super) bytes: usize,
-    /// It was used since the hand passed it.
+    /// True if it was used since the hand passed it.
     pub(super) is_used: bool,
 }
 
-/// The identity of a fill.
+/// The identity of a fill, as two hashes: of its URL, and of all else that its response depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FillKey {
     pub(super) url: u64,
@@ -54,8 +55,8 @@ pub(super) struct Inserted {
 }
 
 impl FillKey {
-    /// The key in the table of those that could not be stored.
-    pub(super) const fn pass(self) -> u64 {
+    /// The hash of the key, for the table of uncacheable keys.
+    pub(super) const fn combined_hash(self) -> u64 {
         self.url ^ self.rest
     }
 }
@@ -79,14 +80,14 @@ impl Shard {
             let Some(Some(slot)) = self.slots.get(position) else {
                 continue;
             };
-            if *slot.key != *key || slot.response.freshness.is_default && names_client(request) {
+            if *slot.key != *key || slot.response.freshness.is_default && has_credentials(request) {
                 continue;
             }
             if !slot.response.variant.matches(request) {
                 found.has_other_variants = true;
                 continue;
             }
-            let received_at = slot.response.freshness.received_at;
+            let received_at = slot.response.freshness.received_at.monotonic;
             if newest.is_none_or(|(at, _)| at <= received_at) {
                 newest = Some((received_at, position));
             }
@@ -107,30 +108,30 @@ impl Shard {
         same.next().map(|slot| &slot.response.variant)
     }
 
-    /// The fill under way.
-    pub(super) fn join(&self, at: FillKey) -> Option<Arc<FillState>> {
+    /// The fill in progress.
+    pub(super) fn fill(&self, at: FillKey) -> Option<Arc<FillState>> {
         self.fills.get(&at).map(Arc::clone)
     }
 
-    pub(super) fn begin(&mut self, at: FillKey, state: Arc<FillState>) {
+    pub(super) fn begin_fill(&mut self, at: FillKey, state: Arc<FillState>) {
         self.fills.insert(at, state);
     }
 
-    pub(super) fn end(&mut self, at: FillKey, state: &Arc<FillState>) {
+    pub(super) fn end_fill(&mut self, at: FillKey, state: &Arc<FillState>) {
         let is_same = |known: &Arc<FillState>| Arc::ptr_eq(known, state);
         if self.fills.get(&at).is_some_and(is_same) {
             self.fills.remove(&at);
         }
     }
 
-    /// Does not store the responses of this URL that are being fetched. Later requests do not wait for them.
+    /// Cancels the fills of a URL: their responses are not stored, and later requests do not wait for them.
     pub(super) fn cancel_fills(&mut self, url: u64) {
         self.fills.retain(|at, state| {
-            let is_meant = at.url == url;
-            if is_meant {
+            let is_cancelled = at.url == url;
+            if is_cancelled {
                 state.cancel();
             }
-            !is_meant
+            !is_cancelled
         });
     }
 
@@ -146,7 +147,7 @@ impl Shard {
         purged
     }
 
-    pub(super) fn remove_where(&mut self, is_meant: impl Fn(&Slot) -> bool) -> Purged {
+    pub(super) fn remove_where(&mut self, is_purged: impl Fn(&Slot) -> bool) -> Purged {
         for state in self.fills.values() {
             state.cancel();
         }
@@ -154,18 +155,20 @@ impl Shard {
         let mut purged = Purged::default();
         for position in 0..self.slots.len() {
             let slot = self.slots.get(position).and_then(Option::as_ref);
-            if slot.is_some_and(&is_meant) {
+            if slot.is_some_and(&is_purged) {
                 self.remove(position, &mut purged);
             }
         }
         purged
     }
 
-    /// Stores `slot` within `max_bytes`. It replaces the same variant. `uses` is the number of recent requests for a URL.
+    /// Stores `slot` within `max_bytes`, in place of the same variant. `uses` estimates the number of recent requests
+    /// for a URL.
     pub(super) fn insert(
         &mut self,
         slot: Slot,
-        (max_bytes, now): (usize, u64),
+        max_bytes: usize,
+        now: ClockReading,
         uses: impl Fn(u64) -> u8,
     ) -> Inserted {
         let mut replaced = Purged::default();
@@ -176,8 +179,8 @@ impl Shard {
             let Some((position, victim)) = self.victim() else {
                 break;
             };
-            let is_expired = victim.response.freshness.expires_at() <= now;
-            // A response that replaces its older self was admitted before.
+            let is_expired = victim.response.freshness.is_expired(now);
+            // The response that it replaces was admitted before.
             let is_admitted =
                 replaced.objects > 0 || is_expired || own_uses > uses(victim.url_hash);
             if !is_admitted {
@@ -218,7 +221,7 @@ impl Shard {
         }
     }
 
-    /// The next response that was not used since the hand passed it. Two rounds find one if there is any.
+    /// The next response that was not used since the hand passed it. Two rounds find one unless the shard is empty.
     fn victim(&mut self) -> Option<(usize, &Slot)> {
         let count = self.slots.len();
         for _ in 0..count.saturating_mul(2) {
@@ -242,8 +245,8 @@ impl Shard {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        if let Some(place) = self.slots.get_mut(position) {
-            *place = Some(slot);
+        if let Some(entry) = self.slots.get_mut(position) {
+            *entry = Some(slot);
             self.used += bytes;
             self.count += 1;
             self.by_url.entry(hash).or_default().push(position);

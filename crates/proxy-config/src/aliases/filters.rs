@@ -1,4 +1,4 @@
-//! Filters: blocks at the top that routes name, each a policy or an agent of the route here.
+//! Aliases of filters: top-level blocks that routes refer to by name, each a policy or an agent of the route here.
 
 mod definition;
 
@@ -20,7 +20,7 @@ pub(super) fn replace<T: Tree>(root: &mut T, mode: Mode, found: &mut Vec<Found>)
         };
         for index in 0..routes.children().len() {
             if let Some(route) = routes.child_mut(index) {
-                is_needed |= !in_route(route, &definitions, mode, found);
+                is_needed |= !replace_in_route(route, &definitions, mode, found);
             }
         }
     }
@@ -31,7 +31,7 @@ pub(super) fn replace<T: Tree>(root: &mut T, mode: Mode, found: &mut Vec<Found>)
         let Some(block) = root.remove_child(index) else {
             return;
         };
-        found.extend(spread(Anchor::Top).map(|alias| Found {
+        found.extend(filter_aliases(Anchor::Top).map(|alias| Found {
             alias,
             name: "filters".into(),
             at: block.span(),
@@ -40,6 +40,7 @@ pub(super) fn replace<T: Tree>(root: &mut T, mode: Mode, found: &mut Vec<Found>)
     }
 }
 
+/// The filters by name.
 fn definitions<T: Tree>(root: &T) -> HashMap<String, Definition> {
     let blocks = root
         .children()
@@ -56,7 +57,7 @@ fn definitions<T: Tree>(root: &T) -> HashMap<String, Definition> {
 }
 
 /// Replaces the filters of a route; `false` if one of them cannot be replaced.
-fn in_route<T: Tree>(
+fn replace_in_route<T: Tree>(
     route: &mut T,
     definitions: &HashMap<String, Definition>,
     mode: Mode,
@@ -86,7 +87,7 @@ fn in_route<T: Tree>(
             (false, Outcome::Refused(cure))
         }
     };
-    found.extend(spread(Anchor::Route).map(|alias| Found {
+    found.extend(filter_aliases(Anchor::Route).map(|alias| Found {
         alias,
         name: "filters".into(),
         at: filters.span(),
@@ -95,6 +96,7 @@ fn in_route<T: Tree>(
     is_replaced
 }
 
+/// The settings of the filters in the argument list, with all agents joined into one.
 fn settings<T: Tree>(
     filters: &T,
     definitions: &HashMap<String, Definition>,
@@ -119,6 +121,7 @@ fn settings<T: Tree>(
     Ok(settings)
 }
 
-fn spread(anchor: Anchor) -> impl Iterator<Item = &'static Alias> {
+/// The rows of the table for `filters` at this place.
+fn filter_aliases(anchor: Anchor) -> impl Iterator<Item = &'static Alias> {
     table::rows(anchor).filter(|alias| matches!(alias.change, Change::Spread(_)))
 }

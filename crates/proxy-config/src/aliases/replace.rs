@@ -198,7 +198,13 @@ fn edit<T: Tree>(
 ) {
     let mut edits = Vec::new();
     for occurrence in occurrences(anchor, alias.from) {
-        let Some((arguments, has_block, name, at)) = read(anchor, &occurrence) else {
+        let Some(ReadOccurrence {
+            arguments,
+            has_block,
+            name,
+            at,
+        }) = read(anchor, &occurrence)
+        else {
             continue;
         };
         let written = Written {
@@ -349,7 +355,7 @@ fn complete<T: Tree>(
     let Some(occurrence) = occurrences(anchor, alias.from).into_iter().next() else {
         return;
     };
-    let Some((_, _, name, at)) = read(anchor, &occurrence) else {
+    let Some(ReadOccurrence { name, at, .. }) = read(anchor, &occurrence) else {
         return;
     };
     let near = match &occurrence.leaf {
@@ -414,11 +420,16 @@ fn descend<'t, T: Tree>(node: &'t mut T, within: &[usize]) -> Option<&'t mut T> 
     Some(node)
 }
 
-/// Reads the entries of an occurrence, whether it has a block, its name and the place of the name.
-fn read<T: Tree>(
-    anchor: &T,
-    occurrence: &Occurrence,
-) -> Option<(Vec<Argument>, bool, Box<str>, Span)> {
+/// An occurrence of an alias, as it is written.
+struct ReadOccurrence {
+    arguments: Vec<Argument>,
+    has_block: bool,
+    name: Box<str>,
+    /// The place of the name.
+    at: Span,
+}
+
+fn read<T: Tree>(anchor: &T, occurrence: &Occurrence) -> Option<ReadOccurrence> {
     let mut parent = anchor;
     for index in &occurrence.within {
         parent = parent.children().get(*index)?;
@@ -426,17 +437,19 @@ fn read<T: Tree>(
     Some(match &occurrence.leaf {
         Leaf::Child(index) => {
             let node = parent.children().get(*index)?;
-            (
-                node.arguments(),
-                node.has_block(),
-                node.name().into(),
-                node.span(),
-            )
+            ReadOccurrence {
+                arguments: node.arguments(),
+                has_block: node.has_block(),
+                name: node.name().into(),
+                at: node.span(),
+            }
         }
-        Leaf::Property(name) => {
-            let arguments = property(parent, name);
-            (arguments, false, name.clone(), parent.property_span(name))
-        }
+        Leaf::Property(name) => ReadOccurrence {
+            arguments: property(parent, name),
+            has_block: false,
+            name: name.clone(),
+            at: parent.property_span(name),
+        },
     })
 }
 
@@ -451,7 +464,7 @@ fn property<T: Tree>(node: &T, name: &str) -> Vec<Argument> {
 fn stated<T: Tree>(anchor: &T, path: &str) -> Vec<Vec<Argument>> {
     let found = occurrences(anchor, path);
     let read = found.iter().filter_map(|it| read(anchor, it));
-    read.map(|(arguments, ..)| arguments).collect()
+    read.map(|read| read.arguments).collect()
 }
 
 fn occurrences<T: Tree>(anchor: &T, path: &str) -> Vec<Occurrence> {

@@ -2,14 +2,14 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use super::field::Field;
+use super::field::{Field, TextPair};
 use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
 use http::{HeaderName, HeaderValue};
 use proxy_model::registry::{Pair, Repeatable, Spec, Text, Unset, config_tests as spec};
-use proxy_model::{ConfigTest, Expectation, LiveRequest, Place, Prohibition, Setting, TestRequest};
+use proxy_model::{ConfigTest, Expectation, LiveRequest, Prohibition, Setting, TestRequest};
 
 pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ConfigTest> {
     let name = b.name(d);
@@ -93,15 +93,19 @@ fn request<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<TestRequest> {
     let headers = headers
         .iter()
         .filter_map(|field| two_texts(d, field, &spec::HEADER.kind));
-    let headers = headers.map(|(name, value, _)| (name, value)).collect();
+    let headers = headers.map(|pair| (pair.first, pair.second)).collect();
     let claims = pairs(d, b, &spec::CLAIM).into_iter();
-    let claims = claims.map(|(name, value, _)| (name, value)).collect();
+    let claims = claims.map(|pair| (pair.first, pair.second)).collect();
     let listener = b.optional(d, &spec::LISTENER);
     let client_ip = b.optional(d, &spec::CLIENT_IP);
     if let Some(listener) = &listener {
         d.resolve_name(Among::Listeners, listener);
     }
-    let (method, url, place) = line?;
+    let TextPair {
+        first: method,
+        second: url,
+        place,
+    } = line?;
     Some(TestRequest {
         place,
         method,
@@ -114,7 +118,7 @@ fn request<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<TestRequest> {
 }
 
 /// The method and the URL.
-fn line<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<(String, String, Place)> {
+fn line<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<TextPair> {
     let fields = b.take(spec::REQUEST.path);
     if fields.is_empty() && !b.is_misread(spec::REQUEST.path) {
         b.missing(d, spec::REQUEST.name());
@@ -124,15 +128,15 @@ fn line<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<(String, String, P
 }
 
 /// `name "A" "B"`, with exactly two arguments.
-fn two_texts<'t>(
-    d: &mut Decoder<'t, '_>,
-    field: &Field<'t>,
-    kind: &Pair,
-) -> Option<(String, String, Place)> {
+fn two_texts<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>, kind: &Pair) -> Option<TextPair> {
     let place = field.place(d);
     let values = field.values(d)?;
     if let [(Value::Text(first), _), (Value::Text(second), _)] = values.as_slice() {
-        return Some((first.to_string(), second.to_string(), place));
+        return Some(TextPair {
+            first: first.to_string(),
+            second: second.to_string(),
+            place,
+        });
     }
     let message = format!("`{}` takes two texts", field.name());
     let fault = Diagnostic::new(DiagnosticCode::MissingValue, place, message);
@@ -214,8 +218,10 @@ fn answer_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Settin
 /// Settings and headers, in the order of their kinds.
 fn further_expectations<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<Expectation>> {
     let settings = pairs(d, b, &spec::EXPECT_SETTING).into_iter();
-    let settings = settings
-        .map(|(name, value, place)| Setting::at(Expectation::Setting { name, value }, place));
+    let settings = settings.map(|pair| {
+        let (name, value) = (pair.first, pair.second);
+        Setting::at(Expectation::Setting { name, value }, pair.place)
+    });
     let mut all: Vec<Setting<Expectation>> = settings.collect();
     all.extend(fields(
         d,
@@ -249,7 +255,7 @@ fn pairs<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
     spec: &Spec<Pair, Repeatable>,
-) -> Vec<(String, String, Place)> {
+) -> Vec<TextPair> {
     let written = b.take(spec.path);
     let pairs = written
         .iter()
@@ -265,7 +271,12 @@ fn fields<'t>(
     make: fn(HeaderName, HeaderValue) -> Expectation,
 ) -> Vec<Setting<Expectation>> {
     let pairs = pairs(d, b, spec).into_iter();
-    let fields = pairs.filter_map(|(name, value, place)| {
+    let fields = pairs.filter_map(|pair| {
+        let TextPair {
+            first: name,
+            second: value,
+            place,
+        } = pair;
         let field = HeaderName::from_bytes(name.as_bytes()).ok();
         let field = field.zip(HeaderValue::from_str(&value).ok());
         if field.is_none() {

@@ -25,6 +25,15 @@ pub(super) enum Written<'t> {
     Node(&'t Node),
 }
 
+/// The two texts of a field such as `header "A" "B"`.
+#[derive(Clone, Debug)]
+pub(super) struct TextPair {
+    pub(super) first: String,
+    pub(super) second: String,
+    /// The place of a fault of the pair.
+    pub(super) place: Place,
+}
+
 /// A value and its place.
 pub(super) type Found<'t> = (&'t Value, Place);
 

@@ -116,9 +116,10 @@ fn pairs<'t, T: Eq + Hash>(
 ) -> Vec<Setting<T>> {
     let mut conditions = Vec::new();
     for field in b.take(spec.path) {
-        let Some((name, value, place)) = name_and_value(d, &field) else {
+        let Some(condition) = name_and_value(d, &field) else {
             continue;
         };
+        let NamedValue { name, value, place } = condition;
         match make(name, value) {
             Ok(condition) => conditions.push(Setting::at(condition, place)),
             Err(fault) => {
@@ -134,10 +135,14 @@ fn pairs<'t, T: Eq + Hash>(
     conditions
 }
 
-fn name_and_value<'t>(
-    d: &mut Decoder<'t, '_>,
-    field: &Field<'t>,
-) -> Option<(&'t str, Option<&'t str>, Place)> {
+/// A name, and a value if there is one.
+struct NamedValue<'t> {
+    name: &'t str,
+    value: Option<&'t str>,
+    place: Place,
+}
+
+fn name_and_value<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<NamedValue<'t>> {
     let node = match field.written {
         Written::Node(node) if node.children.is_none() => node,
         Written::Node(_) | Written::Property(_) => {
@@ -172,5 +177,5 @@ fn name_and_value<'t>(
         d.fault(DiagnosticCode::MissingValue, place, message);
         return None;
     };
-    Some((name, value, place))
+    Some(NamedValue { name, value, place })
 }

@@ -37,7 +37,8 @@ impl<'t> Defined<'t> {
     pub(super) fn insert(
         &mut self,
         name: &'t str,
-        (index, place): (u32, Place),
+        index: u32,
+        place: Place,
     ) -> Result<(), Box<Diagnostic>> {
         match self.by_name.entry(name) {
             Entry::Vacant(free) => {

@@ -23,7 +23,7 @@ impl<'t> Decoder<'t, '_> {
             let Some((name, place)) = block.title(self) else {
                 continue;
             };
-            if let Err(fault) = defined.insert(name, (index, place)) {
+            if let Err(fault) = defined.insert(name, index, place) {
                 self.push(*fault);
             }
         }

@@ -86,9 +86,10 @@ impl Loaded {
         self.warnings.push(
             Diagnostic::new(DiagnosticCode::TooManyConnections, place, message)
                 .label(label)
-                .help(format!(
-                    "set it to {room} or less, or raise the limit (`ulimit -n`)"
-                )),
+                .help(match room {
+                    0 => "raise the limit (`ulimit -n`)".to_owned(),
+                    _ => format!("set it to {room} or less, or raise the limit (`ulimit -n`)"),
+                }),
         );
     }
 

@@ -63,13 +63,13 @@ fn replace_properties(upstream: &mut KdlNode, notes: &mut Vec<Note>) {
     }
 }
 
-/// Whether an upstream's block has a timeout of requests, deprecated or not.
+/// Returns true if an upstream's block has a timeout of requests, deprecated or not.
 fn states_timeout(block: &KdlDocument) -> bool {
     let mut nodes = block.nodes().iter();
     nodes.any(|node| has_request(node) || successor(node.name().value()).is_some())
 }
 
-/// Whether a node is a `timeouts` with a timeout of requests.
+/// Returns true if a node is a `timeouts` with a timeout of requests.
 fn has_request(node: &KdlNode) -> bool {
     let mut settings = node.iter_children().map(|node| node.name().value());
     is_timeouts(node) && settings.any(|name| matches!(name, "request-secs" | "request-ms"))

@@ -15,6 +15,21 @@ pub(crate) fn has_variable(text: &str) -> bool {
     text.contains("{$") && parts(text).any(|part| matches!(part, Part::Variable { .. }))
 }
 
+/// The first part of `text` in the form of a variable whose name has a `-` or a `.`, such as `{$API-KEY}`.
+pub(super) fn misspelt_variable(text: &str) -> Option<&str> {
+    let mut starts = text.match_indices("{$").map(|(at, _)| at);
+    starts.find_map(|at| {
+        let rest = text.get(at..)?;
+        let inner = rest.get(2..rest.find('}')?)?;
+        let name = inner.split(':').next().unwrap_or_default();
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        let is_misspelt = name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.bytes().all(is_of_name)
+            && name.contains(['-', '.']);
+        is_misspelt.then(|| rest.get(..inner.len() + 3))?
+    })
+}
+
 /// Replaces each variable in `text` by its value from `get`, or by its default.
 ///
 /// # Errors
@@ -103,6 +118,18 @@ mod tests {
             ("${PORT} {PORT}", "${PORT} {PORT}"),
         ] {
             assert_eq!(expand(text, get).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_variable_has_is_found() {
+        for (text, found) in [
+            ("Bearer {$API-KEY}", Some("{$API-KEY}")),
+            ("{$A}{$my.var:x}", Some("{$my.var:x}")),
+            ("{$A}{$1}{$}{$-a}{$A B}{$A-", None),
+            ("{A-B} {$A:b-c}", None),
+        ] {
+            assert_eq!(misspelt_variable(text), found, "{text}");
         }
     }
 

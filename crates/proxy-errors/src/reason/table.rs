@@ -74,7 +74,7 @@ reasons! {
     BadContentEncoding "bad_content_encoding" RequestValidation, "http_request_error", "undecodable body";
     /// A static file does not meet the request's `If-Match` or `If-Unmodified-Since`.
     PreconditionFailed "precondition_failed" RequestValidation => 412, "http_request_denied", "precondition failed";
-    /// A static file has none of the requested ranges.
+    /// A static file or a stored response has none of the requested ranges.
     RangeNotSatisfiable "range_not_satisfiable" RequestValidation => 416, "http_request_denied", "range not satisfiable";
     /// The client accepts only a stored response (`only-if-cached`), and there is none.
     NotStored "not_stored" RequestValidation => 504, "http_request_denied", "not in the cache";

@@ -15,9 +15,9 @@ pub(super) enum Field {
 /// A field with a value of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Literal {
-    /// The name is `:path`, by its index in the static table or in plain text.
+    /// True if the name is `:path`, by its index in the static table or in plain text.
     pub(super) names_path: bool,
-    /// The field is added to the dynamic table.
+    /// True if the field is added to the dynamic table.
     pub(super) is_inserted: bool,
     /// Offset of the value's length prefix.
     pub(super) value_at: usize,

@@ -29,7 +29,7 @@ pub struct FrameMeter {
     last_stream: u32,
     /// The streams on which a trailer section may follow.
     open_streams: OpenStreams,
-    /// The frame being collected opens no stream and is no trailer section of an open one.
+    /// True if the frame being collected opens no stream and is no trailer section of an open one.
     is_misplaced: bool,
     /// The header section being collected.
     pub(super) section: Option<Box<Section>>,
@@ -205,7 +205,7 @@ impl FrameMeter {
             self.section = Some(section);
             return Ok(out);
         }
-        match self.raw_paths.replace((stream, opens), section.fragment()) {
+        match self.raw_paths.replace(stream, opens, section.fragment()) {
             Some(replaced) => section.set_fragment(replaced),
             None if is_plain => {
                 out.extend_from_slice(frame);

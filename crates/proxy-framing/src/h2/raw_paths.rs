@@ -76,11 +76,7 @@ impl RawPaths {
     }
 
     /// The header section for the parser, if it differs; `opens` if it is the first of `stream`.
-    pub(super) fn replace(
-        &mut self,
-        (stream, opens): (u32, bool),
-        fragment: &[u8],
-    ) -> Option<Vec<u8>> {
+    pub(super) fn replace(&mut self, stream: u32, opens: bool, fragment: &[u8]) -> Option<Vec<u8>> {
         let mut at = size_updates(fragment);
         let mut edit = None;
         let mut pseudo_fields = if opens { MAX_PSEUDO_FIELDS } else { 0 };
@@ -188,7 +184,7 @@ impl RawPaths {
         }
     }
 
-    /// Returns true if the dynamic table cannot hold the oldest entry any more.
+    /// Returns true if the dynamic table can no longer hold the oldest entry.
     fn is_dropped(&self, oldest: &Entry) -> bool {
         let paths = self
             .entries

@@ -77,7 +77,8 @@ impl Set {
     /// the least word by `order`. `mark` should differ from thread to thread.
     pub(super) fn insert(
         &self,
-        (key, word): (u64, u64),
+        key: u64,
+        word: u64,
         mark: u8,
         may_add: bool,
         order: impl Fn(u64) -> i64,
@@ -214,7 +215,7 @@ mod tests {
         let set = Set::default();
         let keys: Vec<u64> = (1..=WAYS as u64 + 1).map(|key| key << 8).collect();
         for (word, key) in (100..).zip(&keys) {
-            let inserted = set.insert((*key, word), 1, true, by_value);
+            let inserted = set.insert(*key, word, 1, true, by_value);
             assert_eq!(inserted.dropped, usize::from(word == 116));
         }
 
@@ -230,7 +231,7 @@ mod tests {
         let key = 7 << 8;
         let left = set.announce(key | 5, true, by_value).unwrap();
 
-        let inserted = set.insert((key, 42), 9, true, by_value);
+        let inserted = set.insert(key, 42, 9, true, by_value);
         assert!(inserted.new);
         assert!(!left.confirm(key, 0));
         assert_eq!(held(&set), [key]);
@@ -258,7 +259,7 @@ mod tests {
         let insert = |thread: u8| {
             barrier.wait();
             for key in keys {
-                let inserted = set.insert((key, 10), thread, true, by_value);
+                let inserted = set.insert(key, 10, thread, true, by_value);
                 inserted.word.fetch_add(1, Ordering::SeqCst);
             }
         };

@@ -72,7 +72,7 @@ struct Entry {
     is_evicted: Arc<AtomicBool>,
     /// The task that reads the body.
     waker: Option<Waker>,
-    /// The task waits until evicted bodies are dropped.
+    /// True if the task waits until evicted bodies are dropped.
     is_paused: bool,
 }
 
@@ -216,7 +216,7 @@ impl BodyReservation {
         if self.is_evicted() {
             return Err(BodyMemoryFull);
         }
-        let grown = bodies.grow((self.slot, bytes), waker, &mut evicted);
+        let grown = bodies.grow(self.slot, bytes, waker, &mut evicted);
         let is_reading_due = bodies.is_reading_due();
         self.memory.end(bodies, evicted);
         if is_reading_due {
@@ -325,7 +325,8 @@ impl Bodies {
 
     fn grow(
         &mut self,
-        (slot, bytes): (usize, u64),
+        slot: usize,
+        bytes: u64,
         waker: Option<&Waker>,
         evicted: &mut Vec<Waker>,
     ) -> Result<(), BodyMemoryFull> {

@@ -169,7 +169,8 @@ impl Links {
     pub(super) fn advance(
         &mut self,
         list: &mut List,
-        (slot, successor): (u32, Option<u32>),
+        slot: u32,
+        successor: Option<u32>,
         turn: SlotRemoval,
     ) {
         match (successor, turn) {

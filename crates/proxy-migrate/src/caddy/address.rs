@@ -11,7 +11,7 @@ pub(super) struct Addresses {
     pub(super) hosts: Vec<String>,
     /// The path of the only address.
     pub(super) path: Option<String>,
-    /// A path or an address could not be carried over, so nothing is served.
+    /// True if a path or an address could not be carried over, so nothing is served.
     pub(super) is_closed: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
             path_of_site = Some(format!("/{path}"));
         } else if !path.is_empty() {
             is_closed = true;
-            site.left(
+            site.note(
                 &block.place,
                 word,
                 "write the path in `matches` of the routes; they answer 501 until then",
@@ -51,7 +51,7 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
             scheme == Some("https") || (scheme.is_none() && is_name && port != Some("80"));
         let is_tls = wants_tls && files.is_some();
         if wants_tls && files.is_none() {
-            site.left(
+            site.note(
                 &block.place,
                 word,
                 "Caddy gets a certificate by itself: write `protocol \"https\"` and `tls` with the files in the listener",
@@ -64,7 +64,7 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
         let bound = if is_loopback { host } else { &bound };
         let position = listener(site, bound, port, is_tls);
         if let Some((cert, key)) = files.as_ref().filter(|_| is_tls) {
-            site.add_certificate(position, (cert, key), [host]);
+            site.add_certificate(position, cert, key, [host]);
             redirect(site, bound, host);
         }
         if seen.insert(position)
@@ -94,7 +94,7 @@ fn bound(site: &mut Site, block: &Directive) -> Option<String> {
         _ => None,
     };
     if address.is_none() {
-        site.left(
+        site.note(
             &bind.place,
             &bind.shown(),
             "write the addresses in listeners; the routes answer 501 until then",

@@ -34,13 +34,13 @@ pub(super) fn read(site: &mut Site, block: &[Directive], root: Option<&str>) -> 
     let mut pages: Vec<Page> = Vec::new();
     for directive in found {
         let Some(own) = pages_of(directive, root) else {
-            site.left(&directive.place, &directive.shown(), ADVICE);
+            site.note(&directive.place, &directive.shown(), ADVICE);
             continue;
         };
         for (status, page) in own {
             if pages.iter().any(|(known, _)| covers(known, &status)) {
                 if !directive.arguments().is_empty() {
-                    site.left(&directive.place, &directive.shown(), COVERED);
+                    site.note(&directive.place, &directive.shown(), COVERED);
                 }
             } else {
                 pages.push((status, page));
@@ -51,7 +51,7 @@ pub(super) fn read(site: &mut Site, block: &[Directive], root: Option<&str>) -> 
     (!pages.is_empty()).then(|| Node::new("error-pages").children(pages))
 }
 
-/// Whether each error of `status` has the page of `known`, which is a status or a class too.
+/// Returns true if each error of `status` has the page of `known`, which is a status or a class too.
 fn covers(known: &str, status: &str) -> bool {
     let class = known.strip_suffix("xx");
     known == status || class.is_some_and(|first| status.starts_with(first))

@@ -101,7 +101,7 @@ impl Definitions {
     }
 }
 
-/// Whether a word is a matcher.
+/// Returns true if a word is a matcher.
 pub(super) fn is_matcher(word: &str) -> bool {
     word == "*" || word.starts_with('/') || word.starts_with('@')
 }
@@ -133,8 +133,8 @@ pub(super) fn conditions(word: &str, definitions: &Definitions) -> Option<Condit
     (is_defined && is_route).then_some(found)
 }
 
-/// Whether the conditions of a kind are of one name: those of several must all hold in Caddy, and are alternatives in
-/// a route.
+/// Returns true if the conditions of a kind are of one name: those of several must all hold in Caddy, and are
+/// alternatives in a route.
 fn one_name(matches: &[Node], kind: &str) -> bool {
     let mut of_kind = matches.iter().filter(|it| it.is(kind));
     let Some(first) = of_kind.next() else {

@@ -22,7 +22,7 @@ pub(super) fn rank(name: &str) -> Option<u32> {
     })
 }
 
-/// Whether a directive holds for some requests of its block only.
+/// Returns true if a directive holds for some requests of its block only.
 pub(super) fn has_matcher(directive: &Directive) -> bool {
     let first = directive.word(1);
     let is_target = directive.name() == "redir" && directive.words.len() < 3;
@@ -41,7 +41,7 @@ pub(super) fn contents(block: &[Directive], is_written_order: bool) -> Vec<&Dire
     contents
 }
 
-/// Whether a directive for some requests stands after one of another kind that may take them before it. Routes
+/// Returns true if a directive for some requests stands after one of another kind that may take them before it. Routes
 /// of one priority are tried by their conditions.
 pub(super) fn matters(contents: &[&Directive], is_written_order: bool) -> bool {
     let mut first = None;

@@ -60,7 +60,7 @@ fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word:
         || word.contains('{')
         || word.starts_with("srv+")
     {
-        site.left(
+        site.note(
             &directive.place,
             word,
             "write a target as a host and a port",
@@ -80,7 +80,7 @@ fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word:
         (port, _) => port,
     };
     if port.parse::<u16>().is_err() {
-        site.left(
+        site.note(
             &directive.place,
             word,
             "write a target for each port of the range",
@@ -111,7 +111,7 @@ fn option(
             "ip_hash" | "client_ip_hash" => upstream.settings.push(Node::text("load-balancing", "ip_hash")),
             "random_choose" => upstream.settings.push(Node::text("load-balancing", "random_two")),
             "cookie" => upstream.settings.push(Node::text("load-balancing", "sticky")),
-            _ => site.left(&line.place, &line.shown(), "the policies are in docs/reference/config.md: `load-balancing`"),
+            _ => site.note(&line.place, &line.shown(), "the policies are in docs/reference/config.md: `load-balancing`"),
         },
         "health_uri" => check.push((true, Node::text("path", line.word(1)))),
         "health_status" => {
@@ -141,27 +141,27 @@ fn option(
             };
             match edit(field, value) {
                 Some(node) => policies.request_headers.push(node),
-                None => site.left(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
+                None => site.note(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
             }
         }
         "header_down" => match edit(line.word(1), line.words.get(2).map(String::as_str)) {
             Some(node) => policies.response_headers.push(node),
-            None => site.left(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
+            None => site.note(&line.place, &line.shown(), "see docs/operate/headers.md for values"),
         },
         "to" | "flush_interval" | "buffer_requests" | "buffer_responses" => {}
         "transport" => transport(site, upstream, line),
-        "lb_try_duration" | "lb_try_interval" | "fail_duration" => site.left(
+        "lb_try_duration" | "lb_try_interval" | "fail_duration" => site.note(
             &line.place,
             &line.shown(),
             "failed connections go to other targets by themselves; `retry` and `outlier-detection` bound it",
         ),
-        _ => site.left(&line.place, &line.shown(), "not carried over; see docs/learn/coming-from/caddy.md"),
+        _ => site.note(&line.place, &line.shown(), "not carried over; see docs/learn/coming-from/caddy.md"),
     }
 }
 
 fn transport(site: &mut Site, upstream: &mut Upstream, block: &Directive) {
     if block.word(1) != "http" {
-        site.left(
+        site.note(
             &block.place,
             &block.shown(),
             "put a server that speaks HTTP before it",
@@ -180,7 +180,7 @@ fn transport(site: &mut Site, upstream: &mut Upstream, block: &Directive) {
                 tls.push(Node::text("sni", line.word(1)));
             }
             ("keepalive" | "compression", _) => {}
-            _ => site.left(&line.place, &line.shown(), "certificates are verified: write `tls { ca-file … }`; else see docs/reference/config.md"),
+            _ => site.note(&line.place, &line.shown(), "certificates are verified: write `tls { ca-file … }`; else see docs/reference/config.md"),
         }
     }
 }

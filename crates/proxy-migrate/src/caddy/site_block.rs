@@ -25,7 +25,7 @@ pub(super) struct Context {
     stripped: Option<String>,
     priority: Option<u32>,
     is_within_block: bool,
-    /// A check was not carried over, so nothing is served.
+    /// True if a check was not carried over, so nothing is served.
     is_closed: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn read(site: &mut Site, block: &Directive) {
         Some(Some(path)) => context.conditions.paths.push(path),
         Some(None) => {
             context.is_closed = true;
-            site.left(
+            site.note(
                 &block.place,
                 &block.shown(),
                 "write the path in `matches` of the routes; they answer 501 until then",
@@ -66,7 +66,7 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
     let is_ordered = order::matters(&contents, is_written_order);
     if is_ordered && context.is_within_block {
         context.is_closed = true;
-        site.left(
+        site.note(
             &block.place,
             &block.shown(),
             "its directives are tried in their order: write their routes with priorities; they answer 501 until then",
@@ -78,7 +78,7 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
         let own = own_conditions(&context, directive);
         if own.is_none() || has_own_answers(directive) {
             context.is_closed = true;
-            site.left(
+            site.note(
                 &directive.place,
                 &directive.shown(),
                 "write routes with its conditions; those of this block answer 501 until then",
@@ -92,7 +92,7 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
             continue;
         };
         if let Some(first) = answered.filter(|it| it.name() != directive.name()) {
-            site.left(
+            site.note(
                 &directive.place,
                 &directive.shown(),
                 &format!("`{}` comes before it and takes all requests", first.name()),
@@ -125,7 +125,7 @@ fn own_conditions(context: &Context, directive: &Directive) -> Option<Conditions
     context.conditions.within(own, context.stripped.as_deref())
 }
 
-/// Whether a directive decides by the response of another server, as a login server's is, or hides files.
+/// Returns true if a directive decides by the response of another server, as a login server's is, or hides files.
 fn has_own_answers(directive: &Directive) -> bool {
     let decides = |it: &Directive| matches!(it.name(), "handle_response" | "hide");
     directive.block.iter().any(decides)
@@ -177,7 +177,7 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         "request_header" if is_for_all => request_header(site, context, directive, rest),
         "tls" if is_client_auth(directive) => {
             context.is_closed = true;
-            site.left(
+            site.note(
                 &directive.place,
                 &directive.shown(),
                 "write `tls { client-auth { ca-file … } }` in the listener; the routes answer 501 until then",
@@ -187,17 +187,17 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         "bind" | "handle_errors" | "log" => {}
         name if order::rank(name).is_some() || name.starts_with('@') => {}
         name if is_passive(name) => {
-            site.left(&directive.place, &directive.shown(), advice(name));
+            site.note(&directive.place, &directive.shown(), advice(name));
         }
         name => {
             context.is_closed = true;
             let advice = format!("{}; its routes answer 501 until then", advice(name));
-            site.left(&directive.place, &directive.shown(), &advice);
+            site.note(&directive.place, &directive.shown(), &advice);
         }
     }
 }
 
-/// Whether a directive refuses nothing and leaves the path alone.
+/// Returns true if a directive refuses nothing and leaves the path alone.
 fn is_passive(name: &str) -> bool {
     matches!(
         name,
@@ -221,7 +221,7 @@ fn is_passive(name: &str) -> bool {
     )
 }
 
-/// Whether a block `tls` asks clients for certificates.
+/// Returns true if a block `tls` asks clients for certificates.
 fn is_client_auth(directive: &Directive) -> bool {
     directive.block.iter().any(|it| it.name() == "client_auth")
 }
@@ -234,7 +234,7 @@ fn request_header(site: &mut Site, context: &mut Context, directive: &Directive,
         return;
     }
     context.is_closed = true;
-    site.left(
+    site.note(
         &directive.place,
         &directive.shown(),
         "write `request-headers` in the policies; the routes answer 501 until then",
@@ -267,7 +267,7 @@ fn headers(site: &mut Site, context: &mut Context, directive: &Directive, rest: 
         };
         match edit(field, value.map(String::as_str)) {
             Some(node) => context.policies.response_headers.push(node),
-            None => site.left(
+            None => site.note(
                 &directive.place,
                 &line.join(" "),
                 "write `response-headers { set … }`: see docs/operate/headers.md for values",
@@ -316,18 +316,18 @@ fn service(
             .map_or_else(Service::not_migrated, Service::Upstream),
         "file_server" => {
             if words.iter().any(|word| word == "browse") {
-                site.left(
+                site.note(
                     &directive.place,
                     &directive.shown(),
                     "folders are never listed",
                 );
             }
             let Some(root) = inner.root.clone() else {
-                site.left(&directive.place, &directive.shown(), "write `root` for it");
+                site.note(&directive.place, &directive.shown(), "write `root` for it");
                 return Service::not_migrated();
             };
             if inner.policies.rewrite.take().is_some() {
-                site.left(
+                site.note(
                     &directive.place,
                     &directive.shown(),
                     "the whole path is the file's path in the folder: no prefix is removed",
@@ -361,7 +361,7 @@ fn service(
             }
         }
         _ => {
-            site.left(
+            site.note(
                 &directive.place,
                 &directive.shown(),
                 "put a server that speaks HTTP before it; the route answers 501",
@@ -393,7 +393,7 @@ fn redirect(site: &mut Site, directive: &Directive, words: &[String]) -> Option<
         (bare, false) => Some(bare.to_owned()),
     };
     if to.is_none() {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "write `redirect` with a URL, or with `replace-prefix`",

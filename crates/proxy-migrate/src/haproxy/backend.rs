@@ -12,7 +12,7 @@ use crate::units;
 /// Settings of a backend that belong to the routes to it.
 pub(super) struct Backend {
     pub(super) policies: Policies,
-    /// A rule that refuses requests was not carried over, so nothing is served.
+    /// True if a rule that may refuse requests was not migrated: routes to it answer 501.
     pub(super) is_closed: bool,
 }
 
@@ -20,8 +20,8 @@ pub(super) struct Backend {
 pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Backend {
     let mut policies = Policies::default();
     // Rules of a `listen` are its frontend's.
-    let mut is_closed =
-        section.kind == "backend" && checks::are_left(site, defaults.iter().chain(&section.lines));
+    let mut is_closed = section.kind == "backend"
+        && checks::note_checks(site, defaults.iter().chain(&section.lines));
     let mut upstream = Upstream {
         name: section.name.clone(),
         ..Upstream::default()
@@ -45,7 +45,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
             }
             "http-request" if section.kind == "backend" && rule::is_decision(line) => {
                 is_closed = true;
-                checks::note(site, line);
+                checks::note_check(site, line);
             }
             "http-request" | "http-response" => headers::edit(site, &mut policies, line),
             // Those of a `listen` are its frontend's.
@@ -54,12 +54,11 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
             "option" | "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
             | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
             | "id" => {}
-            "default-server" | "retries" | "retry-on" => site.left(
-                &line.place,
-                &line.shown(),
+            "default-server" | "retries" | "retry-on" => line.note(
+                site,
                 "write `retry` in the routes' policies, and what holds for servers in the upstream",
             ),
-            _ => site.left(&line.place, &line.shown(), advice(line.word(0))),
+            _ => line.note(site, advice(line.word(0))),
         }
     }
     if is_checked {
@@ -70,7 +69,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
     if upstream.targets.is_empty() {
         is_closed = true;
         let shown = format!("{} {}", section.kind, section.name);
-        site.left(
+        site.note(
             &section.place,
             &shown,
             "it has no `server`, so nothing is served from it",
@@ -84,7 +83,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
     }
 }
 
-/// Adds the upstream of a `backend` or `listen` in `mode tcp`; whether connections can be relayed to it.
+/// Adds the upstream of a `backend` or `listen` in `mode tcp`. Returns true if connections can be relayed to it.
 pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]) -> bool {
     let before = site.upstreams.len();
     let backend = read(site, section, defaults);
@@ -100,7 +99,7 @@ pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]
     let fault = relay_fault(upstream, section, defaults);
     if let Some((line, cause)) = fault {
         let advice = format!("{cause}; no connection leads to the backend until then");
-        site.left(&line.place, &line.shown(), &advice);
+        line.note(site, &advice);
         site.upstreams.truncate(before);
         return false;
     }
@@ -135,13 +134,13 @@ fn relay_fault<'s>(
     })
 }
 
-/// Whether a server's connections begin with a PROXY protocol header.
+/// Returns true if a server's connections begin with a PROXY protocol header.
 fn has_proxy_header(line: &Line) -> bool {
     let mut words = line.words.iter();
     words.any(|word| word.starts_with("send-proxy"))
 }
 
-/// Whether the header has nothing after the addresses, such as fields about TLS.
+/// Returns true if the header has nothing after the addresses, such as fields about TLS.
 fn is_plain_proxy_header(line: &Line) -> bool {
     let mut words = line.words.iter();
     words.all(|word| {
@@ -205,15 +204,11 @@ fn timeouts(upstream: &mut Upstream, section: &Section, defaults: &[Line]) {
     }
 }
 
-/// Adds a target; whether it is checked.
+/// Adds a target. Returns true if it has a health check.
 fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Node) -> bool {
     let address = line.word(2);
     if address.starts_with("unix@") || address.starts_with('/') {
-        site.left(
-            &line.place,
-            &line.shown(),
-            "let the server listen on a port of 127.0.0.1",
-        );
+        line.note(site, "let the server listen on a port of 127.0.0.1");
         return false;
     }
     let mut weight = line
@@ -222,9 +217,8 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         .unwrap_or(1);
     if line.has("disabled") {
         weight = 0;
-        site.left(
-            &line.place,
-            &line.shown(),
+        line.note(
+            site,
             "it has weight 0, so it gets no requests until the admin interface gives it another",
         );
     }
@@ -239,11 +233,7 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
     }
     send_proxy(site, upstream, line);
     if line.has("maxconn") {
-        site.left(
-            &line.place,
-            &line.shown(),
-            "write `connection-pool { max-connections … }`",
-        );
+        line.note(site, "write `connection-pool { max-connections … }`");
     }
     let is_first = upstream.targets.is_empty();
     upstream.targets.push((target_address(address), weight));
@@ -264,7 +254,7 @@ fn send_proxy(site: &mut Site, upstream: &mut Upstream, line: &Line) {
         upstream.settings.extend(wanted);
     } else if wanted != current {
         let advice = "an upstream sends one header to all its targets, and none by HTTP/2";
-        site.left(&line.place, &line.shown(), advice);
+        line.note(site, advice);
     }
 }
 
@@ -292,10 +282,7 @@ fn tls(site: &mut Site, line: &Line) -> Vec<Node> {
     }
     match line.option("ca-file").filter(|file| file.starts_with('/')) {
         Some(file) => tls.push(Node::text("ca-file", file)),
-        None if line.option("verify") == Some("none") => site.left(
-            &line.place,
-            &line.shown(),
-            "the certificate is verified here: write `tls { ca-file … }`, or `verify #false` with `pin-sha256`",
+        None if line.option("verify") == Some("none") => line.note(site, "the certificate is verified here: write `tls { ca-file … }`, or `verify #false` with `pin-sha256`",
         ),
         None => {}
     }
@@ -322,9 +309,8 @@ fn balance(site: &mut Site, upstream: &mut Upstream, line: &Line) {
         "source" => "ip_hash",
         "random" => "random_two",
         _ => {
-            site.left(
-                &line.place,
-                &line.shown(),
+            line.note(
+                site,
                 "write `load-balancing`: `ip_hash` for clients, `sticky` for sessions",
             );
             return;

@@ -1,4 +1,4 @@
-//! Rules that could refuse a request. Content after one that was not carried over is answered 501.
+//! Rules that could refuse a request. Routes behind one that was not migrated answer 501.
 
 use super::advice::advice;
 use super::parser::Line;
@@ -32,8 +32,8 @@ const PASSIVE: &[&str] = &[
     "unset-var",
 ];
 
-/// Whether a rule could refuse requests, or sends another path, and is not carried over as it is. Decisions
-/// are read by the frontend.
+/// Returns true if a rule that is not migrated could refuse requests, or changes the path. Rules that answer by
+/// themselves are migrated by the frontend.
 pub(super) fn is_check(line: &Line) -> bool {
     let action = line.word(1);
     match line.word(0) {
@@ -61,25 +61,25 @@ pub(super) fn is_check(line: &Line) -> bool {
     }
 }
 
-/// Whether a line is a rule on connections.
+/// Returns true if the line is a rule for requests or connections.
 pub(super) fn is_rule(line: &Line) -> bool {
     is_check(line) || line.word(0) == "tcp-request"
 }
 
-/// Lists the rules of a section that could refuse requests; whether there is one.
-pub(super) fn are_left<'l>(site: &mut Site, lines: impl IntoIterator<Item = &'l Line>) -> bool {
+/// Notes the rules that could refuse requests. Returns true if there is one.
+pub(super) fn note_checks<'l>(site: &mut Site, lines: impl IntoIterator<Item = &'l Line>) -> bool {
     let mut is_closed = false;
     for line in lines {
         if is_check(line) {
             is_closed = true;
-            note(site, line);
+            note_check(site, line);
         }
     }
     is_closed
 }
 
-/// Lists a rule that could refuse requests.
-pub(super) fn note(site: &mut Site, line: &Line) {
+/// Notes a rule that could refuse requests.
+pub(super) fn note_check(site: &mut Site, line: &Line) {
     let advice = format!("{}; its routes answer 501 until then", advice(line.word(0)));
-    site.left(&line.place, &line.shown(), &advice);
+    line.note(site, &advice);
 }

@@ -15,7 +15,7 @@ pub(super) struct Condition {
     pub(super) matches: Vec<Node>,
     /// Networks of clients.
     pub(super) sources: Vec<String>,
-    /// Only without TLS.
+    /// True if it holds only for requests without TLS.
     pub(super) is_plain: bool,
 }
 

@@ -49,7 +49,7 @@ pub(super) fn read<'l>(
             is_closed = true;
             let advice = advice(line.word(0));
             let advice = format!("{advice}; its frontend has no listener until then");
-            site.left(&line.place, &line.shown(), &advice);
+            line.note(site, &advice);
         }
     }
     (!is_closed).then_some(networks)

@@ -23,7 +23,7 @@ pub(super) fn read<'l>(
                 pages.retain(|(other, _)| *other != status);
                 pages.push((status, page));
             }
-            None => site.left(&line.place, &line.shown(), advice("errorfile")),
+            None => line.note(site, advice("errorfile")),
         }
     }
     let pages = pages.iter().map(|(status, html)| {

@@ -54,9 +54,8 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
     };
     match node {
         Some(node) => fields.push(node),
-        None => site.left(
-            &line.place,
-            &line.shown(),
+        None => line.note(
+            site,
             "write it in the policies of a route with that condition: see docs/operate/headers.md",
         ),
     }

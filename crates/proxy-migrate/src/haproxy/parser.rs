@@ -1,6 +1,7 @@
 //! The syntax of `HAProxy`: sections of lines of words.
 
 use crate::migrated::{Place, SyntaxError};
+use crate::site::Site;
 use crate::source::Source;
 use crate::work;
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ pub(super) struct Section {
     pub(super) name: String,
     pub(super) lines: Vec<Line>,
     pub(super) place: Place,
-    /// Connections are relayed, so that conditions are on server names.
+    /// True for a section in `mode tcp`: its conditions are on server names.
     is_relayed: bool,
     /// Positions of the lines of access lists, by the lists' names.
     lists: HashMap<String, Vec<usize>>,
@@ -30,8 +31,14 @@ impl Line {
         self.words.get(index).map_or("", String::as_str)
     }
 
-    pub(super) fn shown(&self) -> String {
+    /// The line as written, with single spaces.
+    pub(super) fn text(&self) -> String {
         self.words.join(" ")
+    }
+
+    /// Notes that the line was not migrated.
+    pub(super) fn note(&self, site: &mut Site, advice: &str) {
+        site.note(&self.place, &self.text(), advice);
     }
 
     /// The word after another one.

@@ -54,7 +54,7 @@ fn read(
     if (reads_names && !frontend.tls.is_empty()) || (has_both && has_names(section)) {
         frontend.is_closed = true;
         let shown = format!("{} {}", section.kind, section.name);
-        site.left(
+        site.note(
             &section.place,
             &shown,
             "write a frontend for each kind of `bind`; until then it has no listener",
@@ -79,7 +79,7 @@ fn read(
     if has_routes { Vec::new() } else { listeners }
 }
 
-/// Whether a line reads the server name of a handshake that is passed through.
+/// Returns true if a line reads the server name of a handshake that is passed through.
 fn is_of_preread(line: &Line) -> bool {
     let mut words = line.words.iter();
     words.any(|word| word.starts_with("req.ssl_sni") || word.starts_with("req_ssl_sni"))
@@ -97,20 +97,16 @@ fn note_settings(site: &mut Site, section: &Section) {
         match line.word(0) {
             "acl" | "bind" | "mode" | "option" | "timeout" | "use_backend" | "default_backend"
             | "log" | "log-format" | "log-tag" | "description" | "id" | "tcp-request" => {}
-            "maxconn" => site.left(
-                &line.place,
-                &line.shown(),
-                "write `limits { max-total-connections … }`",
-            ),
+            "maxconn" => line.note(site, "write `limits { max-total-connections … }`"),
             // The backend of the section has listed the others.
             _ if is_listen => {}
-            name => site.left(&line.place, &line.shown(), advice(name)),
+            name => line.note(site, advice(name)),
         }
     }
 }
 
-/// Adds the routes of a section; whether there is one. Rules are tried in their order: after one that is not carried
-/// over no route is written, as it would take that rule's connections.
+/// Adds the routes of a section. Returns true if there is one. Rules are tried in their order: after a rule that was
+/// not migrated no route is written, since it would take the connections of that rule.
 fn routes(
     site: &mut Site,
     section: &Section,
@@ -136,14 +132,11 @@ fn routes(
         let backend = line.word(1);
         let conditions = condition::rule_conditions(line, section);
         let Some(conditions) = conditions.filter(|_| usable.contains(backend)) else {
-            site.left(
-                &line.place,
-                &line.shown(),
-                "write a route with `host` for the server name, and `upstream`; until then connections that no rule before it takes are refused",
+            line.note(site, "write a route with `host` for the server name, and `upstream`; until then connections that no rule before it takes are refused",
             );
             return has_routes;
         };
-        let priority = frontend.priority();
+        let priority = frontend.next_priority();
         let takes_all = conditions.iter().any(|it| it.hosts.is_empty());
         for condition in conditions {
             add(site, backend, condition, priority);
@@ -160,10 +153,7 @@ fn routes(
     if usable.contains(backend) {
         add(site, backend, Condition::default(), 0);
     } else if let Some(line) = default {
-        site.left(
-            &line.place,
-            &line.shown(),
-            "its backend is not carried over; until then connections that no rule takes are refused",
+        line.note(site, "its backend is not carried over; until then connections that no rule takes are refused",
         );
     }
     has_routes

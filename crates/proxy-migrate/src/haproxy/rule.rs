@@ -2,12 +2,12 @@
 
 use super::parser::Line;
 
-/// Whether a rule answers a request, which a route does here.
+/// Returns true if a rule answers a request, which a route does here.
 pub(super) fn is_decision(line: &Line) -> bool {
     line.word(0) == "http-request" && matches!(line.word(1), "deny" | "redirect" | "return")
 }
 
-/// Whether a rule sets the path of all requests to one.
+/// Returns true if a rule sets the path of all requests to one.
 pub(super) fn is_path(line: &Line) -> bool {
     let is_conditional = line.has("if") || line.has("unless");
     line.word(0) == "http-request"

@@ -164,7 +164,7 @@ const ADVICE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Whether nothing is needed for a directive here.
+/// Returns true if nothing is needed for a directive here.
 pub(super) fn is_not_needed(name: &str) -> bool {
     NOT_NEEDED.contains(&name)
 }
@@ -176,7 +176,7 @@ pub(super) fn note(site: &mut Site, directive: &Directive) {
     let is_of_upgrades = name == "map" && directive.word(0) == Some("$http_upgrade");
     let is_of_nginx = name == "include" && is_known_file(directive);
     if !is_not_needed(name) && !is_of_upgrades && !is_of_nginx {
-        site.left(&directive.place, &directive.shown(), advice(name));
+        site.note(&directive.place, &directive.shown(), advice(name));
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) fn note_check(site: &mut Site, directive: &Directive) {
         advice(name)
     };
     let advice = format!("{advice}; the routes that it holds for answer 501 until then");
-    site.left(&directive.place, &directive.shown(), &advice);
+    site.note(&directive.place, &directive.shown(), &advice);
 }
 
 fn advice(name: &str) -> &'static str {
@@ -200,7 +200,7 @@ fn advice(name: &str) -> &'static str {
     )
 }
 
-/// Whether a file that was not found is one of nginx's own, without a check in it.
+/// Returns true if a file that was not found is one of nginx's own, without a check in it.
 pub(super) fn is_known_file(directive: &Directive) -> bool {
     let path = directive.word(0).unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -123,7 +123,7 @@ pub(super) fn unwritten<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
     None
 }
 
-/// Whether a directive of the block `http` refuses requests.
+/// Returns true if a directive of the block `http` refuses requests.
 fn is_check(name: &str) -> bool {
     let is_check = name.starts_with("auth_") && name != "auth_basic_user_file";
     is_check
@@ -132,7 +132,7 @@ fn is_check(name: &str) -> bool {
         || name == "ssl_verify_client"
 }
 
-/// Whether a directive of a server or a location refuses nothing.
+/// Returns true if a directive of a server or a location refuses nothing.
 pub(super) fn is_passive(directive: &Directive) -> bool {
     let name = &*directive.name;
     match name {

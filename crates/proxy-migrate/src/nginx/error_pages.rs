@@ -16,7 +16,7 @@ pub(super) fn read(site: &mut Site, scope: &Scope<'_>) -> Option<Node> {
     for directive in scope.all("error_page") {
         match of_files(directive, scope) {
             Some(found) => pages.extend(found),
-            None => site.left(&directive.place, &directive.shown(), ADVICE),
+            None => site.note(&directive.place, &directive.shown(), ADVICE),
         }
     }
     // The first page of a status is the one that is sent.

@@ -33,7 +33,7 @@ pub(super) fn times(site: &mut Site, block: &[Directive]) {
             .and_then(|word| units::milliseconds(word, 1_000))
         {
             Some(ms) if ms >= 1_000 => times.push(time(ours, ms)),
-            _ => site.left(
+            _ => site.note(
                 &directive.place,
                 &directive.shown(),
                 "connections are kept; `max-requests-per-connection 1` in the listener ends them",
@@ -94,7 +94,7 @@ fn one(
     let address = address(directive.word(0)?);
     let has = |word: &str| directive.words.iter().skip(1).any(|it| it == word);
     if has("quic") {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "write `http3 #true` in the listener of this port, and `alt-svc-max-age-secs` to advertise it",
@@ -107,7 +107,7 @@ fn one(
         let cert = scope.word("ssl_certificate");
         let key = scope.word("ssl_certificate_key");
         let Some((cert, key)) = cert.zip(key) else {
-            site.left(
+            site.note(
                 &directive.place,
                 &directive.shown(),
                 "write `tls { cert-file …; key-file … }`: the server names no certificate",
@@ -115,7 +115,7 @@ fn one(
             return Some(listen);
         };
         let names = hosts.iter().map(String::as_str);
-        site.add_certificate(position, (cert, key), names);
+        site.add_certificate(position, cert, key, names);
         protocols(site.listeners.get_mut(position)?, scope);
     }
     if has("proxy_protocol") {
@@ -123,7 +123,7 @@ fn one(
         if listener.settings.is_empty() {
             listener.settings.push(crate::write::flag("proxy-protocol"));
         }
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "name the balancers in `trusted-proxies` of the listener: without them every connection is closed",
@@ -209,7 +209,7 @@ pub(super) fn is_of_listener(name: &str) -> bool {
 /// Lists times of a server: listeners have them, for all of their servers.
 pub(super) fn note_times(site: &mut Site, server: &Directive) {
     for directive in server.children().iter().filter(|it| is_time(&it.name)) {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "write it in `timeouts` of the listener: it holds for all routes of the listener",

@@ -72,7 +72,7 @@ fn collect<'d>(
                 (Kind::Prefix, Path::Prefix(path.to_owned()))
             }
             _ => {
-                site.left(
+                site.note(
                     &directive.place,
                     &directive.shown(),
                     "named locations are not offered: write what leads to it in a route",
@@ -128,7 +128,7 @@ fn open_end_of(
     let refuses = matches!(route.service, Service::Respond { status: 400.., .. })
         || !(route.policies.allow.is_empty() && route.policies.deny.is_empty());
     if !refuses {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "it takes whole segments here: `/api` and `/api/…`, not `/apix`",
@@ -166,7 +166,7 @@ fn route(
             continue;
         }
         match name {
-            "access_log" | "error_log" => site.left(
+            "access_log" | "error_log" => site.note(
                 &child.place,
                 &child.shown(),
                 "there is one access log and one error log for all routes",
@@ -198,7 +198,7 @@ fn route(
             .first()
             .is_some_and(|it| it.name == "deny" && it.word(0) == Some("all"));
         if service.is_none() && !has_alias && !is_denied {
-            site.left(
+            site.note(
                 &directive.place,
                 &directive.shown(),
                 "it names no `root` and no `proxy_pass`; the route answers 501",
@@ -216,7 +216,7 @@ fn route(
 /// The files of a scope; `None` if it names no folder.
 fn files(site: &mut Site, scope: &Scope<'_>, own: &[Directive]) -> Option<Service> {
     if let Some(alias) = own.iter().find(|it| it.name == "alias") {
-        site.left(
+        site.note(
             &alias.place,
             &alias.shown(),
             "write `static-files { root … }`: the whole path is the file's path in it; the route answers 501",
@@ -233,7 +233,7 @@ fn files(site: &mut Site, scope: &Scope<'_>, own: &[Directive]) -> Option<Servic
                 fallback = Some(last.trim_start_matches('/').to_owned());
             }
             Some("=404") | None => {}
-            _ => site.left(
+            _ => site.note(
                 &tried.place,
                 &tried.shown(),
                 "a file or 404 follows here: write a route for the paths of the application",
@@ -258,7 +258,7 @@ pub(super) fn answer(site: &mut Site, directive: &Directive) -> Service {
         (Some(status), body) if !(300..400).contains(&status) && status >= 200 => {
             let body = match body {
                 Some(body) if has_variables(body) => {
-                    site.left(
+                    site.note(
                         &directive.place,
                         &directive.shown(),
                         "the text of `respond` has no variables: it is sent as it is written",
@@ -278,7 +278,7 @@ pub(super) fn answer(site: &mut Site, directive: &Directive) -> Service {
         }
     };
     let Some(to) = redirect_target(target) else {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "write `redirect` with a URL, or with `replace-prefix`; the route answers 501",

@@ -68,7 +68,7 @@ pub(super) fn access(site: &mut Site, scope: &Scope<'_>) -> Option<Networks> {
             Some(network) if is_allowed => networks.allow.push(network.to_owned()),
             Some(network) => {
                 if !networks.allow.is_empty() {
-                    site.left(
+                    site.note(
                         &rule.place,
                         &rule.shown(),
                         "`deny` counts more than `allow` here, in any order",
@@ -132,7 +132,7 @@ fn compression(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     let mut types = vec!["text/html".to_owned()];
     if let Some(directive) = scope.last("gzip_types") {
         if directive.words.iter().any(|word| word == "*") {
-            site.left(
+            site.note(
                 &directive.place,
                 &directive.shown(),
                 "write the types out: bodies that are packed already cost time for nothing",
@@ -179,7 +179,7 @@ fn rate(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     let rate = zone.and_then(|zone| rate_of(&option(zone, "rate")?));
     let key = zone.and_then(|zone| key(zone.word(0)?));
     let Some((rate, key)) = rate.zip(key) else {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "write `rate-limit { rate …; key … }` in the route's policies",
@@ -188,7 +188,7 @@ fn rate(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     };
     let burst = option(directive, "burst").and_then(|word| word.parse::<u64>().ok());
     let waits = !directive.words.iter().any(|word| word == "nodelay");
-    site.left(
+    site.note(
         &directive.place,
         &directive.shown(),
         if waits && burst.is_some() {
@@ -203,7 +203,7 @@ fn rate(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
         .child(Node::text("key", &key));
     route.policies.settings.push(node);
     for further in limits.iter().skip(1) {
-        site.left(
+        site.note(
             &further.place,
             &further.shown(),
             "a route has one `rate-limit`",

@@ -26,7 +26,7 @@ pub(super) fn pass(site: &mut Site, route: &mut Route, directive: &Directive, sc
         .split_once("://")
         .filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
     let Some((scheme, rest)) = parts.filter(|_| !has_variables(url)) else {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "write an upstream by its name; the route answers 501",
@@ -34,7 +34,7 @@ pub(super) fn pass(site: &mut Site, route: &mut Route, directive: &Directive, sc
         return;
     };
     if rest.starts_with("unix:") {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "let the server listen on a port of 127.0.0.1; the route answers 501",
@@ -66,7 +66,7 @@ fn upstream(
     };
     let (name, is_new) = site.upstream_with_tls(&first, is_tls.then(|| tls(scope)));
     if is_new && is_tls && scope.word("proxy_ssl_verify") != Some("on") {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "the certificate is verified here: write `tls { ca-file … }` for one that no public authority signed",
@@ -129,7 +129,7 @@ fn rewrite(site: &mut Site, route: &mut Route, directive: &Directive, path: &str
     }
     let (from, to) = (shortened(&location), shortened(path));
     if location.ends_with('/') != path.ends_with('/') || from == "/" {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "the beginning of the path is replaced by whole segments here",

@@ -121,7 +121,7 @@ impl<'d> Scope<'d> {
         self.last(name)?.word(0)
     }
 
-    /// Whether a directive of a name holds that stands outside of all servers.
+    /// Returns true if a directive of a name holds that stands outside of all servers.
     pub(super) fn is_outermost(&self, name: &str) -> bool {
         let inner = self.blocks.iter().skip(1);
         inner.map(|block| block.all(name)).all(<[_]>::is_empty)

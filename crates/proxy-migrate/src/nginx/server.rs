@@ -36,7 +36,7 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
             names.clone()
         };
         if hosts.is_empty() && !is_default {
-            site.left(
+            site.note(
                 &server.place,
                 "server",
                 "it has no name and is not a default server, so no request reaches it",
@@ -61,7 +61,7 @@ fn one<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
         match name {
             "location" | "root" | "index" | "return" | "rewrite" | "if" => {}
             _ if scope::is_inherited(name) || listen::is_of_listener(name) => {}
-            "access_log" | "error_log" => site.left(
+            "access_log" | "error_log" => site.note(
                 &directive.place,
                 &directive.shown(),
                 "there is one access log and one error log for all servers",
@@ -99,7 +99,7 @@ fn names(site: &mut Site, server: &Directive) -> Vec<String> {
             match word.as_str() {
                 "_" | "" | "\"\"" => {}
                 name if name.starts_with('~') || name.ends_with(".*") || name.contains('$') => {
-                    site.left(
+                    site.note(
                         &directive.place,
                         &directive.shown(),
                         "write the hosts out, or `*.example.com` for all below a name; until then the default server takes their requests",

@@ -34,7 +34,7 @@ pub(super) fn cases<'d>(
                 // Expressions are tried after all names.
                 has_any &= hosts.is_none() && name.starts_with('~');
                 has_default = false;
-                site.left(
+                site.note(
                     &case.place,
                     &case.shown(),
                     "write a route with `host`, a name or a wildcard for labels; names that no route is left for are refused until then",

@@ -92,7 +92,7 @@ impl<'d> Stream<'d> {
         map.filter(|map| map.word(0) == Some(source))
     }
 
-    /// Whether a value is the name of an upstream, or a host and a port.
+    /// Returns true if a value is the name of an upstream, or a host and a port.
     fn is_target(&self, value: &str) -> bool {
         let port = value.rsplit_once(':').map(|(_, port)| port);
         let is_address = port.is_some_and(|port| port.parse::<u16>().is_ok());
@@ -153,7 +153,7 @@ pub(super) fn read(site: &mut Site, block: &[Directive]) {
     }
 }
 
-/// Whether a directive refuses nothing, or is read.
+/// Returns true if a directive refuses nothing, or is read.
 fn is_known(directive: &Directive) -> bool {
     let name = &*directive.name;
     let is_off = directive.word(0) == Some("off");
@@ -190,7 +190,7 @@ fn read_server<'d>(
         return close(site, pass);
     }
     let Some(networks) = policies::access(site, &scope) else {
-        return site.left(
+        return site.note(
             &server.place,
             "server",
             "it refuses every client, so it has no listener",
@@ -244,7 +244,7 @@ fn close(site: &mut Site, directive: &Directive) {
         _ => "it may refuse connections: see docs/operate/relays.md",
     };
     let advice = format!("{advice}; the servers that it holds for have no listener until then");
-    site.left(&directive.place, &directive.shown(), &advice);
+    site.note(&directive.place, &directive.shown(), &advice);
 }
 
 /// A route to an upstream, or to the one target that is written in place of it.
@@ -320,7 +320,7 @@ fn listen(
         ""
     };
     if !fault.is_empty() {
-        site.left(&directive.place, &directive.shown(), fault);
+        site.note(&directive.place, &directive.shown(), fault);
         return None;
     }
     let mut listener = Listener {
@@ -332,7 +332,7 @@ fn listen(
     };
     if has("proxy_protocol") {
         listener.settings.push(crate::write::flag("proxy-protocol"));
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "name the balancers in `trusted-proxies` of the listener: without them every connection is closed",
@@ -350,8 +350,8 @@ fn listen(
         let files = scope
             .word("ssl_certificate")
             .zip(scope.word("ssl_certificate_key"));
-        let Some(files) = files else {
-            site.left(
+        let Some((cert, key)) = files else {
+            site.note(
                 &directive.place,
                 &directive.shown(),
                 "the server names no certificate, so it has no listener",
@@ -360,7 +360,7 @@ fn listen(
         };
         let position = site.listeners.len();
         site.listeners.push(listener);
-        site.add_certificate(position, files, []);
+        site.add_certificate(position, cert, key, []);
     } else {
         site.listeners.push(listener);
     }

@@ -39,7 +39,7 @@ pub(super) fn read_as(site: &mut Site, directive: &Directive, name: &str, settin
                     .settings
                     .push(Node::text("load-balancing", "ip_hash"));
             }
-            ("hash", _) => site.left(
+            ("hash", _) => site.note(
                 &child.place,
                 &child.shown(),
                 "write `load-balancing \"ip_hash\"` for clients, or `sticky` for sessions",
@@ -73,7 +73,7 @@ fn target(
     outliers: &mut Option<(u64, u64)>,
 ) {
     if address.starts_with("unix:") {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "let the server listen on a port of 127.0.0.1, and write a target for it",
@@ -106,7 +106,7 @@ fn target(
             "down" => weight = 0,
             "resolve" => {}
             "backup" => is_backup = true,
-            _ => site.left(
+            _ => site.note(
                 &directive.place,
                 &directive.shown(),
                 &format!("`{name}` is not carried over; `connection-pool {{ max-connections }}` bounds a target"),

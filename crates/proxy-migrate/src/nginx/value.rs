@@ -44,7 +44,7 @@ fn converted(value: &str) -> Option<String> {
     Some(text)
 }
 
-/// Whether a value has variables.
+/// Returns true if a value has variables.
 pub(super) fn has_variables(value: &str) -> bool {
     value.contains('$')
 }
@@ -53,7 +53,7 @@ pub(super) fn has_variables(value: &str) -> bool {
 pub(super) fn value(site: &mut Site, directive: &Directive, value: &str) -> Option<String> {
     let found = converted(value);
     if found.is_none() {
-        site.left(
+        site.note(
             &directive.place,
             &directive.shown(),
             "no value of a request stands for the variable: see docs/operate/headers.md",

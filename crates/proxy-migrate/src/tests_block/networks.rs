@@ -13,7 +13,7 @@ pub(super) fn client(policies: &Policies) -> Option<Option<String>> {
     (!is_denied).then(|| address.map(str::to_owned))
 }
 
-/// Whether an address is in a network; a network that cannot be read may hold it.
+/// Returns true if an address is in a network; a network that cannot be read may hold it.
 fn holds(network: &str, address: IpAddr) -> bool {
     let (first, length) = network.split_once('/').unwrap_or((network, "128"));
     let Some((first, length)) = first.parse::<IpAddr>().ok().zip(length.parse::<u32>().ok()) else {

@@ -147,7 +147,7 @@ impl<'s> RoutesByCondition<'s> {
         }
     }
 
-    /// Whether another route than that at `position` takes a request of it, or may do so.
+    /// Returns true if another route than that at `position` takes a request of it, or may do so.
     pub(super) fn takes(&self, position: usize, route: &Route, sample: Sample<'_>) -> bool {
         if sample.path.len() > MAX_PATH_BYTES || sample.host.len() > MAX_PATH_BYTES {
             return true;

@@ -17,7 +17,7 @@ pub(super) struct Conditions {
     /// Names with values of header fields.
     headers: Vec<(String, Option<String>)>,
     queries: Vec<(String, Option<String>)>,
-    /// A condition has no counterpart: more requests meet these than the rule.
+    /// True if a condition has no counterpart: more requests meet these than the rule.
     pub(super) is_wider: bool,
 }
 
@@ -80,7 +80,7 @@ impl Conditions {
         conditions
     }
 
-    /// Wildcards of expressions such as `^.+\.example\.com$`; whether they match the same hosts.
+    /// Adds wildcards for expressions such as `^.+\.example\.com$`. Returns true if they match the same hosts.
     fn host_expressions(&mut self, expressions: &[String]) -> bool {
         let mut is_whole = true;
         let mut wildcards = Vec::new();

@@ -1,4 +1,4 @@
-//! The parts of all documents by their names.
+//! The routers, services and other parts of all documents, by name.
 
 use super::document::{Entry, Value};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ impl<'d> Parts<'d> {
         for document in documents {
             let entries = document.at(keys).map_or(&[][..], Value::entries);
             for entry in entries {
-                // A name that two files have is none in Traefik.
+                // Traefik drops a name that two files define; here it stays one part.
                 if parts.by_name.insert(&entry.key, entry).is_none() {
                     parts.in_order.push(entry);
                 }

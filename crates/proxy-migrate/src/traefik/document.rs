@@ -35,7 +35,7 @@ pub(super) fn parse(source: &Source) -> Result<Value, SyntaxError> {
     }
 }
 
-/// Whether the first line with content is a table or an assignment of TOML.
+/// Returns true if the first line with content is a table or an assignment of TOML.
 fn begins_as_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));

@@ -20,7 +20,7 @@ pub(super) struct EntryPoint<'d> {
     pub(super) name: &'d str,
     pub(super) address: String,
     pub(super) is_tls: bool,
-    /// Whether TLS holds for routers without `tls`.
+    /// True if TLS holds for routers without `tls`.
     pub(super) has_tls_for_all: bool,
     /// Middlewares of all routers.
     pub(super) middlewares: Vec<&'d str>,
@@ -46,7 +46,7 @@ pub(super) struct EntryPoints<'d> {
 struct Uses<'d> {
     tls: HashSet<&'d str>,
     plain: HashSet<&'d str>,
-    /// Routers that name no entry point.
+    /// True if a router that names no entry point has TLS.
     has_tls_anywhere: bool,
     has_plain_anywhere: bool,
 }
@@ -141,7 +141,7 @@ impl<'d> EntryPoints<'d> {
         for name in names {
             match self.positions.get(name).and_then(|at| self.all.get(*at)) {
                 Some(point) => found.push(point),
-                None => site.left(
+                None => site.note(
                     &router.place(),
                     &format!("{}: entryPoints {name}", router.key),
                     "its address is in the static configuration: migrate that file, or write a listener; until then the router has none there",
@@ -203,7 +203,7 @@ impl<'d> EntryPoints<'d> {
                 replace_prefix: None,
             }
         } else {
-            site.left(
+            site.note(
                 &redirect.place(),
                 &format!("{}: redirections", point.name),
                 "write `redirect` with a URL that has the port; its requests are answered 501 until then",
@@ -235,7 +235,7 @@ fn address(site: &mut Site, entry: &Entry) -> Option<String> {
         };
         return Some(format!("{host}:{port}"));
     };
-    site.left(
+    site.note(
         &entry.place(),
         &format!("{}: address {written}", entry.key),
         advice,
@@ -252,7 +252,7 @@ fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
         };
         trusted.extend(block.texts_of("trustedIPs"));
         if block.is_on("insecure") {
-            site.left(
+            site.note(
                 &block.place(),
                 &format!("{}: {key} insecure", listener.name),
                 "name the proxies before it in `trusted-proxies`",
@@ -263,7 +263,7 @@ fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
     let has_header = value.get("proxyProtocol").is_some();
     if has_header {
         listener.settings.push(flag("proxy-protocol"));
-        site.left(
+        site.note(
             &value.place(),
             &format!("{}: proxyProtocol", listener.name),
             "every connection needs a `PROXY` header here, and a peer of `trusted-proxies`; others are closed",
@@ -282,7 +282,7 @@ fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
         listener.settings.extend(number);
     }
     if value.get("http3").is_some() {
-        site.left(
+        site.note(
             &value.place(),
             &format!("{}: http3", listener.name),
             "HTTP/3 is not offered",

@@ -1,4 +1,4 @@
-//! Middlewares, as policies of a route. A router with one that is not carried over answers 501.
+//! Middlewares, as policies of a route. A router with a middleware that was not migrated answers 501.
 
 mod access;
 mod draft;
@@ -13,10 +13,10 @@ use super::document::Entry;
 use crate::site::Site;
 use draft::{Middleware, Unwritten};
 
-/// Maximum number of middlewares of a router, those of chains with them.
+/// Maximum number of middlewares of a router, including those in chains.
 const MAX_MIDDLEWARES: usize = 256;
 
-/// Applies middlewares in their order; whether all of them are carried over.
+/// Migrates middlewares in their order, as policies of `draft`. Returns true if all of them were migrated.
 pub(super) fn apply(
     site: &mut Site,
     configuration: &Configuration<'_>,
@@ -28,7 +28,7 @@ pub(super) fn apply(
     for reference in references {
         draft.count += 1;
         if draft.count > MAX_MIDDLEWARES {
-            site.left(
+            site.note(
                 &router.place(),
                 &router.key,
                 "its chains have too many middlewares; its routes answer 501",
@@ -36,7 +36,7 @@ pub(super) fn apply(
             return false;
         }
         let Some(entry) = configuration.middlewares.get(reference) else {
-            site.left(
+            site.note(
                 &router.place(),
                 &format!("{}: middleware {reference}", router.key),
                 "no file has the middleware; its routes answer 501",
@@ -55,16 +55,16 @@ pub(super) fn apply(
                 name: &entry.key,
                 kind,
             };
-            if let Err(Unwritten(advice)) = one(site, draft, middleware) {
+            if let Err(Unwritten(advice)) = migrate(site, draft, middleware) {
                 is_whole = false;
                 let advice = format!("{advice}; the routers that use it answer 501 until then");
                 let shown = format!("{}: {}", entry.key, kind.key);
-                site.left(&kind.place(), &shown, &advice);
+                site.note(&kind.place(), &shown, &advice);
             }
         }
         if kinds.is_empty() {
             is_whole = false;
-            site.left(
+            site.note(
                 &entry.place(),
                 &entry.key,
                 "it has no kind; its routes answer 501",
@@ -74,12 +74,16 @@ pub(super) fn apply(
     is_whole
 }
 
-fn one(
+/// Migrates one middleware.
+///
+/// # Errors
+/// It has no counterpart; with advice.
+fn migrate(
     site: &mut Site,
     draft: &mut Draft<'_>,
     middleware: Middleware<'_>,
 ) -> Result<(), Unwritten> {
-    // Requests that are redirected reach no later middleware, but checks count in any case.
+    // A redirect answers before later middlewares, but later checks must be migrated as well.
     match middleware.kind.key.to_ascii_lowercase().as_str() {
         "basicauth" => access::basic_auth(draft, middleware),
         "forwardauth" => access::forward_auth(site, draft, middleware),

@@ -14,7 +14,7 @@ struct Router<'d> {
     /// `None` for a rule without a counterpart.
     hosts: Option<Vec<String>>,
     relay: Relay,
-    /// Whether TLS ends at the listener.
+    /// True if TLS ends at the listener.
     is_tls: bool,
     priority: u64,
 }
@@ -53,7 +53,7 @@ pub(super) fn read(
 
 fn note(site: &mut Site, entry: &Entry, key: &str, advice: &str) {
     let shown = format!("tcp {} {key}", entry.key);
-    site.left(&entry.place(), shown.trim_end(), advice);
+    site.note(&entry.place(), shown.trim_end(), advice);
 }
 
 fn router(entry: &Entry) -> Router<'_> {

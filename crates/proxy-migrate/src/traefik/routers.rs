@@ -66,7 +66,7 @@ impl<'d> Router<'d> {
         let written = entry.value.text_of("rule").unwrap_or_default();
         let alternatives = rule::parse(written);
         if alternatives.is_none() {
-            site.left(
+            site.note(
                 &entry.place(),
                 &format!("{}: rule {written}", entry.key),
                 "the rule cannot be read; all requests of its entry points that no router before it takes are answered 501",
@@ -94,7 +94,7 @@ impl<'d> Router<'d> {
             middlewares.extend(new);
         }
         if !is_named && of_kind.iter().all(|(names, _)| names.is_empty()) {
-            site.left(
+            site.note(
                 &entry.place(),
                 &entry.key,
                 "no entry point has TLS as the router has; write `entryPoints`, or a route",
@@ -165,7 +165,7 @@ impl<'d> Router<'d> {
 /// Lists a router that is not carried over at an entry point, where a port has one protocol.
 fn note_kind(site: &mut Site, entry: &Entry, point: &EntryPoint<'_>, is_named: bool) {
     if is_named {
-        site.left(
+        site.note(
             &entry.place(),
             &format!("{}: entryPoints {}", entry.key, point.name),
             "a listener has TLS for all of its connections or for none; the router has no route there",
@@ -200,7 +200,7 @@ pub(super) fn write(site: &mut Site, configuration: &Configuration<'_>, routers:
         }
         if case.router.alternatives.is_some() {
             let shown = case.router.entry.value.text_of("rule").unwrap_or_default();
-            site.left(
+            site.note(
                 &case.router.entry.place(),
                 &format!("{}: rule {shown}", case.router.entry.key),
                 "a part of the rule has no counterpart; requests that meet the rest of it are answered 501",
@@ -318,7 +318,7 @@ impl Writer<'_, '_> {
         let mut settings = router.tls.iter();
         if settings.any(|it| tls::is_unwritten_check(configuration, it)) {
             is_whole = false;
-            site.left(
+            site.note(
                 &entry.place(),
                 &format!("{}: tls options", entry.key),
                 "client certificates are asked for by a listener: write `tls { client-auth { ca-file … } }` in one of its own; its routes answer 501 until then",

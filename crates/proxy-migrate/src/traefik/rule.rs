@@ -43,7 +43,7 @@ impl Parser<'_> {
         self.rest = self.rest.trim_start();
     }
 
-    /// Whether the next characters are these, which are passed by then.
+    /// Returns true if the next characters are these, which are passed by then.
     fn takes(&mut self, sign: &str) -> bool {
         self.skip_spaces();
         let rest = self.rest.strip_prefix(sign);

@@ -41,7 +41,7 @@ impl Services {
     ) -> Option<Target> {
         let reference = router.value.text_of("service").unwrap_or_default();
         let Some(service) = configuration.services.get(reference) else {
-            site.left(
+            site.note(
                 &router.place(),
                 &format!("{}: service {reference}", router.key),
                 "no file has the service; its routes answer 501",
@@ -89,7 +89,7 @@ fn draft(site: &mut Site, configuration: &Configuration<'_>, service: &Entry) ->
         "write an upstream"
     };
     let advice = format!("{advice}; its routes answer 501 until then");
-    site.left(&service.place(), &service.key, &advice);
+    site.note(&service.place(), &service.key, &advice);
     None
 }
 
@@ -146,7 +146,7 @@ fn settings(site: &mut Site, service: &Entry, balancer: &Value, upstream: &mut U
     let note = |site: &mut Site, key: &str, advice: &str| {
         if let Some(value) = balancer.get(key) {
             let shown = format!("{}: {key}", service.key);
-            site.left(&value.place(), &shown, advice);
+            site.note(&value.place(), &shown, advice);
         }
     };
     let strategy = match balancer.text_of("strategy") {
@@ -177,7 +177,7 @@ fn settings(site: &mut Site, service: &Entry, balancer: &Value, upstream: &mut U
         for key in ["headers", "port", "scheme", "method"] {
             if let Some(value) = check.get(key) {
                 let shown = format!("{}: healthCheck {key}", service.key);
-                site.left(
+                site.note(
                     &value.place(),
                     &shown,
                     "checks are `GET` at the target's own port",
@@ -241,14 +241,14 @@ fn tls(
     match transport.texts_of("rootCAs").as_slice() {
         [] => {}
         [file] => nodes.push(Node::text("ca-file", file)),
-        _ => site.left(
+        _ => site.note(
             &transport.place(),
             &format!("{}: rootCAs", service.key),
             "write one `ca-file` with all certificates",
         ),
     }
     if transport.is_on("insecureSkipVerify") {
-        site.left(
+        site.note(
             &transport.place(),
             &format!("{}: insecureSkipVerify", service.key),
             "the certificate is verified here: write `tls { ca-file … }`",
@@ -334,7 +334,7 @@ fn weighted(
     }
     if weighted.get("healthCheck").is_some() {
         let shown = format!("{}: healthCheck", service.key);
-        site.left(&weighted.place(), &shown, "targets are checked one by one");
+        site.note(&weighted.place(), &shown, "targets are checked one by one");
     }
     Ok(first)
 }

@@ -39,8 +39,8 @@ pub(super) fn write(
         let files = certificate
             .text_of("certFile")
             .zip(certificate.text_of("keyFile"));
-        if let Some(files) = files {
-            site.add_certificate(position, files, []);
+        if let Some((cert, key)) = files {
+            site.add_certificate(position, cert, key, []);
             has_certificate = true;
         }
     }
@@ -53,13 +53,13 @@ pub(super) fn write(
         }
     }
     if !has_certificate {
-        site.add_certificate(position, ("tls.pem", "tls.key"), []);
+        site.add_certificate(position, "tls.pem", "tls.key", []);
         let place = point.value.map_or_else(
             || configuration.routers.iter().next().map(Entry::place),
             |value| Some(value.place()),
         );
         if let Some(place) = place {
-            site.left(
+            site.note(
                 &place,
                 &format!("{}: tls", point.name),
                 "Traefik makes or obtains a certificate: write its files in place of `tls.pem` and `tls.key`, or `acme`; see docs/operate/certificates.md",
@@ -90,7 +90,7 @@ fn acme(site: &mut Site, configuration: &Configuration<'_>, hosts: &Hosts<'_>) -
     if names.is_empty() {
         return None;
     }
-    site.left(
+    site.note(
         &resolver.place(),
         &format!("{}: acme", resolver.key),
         "`terms-agreed` is written, as Traefik agrees by itself; accounts and certificates are created again",
@@ -139,7 +139,7 @@ fn options(site: &mut Site, configuration: &Configuration<'_>, position: usize) 
     ] {
         if let Some(value) = options.value.get(key) {
             let shown = format!("{}: {key}", options.key);
-            site.left(&value.place(), &shown, advice);
+            site.note(&value.place(), &shown, advice);
         }
     }
     if let Some(listener) = site.listeners.get_mut(position) {
@@ -161,8 +161,8 @@ fn client_auth(options: &Value) -> Option<(&str, &'static str)> {
     }
 }
 
-/// Whether options ask clients for certificates in a way that a listener does not: for some of its hosts, or without
-/// an authority.
+/// Returns true if options ask clients for certificates in a way that a listener does not: for some of its hosts, or
+/// without an authority.
 pub(super) fn is_unwritten_check(configuration: &Configuration<'_>, router_tls: &Value) -> bool {
     let name = router_tls.text_of("options").unwrap_or("default");
     match configuration.tls_options.get(name) {

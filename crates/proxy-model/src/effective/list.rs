@@ -96,8 +96,10 @@ impl List {
     pub(super) fn access<K, L, D>(
         &mut self,
         access: &Access,
-        (allow_row, deny_row): (&Spec<K, D>, &Spec<K, D>),
-        (allow_file_row, deny_file_row): (&Spec<L, D>, &Spec<L, D>),
+        allow_row: &Spec<K, D>,
+        deny_row: &Spec<K, D>,
+        allow_file_row: &Spec<L, D>,
+        deny_file_row: &Spec<L, D>,
     ) {
         let Access {
             allow,

@@ -57,11 +57,10 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
     list.put(&spec::BACKLOG, backlog, plain);
     list.access(
         access,
-        (&access_spec::LISTENER_ALLOW, &access_spec::LISTENER_DENY),
-        (
-            &access_spec::LISTENER_ALLOW_FILE,
-            &access_spec::LISTENER_DENY_FILE,
-        ),
+        &access_spec::LISTENER_ALLOW,
+        &access_spec::LISTENER_DENY,
+        &access_spec::LISTENER_ALLOW_FILE,
+        &access_spec::LISTENER_DENY_FILE,
     );
     list.within("error-pages", |list| {
         list.error_pages(

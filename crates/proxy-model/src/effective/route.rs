@@ -10,10 +10,9 @@ use crate::policies::{
     Cors, HeaderEdits, HeaderField, Policies, RateLimit, Retry, Rewrite, RouteCache, RouteTimeouts,
     Shadow,
 };
+use crate::registry::policies::access::{ALLOW, ALLOW_FILE, DENY, DENY_FILE};
 use crate::registry::policies::error_pages as pages_spec;
-use crate::registry::policies::{
-    access as access_spec, cache as cache_spec, cors as cors_spec, rewrite as rewrite_spec,
-};
+use crate::registry::policies::{cache as cache_spec, cors as cors_spec, rewrite as rewrite_spec};
 use crate::registry::routes::answers as answer_spec;
 use crate::registry::{
     circuit_breaker as breaker_spec, matches as match_spec, policies as policy_spec, routes as spec,
@@ -180,11 +179,7 @@ fn policies(list: &mut List, model: &Model, policies: &Policies) {
     } = policies;
     list.within("timeouts", |list| times(list, timeouts));
     list.put_any(&policy_spec::MAX_BODY_SIZE, max_body_size.as_ref(), plain);
-    list.access(
-        access,
-        (&access_spec::ALLOW, &access_spec::DENY),
-        (&access_spec::ALLOW_FILE, &access_spec::DENY_FILE),
-    );
+    list.access(access, &ALLOW, &DENY, &ALLOW_FILE, &DENY_FILE);
     if let Some(auth) = basic_auth {
         list.within("basic-auth", |list| credentials::basic_auth(list, auth));
     }

@@ -18,7 +18,7 @@ pub struct Acme {
     pub directory_ca_file: Option<Setting<PathBuf>>,
     /// Address for the authority's notices.
     pub email: Setting<String>,
-    /// The authority's terms of service are agreed to; always true in a model.
+    /// True if the authority's terms of service are accepted; always true in a model.
     pub terms_agreed: Setting<bool>,
     /// Proof of control over the hosts.
     pub challenge: Setting<AcmeChallenge>,

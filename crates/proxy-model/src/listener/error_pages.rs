@@ -106,7 +106,7 @@ impl PageTemplate {
         Self { parts, footer_at }
     }
 
-    /// Whether the page has a place for `value`.
+    /// Returns true if the page has a place for `value`.
     #[must_use]
     pub fn has(&self, value: PageValue) -> bool {
         self.parts.contains(&PagePart::Value(value))
@@ -134,7 +134,7 @@ fn split_at_end_of_body(parts: &mut Vec<PagePart>) -> usize {
 }
 
 impl ErrorStatuses {
-    /// Whether the page is for `status`.
+    /// Returns true if the page is for `status`.
     #[must_use]
     pub const fn contains(self, status: u16) -> bool {
         match self {

@@ -1,5 +1,6 @@
 //! Export of traces and metrics by OTLP.
 
+use crate::address::check_authority;
 use crate::place::Setting;
 use http::{HeaderName, HeaderValue, Uri};
 use std::fmt;
@@ -22,11 +23,11 @@ pub struct Otlp {
     pub compression: Setting<OtlpCompression>,
     /// Maximum time of one request, with its connection and its response.
     pub timeout: Setting<Duration>,
-    /// Exports spans.
+    /// True if spans are exported.
     pub traces: Setting<bool>,
     /// Spans that may wait for the collector; further ones are dropped and counted.
     pub queue_spans: Setting<u32>,
-    /// Exports metrics.
+    /// True if metrics are exported.
     pub metrics: Setting<bool>,
     /// Time between two exports of metrics.
     pub interval: Setting<Duration>,
@@ -90,6 +91,7 @@ impl FromStr for OtlpEndpoint {
         if authority.as_str().contains('@') {
             return Err("a credential belongs in `header \"Authorization\" \"…\"`".to_owned());
         }
+        check_authority(authority.as_str()).map_err(|error| error.to_string())?;
         if uri.query().is_some() {
             return Err("a query is never sent".to_owned());
         }
@@ -159,6 +161,9 @@ mod tests {
             "http://c:4318/?a=b",
             "http://c:4318/#a",
             "http://c:4318/v1/traces",
+            "http://c:99999",
+            "http://c:0",
+            "http://c:port",
         ] {
             assert!(text.parse::<OtlpEndpoint>().is_err(), "{text}");
         }

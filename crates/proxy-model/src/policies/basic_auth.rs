@@ -19,7 +19,7 @@ pub struct BasicAuth {
     pub users_files: Vec<Setting<UsersFile>>,
     /// Number of wrong passwords per client and period, before further ones are delayed.
     pub attempts: Setting<RequestRate>,
-    /// The upstream gets the credentials.
+    /// True if the upstream gets the credentials.
     pub forward_credentials: Setting<bool>,
 }
 

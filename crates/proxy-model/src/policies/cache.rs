@@ -32,14 +32,14 @@ pub struct RouteCache {
     pub stale_if_error: Setting<Duration>,
     /// Longest wait for the response to another request of the same key.
     pub collapse: Setting<Duration>,
-    /// Whether `Cache-Control` of clients counts.
+    /// True if `Cache-Control` of clients counts.
     pub client_directives: Setting<bool>,
-    /// Whether responses carry `Cache-Status`.
+    /// True if responses carry `Cache-Status`.
     pub cache_status: Setting<bool>,
 }
 
 impl RouteCache {
-    /// Statuses that are stored where the route names none: those that are cacheable by default, without the partial and
-    /// the rare ones. [RFC 9110 §15.1]
+    /// Statuses that are stored where the route names none: those that are cacheable by default, without the partial
+    /// and the rare ones. [RFC 9110 §15.1]
     pub const USUAL_STATUSES: [u16; 7] = [200, 203, 204, 301, 308, 404, 410];
 }

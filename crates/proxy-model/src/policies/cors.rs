@@ -19,7 +19,7 @@ pub struct Cors {
     pub allow_headers: Vec<Setting<HeaderName>>,
     /// Fields of responses that pages may read.
     pub expose_headers: Vec<Setting<HeaderName>>,
-    /// Pages may send credentials.
+    /// True if pages may send credentials.
     pub allow_credentials: Setting<bool>,
     /// Time for which browsers keep the answer to a preflight request.
     pub max_age: Setting<Duration>,

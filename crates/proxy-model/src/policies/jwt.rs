@@ -1,5 +1,6 @@
 //! JSON Web Tokens that a route requires. [RFC 7519, RFC 6750]
 
+use crate::address::check_authority;
 use crate::index::UpstreamIndex;
 use crate::place::{Place, Setting};
 use http::HeaderName;
@@ -36,7 +37,7 @@ pub struct JwtAuth {
     pub clock_skew: Setting<Duration>,
     /// Longest token, in bytes.
     pub max_token_bytes: Setting<u64>,
-    /// The upstream gets the token.
+    /// True if the upstream gets the token.
     pub forward_token: Setting<bool>,
     /// The name in challenges.
     pub realm: Setting<String>,
@@ -129,6 +130,7 @@ impl FromStr for KeySetUrl {
         if authority.as_str().contains('@') {
             return Err("a credential does not belong in it".to_owned());
         }
+        check_authority(authority.as_str()).map_err(|error| error.to_string())?;
         if text.contains('#') {
             return Err("a fragment (`#…`) is never sent".to_owned());
         }

@@ -306,7 +306,7 @@ impl RequestValues<'_> {
 fn write_time(since_1970: Duration, text: &mut String) {
     let (secs, millis) = (since_1970.as_secs(), since_1970.subsec_millis());
     let (days, of_day) = (secs / 86_400, secs % 86_400);
-    let (year, month, day) = date_of_day(days);
+    let Date { year, month, day } = Date::from_days(days);
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
     // A `String` takes every text.
     _ = write!(
@@ -315,19 +315,31 @@ fn write_time(since_1970: Duration, text: &mut String) {
     );
 }
 
-/// Year, month and day of a day since 1970, in the Gregorian calendar. Years begin in March, so that the leap
-/// day is their last.
-fn date_of_day(days: u64) -> (u64, u64, u64) {
-    const DAYS_OF_400_YEARS: u64 = 146_097;
-    // Days since 1 March of the year 0.
-    let days = days + 719_468;
-    let (era, of_era) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+/// A date of the Gregorian calendar; month and day from 1.
+struct Date {
+    year: u64,
+    month: u64,
+    day: u64,
+}
+
+impl Date {
+    /// The date of a day since 1970. Years begin in March here, so that the leap day is their last.
+    fn from_days(days: u64) -> Self {
+        const DAYS_OF_400_YEARS: u64 = 146_097;
+        // Days since 1 March of the year 0.
+        let days = days + 719_468;
+        let (era, of_era) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+        let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = (month_from_march + 2) % 12 + 1;
+        Self {
+            year: era * 400 + year_of_era + u64::from(month <= 2),
+            month,
+            day,
+        }
+    }
 }
 
 /// The name in the braces at the beginning of `text`, and the text after them.
@@ -427,7 +439,8 @@ mod tests {
             (47_540, (2100, 2, 28)),
             (47_541, (2100, 3, 1)),
         ] {
-            assert_eq!(date_of_day(days), date, "{days}");
+            let Date { year, month, day } = Date::from_days(days);
+            assert_eq!((year, month, day), date, "{days}");
         }
     }
 

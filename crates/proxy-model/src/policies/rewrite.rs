@@ -17,8 +17,8 @@ pub struct Rewrite {
     pub path: Option<Setting<String>>,
     /// The path made of captures of the route's `path-regex`.
     pub captures: Option<Setting<CaptureTemplate>>,
-    /// `Location` of responses is written back.
+    /// True if `Location` of responses is written back.
     pub location: Setting<bool>,
-    /// `Path` and `Domain` of cookies in responses are written back.
+    /// True if `Path` and `Domain` of cookies in responses are written back.
     pub cookies: Setting<bool>,
 }

@@ -5,7 +5,7 @@ use super::spec::{DefaultValue, MachinePart, Repeatable, Required, Unset};
 use super::table::{block, file, flag, settings, text, words, written};
 use super::text::{Text, Written};
 use super::word::Flag;
-use crate::address::{AddressError, BindAddress};
+use crate::address::{AddressError, BindAddress, check_authority};
 use crate::control_plane::{Label, NamedPath};
 use std::path::PathBuf;
 
@@ -27,6 +27,7 @@ fn url(text: &str) -> Result<String, String> {
     if rest.contains(['?', '#', ' ']) {
         return Err("it is a base URL, without a query".to_owned());
     }
+    check_authority(authority).map_err(|error| error.to_string())?;
     Ok(text.to_owned())
 }
 

@@ -2,7 +2,7 @@
 
 use super::value_error::{Raw, ValueError};
 
-/// A kind of setting; blocks are one too.
+/// A kind of setting: a kind of value, or a block.
 pub trait Shaped: Copy {
     /// The untyped form.
     fn shape(&self) -> Shape;
@@ -27,11 +27,11 @@ pub trait Kind: Shaped {
     /// If `raw` has another type, is out of range or malformed, or is a word without effect.
     fn read(&self, name: &str, raw: Raw<'_>) -> Result<Self::Value, ValueError>;
 
-    /// The value of a default.
-    fn give(&self, given: Self::DefaultValue) -> Self::Value;
+    /// A default as a decoded value.
+    fn default_value(&self, default: Self::DefaultValue) -> Self::Value;
 
     /// A default as written under `name`.
-    fn show(&self, name: &str, given: Self::DefaultValue) -> String;
+    fn show(&self, name: &str, default: Self::DefaultValue) -> String;
 }
 
 /// A kind without its Rust type.

@@ -79,12 +79,12 @@ impl<T: WholeNumber> Kind for Integer<T> {
         })
     }
 
-    fn give(&self, given: T) -> T {
-        given
+    fn default_value(&self, default: T) -> T {
+        default
     }
 
-    fn show(&self, _name: &str, given: T) -> String {
-        given.to_string()
+    fn show(&self, _name: &str, default: T) -> String {
+        default.to_string()
     }
 }
 
@@ -133,12 +133,12 @@ impl Kind for Decimal {
         })
     }
 
-    fn give(&self, given: f64) -> f64 {
-        given
+    fn default_value(&self, default: f64) -> f64 {
+        default
     }
 
-    fn show(&self, _name: &str, given: f64) -> String {
-        format!("{given:?}")
+    fn show(&self, _name: &str, default: f64) -> String {
+        format!("{default:?}")
     }
 }
 
@@ -174,12 +174,12 @@ impl Kind for Size {
         Err(out_of_range())
     }
 
-    fn give(&self, given: u64) -> u64 {
-        given
+    fn default_value(&self, default: u64) -> u64 {
+        default
     }
 
-    fn show(&self, _name: &str, given: u64) -> String {
-        given.to_string()
+    fn show(&self, _name: &str, default: u64) -> String {
+        default.to_string()
     }
 }
 
@@ -229,12 +229,12 @@ impl Kind for Time {
         })
     }
 
-    fn give(&self, given: Duration) -> Duration {
-        given
+    fn default_value(&self, default: Duration) -> Duration {
+        default
     }
 
-    fn show(&self, name: &str, given: Duration) -> String {
-        in_unit(name, given, true)
+    fn show(&self, name: &str, default: Duration) -> String {
+        in_unit(name, default, true)
     }
 }
 

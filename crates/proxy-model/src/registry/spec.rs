@@ -245,7 +245,7 @@ impl<K: Kind, D> Spec<K, D> {
 impl<K: Kind> Spec<K, DefaultValue<K::DefaultValue>> {
     /// The value of an absent setting.
     pub fn default(&self) -> K::Value {
-        self.kind.give(self.presence.0)
+        self.kind.default_value(self.presence.0)
     }
 }
 

@@ -89,11 +89,7 @@ pub(super) const fn choice<T: Copy>(
 }
 
 pub(super) const fn word<T>(name: &'static str, value: T, doc: &'static str) -> ChoiceWord<T> {
-    ChoiceWord {
-        name,
-        stands: value,
-        doc,
-    }
+    ChoiceWord { name, value, doc }
 }
 
 pub(super) const fn text<T>(

@@ -42,12 +42,12 @@ impl<T> Kind for Text<T> {
         })
     }
 
-    fn give(&self, given: Written<T>) -> T {
-        (given.value)()
+    fn default_value(&self, default: Written<T>) -> T {
+        (default.value)()
     }
 
-    fn show(&self, _name: &str, given: Written<T>) -> String {
-        format!("\"{}\"", given.text)
+    fn show(&self, _name: &str, default: Written<T>) -> String {
+        format!("\"{}\"", default.text)
     }
 }
 
@@ -81,12 +81,12 @@ impl Kind for Statuses {
             .map_err(|reason| ValueError::Form { what, reason })
     }
 
-    fn give(&self, given: StatusRange) -> StatusRange {
-        given
+    fn default_value(&self, default: StatusRange) -> StatusRange {
+        default
     }
 
-    fn show(&self, _name: &str, given: StatusRange) -> String {
-        given.to_string()
+    fn show(&self, _name: &str, default: StatusRange) -> String {
+        default.to_string()
     }
 }
 
@@ -122,12 +122,12 @@ impl Kind for PageStatuses {
         })
     }
 
-    fn give(&self, given: ErrorStatuses) -> ErrorStatuses {
-        given
+    fn default_value(&self, default: ErrorStatuses) -> ErrorStatuses {
+        default
     }
 
-    fn show(&self, _name: &str, given: ErrorStatuses) -> String {
-        format!("\"{given}\"")
+    fn show(&self, _name: &str, default: ErrorStatuses) -> String {
+        format!("\"{default}\"")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Kinds that are words: switches and choices.
+//! Kinds of settings that are written as words: flags and choices.
 
 use super::kind::{Kind, Shape, Shaped, Word};
 use super::value_error::{Raw, ValueError};
@@ -19,13 +19,13 @@ pub struct Choice<T: 'static> {
 #[derive(Clone, Copy, Debug)]
 pub struct ChoiceWord<T> {
     pub(super) name: &'static str,
-    pub(super) stands: T,
+    pub(super) value: T,
     pub(super) doc: &'static str,
 }
 
 impl<T: Copy + PartialEq> ChoiceWord<T> {
     fn is(&self, value: T) -> bool {
-        self.stands == value
+        self.value == value
     }
 }
 
@@ -48,20 +48,20 @@ impl Kind for Flag {
         }
     }
 
-    fn give(&self, given: bool) -> bool {
-        given
+    fn default_value(&self, default: bool) -> bool {
+        default
     }
 
-    fn show(&self, _name: &str, given: bool) -> String {
-        format!("#{given}")
+    fn show(&self, _name: &str, default: bool) -> String {
+        format!("#{default}")
     }
 }
 
 impl<T: Copy + PartialEq> Shaped for Choice<T> {
     fn shape(&self) -> Shape {
-        let words = self.words.iter().map(|meaning| Word {
-            name: meaning.name,
-            doc: meaning.doc,
+        let words = self.words.iter().map(|word| Word {
+            name: word.name,
+            doc: word.doc,
         });
         Shape::Choice(words.collect())
     }
@@ -72,7 +72,7 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
     type DefaultValue = T;
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, ValueError> {
-        let known = || self.words.iter().map(|meaning| meaning.name).collect();
+        let known = || self.words.iter().map(|word| word.name).collect();
         let Some(text) = self.written(raw) else {
             let words: Vec<String> = self
                 .words
@@ -81,29 +81,25 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
                 .collect();
             return Err(raw.is_not(format!("one of {}", words.join(", "))));
         };
-        let meaning = self
-            .words
-            .iter()
-            .find(|meaning| is_same(meaning.name, &text));
-        meaning
-            .map(|meaning| meaning.stands)
+        let word = self.words.iter().find(|word| is_same(word.name, &text));
+        word.map(|word| word.value)
             .ok_or_else(|| ValueError::Word { known: known() })
     }
 
-    fn give(&self, given: T) -> T {
-        given
+    fn default_value(&self, default: T) -> T {
+        default
     }
 
-    fn show(&self, _name: &str, given: T) -> String {
-        let meaning = self.words.iter().find(|meaning| meaning.is(given));
-        meaning.map_or_else(String::new, |meaning| format!("\"{}\"", meaning.name))
+    fn show(&self, _name: &str, default: T) -> String {
+        let word = self.words.iter().find(|word| word.is(default));
+        word.map_or_else(String::new, |word| format!("\"{}\"", word.name))
     }
 }
 
 impl<T> Choice<T> {
-    /// The word that is written; `None` if the value cannot be a word.
+    /// The word as written; `None` if the value cannot be a word.
     fn written<'t>(&self, raw: Raw<'t>) -> Option<Cow<'t, str>> {
-        let is_number = |meaning: &ChoiceWord<T>| meaning.name.parse::<f64>().is_ok();
+        let is_number = |word: &ChoiceWord<T>| word.name.parse::<f64>().is_ok();
         match raw {
             Raw::Text(text) => Some(text.into()),
             Raw::Decimal(number) if self.words.iter().any(is_number) => {
@@ -117,6 +113,7 @@ impl<T> Choice<T> {
     }
 }
 
+/// Compares words; `-` and `_` are equal.
 fn is_same(name: &str, written: &str) -> bool {
     let plain = |c| if c == '-' { '_' } else { c };
     name.chars().map(plain).eq(written.chars().map(plain))

@@ -1,8 +1,8 @@
 //! Redirects to another URL.
 
+use crate::address;
 use crate::place::{Place, Setting};
 use crate::policies::{PrefixReplacement, UrlScheme, check_characters};
-use http::uri::Authority;
 use std::fmt;
 use std::str::FromStr;
 
@@ -147,12 +147,8 @@ fn split(text: &str, separator: char) -> (&str, Option<String>) {
 }
 
 fn check_authority(text: &str) -> Result<(), String> {
-    let parsed = text.parse::<Authority>().ok();
-    let is_host = parsed.is_some_and(|authority| !authority.host().is_empty());
-    if is_host && !text.contains('@') {
-        return Ok(());
-    }
-    Err(format!("`{text}` is not a host, with or without a port"))
+    address::check_authority(text)
+        .map_err(|_| format!("`{text}` is not a host, with or without a port"))
 }
 
 impl fmt::Display for RedirectTarget {
@@ -224,6 +220,9 @@ mod tests {
             "https:/a",
             "https://",
             "https://user@host",
+            "https://host:99999",
+            "https://host:x",
+            "https://host:0",
             "https://a b",
             "https://a/\u{e9}",
             "https://a/{uri}",

@@ -99,7 +99,7 @@ pub struct Sum {
     /// 2: counted since the start of the process.
     #[prost(int32, tag = "2")]
     pub aggregation_temporality: i32,
-    /// It never falls.
+    /// True if the value never falls.
     #[prost(bool, tag = "3")]
     pub is_monotonic: bool,
 }

@@ -61,7 +61,7 @@ impl<'a> AgentCall<'a> {
         }
     }
 
-    /// Facts about the call, for its metrics.
+    /// Facts about the call, for its metrics and for a denial that was read in part.
     pub(super) fn context(&self) -> &CallContext {
         &self.context
     }
@@ -157,13 +157,13 @@ impl<'a> AgentCall<'a> {
         result
     }
 
-    /// Counts and records the outcome. `None` if the agent failed open.
+    /// Counts the outcome, and writes it into the request's record. `None` if the agent failed open.
     pub(super) fn record(
         &self,
         exchange: &mut Exchange,
-        result: Result<Decision, AgentFailure>,
-        took: Duration,
+        outcome: CallOutcome<Decision>,
     ) -> Result<Option<Decision>, Problem> {
+        let CallOutcome { result, took } = outcome;
         let record = exchange.record().agents.get_or_insert_default();
         record.took += took;
         let metrics = self.own.map(|own| &*own.metrics);
@@ -172,7 +172,7 @@ impl<'a> AgentCall<'a> {
             Ok(decision) => {
                 record.last = Some((name, decision.name()));
                 if let Some(metrics) = metrics {
-                    metrics.decided(self.event, in_metrics(&decision), took);
+                    metrics.decided(self.event, metric_label(&decision), took);
                 }
                 return Ok(Some(decision));
             }
@@ -181,9 +181,9 @@ impl<'a> AgentCall<'a> {
         if let Some(metrics) = metrics {
             failure.count(metrics, self.event);
         }
-        let goes_on = self.agent.fails_open && failure.outcome().obeys_failure_mode();
-        record.last = Some((name, if goes_on { "failed_open" } else { "failed" }));
-        if goes_on {
+        let fails_open = self.agent.fails_open && failure.outcome().obeys_failure_mode();
+        record.last = Some((name, if fails_open { "failed_open" } else { "failed" }));
+        if fails_open {
             return Ok(None);
         }
         if let AgentFailure::Call(CallError::ServerError(answer)) = failure {
@@ -215,7 +215,7 @@ fn settle<T>(permit: Option<BreakerPermit>, result: &Result<T, AgentFailure>, no
     };
 }
 
-fn in_metrics(decision: &Decision) -> AgentDecision {
+fn metric_label(decision: &Decision) -> AgentDecision {
     match decision {
         Decision::Allow(_) => AgentDecision::Allow,
         Decision::Block(_) => AgentDecision::Block,

@@ -31,9 +31,9 @@ pub(super) struct Content {
     raw_bytes: u64,
     decoder: Option<Decoder>,
     was_decoded: bool,
-    /// The head names a coding that is not decoded, or too many.
+    /// True if the head names a coding that is not decoded, or more than three.
     is_opaque: bool,
-    /// Bytes of the body may follow.
+    /// True if bytes of the body may follow.
     is_truncated: bool,
     error: Option<DecodingError>,
 }
@@ -48,11 +48,13 @@ pub(super) struct ContentPiece<'c> {
 }
 
 impl Content {
-    /// Empty content of a body with these fields. An unknown coding is not decompressed.
+    /// Empty content of a body with these fields, to be filled up to `max_bytes`. An unknown coding is not
+    /// decompressed.
     pub(super) fn new(
         headers: &HeaderMap,
         limits: &Limits,
-        (max_bytes, memory): (u64, Rc<BodyReservation>),
+        max_bytes: u64,
+        memory: Rc<BodyReservation>,
     ) -> Result<Self, Problem> {
         let limits = DecodingLimits {
             max_ratio: *limits.max_decompression_ratio,
@@ -123,7 +125,7 @@ impl Content {
         self.is_out_of_memory
     }
 
-    /// Hides the body, which may be endless, from agents.
+    /// Leaves the body out: it may be endless.
     pub(super) fn skip(&mut self) {
         self.is_truncated = true;
     }
@@ -149,7 +151,7 @@ impl Content {
     }
 
     /// Refuses content above `agent`'s limit, unless the remainder may pass uninspected.
-    pub(super) fn check(&self, agent: &AgentPlan) -> Result<(), Problem> {
+    pub(super) fn check_size(&self, agent: &AgentPlan) -> Result<(), Problem> {
         if !self.is_truncated || agent.passes_oversize {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use http::header::AUTHORIZATION;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Response, Version};
 use http_body::Body as _;
+use proxy_agent::EventNumber;
 use proxy_http1::RawTarget;
 use proxy_plan::{AgentPlan, CredentialsPlan, RoutePlan};
 use proxy_tls::ClientAuthVerdict;
@@ -57,20 +58,21 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
     }
 }
 
-/// A piece of a body.
+/// A piece of a body, as the event with this request and sequence number.
 pub(super) fn body_chunk<'c>(
-    ((id, seq), agent): ((RequestId, u32), &AgentPlan),
-    shown: ContentPiece<'c>,
+    number: EventNumber,
+    agent: &AgentPlan,
+    piece: ContentPiece<'c>,
 ) -> BodyChunk<'c> {
     let ContentPiece {
         data,
         is_last,
         is_truncated,
         was_decoded,
-    } = shown;
+    } = piece;
     BodyChunk {
-        id,
-        seq,
+        id: number.id,
+        seq: number.seq,
         timeout_ms: millis(agent),
         data,
         last: is_last,
@@ -81,13 +83,14 @@ pub(super) fn body_chunk<'c>(
 
 /// The head of the response, as the client would get it.
 pub(super) fn response_head<'e>(
-    ((id, seq), agent): ((RequestId, u32), &AgentPlan),
+    number: EventNumber,
+    agent: &AgentPlan,
     upstream: &'e str,
     response: &'e Response<Body>,
 ) -> ResponseHeaders<'e> {
     ResponseHeaders {
-        id,
-        seq,
+        id: number.id,
+        seq: number.seq,
         timeout_ms: millis(agent),
         upstream: (!upstream.is_empty()).then(|| upstream.into()),
         status: response.status().as_u16(),

@@ -1,9 +1,10 @@
 //! Inspection of request bodies: read up to the agents' limit, and sent to them before any byte is
 //! forwarded.
 
-use super::call::{AgentCall, CallOutcome};
+use super::body_inspection::{BodyVerdict, put_back, send_piece, take_session};
+use super::call::AgentCall;
 use super::content::Content;
-use super::{decision, edits, event};
+use super::{decision, event};
 use crate::exchange::Exchange;
 use crate::failure::{exchange_problem, timeout_problem};
 use crate::forward;
@@ -12,10 +13,9 @@ use crate::record::agent_record::AgentSession;
 use crate::response::body::Body;
 use crate::upload::body_buffer::{BodyBuffer, memory_problem};
 use crate::upload::request_body::{HoldError, InspectedBody};
-use agent_protocol::{BodyMode, Decision, EventKind, ProxyMessage};
+use agent_protocol::{BodyMode, EventKind, ProxyMessage};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderName, HeaderValue, Response};
-use proxy_agent::{CallContext, CallError, Session};
 use proxy_clock::RequestTimers;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
@@ -23,85 +23,72 @@ use proxy_pool::SendError;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-/// Sends the body to the agents that subscribe to it, in the order of the route.
+/// Sends the body to the agents that subscribe to it, in the order of the route. Returns the response of one that
+/// answers in place of the upstream.
+///
+/// # Errors
+/// The body exceeds a limit, cannot be read or decompressed, or an agent refuses it.
 pub(super) async fn inspect(
     exchange: &mut Exchange,
     route: &RoutePlan,
     timers: &RequestTimers,
 ) -> Result<Option<Response<Body>>, Problem> {
-    let Some(max_bytes) = wanted(exchange) else {
+    let Some(max_bytes) = inspection_limit(exchange) else {
         return Ok(None);
     };
-    if let Some(problem) = announced_too_large(exchange, max_bytes) {
-        return Err(problem);
-    }
-    let content = read(exchange, route, max_bytes, timers).await?;
+    check_content_length(exchange, max_bytes)?;
+    let content = read_content(exchange, route, max_bytes, timers).await?;
     let mut index = 0;
-    while let Some(mut session) = take(exchange, index) {
-        let shown = if session.session.request_body() == BodyMode::None {
-            Ok(Some(Verdict::Allowed))
-        } else {
-            show(exchange, &mut session, &content, timers).await
-        };
-        // Closes the session of a failed agent; reports the end of the request to the remaining
-        // agents.
-        if !matches!(shown, Ok(None)) {
-            exchange
-                .record()
-                .agents
-                .get_or_insert_default()
-                .put_back(index, session);
-            index += 1;
+    while let Some(mut session) = take_session(exchange, index) {
+        let verdict = inspect_by(exchange, &mut session, &content, timers).await;
+        if matches!(verdict, Ok(BodyVerdict::FailedOpen)) {
+            continue;
         }
-        if let Some(Verdict::Reply(response)) = shown? {
+        put_back(exchange, index, session);
+        index += 1;
+        if let BodyVerdict::Replied(response) = verdict? {
             return Ok(Some(*response));
         }
     }
     Ok(None)
 }
 
-fn take(exchange: &mut Exchange, index: usize) -> Option<AgentSession> {
-    exchange.record().agents.as_mut()?.take(index)
-}
-
-/// An agent's decision about a body.
-enum Verdict {
-    Allowed,
-    // Boxed, because it is rare.
-    Reply(Box<Response<Body>>),
-}
-
-/// The largest limit of the agents that subscribe to bodies, in bytes; `None` if none does.
-fn wanted(exchange: &Exchange) -> Option<u64> {
+/// Maximum number of bytes that agents inspect, the same for all agents; `None` if none subscribes to request bodies.
+fn inspection_limit(exchange: &Exchange) -> Option<u64> {
     let agents = exchange.completion.record.agents.as_ref()?;
-    let mut wanting = agents
-        .sessions
-        .iter()
-        .filter(|one| one.session.request_body() != BodyMode::None);
-    wanting.next().map(|one| one.agent.max_body_bytes)
+    let mut sessions = agents.sessions.iter();
+    let subscriber = sessions.find(|one| subscribes(one))?;
+    Some(subscriber.agent.max_body_bytes)
 }
 
-/// The problem of a body with a `Content-Length` above the limit of an agent with `on-oversize "block"`.
-/// Refused before the client sends it.
-fn announced_too_large(exchange: &Exchange, max_bytes: u64) -> Option<Problem> {
-    let announced = exchange.head.headers.content_length();
-    let current = announced.filter(|length| max_bytes < *length)?;
-    let agents = exchange.completion.record.agents.as_ref()?;
-    let refusing = agents
-        .sessions
-        .iter()
-        .find(|one| one.session.request_body() != BodyMode::None && !one.agent.passes_oversize)?;
+fn subscribes(session: &AgentSession) -> bool {
+    session.session.request_body() != BodyMode::None
+}
+
+/// Refuses a body with a `Content-Length` over the limit before the client sends it, if an agent has `on-oversize
+/// "block"`.
+fn check_content_length(exchange: &Exchange, max_bytes: u64) -> Result<(), Problem> {
+    let length = exchange.head.headers.content_length();
+    let Some(current) = length.filter(|length| max_bytes < *length) else {
+        return Ok(());
+    };
+    let agents = exchange.completion.record.agents.as_ref();
+    let mut sessions = agents.map_or(&[][..], |agents| &agents.sessions).iter();
+    let blocks_oversize = |one: &&AgentSession| subscribes(one) && !one.agent.passes_oversize;
+    let Some(blocking) = sessions.find(blocks_oversize) else {
+        return Ok(());
+    };
     let detail = Detail::Limit {
         current,
         limit: max_bytes,
     };
     let problem = Problem::new(Reason::BodySizeLimit, detail);
-    Some(problem.with_setting(refusing.agent.max_body_setting))
+    Err(problem.with_setting(blocking.agent.max_body_setting))
 }
 
-/// Reads the body up to the agents' limit, and puts it back. A completely decoded body is forwarded
-/// decoded, so that the target receives the bytes inspected by agents.
-async fn read(
+/// Reads the body up to `max_bytes`, and puts it back for the upstream. A body that was decompressed whole is forwarded
+/// decompressed: the target receives the bytes that the agents inspected.
+async fn read_content(
     exchange: &mut Exchange,
     route: &RoutePlan,
     max_bytes: u64,
@@ -109,29 +96,21 @@ async fn read(
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
     let memory = exchange.worker().reserve_body();
-    let shown = (max_bytes, Rc::clone(&memory));
-    let mut content = Content::new(exchange.head.headers.as_map(), limits, shown)?;
+    let headers = exchange.head.headers.as_map();
+    let mut content = Content::new(headers, limits, max_bytes, Rc::clone(&memory))?;
     content.check_coding()?;
-    remove_shadows_of_coding(exchange);
+    remove_coding_lookalikes(exchange);
     let Some(body) = exchange.body.take() else {
         return Ok(content);
     };
     let any_rate = exchange.is_grpc;
-    let (mut reading, progress) = forward::upload(exchange, (route, any_rate), body, timers);
+    let (mut upload, progress) = forward::upload(exchange, route, any_rate, body, timers);
     exchange.record().upload = Some(progress);
     let mut held = InspectedBody::new(BodyBuffer::new(memory));
-    let read = poll_fn(|cx| reading.poll_inspect(cx, &mut held, |piece| content.push(piece)));
-    let read = read.await;
+    let reading = poll_fn(|cx| upload.poll_inspect(cx, &mut held, |piece| content.push(piece)));
+    let read = reading.await;
     timers.stop();
-    read.map_err(|fault| match fault {
-        HoldError::MemoryFull => memory_problem(),
-        HoldError::TooLarge(_) => Problem::new(Reason::InternalError, Detail::None),
-        HoldError::Late(timer, after) => timeout_problem(timer, after),
-        HoldError::Body(fault) => {
-            let unread = exchange.client().fault.get();
-            exchange_problem(&SendError::RequestBody, "", Some(fault), unread)
-        }
-    })?;
+    read.map_err(|error| read_problem(exchange, error))?;
     if content.is_out_of_memory() {
         return Err(memory_problem());
     }
@@ -149,12 +128,26 @@ async fn read(
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
     }
-    exchange.body = Some(held.into_body(reading));
+    exchange.body = Some(held.into_body(upload));
     Ok(content)
 }
 
-/// Removes fields that a target may read as `Content-Encoding`, because the body was not decoded by them.
-fn remove_shadows_of_coding(exchange: &mut Exchange) {
+fn read_problem(exchange: &Exchange, error: HoldError) -> Problem {
+    match error {
+        HoldError::MemoryFull => memory_problem(),
+        // Only bodies that are buffered whole have this limit.
+        HoldError::TooLarge(_) => Problem::new(Reason::InternalError, Detail::None),
+        HoldError::Late(timer, after) => timeout_problem(timer, after),
+        HoldError::Body(fault) => {
+            let unread = exchange.client().fault.get();
+            exchange_problem(&SendError::RequestBody, "", Some(fault), unread)
+        }
+    }
+}
+
+/// Removes fields that a target may read as `Content-Encoding`, such as `Content_Encoding`: agents inspected the body
+/// without that coding.
+fn remove_coding_lookalikes(exchange: &mut Exchange) {
     let headers = &mut exchange.head.headers;
     let mut names = headers.as_map().keys().map(HeaderName::as_str);
     if names.any(|name| name.len() == CONTENT_ENCODING.as_str().len() && has_other_sign(name)) {
@@ -162,8 +155,8 @@ fn remove_shadows_of_coding(exchange: &mut Exchange) {
     }
 }
 
-/// Removes the fields that describe the coded bytes of a body that is forwarded decoded, including
-/// `Content-Length`, which a body with trailers has only over HTTP/2.
+/// Removes the fields that describe the compressed bytes of a body that is forwarded decompressed. `Content-Length` is
+/// set again afterwards, unless the body has trailers.
 fn remove_coding(exchange: &mut Exchange) {
     for name in [
         CONTENT_ENCODING,
@@ -177,44 +170,38 @@ fn remove_coding(exchange: &mut Exchange) {
     }
 }
 
-/// Sends a piece of a body. The decision edits only fields that agents may change.
-pub(super) async fn ask(
-    (session, message): (&mut Session, &ProxyMessage<'_>),
-    (kind, is_chunk): (EventKind, bool),
-    context: &CallContext,
-) -> Result<Decision, CallError> {
-    let decision = session.call(message, (kind, is_chunk), context).await?;
-    edits::check(&decision).map(|()| decision)
-}
-
-/// Sends the content to one agent; `None` if it failed and the request continues without it.
-async fn show(
+/// Sends the content to one agent, unless it subscribes to no request body.
+async fn inspect_by(
     exchange: &mut Exchange,
-    AgentSession { agent, session }: &mut AgentSession,
+    agent_session: &mut AgentSession,
     content: &Content,
     timers: &RequestTimers,
-) -> Result<Option<Verdict>, Problem> {
-    content.check(agent)?;
+) -> Result<BodyVerdict, Problem> {
+    if !subscribes(agent_session) {
+        return Ok(BodyVerdict::Allowed);
+    }
+    let AgentSession { agent, session } = agent_session;
+    content.check_size(agent)?;
     let active = Rc::clone(exchange.active());
     let is_chunk = session.request_body() == BodyMode::Chunks;
-    for shown in content.pieces(is_chunk) {
-        let client_ip = exchange.completion.record.client_ip;
-        let call = AgentCall::new(&active, agent, EventKind::RequestBody, client_ip);
-        let chunk = event::body_chunk((session.next_event(), agent), shown);
+    for piece in content.pieces(is_chunk) {
+        let kind = EventKind::RequestBody;
+        let call = AgentCall::new(&active, agent, kind, exchange.completion.record.client_ip);
+        let chunk = event::body_chunk(session.next_event(), agent, piece);
         let message = ProxyMessage::RequestBody(chunk);
-        let body_event = (EventKind::RequestBody, is_chunk);
-        let asked = ask((session, &message), body_event, call.context());
-        let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
-        let Some(decision) = call.record(exchange, result, took)? else {
-            return Ok(None);
+        let sending = send_piece(session, &message, kind, is_chunk, call.context());
+        let outcome = call.run(exchange.worker(), timers, Some(sending)).await;
+        let Some(decision) = call.record(exchange, outcome)? else {
+            return Ok(BodyVerdict::FailedOpen);
         };
         if let Some(response) = decision::to_request(exchange, agent, decision)? {
-            return Ok(Some(Verdict::Reply(Box::new(response))));
+            return Ok(BodyVerdict::Replied(Box::new(response)));
         }
+        // The decision may end the subscription.
         if session.request_body() == BodyMode::None {
             break;
         }
     }
     session.end_events(EventKind::RequestBody);
-    Ok(Some(Verdict::Allowed))
+    Ok(BodyVerdict::Allowed)
 }

@@ -1,9 +1,10 @@
 //! Inspection of response bodies: read up to the agents' limit, and sent to them before the client gets
 //! a byte.
 
-use super::call::{AgentCall, CallOutcome};
+use super::body_inspection::{BodyVerdict, put_back, send_piece, take_session};
+use super::call::AgentCall;
 use super::content::Content;
-use super::{decision, event, request_body};
+use super::{decision, event};
 use crate::exchange::Exchange;
 use crate::record::agent_record::AgentSession;
 use crate::response::body::Body;
@@ -17,63 +18,58 @@ use proxy_errors::Problem;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-/// Sends the body to the agents that subscribe to it, in the order of the route. Returns the response
-/// that replaces this one, if an agent refuses it.
+/// Sends the body to the agents that subscribe to it, in the order of the route. Returns the response of one that
+/// replaces this one.
+///
+/// # Errors
+/// The body exceeds a limit, cannot be read or decompressed, or an agent refuses it.
 pub(super) async fn inspect(
     exchange: &mut Exchange,
     response: &mut Response<Body>,
     timers: &RequestTimers,
 ) -> Result<Option<Response<Body>>, Problem> {
-    let Some(max_bytes) = wanted(exchange).filter(|_| !response.body().is_end_stream()) else {
+    let limit = inspection_limit(exchange).filter(|_| !response.body().is_end_stream());
+    let Some(max_bytes) = limit else {
         return Ok(None);
     };
-    let content = read(exchange, response, max_bytes).await?;
+    let content = read_content(exchange, response, max_bytes).await?;
     let mut index = 0;
     while let Some(mut session) = take_session(exchange, index) {
-        let shown = if session.session.response_body() == BodyMode::None {
-            Ok(Some(None))
-        } else {
-            show(exchange, &mut session, &content, &mut *response, timers).await
-        };
-        // Closes the session of a failed agent; reports the end of the request to the remaining
-        // agents.
-        if !matches!(shown, Ok(None)) {
-            let record = exchange.record().agents.get_or_insert_default();
-            record.put_back(index, session);
-            index += 1;
+        let verdict = inspect_by(exchange, &mut session, &content, response, timers).await;
+        if matches!(verdict, Ok(BodyVerdict::FailedOpen)) {
+            continue;
         }
-        if let Some(Some(reply)) = shown? {
+        put_back(exchange, index, session);
+        index += 1;
+        if let BodyVerdict::Replied(reply) = verdict? {
             return Ok(Some(*reply));
         }
     }
     Ok(None)
 }
 
-/// The session at `index`, to be put back.
-pub(super) fn take_session(exchange: &mut Exchange, index: usize) -> Option<AgentSession> {
-    exchange.record().agents.as_mut()?.take(index)
-}
-
-/// The largest limit of the agents that subscribe to bodies, in bytes; `None` if none does.
-fn wanted(exchange: &Exchange) -> Option<u64> {
+/// Maximum number of bytes that agents inspect, the same for all agents; `None` if none subscribes to response bodies.
+fn inspection_limit(exchange: &Exchange) -> Option<u64> {
     let agents = exchange.completion.record.agents.as_ref()?;
-    let mut wanting = agents
-        .sessions
-        .iter()
-        .filter(|one| one.session.response_body() != BodyMode::None);
-    wanting.next().map(|one| one.agent.max_body_bytes)
+    let mut sessions = agents.sessions.iter();
+    let subscriber = sessions.find(|one| subscribes(one))?;
+    Some(subscriber.agent.max_body_bytes)
 }
 
-/// Reads the body up to the agents' limit. A body that may be endless is not read.
-async fn read(
+fn subscribes(session: &AgentSession) -> bool {
+    session.session.response_body() != BodyMode::None
+}
+
+/// Reads the body up to `max_bytes`. A body that may be endless is not read.
+async fn read_content(
     exchange: &Exchange,
     response: &mut Response<Body>,
     max_bytes: u64,
 ) -> Result<Content, Problem> {
     let limits = &exchange.active().plan.model().limits;
     let memory = exchange.worker().reserve_body();
-    let shown = (max_bytes, Rc::clone(&memory));
-    let mut content = Content::new(response.headers(), limits, shown).map_err(upstream_problem)?;
+    let content = Content::new(response.headers(), limits, max_bytes, Rc::clone(&memory));
+    let mut content = content.map_err(upstream_problem)?;
     if is_stream(response) {
         content.skip();
         return Ok(content);
@@ -99,35 +95,39 @@ fn upstream_problem(problem: Problem) -> Problem {
     problem.with_status(StatusCode::BAD_GATEWAY)
 }
 
-/// Sends the content to one agent; `None` if it failed and the response continues without it.
-async fn show(
+/// Sends the content to one agent, unless it subscribes to no response body.
+async fn inspect_by(
     exchange: &mut Exchange,
-    AgentSession { agent, session }: &mut AgentSession,
+    agent_session: &mut AgentSession,
     content: &Content,
     response: &mut Response<Body>,
     timers: &RequestTimers,
-) -> Result<Option<Option<Box<Response<Body>>>>, Problem> {
-    content.check(agent).map_err(upstream_problem)?;
+) -> Result<BodyVerdict, Problem> {
+    if !subscribes(agent_session) {
+        return Ok(BodyVerdict::Allowed);
+    }
+    let AgentSession { agent, session } = agent_session;
+    content.check_size(agent).map_err(upstream_problem)?;
     let active = Rc::clone(exchange.active());
     let is_chunk = session.response_body() == BodyMode::Chunks;
-    for shown in content.pieces(is_chunk) {
-        let client_ip = exchange.completion.record.client_ip;
-        let call = AgentCall::new(&active, agent, EventKind::ResponseBody, client_ip);
-        let chunk = event::body_chunk((session.next_event(), agent), shown);
+    for piece in content.pieces(is_chunk) {
+        let kind = EventKind::ResponseBody;
+        let call = AgentCall::new(&active, agent, kind, exchange.completion.record.client_ip);
+        let chunk = event::body_chunk(session.next_event(), agent, piece);
         let message = ProxyMessage::ResponseBody(chunk);
-        let body_event = (EventKind::ResponseBody, is_chunk);
-        let asked = request_body::ask((session, &message), body_event, call.context());
-        let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
-        let Some(decision) = call.record(exchange, result, took)? else {
-            return Ok(None);
+        let sending = send_piece(session, &message, kind, is_chunk, call.context());
+        let outcome = call.run(exchange.worker(), timers, Some(sending)).await;
+        let Some(decision) = call.record(exchange, outcome)? else {
+            return Ok(BodyVerdict::FailedOpen);
         };
         if let Some(reply) = decision::to_response(exchange, agent, decision, response)? {
-            return Ok(Some(Some(Box::new(reply))));
+            return Ok(BodyVerdict::Replied(Box::new(reply)));
         }
+        // The decision may end the subscription.
         if session.response_body() == BodyMode::None {
             break;
         }
     }
     session.end_events(EventKind::ResponseBody);
-    Ok(Some(None))
+    Ok(BodyVerdict::Allowed)
 }

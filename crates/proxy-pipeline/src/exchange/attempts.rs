@@ -34,9 +34,10 @@ impl Exchange {
     fn begin_attempt_span(&mut self, upstream: usize, target: u16) {
         let CompletionGuard { worker, record, .. } = &mut *self.completion;
         let span = record.trace.as_mut().and_then(|trace| trace.span.as_mut());
-        if let (Some(span), Some(names)) = (span, target_names(&self.active, upstream, target)) {
+        let names = target_names(&self.active, upstream, target);
+        if let (Some(span), Some((upstream, target))) = (span, names) {
             let now = worker.time.elapsed();
-            span.begin_attempt(now, names, record.retry.cause, &worker.ids);
+            span.begin_attempt(now, upstream, target, record.retry.cause, &worker.ids);
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) struct PooledConnection {
     pub(super) connection: Connection<RequestBody>,
     /// True if the connection has served a request before.
     pub(super) reused: bool,
-    /// It was available without waiting.
+    /// True if it was available without waiting.
     pub(super) at_hand: bool,
 }
 

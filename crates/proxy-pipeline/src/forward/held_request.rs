@@ -15,7 +15,8 @@ use std::future::poll_fn;
 /// not have sent.
 pub(crate) async fn hold(
     exchange: &mut Exchange,
-    (limit, upstream): (u64, &str),
+    limit: u64,
+    upstream: &str,
     mut body: RequestBody,
 ) -> Result<ClientBody, Problem> {
     let announced = exchange.head.headers.content_length();
@@ -23,7 +24,7 @@ pub(crate) async fn hold(
         return Err(too_large(announced, limit));
     }
     let mut held = HeldRequest::new(exchange.worker().body_buffer());
-    let read = poll_fn(|cx| body.poll_hold(cx, (&mut held, limit))).await;
+    let read = poll_fn(|cx| body.poll_hold(cx, &mut held, limit)).await;
     read.map_err(|fault| match fault {
         HoldError::TooLarge(current) => too_large(current, limit),
         HoldError::MemoryFull => memory_problem(),

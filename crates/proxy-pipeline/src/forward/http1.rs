@@ -32,8 +32,8 @@ impl Attempts<'_, '_> {
         };
         let deadline = self.timers.deadline();
         let connection = &mut pooled.connection;
-        let request = (&mut self.request, more);
-        let sending = connection.send(self.expected, request, deadline, notice);
+        let request = &mut self.request;
+        let sending = connection.send(self.expected, request, more, deadline, notice);
         match sending.await {
             Ok(response) => AttemptOutcome::Answered(Answered::Http1(response, pooled)),
             // The target had closed a pooled connection: nothing was sent, and it is not a failure.

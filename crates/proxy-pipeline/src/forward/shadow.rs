@@ -64,7 +64,7 @@ pub(crate) fn begin(exchange: &mut Exchange, route: &RoutePlan) {
         Some(body) if !body.is_end_stream() => {
             let (sender, receiver) = oneshot::channel();
             let copied = exchange.worker().body_buffer();
-            exchange.body = Some(body.copied((copied, route.max_body_buffer_bytes), sender));
+            exchange.body = Some(body.copied(copied, route.max_body_buffer_bytes, sender));
             Some(receiver)
         }
         body => {

@@ -49,13 +49,8 @@ pub(crate) fn switch(
     let Some(requested) = requested.filter(|requested| requested.is_met_by(&head.headers)) else {
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
     };
-    Ok(agree(
-        exchange,
-        route,
-        connection.into_tunnel(),
-        head,
-        requested,
-    ))
+    let (tunnel, permit) = connection.into_tunnel();
+    Ok(agree(exchange, route, tunnel, permit, head, requested))
 }
 
 /// Stores the tunnel of a shared connection in the record of the exchange.
@@ -74,13 +69,14 @@ pub(crate) fn open(
         let answer = websocket::answer(key);
         head.headers.insert(SEC_WEBSOCKET_ACCEPT, answer);
     }
-    Ok(agree(exchange, route, (tunnel, None), head, requested))
+    Ok(agree(exchange, route, tunnel, None, head, requested))
 }
 
 fn agree(
     exchange: &mut Exchange,
     route: &RoutePlan,
-    (tunnel, permit): (Tunnel, Option<ConnectionPermit>),
+    tunnel: Tunnel,
+    permit: Option<ConnectionPermit>,
     mut head: http::response::Parts,
     requested: &RequestedUpgrade,
 ) -> Response<Body> {

@@ -91,7 +91,7 @@ impl Attempts<'_, '_> {
         } = dialed;
         let limits = self.active.response_limits;
         let since = self.timers.clock().now();
-        let connection = Connection::new(transport, limits, (origin, since), permit);
+        let connection = Connection::new(transport, limits, origin, since, permit);
         Ok(Acquired {
             connection: UpstreamConnection::Http1(PooledConnection {
                 connection: connection.for_client(self.owner().map(Rc::new)),

@@ -33,11 +33,11 @@ pub struct Peer {
     /// The address that the client connected to: this host's or, with the PROXY protocol, the one in the
     /// header; `None` at a Unix socket.
     pub local: Option<SocketAddr>,
-    /// The addresses are those of a PROXY protocol header.
+    /// True if the addresses are those of a PROXY protocol header.
     pub is_named_by_proxy: bool,
-    /// The peer's forwarding headers are trusted.
+    /// True if the peer's forwarding headers are trusted.
     pub trusted: Cell<bool>,
-    /// The connection is encrypted.
+    /// True if the connection is encrypted.
     pub tls: bool,
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct ForwardedHeaders {
     /// The value of `Via`, if the listener adds it.
     pub(crate) via: Option<HeaderValue>,
     pub(crate) host: Option<HeaderValue>,
-    /// The head lacks `Host`.
+    /// True if the head lacks `Host`.
     pub(crate) lacks_host: bool,
 }
 
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_version_6_stands_in_forwarded_as_the_standard_wants_it() {
+    fn an_ipv6_address_in_forwarded_is_quoted_in_brackets() {
         let ip = "2001:db8::1".parse().unwrap();
 
         assert_eq!(forwarded_for(ip), r#"for="[2001:db8::1]""#);

@@ -22,7 +22,7 @@ static NO_EDITS: HeaderEdits = HeaderEdits {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseEdits<'e> {
     edits: &'e HeaderEdits,
-    /// The fields of `cors` are among `edits`, and replace the upstream's.
+    /// True if the fields of `cors` are among `edits`, and replace the upstream's.
     has_cors: bool,
 }
 

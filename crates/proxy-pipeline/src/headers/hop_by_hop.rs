@@ -16,9 +16,9 @@ use http::{HeaderMap, HeaderValue};
 pub(crate) struct EndToEndHeaders {
     pub(crate) map: HeaderMap,
     pub(crate) host: Option<HeaderValue>,
-    /// The map has forwarding claims.
+    /// True if the map has forwarding claims.
     pub(crate) has_claims: bool,
-    /// The map has a correlation ID.
+    /// True if the map has a correlation ID.
     pub(crate) has_correlation_id: bool,
 }
 

@@ -18,24 +18,24 @@ pub(crate) struct TraceContext {
     pub(crate) flags: u8,
 }
 
-/// Traces that begin here.
+/// The share of sampled traces among those that begin here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampling {
-    /// Share of them that is sampled, of `u64::MAX`.
+    /// In parts of `u64::MAX`.
     share: u64,
 }
 
 /// Length of version 00: four fields of 2, 32, 16 and 2 digits, and the hyphens between them.
 const LENGTH: usize = 55;
 
-/// The trace is sampled.
-const SAMPLED: u8 = 1;
+/// Flag of a sampled trace.
+const SAMPLED_FLAG: u8 = 1;
 /// Flags of version 00, with the one of level 2 for random trace IDs. [Trace Context Level 2 §3.2.2.5]
 const KNOWN_FLAGS: u8 = 0b11;
 
 impl TraceContext {
     pub(crate) fn is_sampled(&self) -> bool {
-        self.flags & SAMPLED != 0
+        self.flags & SAMPLED_FLAG != 0
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn apply(
 
 /// A new span's ID, which is never 0.
 pub(crate) fn span_id(ids: &IdSource) -> SpanId {
-    half(hex(u128::from(ids.random() | 1)))
+    last_half(hex(u128::from(ids.random() | 1)))
 }
 
 /// A `traceparent` of version 00.
@@ -112,20 +112,20 @@ fn read(headers: &HeaderMap) -> Option<TraceContext> {
         fields.next()?,
         fields.next()?,
     );
-    let later = match version {
+    let has_valid_end = match version {
         b"00" => rest.is_empty(),
         b"ff" => false,
         _ => rest.is_empty() || rest.starts_with(b"-"),
     };
-    let is_right = later
+    let is_valid = has_valid_end
         && fields.next().is_none()
         && is_hex(version, 2)
         && is_hex(parent, 16)
         && is_hex(flags, 2)
         && is_hex(id, 32)
-        && is_some(id)
-        && is_some(parent);
-    if !is_right {
+        && is_nonzero(id)
+        && is_nonzero(parent);
+    if !is_valid {
         return None;
     }
     let flags = u8::from_str_radix(str::from_utf8(flags).ok()?, 16).ok()?;
@@ -143,10 +143,11 @@ fn is_hex(field: &[u8], digits: usize) -> bool {
 }
 
 /// Returns true unless the field is all zeros, which means absent.
-fn is_some(field: &[u8]) -> bool {
+fn is_nonzero(field: &[u8]) -> bool {
     field.iter().any(|byte| *byte != b'0')
 }
 
+/// 32 hexadecimal digits.
 fn hex(number: u128) -> TraceId {
     let mut digits = [0; 32];
     for (place, digit) in digits.iter_mut().rev().enumerate() {
@@ -160,7 +161,8 @@ fn hex(number: u128) -> TraceId {
     digits
 }
 
-fn half(digits: TraceId) -> SpanId {
+/// The last 16 of 32 digits.
+fn last_half(digits: TraceId) -> SpanId {
     let mut half = [b'0'; 16];
     for (place, digit) in half.iter_mut().zip(digits.into_iter().skip(16)) {
         *place = digit;

@@ -67,7 +67,7 @@ pub(crate) struct Shortage {
     pub(crate) full: LimitReached,
     /// True for the limit of this worker, false for the limit of all.
     pub(crate) is_of_worker: bool,
-    /// Places are free, but not for the route, the upstream or the client of the request.
+    /// True if places are free, but not for the route, the upstream or the client of the request.
     pub(crate) is_share: bool,
 }
 

@@ -89,7 +89,7 @@ impl InFlightLimit {
         self.places.enter().or_else(|full| self.take_grant(full))
     }
 
-    /// Takes a place that was granted to requests which do not wait any more.
+    /// Takes a place that was granted to requests that no longer wait.
     #[cold]
     fn take_grant(&self, full: LimitReached) -> Result<Occupancy, LimitReached> {
         match self.granted.try_acquire() {

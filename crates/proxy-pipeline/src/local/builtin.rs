@@ -7,7 +7,6 @@ use http::{HeaderValue, Method, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::BuiltinHandler;
 use proxy_telemetry::Format;
-use std::time::UNIX_EPOCH;
 
 const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const HTML_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -23,7 +22,6 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
         return Err(Problem::new(Reason::MethodNotAllowed, Detail::None));
     }
     let worker = exchange.worker();
-    let now = UNIX_EPOCH + worker.time.unix(exchange.began());
     let lifecycle = &worker.shared.lifecycle;
     let (status, content_type, body) = match handler {
         BuiltinHandler::Health => (
@@ -34,7 +32,7 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
         BuiltinHandler::Status => (
             StatusCode::OK,
             JSON_CONTENT_TYPE,
-            lifecycle.status(now).to_string(),
+            lifecycle.status().to_string(),
         ),
         BuiltinHandler::Ready => {
             let (ready, body) = lifecycle.readiness();
@@ -53,7 +51,7 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
                 .and_then(|value| value.to_str().ok());
             let format = Format::accepted(accept.unwrap_or_default());
             let content_type = HeaderValue::from_static(format.content_type());
-            (StatusCode::OK, content_type, lifecycle.metrics(format, now))
+            (StatusCode::OK, content_type, lifecycle.metrics(format))
         }
         BuiltinHandler::Welcome | BuiltinHandler::NotFound => {
             (StatusCode::OK, HTML_CONTENT_TYPE, WELCOME_PAGE.to_owned())

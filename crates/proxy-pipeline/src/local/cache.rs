@@ -1,87 +1,89 @@
-//! Responses from the store, and into it. `proxy-cache` decides what may be stored and served; this is the order of the
-//! steps.
+//! Responses from the store, and into it. `proxy-cache` decides which responses may be stored and served; these modules
+//! carry its decisions out, in the order of [`answer`].
 
-mod consulted;
+mod cache_result;
+mod cached_route;
 mod fetch;
+mod fill_wait;
+mod forwarded_claims;
+mod hit;
 mod invalidation;
 mod lookup;
-mod outcome;
 mod refresh;
-mod served;
-mod storing;
+mod store_response;
+mod stored_reply;
 
-pub(crate) use consulted::Consulted;
+pub(crate) use cache_result::CacheResult;
 
 use crate::exchange::Exchange;
-use crate::failure::timeout_problem;
-use crate::policy::admission;
-use crate::policy::in_flight::InFlightScope;
 use crate::response::body::Body;
 use crate::worker::cache_counters::CacheOutcome;
-use consulted::{Answer, Uncached};
+use cache_result::UncachedRequest;
+use cached_route::CachedRoute;
 use fetch::Fetch;
+use fill_wait::Waited;
 use http::{Method, Response};
 use lookup::Lookup;
-use outcome::CachedRoute;
-use proxy_cache::{
-    CacheStatus, CacheStore, Decision, FillWait, Found, Joined, MissReason, StoredResponse, decide,
-    stored_miss,
-};
-use proxy_clock::Timer;
-use proxy_errors::{Detail, Problem, Reason};
+use proxy_cache::{BypassReason, CacheStatus, CacheStore, Joined, MissReason};
+use proxy_errors::{Problem, Reason};
 use proxy_plan::{Outcome, RoutePlan};
-use std::future::poll_fn;
 use std::ops::ControlFlow;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-/// Responses to other requests that one request waits for: a fetch may end with its client.
+/// Maximum number of fetches of other requests that one request waits for. A fetch may end with its client, without a
+/// response.
 const MAX_WAITS: usize = 3;
 
-/// Whether requests of this method on `route` read or change a store of responses. An unsafe one removes the responses
-/// of its URL, on every route.
+/// The result for a request of a route with a cache.
+enum Answer {
+    Response(Response<Body>),
+    /// The request is forwarded without the store.
+    Bypass(CacheStatus),
+}
+
+/// Returns true if requests of this method on `route` read or change the store. An unsafe request removes the stored
+/// responses of its URL, on every route.
 #[inline]
-pub(crate) fn concerns(route: &RoutePlan, method: &Method) -> bool {
+pub(crate) fn uses_store(route: &RoutePlan, method: &Method) -> bool {
     route.cache.is_some() || !method.is_safe()
 }
 
-/// Answers the request from the store, or fetches its response for the store, unless it is to be forwarded without.
-pub(crate) async fn consult<'p>(
+/// Answers the request from the store or by a fetch for the store, if the route has a cache and the request allows it.
+/// `end_by` is the end of the request's time, since the worker's start.
+pub(crate) async fn handle<'p>(
     exchange: &mut Exchange,
-    (route, store): (&'p RoutePlan, &'p Arc<CacheStore>),
+    route: &'p RoutePlan,
+    store: &'p Arc<CacheStore>,
     outcome: &Outcome<'p>,
     end_by: Option<Duration>,
-) -> Result<Consulted<'p>, Problem> {
+) -> Result<CacheResult<'p>, Problem> {
     let changed = invalidation::changed_target(exchange);
-    let settings = route.cache.as_deref();
-    let Some(settings) = settings.filter(|_| may_answer(route, outcome)) else {
-        let uncached = Uncached {
+    let mut cache_status = None;
+    if let Some(settings) = route.cache.as_deref()
+        && may_replace(route, outcome)
+    {
+        let cached = CachedRoute {
+            route,
+            settings,
             store,
-            changed,
-            mark: None,
         };
-        return Ok(Consulted::Forward(Box::new(uncached)));
-    };
-    let cached = CachedRoute {
-        route,
-        settings,
+        match answer(exchange, cached, outcome, end_by).await? {
+            Answer::Response(response) => return Ok(CacheResult::Response(response)),
+            Answer::Bypass(status) => cache_status = Some((cached, status)),
+        }
+    }
+    Ok(CacheResult::Forward(Box::new(UncachedRequest {
         store,
-    };
-    Ok(match answer(exchange, cached, outcome, end_by).await? {
-        Answer::Response(response) => Consulted::Answered(response),
-        Answer::Bypassed(status) => Consulted::Forward(Box::new(Uncached {
-            store,
-            changed,
-            mark: Some((cached, status)),
-        })),
-    })
+        changed,
+        cache_status,
+    })))
 }
 
-/// Whether the store may answer in place of `outcome`. The refusal of a client is final. A refusal for lack of a target is
-/// not, unless the route requires credentials, which are not checked for refused requests.
-fn may_answer(route: &RoutePlan, outcome: &Outcome<'_>) -> bool {
+/// Returns true if a stored response may be sent in place of `outcome`: always if the request would be forwarded, and
+/// if its upstream has no usable target. Other refusals are final, and so is every refusal of a route with credentials,
+/// since the credentials of refused requests are not checked.
+fn may_replace(route: &RoutePlan, outcome: &Outcome<'_>) -> bool {
     match outcome {
         Outcome::Forward(..) => true,
         Outcome::Refuse(problem) => {
@@ -95,160 +97,76 @@ fn may_answer(route: &RoutePlan, outcome: &Outcome<'_>) -> bool {
     }
 }
 
+/// Sends a stored response, or joins the fetch of another request for the same response, or fetches it.
 async fn answer(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
     outcome: &Outcome<'_>,
     end_by: Option<Duration>,
 ) -> Result<Answer, Problem> {
-    let lookup = match Lookup::read(exchange, cached) {
+    let lookup = match Lookup::new(exchange, cached) {
         Ok(lookup) => lookup,
-        Err(reason) => {
-            outcome::record(exchange, cached, CacheOutcome::Bypass);
-            return Ok(Answer::Bypassed(CacheStatus {
-                forwarded: Some("bypass"),
-                detail: Some(reason.name()),
-                ..CacheStatus::default()
-            }));
-        }
+        Err(reason) => return Ok(bypass(exchange, cached, reason)),
     };
-    let is_shared = exchange.head.method == Method::GET && !lookup.is_partial;
-    let collapse = cached.settings.settings.collapse;
+    // Responses to HEAD and to ranges are not complete.
+    let may_fill = exchange.head.method == Method::GET && !lookup.is_partial;
+    let collapse_wait = cached.settings.settings.collapse;
+    let mut found = lookup.find(exchange);
     let mut waits = 0;
-    let mut found = look(exchange, cached, &lookup);
-    loop {
-        let looked = serve(exchange, cached, &lookup, (&found, waits > 0), end_by).await?;
-        let missed = match looked {
+    let (miss_reason, fill) = loop {
+        let is_collapsed = waits > 0;
+        let miss_reason = match hit::serve(exchange, &lookup, &found, is_collapsed, end_by).await? {
             ControlFlow::Break(response) => return Ok(Answer::Response(response)),
-            ControlFlow::Continue(reason) => reason,
+            ControlFlow::Continue(miss_reason) => miss_reason,
         };
-        let joined = (is_shared && waits < MAX_WAITS).then(|| {
-            let headers = exchange.head.headers.as_map();
-            let now = lookup::now(exchange);
-            cached.store.join(&lookup.key, headers, now)
-        });
-        let fill = match joined {
-            Some(Joined::Wait(wait)) if !collapse.is_zero() => {
-                match wait_for(exchange, wait, collapse, end_by).await? {
-                    Some(fetched) => {
+        if !may_fill || waits >= MAX_WAITS {
+            break (miss_reason, None);
+        }
+        match lookup.join(exchange) {
+            Joined::Fill(fill) => break (miss_reason, Some(fill)),
+            Joined::Wait(_) if collapse_wait.is_zero() => break (miss_reason, None),
+            Joined::Wait(wait) => {
+                match fill_wait::wait(exchange, wait, collapse_wait, end_by).await? {
+                    Waited::Finished(fetched) => {
                         waits += 1;
-                        found = after_wait(exchange, cached, &lookup, fetched);
+                        found = lookup.find_after_wait(exchange, fetched);
                     }
-                    // It took too long.
-                    None => waits = MAX_WAITS,
+                    Waited::TimedOut => waits = MAX_WAITS,
                 }
-                continue;
             }
-            Some(Joined::Fill(fill)) => Some(fill),
-            Some(Joined::Wait(_)) | None => None,
-        };
-        let is_selected = matches!(missed, MissReason::Stale | MissReason::Request);
-        let earlier = found.response.filter(|_| is_selected);
-        if fill.is_none() && (!is_shared || earlier.is_none()) {
-            outcome::record(exchange, cached, CacheOutcome::Miss);
-            return Ok(Answer::Bypassed(CacheStatus {
-                forwarded: Some(missed.name()),
-                ..CacheStatus::default()
-            }));
-        }
-        // Without a place in the store a stale response may still stand in for an error.
-        let fetch = Fetch {
-            cached,
-            fill,
-            earlier,
-            missed,
-        };
-        let response = fetch.run(exchange, outcome, end_by).await?;
-        return Ok(Answer::Response(response));
-    }
-}
-
-fn look(exchange: &Exchange, cached: CachedRoute<'_>, lookup: &Lookup) -> Found {
-    let headers = exchange.head.headers.as_map();
-    cached.store.find(&lookup.key, headers)
-}
-
-/// Sends a stored response, if one may be; else the reason why none may.
-async fn serve(
-    exchange: &mut Exchange,
-    cached: CachedRoute<'_>,
-    lookup: &Lookup,
-    (found, is_collapsed): (&Found, bool),
-    end_by: Option<Duration>,
-) -> Result<ControlFlow<Response<Body>, MissReason>, Problem> {
-    let now = lookup::now(exchange);
-    let decision = decide(&lookup.directives, found, &cached.settings.settings, now);
-    let (stored, outcome, detail) = match (decision, &found.response) {
-        (Decision::Hit, Some(stored)) => (stored, CacheOutcome::Hit, None),
-        (Decision::StaleWhileRevalidate, Some(stored)) => {
-            refresh::begin(exchange, cached, lookup, stored, now);
-            (stored, CacheOutcome::Stale, Some("stale-while-revalidate"))
-        }
-        (Decision::OnlyIfCached, _) => return Err(Problem::new(Reason::NotStored, Detail::None)),
-        (Decision::Miss(reason), _) => return Ok(ControlFlow::Continue(reason)),
-        (Decision::Revalidate | Decision::Hit | Decision::StaleWhileRevalidate, stored) => {
-            let stored = stored.as_ref();
-            let is_fresh = stored.is_some_and(|stored| stored.freshness.is_fresh(now));
-            return Ok(ControlFlow::Continue(stored_miss(is_fresh)));
         }
     };
-    let status = CacheStatus {
-        is_hit: true,
-        rest: Some(stored.freshness.rest(now)),
-        is_collapsed,
-        detail,
+    let is_selected = matches!(miss_reason, MissReason::Stale | MissReason::Request);
+    let earlier = found.response.filter(|_| is_selected);
+    // A stale response may replace an error even if the new one is not stored.
+    let is_fetched = fill.is_some() || may_fill && earlier.is_some();
+    if !is_fetched {
+        return Ok(miss(exchange, cached, miss_reason));
+    }
+    let fetch = Fetch {
+        cached,
+        fill,
+        earlier,
+        miss_reason,
+    };
+    let response = fetch.run(exchange, outcome, end_by).await?;
+    Ok(Answer::Response(response))
+}
+
+fn bypass(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: BypassReason) -> Answer {
+    cached.record(exchange, CacheOutcome::Bypass);
+    Answer::Bypass(CacheStatus {
+        forwarded: Some("bypass"),
+        detail: Some(reason.name()),
         ..CacheStatus::default()
-    };
-    outcome::record(exchange, cached, outcome);
-    // It counts among the requests in flight like a file.
-    let holders = InFlightScope {
-        route: cached.route,
-        upstream: None,
-    };
-    admission::enter(exchange, holders, end_by).await?;
-    let response = served::from_head(exchange, cached, stored, &status);
-    Ok(ControlFlow::Break(response))
+    })
 }
 
-/// The stored responses after a wait; the awaited response counts even if there was no room for it.
-fn after_wait(
-    exchange: &Exchange,
-    cached: CachedRoute<'_>,
-    lookup: &Lookup,
-    response: Option<Arc<StoredResponse>>,
-) -> Found {
-    let headers = exchange.head.headers.as_map();
-    let found = look(exchange, cached, lookup);
-    let fetched = response.filter(|response| response.variant.matches(headers));
-    Found {
-        response: fetched.or(found.response),
-        has_other_variants: found.has_other_variants,
-    }
-}
-
-/// The response to another request; `None` if it took longer than `most`, and within that none if there is nothing to
-/// be shared.
-async fn wait_for(
-    exchange: &Exchange,
-    wait: FillWait,
-    most: Duration,
-    end_by: Option<Duration>,
-) -> Result<Option<Option<Arc<StoredResponse>>>, Problem> {
-    let since = exchange.worker().time.elapsed();
-    let timers = exchange.timers(end_by.map(|end| end.saturating_sub(since)));
-    timers.start(Timer::ResponseHeader, most);
-    let mut wait = pin!(wait);
-    let waited = poll_fn(|cx| {
-        if let Poll::Ready(response) = wait.as_mut().poll(cx) {
-            return Poll::Ready(Ok(Some(response)));
-        }
-        match timers.deadline().take_expired() {
-            Some((timer @ Timer::Total, after)) => Poll::Ready(Err(timeout_problem(timer, after))),
-            Some(_) => Poll::Ready(Ok(None)),
-            None => Poll::Pending,
-        }
-    });
-    let waited = waited.await;
-    timers.stop();
-    waited
+/// A miss of a request that fetches nothing for the store.
+fn miss(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: MissReason) -> Answer {
+    cached.record(exchange, CacheOutcome::Miss);
+    Answer::Bypass(CacheStatus {
+        forwarded: Some(reason.name()),
+        ..CacheStatus::default()
+    })
 }

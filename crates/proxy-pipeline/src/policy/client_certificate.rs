@@ -6,33 +6,38 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_tls::{ClientAuthVerdict, VerifyFailure};
 use std::time::Duration;
 
-/// Answers 495 to every request of a connection with a missing or rejected client certificate.
+/// Refuses every request of a connection without a valid client certificate, with status 495. `began` is the time of
+/// the request, since a certificate may expire while its connection is open.
 pub(crate) fn check(client: &ConnectionInfo, time: &Time, began: Duration) -> Result<(), Problem> {
     let Some(session) = &client.session else {
         return Ok(());
     };
-    if session.verdict.has_expired(time.unix(began)) {
+    let verdict = &session.verdict;
+    if verdict.has_expired(time.unix(began)) {
         let reason = VerifyFailure::Expired;
-        let verdict = ClientAuthVerdict::Rejected { reason };
-        let detail = Detail::text(verdict.to_string());
-        return Err(Problem::new(Reason::ClientCertificateInvalid, detail));
+        return refuse(&ClientAuthVerdict::Rejected { reason });
     }
-    let reason = match &session.verdict {
+    match verdict {
         ClientAuthVerdict::NotAsked | ClientAuthVerdict::Missing { .. }
             if client.terms.needs_certificate() =>
         {
-            let verdict = ClientAuthVerdict::Missing { required: true };
-            let detail = Detail::text(verdict.to_string());
-            return Err(Problem::new(Reason::ClientCertificateMissing, detail));
+            refuse(&ClientAuthVerdict::Missing { required: true })
+        }
+        ClientAuthVerdict::Missing { required: true } | ClientAuthVerdict::Rejected { .. } => {
+            refuse(verdict)
         }
         ClientAuthVerdict::NotAsked
-        | ClientAuthVerdict::Verified { .. }
-        | ClientAuthVerdict::Missing { required: false } => return Ok(()),
-        ClientAuthVerdict::Missing { required: true } => Reason::ClientCertificateMissing,
+        | ClientAuthVerdict::Missing { required: false }
+        | ClientAuthVerdict::Verified { .. } => Ok(()),
+    }
+}
+
+fn refuse(verdict: &ClientAuthVerdict) -> Result<(), Problem> {
+    let reason = match verdict {
         ClientAuthVerdict::Rejected { .. } => Reason::ClientCertificateInvalid,
+        ClientAuthVerdict::NotAsked
+        | ClientAuthVerdict::Missing { .. }
+        | ClientAuthVerdict::Verified { .. } => Reason::ClientCertificateMissing,
     };
-    Err(Problem::new(
-        reason,
-        Detail::text(session.verdict.to_string()),
-    ))
+    Err(Problem::new(reason, Detail::text(verdict.to_string())))
 }

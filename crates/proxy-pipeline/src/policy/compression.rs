@@ -19,7 +19,7 @@ const DIGESTS: [&str; 4] = ["content-digest", "repr-digest", "digest", "content-
 pub(crate) struct CompressionRequest {
     coding: Option<Coding>,
     is_head: bool,
-    /// The client holds a representation with a weak tag, as compressed ones have.
+    /// True if the client holds a representation with a weak tag, as compressed ones have.
     has_weak_tag: bool,
 }
 

@@ -167,9 +167,9 @@ impl CompletionGuard {
             self.record_problem(problem, status, took);
         }
         let recorded_head = self.record.recorded_head.take();
-        let heads = (self.record.access_head.take(), recorded_head);
-        if heads.0.is_some() || heads.1.is_some() {
-            self.record_access(heads, &outcome, now);
+        let access_head = self.record.access_head.take();
+        if access_head.is_some() || recorded_head.is_some() {
+            self.record_access(access_head, recorded_head, &outcome, now);
         }
         if self.record.trace.is_some() {
             self.export_span(&outcome, now);
@@ -250,7 +250,8 @@ impl CompletionGuard {
     /// Writes the request's line to the access log and to the recording, if they are enabled.
     fn record_access(
         &self,
-        (access_head, recorded_head): (Option<AccessLogHead>, Option<Box<AccessLogHead>>),
+        access_head: Option<AccessLogHead>,
+        recorded_head: Option<Box<AccessLogHead>>,
         outcome: &Outcome,
         now: Duration,
     ) {
@@ -369,8 +370,14 @@ mod tests {
     }
 
     fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
-        let versions = ("1", "abc");
-        let lifecycle = Lifecycle::new(versions, Arc::clone(registry), SystemTime::UNIX_EPOCH);
+        let shared_registry = Arc::clone(registry);
+        let lifecycle = Lifecycle::new(
+            "1",
+            "abc",
+            shared_registry,
+            SystemTime::UNIX_EPOCH,
+            Duration::default,
+        );
         let shared = Shared {
             in_flight: Arc::new(InFlightLimit::new(10, 10, KeySeed { low: 1, high: 2 })),
             connections: ConcurrencyLimit::new(10),
@@ -387,7 +394,8 @@ mod tests {
         let metrics = registry.worker(0);
         let worker = Worker::new(
             Arc::new(shared),
-            (Time::start(), IdSource::new([7; 32])),
+            Time::start(),
+            IdSource::new([7; 32]),
             active,
             metrics,
             Logs::off(),

@@ -28,7 +28,7 @@ pub(crate) struct ExchangeRecord {
     pub(crate) protocol: Protocol,
     pub(crate) client_ip: IpAddr,
     pub(crate) parts: PlanParts,
-    /// There is a connection to the last target.
+    /// True if there is a connection to the last target.
     pub(crate) connected: bool,
     /// `None` until there is a response.
     pub(crate) status: Option<StatusCode>,

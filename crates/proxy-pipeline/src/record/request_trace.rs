@@ -43,7 +43,7 @@ impl RequestTrace {
         let context = trace_context::apply(&mut head.headers, active.traces, &worker.ids)?;
         let id = context.trace_id;
         let span = if active.exports_spans && context.is_sampled() {
-            OpenSpan::begin(&context, head, (active, &worker.ids), is_tls)
+            OpenSpan::begin(&context, head, active, &worker.ids, is_tls)
         } else {
             None
         };
@@ -55,7 +55,8 @@ impl OpenSpan {
     fn begin(
         context: &trace_context::TraceContext,
         head: &mut InboundHead,
-        (active, ids): (&ActivePlan, &IdSource),
+        active: &ActivePlan,
+        ids: &IdSource,
         is_tls: bool,
     ) -> Option<Self> {
         let trace_context::TraceContext {
@@ -121,7 +122,8 @@ impl OpenSpan {
     pub(crate) fn begin_attempt(
         &mut self,
         now: Duration,
-        (upstream, target): (&str, &str),
+        upstream: &str,
+        target: &str,
         cause: Option<RetryCause>,
         ids: &IdSource,
     ) {

@@ -9,6 +9,6 @@ pub(crate) struct RetryRecord {
     pub(crate) count: u32,
     /// Cause of the last one.
     pub(crate) cause: Option<RetryCause>,
-    /// The upstream's budget refused a further one.
+    /// True if the upstream's budget refused a further one.
     pub(crate) is_refused: bool,
 }

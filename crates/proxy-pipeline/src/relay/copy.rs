@@ -2,11 +2,10 @@
 
 use super::half::Half;
 use super::stream::RelayStream;
-use crate::response::tunnel::{CarriedBytes, TunnelEnd};
-use proxy_clock::{Clock, Deadline, Timer};
+use crate::response::tunnel::{CarriedBytes, IdleTimer, TunnelEnd};
+use proxy_clock::Timer;
 use std::future::poll_fn;
 use std::task::Poll;
-use std::time::Duration;
 
 /// Both directions of a relayed connection.
 pub(super) struct Copy<'s, C, T> {
@@ -30,10 +29,14 @@ impl<'s, C: RelayStream, T: RelayStream> Copy<'s, C, T> {
     /// Copies until the relay ends. `is_cut` is evaluated at every wake-up.
     pub(super) async fn run(
         self,
-        idle: Duration,
-        (clock, deadline): (&Clock, &Deadline),
+        timer: IdleTimer<'_>,
         mut is_cut: impl FnMut() -> bool,
     ) -> (TunnelEnd, CarriedBytes) {
+        let IdleTimer {
+            clock,
+            deadline,
+            idle,
+        } = timer;
         let Self {
             client,
             target,

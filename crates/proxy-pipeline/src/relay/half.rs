@@ -30,9 +30,9 @@ pub(super) struct Half {
     held: Vec<u8>,
     start: usize,
     pipe: Option<Pipe>,
-    /// The last read has filled the buffer.
+    /// True if the last read has filled the buffer.
     is_bulk: bool,
-    /// The kernel does not splice these sockets.
+    /// True if the kernel does not splice these sockets.
     is_unspliceable: bool,
     carried: u64,
     state: State,

@@ -46,7 +46,7 @@ const MAX_BYTES_AT_ONCE: u64 = 64 << 10;
 pub struct Body {
     source: Source,
     completion: Option<Box<CompletionGuard>>,
-    /// A failure is reported in trailers.
+    /// True if a failure is reported in trailers.
     errors_in_trailers: bool,
 }
 
@@ -257,7 +257,7 @@ impl Body {
         inspected.poll_inspect(cx, take)
     }
 
-    /// Whether a part of the body has not arrived from the target.
+    /// Returns true if a part of the body has not arrived from the target.
     #[must_use]
     pub(crate) fn awaits_target(&self) -> bool {
         match &self.source {

@@ -12,7 +12,8 @@ use std::future::poll_fn;
 /// `X-Accel-Buffering: no`, as in nginx. When no memory is left, the body is streamed from there on.
 pub(crate) async fn hold(
     response: &mut Response<Body>,
-    (buffer, max_bytes): (BodyBuffer, u64),
+    buffer: BodyBuffer,
+    max_bytes: u64,
 ) -> Result<(), Interruption> {
     if !is_stream(response) && !disables_buffering(response) {
         let body = response.body_mut();

@@ -50,7 +50,7 @@ pub(crate) struct ReplyFormat<'a> {
     pub(crate) method: &'a Method,
     /// The page in place of the proxy's own HTML.
     pub(crate) page: Option<&'a Arc<PageTemplate>>,
-    /// `Proxy-Status` names the reason and the upstream.
+    /// True if `Proxy-Status` names the reason and the upstream.
     pub(crate) expose_reason: bool,
 }
 

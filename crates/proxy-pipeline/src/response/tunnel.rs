@@ -45,19 +45,34 @@ pub struct CarriedBytes {
     pub down: u64,
 }
 
-/// Copies bytes in both directions until both sides have closed, one fails, no byte moves for
-/// `idle`, or `is_cut` returns true, which is tested whenever the tunnel is woken.
+/// Timer of a connection without traffic.
+#[derive(Clone, Copy, Debug)]
+pub struct IdleTimer<'t> {
+    /// Clock of the worker.
+    pub clock: &'t Clock,
+    /// Deadline that the timer runs on.
+    pub deadline: &'t Deadline,
+    /// Maximum time without traffic in either direction.
+    pub idle: Duration,
+}
+
+/// Copies bytes in both directions until both sides have closed, one fails, no byte moves for the idle time of
+/// `timer`, or `is_cut` returns true, which is tested whenever the tunnel is woken.
 pub async fn join<C>(
     mut client: C,
     tunnel: Tunnel,
     early: &[u8],
-    idle: Duration,
-    (clock, deadline): (&Clock, &Deadline),
+    timer: IdleTimer<'_>,
     mut is_cut: impl FnMut() -> bool,
 ) -> (TunnelEnd, CarriedBytes)
 where
     C: AsyncRead + AsyncWrite + Unpin,
 {
+    let IdleTimer {
+        clock,
+        deadline,
+        idle,
+    } = timer;
     let Tunnel {
         mut transport,
         early: from_target,
@@ -186,7 +201,7 @@ impl Half {
 
 impl SwitchedConnection {
     /// Copies bytes between `client` and the target until the tunnel ends, which ends the exchange.
-    pub async fn carry<C>(self, client: C, early: &[u8], timing: (&Clock, &Deadline))
+    pub async fn carry<C>(self, client: C, early: &[u8], clock: &Clock, deadline: &Deadline)
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
@@ -201,7 +216,12 @@ impl SwitchedConnection {
             removed = completion.removed();
             removed.is_some()
         };
-        let (end, carried) = join(client, tunnel, early, idle, timing, is_cut).await;
+        let timer = IdleTimer {
+            clock,
+            deadline,
+            idle,
+        };
+        let (end, carried) = join(client, tunnel, early, timer, is_cut).await;
         let problem = match end {
             TunnelEnd::Idle(after) => Some(timeout_problem(Timer::TunnelIdle, after)),
             TunnelEnd::Cut => removed,

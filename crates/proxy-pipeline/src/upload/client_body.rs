@@ -106,7 +106,8 @@ impl ClientBody {
     /// This body, with a copy of at most `max_bytes` in `copy` for `receiver`.
     pub(crate) fn copied(
         self,
-        (copy, max_bytes): (BodyBuffer, u64),
+        copy: BodyBuffer,
+        max_bytes: u64,
         receiver: oneshot::Sender<HeldBody>,
     ) -> Self {
         Self::Copied(Box::new(CopiedBody {

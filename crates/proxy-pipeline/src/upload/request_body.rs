@@ -39,7 +39,7 @@ pub(crate) struct Progress {
     probe: RefCell<Option<Box<UploadedProbe>>>,
     /// Names of the fields that policies and agents have set or removed: trailers must not change them.
     decided_fields: OnceCell<Box<[HeaderName]>>,
-    /// The response has begun: from then on the timers of reading it apply.
+    /// True if the response has begun: from then on the timers of reading it apply.
     answered: Cell<bool>,
     limits: BodyLimits,
     times: Times,
@@ -70,7 +70,7 @@ pub(crate) struct BodyLimits {
 pub(crate) struct Times {
     /// For the client, per [`MinDataRate::MIN_BYTES`] bytes of its body.
     pub(crate) body_idle: Duration,
-    /// A single byte is enough instead.
+    /// True if a single byte resets the timer instead.
     pub(crate) any_rate: bool,
     /// For the upstream, between two writes that it accepts.
     pub(crate) write: Duration,
@@ -149,50 +149,25 @@ impl RequestBody {
 }
 
 impl RequestBody {
-    /// Reads the body whole, at most `max_bytes`.
+    /// Reads the whole body into `held`.
+    ///
+    /// # Errors
+    /// [`HoldError`]; [`HoldError::TooLarge`] for a body of more than `max_bytes`.
     pub(crate) fn poll_hold(
         &mut self,
         cx: &mut Context<'_>,
-        (held, max_bytes): (&mut HeldRequest, u64),
+        held: &mut HeldRequest,
+        max_bytes: u64,
     ) -> Poll<Result<(), HoldError>> {
-        if held.bytes.is_evicted() {
-            return Poll::Ready(Err(HoldError::MemoryFull));
-        }
-        loop {
-            // While reading is paused, its timers keep running.
-            let polled = match held.bytes.poll_room(cx.waker()) {
-                Poll::Ready(()) => Pin::new(&mut *self).poll_frame(cx),
-                Poll::Pending => Poll::Pending,
-            };
-            match polled {
-                Poll::Ready(None) => return Poll::Ready(Ok(())),
-                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Err(HoldError::Body(fault))),
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) => {
-                        let current = held.bytes.len() + data.len() as u64;
-                        if current > max_bytes {
-                            return Poll::Ready(Err(HoldError::TooLarge(current)));
-                        }
-                        if held.bytes.push(&data, cx.waker()).is_err() {
-                            return Poll::Ready(Err(HoldError::MemoryFull));
-                        }
-                    }
-                    Err(frame) => held.trailers = frame.into_trailers().ok(),
-                },
-                Poll::Pending => {
-                    let progress = self.0.as_ref().map(|upload| &upload.progress);
-                    let expired = progress.and_then(|it| it.timers.deadline().take_expired());
-                    return match expired {
-                        Some((timer, after)) => Poll::Ready(Err(HoldError::Late(timer, after))),
-                        None => Poll::Pending,
-                    };
-                }
-            }
-        }
+        let HeldRequest { bytes, trailers } = held;
+        let polled = self.poll_read(cx, bytes, trailers, |read, piece| {
+            let current = read + piece.len() as u64;
+            let fits = current <= max_bytes;
+            fits.then_some(true).ok_or(HoldError::TooLarge(current))
+        });
+        polled.map_ok(|_| ())
     }
-}
 
-impl RequestBody {
     /// Reads the body into `held` until its end, or until `take`, which gets every piece, returns false.
     pub(crate) fn poll_inspect(
         &mut self,
@@ -200,43 +175,59 @@ impl RequestBody {
         held: &mut InspectedBody,
         mut take: impl FnMut(&[u8]) -> bool,
     ) -> Poll<Result<(), HoldError>> {
-        if held.read.is_evicted() {
+        let InspectedBody {
+            read,
+            trailers,
+            is_whole,
+        } = held;
+        let polled = self.poll_read(cx, read, trailers, |_, piece| Ok(take(piece)));
+        polled.map_ok(|is_ended| *is_whole = is_ended)
+    }
+
+    /// Reads into `buffer` and `trailers` until the body ends, or until `admit` returns false. It gets the number of
+    /// bytes read before, and each piece. Ready with true if the body has ended.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BodyBuffer,
+        trailers: &mut Option<HeaderMap>,
+        mut admit: impl FnMut(u64, &[u8]) -> Result<bool, HoldError>,
+    ) -> Poll<Result<bool, HoldError>> {
+        if buffer.is_evicted() {
             return Poll::Ready(Err(HoldError::MemoryFull));
         }
         loop {
             // While reading is paused, its timers keep running.
-            let polled = match held.read.poll_room(cx.waker()) {
+            let polled = match buffer.poll_room(cx.waker()) {
                 Poll::Ready(()) => Pin::new(&mut *self).poll_frame(cx),
                 Poll::Pending => Poll::Pending,
             };
-            match polled {
-                Poll::Ready(None) => {
-                    held.is_whole = true;
-                    return Poll::Ready(Ok(()));
-                }
-                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Err(HoldError::Body(fault))),
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) => {
-                        let goes_on = take(&data);
-                        if held.read.push(&data, cx.waker()).is_err() {
-                            return Poll::Ready(Err(HoldError::MemoryFull));
-                        }
-                        if !goes_on {
-                            held.is_whole = self.is_end_stream();
-                            return Poll::Ready(Ok(()));
-                        }
+            let frame = match polled {
+                Poll::Ready(None) => return Poll::Ready(Ok(true)),
+                Poll::Ready(Some(frame)) => frame.map_err(HoldError::Body)?,
+                Poll::Pending => return self.poll_deadline(),
+            };
+            match frame.into_data() {
+                Ok(data) => {
+                    let continues = admit(buffer.len(), &data)?;
+                    if buffer.push(&data, cx.waker()).is_err() {
+                        return Poll::Ready(Err(HoldError::MemoryFull));
                     }
-                    Err(frame) => held.trailers = frame.into_trailers().ok(),
-                },
-                Poll::Pending => {
-                    let progress = self.0.as_ref().map(|upload| &upload.progress);
-                    let expired = progress.and_then(|it| it.timers.deadline().take_expired());
-                    return match expired {
-                        Some((timer, after)) => Poll::Ready(Err(HoldError::Late(timer, after))),
-                        None => Poll::Pending,
-                    };
+                    if !continues {
+                        return Poll::Ready(Ok(self.is_end_stream()));
+                    }
                 }
+                Err(frame) => *trailers = frame.into_trailers().ok(),
             }
+        }
+    }
+
+    /// Ready with an error once a timer of the body has expired.
+    fn poll_deadline<T>(&self) -> Poll<Result<T, HoldError>> {
+        let progress = self.0.as_ref().map(|upload| &upload.progress);
+        match progress.and_then(|it| it.timers.deadline().take_expired()) {
+            Some((timer, after)) => Poll::Ready(Err(HoldError::Late(timer, after))),
+            None => Poll::Pending,
         }
     }
 }

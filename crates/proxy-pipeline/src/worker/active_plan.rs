@@ -39,11 +39,11 @@ pub struct ActivePlan {
     pub(crate) shadows: Vec<Option<ShadowCounters>>,
     /// By position of the route; `None` for routes that do not cache.
     pub(crate) caches: Vec<Option<CacheCounters>>,
-    /// Header limits are answered 431.
+    /// True if header limits are answered 431.
     pub(crate) standard_statuses: bool,
     /// Sampling of new traces; `None` begins none.
     pub(crate) traces: Option<Sampling>,
-    /// Spans of sampled traces are exported.
+    /// True if spans of sampled traces are exported.
     pub(crate) exports_spans: bool,
     /// The recording of heads; `None` records none.
     pub(crate) recording: Option<HeadRecording>,

@@ -23,7 +23,7 @@ pub struct ConnectionInfo {
     pub listener: Rc<Cell<usize>>,
     /// The peer.
     pub peer: Peer,
-    /// One request at a time uses the connection: HTTP/1.x, not HTTP/2.
+    /// True if one request at a time uses the connection: HTTP/1.x, not HTTP/2.
     pub exclusive: bool,
     /// The result of its TLS handshake, if there was one.
     // Boxed, because it is large and a connection without TLS has none.
@@ -36,13 +36,13 @@ pub struct ConnectionInfo {
     pub in_flight: Cell<u32>,
     /// Number of requests received on the connection.
     pub requests: Cell<u64>,
-    /// The connection must close after the current response.
+    /// True if the connection must close after the current response.
     pub close: Cell<bool>,
     /// The framing error of the client, if any.
     pub fault: Cell<Option<FramingError>>,
     /// The timer that ended the connection, if any.
     pub timed_out: Cell<Option<(Timer, Duration)>>,
-    /// The stream that is being reset is malformed.
+    /// True if the stream that is being reset is malformed.
     pub malformed: Cell<bool>,
     /// Requests answered or forwarded since the last [`Self::take_earned_resets`]: each allows the client
     /// one stream reset.

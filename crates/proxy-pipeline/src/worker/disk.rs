@@ -181,7 +181,7 @@ impl<J: Send + 'static> JobQueue<J> {
 /// A thread of a queue.
 struct Thread<J: Send + 'static> {
     queue: Arc<JobQueue<J>>,
-    /// Its slot has been released.
+    /// True if its slot has been released.
     is_over: bool,
 }
 

@@ -38,7 +38,7 @@ struct State {
 /// A thread that has taken a slot.
 struct Thread {
     state: Arc<Lock>,
-    /// Its slot has been released.
+    /// True if its slot has been released.
     is_over: bool,
 }
 

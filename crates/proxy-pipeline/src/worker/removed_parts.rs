@@ -24,7 +24,7 @@ pub(crate) struct ReloadWatch {
     seen: u32,
     /// Number of former configurations at its beginning.
     former: u32,
-    /// Its route or target has been removed.
+    /// True if its route or target has been removed.
     is_removed: bool,
 }
 

@@ -119,7 +119,7 @@ pub struct Logs {
     pub errors: WorkerLog,
     /// Recorded requests, one line each.
     pub recording: WorkerLog,
-    /// Warnings are written too.
+    /// True if warnings are written too.
     pub warnings: bool,
 }
 
@@ -149,7 +149,8 @@ impl Worker {
     #[must_use]
     pub fn new(
         shared: Arc<Shared>,
-        (time, ids): (Time, IdSource),
+        time: Time,
+        ids: IdSource,
         active: ActivePlan,
         metrics: Arc<WorkerMetrics>,
         logs: Logs,

@@ -1,5 +1,6 @@
 //! The clock of the pipeline; no other file of this crate reads it.
 
+use proxy_cache::ClockReading;
 use proxy_clock::ProcessClock;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::cell::Cell;
@@ -74,10 +75,20 @@ impl Time {
         self.unix_start.get() + elapsed
     }
 
-    /// The same as a `SystemTime`.
+    /// The time of day at `elapsed` after the start.
     #[must_use]
     pub fn time_of_day(&self, elapsed: Duration) -> SystemTime {
         UNIX_EPOCH + self.unix(elapsed)
+    }
+
+    /// Both clocks, for ages of stored responses.
+    #[must_use]
+    pub(crate) fn clock_reading(&self) -> ClockReading {
+        let elapsed = self.elapsed();
+        ClockReading {
+            unix: self.unix(elapsed),
+            monotonic: Duration::from_nanos(self.process_ns(elapsed)),
+        }
     }
 
     /// Whole seconds since 1970 at the last tick.
@@ -135,6 +146,22 @@ mod tests {
             assert_eq!(time.unix(ran + days(1)), days(day + 1));
             assert_eq!(time.unix_second(), days(day).as_secs());
         }
+    }
+
+    #[test]
+    fn a_reading_goes_on_when_the_time_of_day_is_set_back() {
+        let time = Time::start();
+        let before = time.clock_reading();
+        let hour = Duration::from_hours(1);
+        time.set_time_of_day(
+            UNIX_EPOCH + before.unix.saturating_sub(hour),
+            time.elapsed(),
+        );
+
+        let after = time.clock_reading();
+
+        assert!(after.unix < before.unix);
+        assert!(before.monotonic <= after.monotonic);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(super) struct Draft {
 #[must_use]
 pub fn draft_tests(plan: &Plan) -> String {
     let mut drafts: BTreeMap<usize, Draft> = BTreeMap::new();
-    survey(plan, (&[], &[]), |surveyed| {
+    survey(plan, &[], &[], |surveyed| {
         let Some(route) = surveyed.decision.route else {
             return;
         };

@@ -28,7 +28,7 @@ pub(crate) fn violated_prohibitions(plan: &Plan) -> Vec<FailedTest> {
     let hosts: Vec<&HostPattern> = hosts.map(|host| &host.value).collect();
     let paths = prohibitions.iter().flat_map(|one| &one.paths);
     let paths: Vec<&PathPattern> = paths.map(|path| &path.value).collect();
-    let limits = survey(plan, (&hosts, &paths), |surveyed| {
+    let limits = survey(plan, &hosts, &paths, |surveyed| {
         let open = forbidden.iter_mut().filter(|one| one.violation.is_none());
         for one in open.filter(|one| one.is_violated(plan, surveyed)) {
             one.violation = Some(one.failure(plan, surveyed));

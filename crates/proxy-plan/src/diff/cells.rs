@@ -40,7 +40,7 @@ pub(super) struct RulesByPath {
 pub(super) struct RouteKey<'p> {
     id: &'p str,
     service: ServiceKey<'p>,
-    /// A target of the upstream has a weight above 0.
+    /// True if a target of the upstream has a weight above 0.
     is_ready: bool,
     strict_paths: Option<bool>,
 }

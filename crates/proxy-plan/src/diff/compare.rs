@@ -5,6 +5,7 @@ use super::parts::part_changes;
 use super::plan_diff::PlanDiff;
 use super::risk::Compared;
 use super::risk::changes::risks;
+use super::risk::requests::successors;
 use super::search::{DiffLimit, DiffSearch};
 use super::setting_change::setting_changes;
 use crate::plan::Plan;
@@ -34,7 +35,7 @@ fn compare(before: &Plan, after: &Plan) -> PlanDiff {
     };
     let kept = names(before).intersection(&names(after)).cloned().collect();
     let drained = drained(&kept, &settings, &parts);
-    let risks = risks(&Compared {
+    let compared = Compared {
         before: old,
         after: new,
         regions: &regions,
@@ -43,9 +44,11 @@ fn compare(before: &Plan, after: &Plan) -> PlanDiff {
         parts: &parts,
         is_sampled: !sampled_regexes.is_empty(),
         limits: &limits,
-    });
+    };
+    let (successors, risks) = (successors(&compared), risks(&compared));
     PlanDiff {
         regions,
+        successors,
         unreachable,
         parts,
         settings,

@@ -69,9 +69,9 @@ pub fn named_files(model: &Model) -> BTreeMap<String, NamedBy> {
 }
 
 impl PlanDiff {
-    /// Adds the risks of `files`, which have other contents in `after` or are in one of both alone, and removes those of
-    /// certificates that are renewed. `renews` compares the contents of a file of `before` with those of one of `after`.
-    /// Networks of clients in files are compared with the settings; their files add no class.
+    /// Adds the risks of `files`, which have other contents in `after` or are in one of both alone, and removes those
+    /// of certificates that are renewed. `renews` compares the contents of a file of `before` with those of one of
+    /// `after`. Networks of clients in files are compared with the settings; their files add no class.
     pub fn judge_files(
         &mut self,
         [before, after]: [&Model; 2],
@@ -115,7 +115,7 @@ impl PlanDiff {
     }
 }
 
-/// Whether all settings that name a file read networks of clients from it.
+/// Returns true if all settings that name a file read networks of clients from it.
 fn names_networks(named: &BTreeMap<String, NamedBy>, file: &str) -> bool {
     let rows = [
         access::LISTENER_ALLOW_FILE.path,

@@ -6,12 +6,16 @@ use super::region::Region;
 use super::risk::Risk;
 use super::search::DiffLimit;
 use super::setting_change::SettingChange;
+use std::collections::BTreeSet;
 
 /// The difference between two plans.
 #[derive(Clone, Debug)]
 pub struct PlanDiff {
     /// Requests that are answered differently. Complete, except for regexes and reached limits.
     pub regions: Vec<Region>,
+    /// Ids of routes before with those after that answer some of their requests by another name alone: the service is
+    /// the same, and no setting in a class of risk differs.
+    pub successors: BTreeSet<(String, String)>,
     /// Ids of routes that take no request after, though they did before or are new.
     pub unreachable: Vec<String>,
     /// Parts that were added or removed, in order.
@@ -35,6 +39,7 @@ impl PlanDiff {
     pub fn is_same(&self) -> bool {
         let Self {
             regions,
+            successors: _,
             unreachable,
             parts,
             settings,

@@ -21,11 +21,11 @@ pub struct Region {
     pub listeners: Vec<String>,
     /// The hosts.
     pub hosts: Vec<HostCell>,
-    /// Every host is among them.
+    /// True if every host is among them.
     pub is_every_host: bool,
     /// The paths.
     pub paths: Vec<PathCell>,
-    /// Every path is among them.
+    /// True if every path is among them.
     pub is_every_path: bool,
     /// States of fields, all of which hold; empty for every method, header and query.
     pub fields: Vec<FieldStates>,

@@ -3,7 +3,7 @@
 pub(super) mod changes;
 pub(super) mod class;
 mod removed_tests;
-mod requests;
+pub(super) mod requests;
 mod sent_requests;
 mod settings;
 
@@ -34,7 +34,7 @@ pub(super) struct Compared<'d> {
     pub(super) unreachable: &'d [String],
     pub(super) settings: &'d [SettingChange],
     pub(super) parts: &'d [PartChange],
-    /// Regexes were compared by samples.
+    /// True if regexes were compared by samples.
     pub(super) is_sampled: bool,
     pub(super) limits: &'d [DiffLimit],
 }

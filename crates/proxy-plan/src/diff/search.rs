@@ -38,9 +38,19 @@ pub(super) struct ListenerClass {
     pub(super) after: usize,
     /// Names after.
     pub(super) names: Vec<String>,
-    /// Requests without a route are answered the same.
+    /// True if requests without a route are answered the same.
     is_default_same: bool,
     pub(super) scheme: &'static str,
+}
+
+/// Choices of one state of each axis that are tried on the requests of a path.
+#[derive(Debug)]
+pub(super) struct TriedChoices {
+    pub(super) axes: Vec<Axis>,
+    /// For each choice the index of a state of each axis.
+    pub(super) choices: Vec<Vec<usize>>,
+    /// False if there are further choices.
+    pub(super) is_whole: bool,
 }
 
 /// The comparison of two plans by requests.
@@ -130,7 +140,7 @@ impl<'p> DiffSearch<'p> {
             // Other readings of a path may match routes of other paths.
             let is_plain = is_plain_path(&path.example);
             if !is_plain || self.is_needed(&old, &new) {
-                self.compare_path((host, path), &old, &new);
+                self.compare_path(host, path, &old, &new);
             }
         }
     }
@@ -154,15 +164,19 @@ impl<'p> DiffSearch<'p> {
         cells
     }
 
-    fn compare_path(&mut self, cell: (&HostCell, &PathCell), old: &[usize], new: &[usize]) {
+    fn compare_path(&mut self, host: &HostCell, path: &PathCell, old: &[usize], new: &[usize]) {
         let old = old.iter().filter_map(|at| self.before.rule(*at));
         let new = new.iter().filter_map(|at| self.after.rule(*at));
-        let (axes, choices, is_whole) = choices(cell.1, old.chain(new));
+        let TriedChoices {
+            axes,
+            choices,
+            is_whole,
+        } = choices(path, old.chain(new));
         if !is_whole {
             self.limits.insert(DiffLimit::Combinations);
         }
         for class in 0..self.classes.len() {
-            let rows = self.rows(class, cell, (&axes, &choices));
+            let rows = self.rows(class, host, path, &axes, &choices);
             let is_equal = rows.iter().all(|row| row.before == row.after);
             if is_equal || self.wanted.is_some() {
                 continue;
@@ -170,8 +184,8 @@ impl<'p> DiffSearch<'p> {
             for (fields, row) in merged_rows(&axes, rows, is_whole) {
                 self.found.push(Found {
                     class,
-                    host: cell.0.index,
-                    path: cell.1.clone(),
+                    host: host.index,
+                    path: path.clone(),
                     fields,
                     before: row.before,
                     after: row.after,
@@ -184,8 +198,10 @@ impl<'p> DiffSearch<'p> {
     fn rows(
         &mut self,
         class: usize,
-        (host, path): (&HostCell, &PathCell),
-        (axes, choices): (&[Axis], &[Vec<usize>]),
+        host: &HostCell,
+        path: &PathCell,
+        axes: &[Axis],
+        choices: &[Vec<usize>],
     ) -> Vec<Row> {
         let Some(class) = self.classes.get(class) else {
             return Vec::new();
@@ -224,12 +240,8 @@ impl<'p> DiffSearch<'p> {
     }
 }
 
-/// The axes of the conditions of `rules` on requests of a path, the tried choices of one state of
-/// each, and whether they are complete.
-pub(super) fn choices<'r>(
-    path: &PathCell,
-    rules: impl Iterator<Item = &'r Rule>,
-) -> (Vec<Axis>, Vec<Vec<usize>>, bool) {
+/// The choices to try of the conditions of `rules` on requests of a path.
+pub(super) fn choices<'r>(path: &PathCell, rules: impl Iterator<Item = &'r Rule>) -> TriedChoices {
     let mut axes = axes(rules);
     if path.example == ASTERISK {
         axes.retain(|axis| axis.field != Field::Method);
@@ -242,7 +254,11 @@ pub(super) fn choices<'r>(
         few_choices(&axes)
     };
     let is_cut = axes.iter().any(|axis| axis.is_cut);
-    (axes, choices, is_whole && !is_cut)
+    TriedChoices {
+        axes,
+        choices,
+        is_whole: is_whole && !is_cut,
+    }
 }
 
 /// The states of a choice: one of each axis.
@@ -357,7 +373,7 @@ pub(super) fn listener_classes(before: &Side<'_>, after: &Side<'_>) -> Vec<Liste
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ListenerKey<'p> {
     strict_paths: bool,
-    /// Redirects depend on it.
+    /// True if the listener has TLS, on which redirects depend.
     is_tls: bool,
     /// The name, if a route is bound to it.
     bound: Option<&'p str>,

@@ -66,8 +66,9 @@ pub(super) fn setting_changes(before: &Model, after: &Model) -> Vec<SettingChang
 /// The settings that differ between a route of `before` and a route of `after`, as if they were one: with the path of
 /// the route of `after`.
 pub(super) fn route_changes(
-    (before, old): (&Model, &Route),
-    (after, new): (&Model, &Route),
+    [before, after]: [&Model; 2],
+    old: &Route,
+    new: &Route,
 ) -> Vec<SettingChange> {
     let block = |route: &Route| format!("routes.route[{:?}].", route.id);
     let (old_block, new_block) = (block(old), block(new));
@@ -179,7 +180,7 @@ fn route_secrets(route: &Route) -> Vec<(String, Vec<u8>)> {
 }
 
 /// A value without the folder of the configuration, so that copies in two folders are equal.
-fn without_folder(model: &Model, value: Value) -> Value {
+pub(super) fn without_folder(model: &Model, value: Value) -> Value {
     match value {
         Value::String(text) => relative(model, Path::new(&text)).into(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {

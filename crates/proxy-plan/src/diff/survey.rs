@@ -4,7 +4,7 @@ use super::cells::hosts::{HostCell, HostPartition};
 use super::cells::paths::{PathCell, PathPartition};
 use super::cells::{Side, path_conditions};
 use super::region::Probe;
-use super::search::{DiffLimit, MAX_REQUESTS, choices, listener_classes, states};
+use super::search::{DiffLimit, MAX_REQUESTS, TriedChoices, choices, listener_classes, states};
 use crate::decide::Decision;
 use crate::explain::ExplainRequest;
 use crate::plan::Plan;
@@ -36,7 +36,8 @@ pub(crate) struct SurveyLimits {
 /// requests.
 pub(crate) fn survey(
     plan: &Plan,
-    (hosts, paths): (&[&HostPattern], &[&PathPattern]),
+    hosts: &[&HostPattern],
+    paths: &[&PathPattern],
     mut see: impl FnMut(&SurveyedRequest<'_>),
 ) -> SurveyLimits {
     let side = Side::new(plan);
@@ -66,8 +67,12 @@ pub(crate) fn survey(
         }
         for path in &cells {
             let rules = by_path.rules_for(path);
-            let (axes, choices, is_whole) =
-                choices(path, rules.iter().filter_map(|at| side.rule(*at)));
+            let rules = rules.iter().filter_map(|at| side.rule(*at));
+            let TriedChoices {
+                axes,
+                choices,
+                is_whole,
+            } = choices(path, rules);
             if !is_whole {
                 limits.reached.insert(DiffLimit::Combinations);
             }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 pub fn diff_json(diff: &PlanDiff) -> Value {
     let PlanDiff {
         regions,
+        successors: _, // For the gate of a rollout.
         unreachable,
         parts,
         settings,

@@ -15,7 +15,7 @@ pub struct CachePlan {
     /// Identifies the route and all settings that stored responses depend on: after a change of one, earlier responses
     /// are not found.
     pub selector: Box<[u8]>,
-    /// Each response may be for one client only: the route requires credentials, or sends values of the
+    /// True if each response may be for one client only: the route requires credentials, or sends values of the
     /// request to the upstream. It is stored if it says that it is for other requests too.
     pub is_personal: bool,
 }

@@ -56,7 +56,7 @@ pub struct BasicAuthPlan {
     challenge: HeaderValue,
     /// The users with their hashes.
     pub users: Arc<UserTable>,
-    /// The upstream gets the credentials.
+    /// True if the upstream gets the credentials.
     pub forward_credentials: bool,
 }
 

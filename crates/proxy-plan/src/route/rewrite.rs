@@ -11,9 +11,9 @@ pub struct RewritePlan {
     path: PathRewrite,
     /// From the upstream's path to the client's; `None` if it is not invertible.
     pub inverse: Option<PrefixReplacement>,
-    /// `Location` is written back.
+    /// True if `Location` is written back.
     pub location: bool,
-    /// Cookies are written back.
+    /// True if cookies are written back.
     pub cookies: bool,
 }
 

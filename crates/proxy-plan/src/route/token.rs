@@ -21,7 +21,7 @@ pub struct TokenPlan {
     pub keys: TokenKeys,
     /// Names of the fields with claims.
     pub claim_names: Vec<HeaderName>,
-    /// The upstream gets the token.
+    /// True if the upstream gets the token.
     pub forward_token: bool,
     carrier: Carrier,
     claim_headers: Vec<ClaimHeader>,

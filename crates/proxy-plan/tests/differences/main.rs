@@ -7,6 +7,7 @@
 )]
 
 mod against_brute_force;
+mod further_risks;
 mod hidden_risks;
 mod limit_risks;
 mod parts;
@@ -14,4 +15,5 @@ mod regions;
 mod replays;
 mod risks;
 mod silent_risks;
+mod successors;
 mod support;

@@ -206,7 +206,7 @@ fn every_class_is_on_the_page() {
 
 #[test]
 fn the_wrong_order_of_the_page_on_changes_is_a_risk() {
-    let page = include_str!("../../../../docs/operate/known-before.md");
+    let page = include_str!("../../../../docs/operate/change-validation.md");
     let block = page.split("```kdl\n").nth(1).unwrap();
     let after = block.split("```").next().unwrap_or_default();
     let before = after.replace("priority \"high\"; ", "");

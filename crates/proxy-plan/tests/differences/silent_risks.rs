@@ -301,7 +301,7 @@ fn a_route_of_another_name_does_not_hide_a_change() {
 }
 
 #[test]
-fn a_new_listener_is_as_closed_as_the_others() {
+fn a_new_listener_with_less_access_control_is_a_risk() {
     let closed = BEFORE.replace(
         "protocol \"https\"",
         "protocol \"https\"; allow \"192.0.2.0/24\"",

@@ -515,12 +515,12 @@ fn drafted_tests_pass() {
 
 #[test]
 fn a_copied_route_without_its_guards_fails_the_tests_of_the_page_on_changes() {
-    let page = include_str!("../../../../docs/operate/known-before.md");
+    let page = include_str!("../../../../docs/operate/change-validation.md");
     let blocks = page.split("```kdl\n").skip(1);
     let mut texts = blocks.map(|block| block.split("```").next().unwrap_or_default());
     let text = texts.find(|text| text.contains("never ")).unwrap();
     let tested = |text: &str| {
-        let loaded = proxy_config::parse(text, "known-before.md");
+        let loaded = proxy_config::parse(text, "change-validation.md");
         failed_tests(&loaded.unwrap_or_else(|report| panic!("{report}")).model)
     };
     assert_eq!(tested(text), []);

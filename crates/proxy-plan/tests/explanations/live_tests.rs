@@ -232,11 +232,11 @@ fn more_than_32_live_tests_are_a_fault() {
 
 #[test]
 fn the_live_test_on_the_page_about_changes_is_sent_as_it_says() {
-    let page = include_str!("../../../../docs/operate/known-before.md");
+    let page = include_str!("../../../../docs/operate/change-validation.md");
     let blocks = page.split("```kdl\n").skip(1);
     let mut texts = blocks.map(|block| block.split("```").next().unwrap_or_default());
     let text = texts.find(|text| text.contains("live #true")).unwrap();
-    let loaded = proxy_config::parse(text, "known-before.md").unwrap();
+    let loaded = proxy_config::parse(text, "change-validation.md").unwrap();
     assert_eq!(failed_tests(&loaded.model), []);
     let model = Arc::new(loaded.model);
     let plan = Plan::compile(1, model, &mut TargetRegistry::default().begin());

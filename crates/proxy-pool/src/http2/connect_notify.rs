@@ -57,7 +57,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // After a notification the request is not counted any more.
+        // After a notification the request is no longer counted.
         if self.round == self.notify.round.get() {
             let waiting = self.notify.waiting.get();
             self.notify.waiting.set(waiting.saturating_sub(1));

@@ -50,7 +50,7 @@ pub(super) struct Http2Connection {
 #[derive(Debug)]
 pub struct StreamSlot {
     connection: Rc<Http2Connection>,
-    /// The connection has carried a request before.
+    /// True if the connection has carried a request before.
     pub reused: bool,
 }
 
@@ -59,7 +59,8 @@ impl Http2Connection {
     pub(super) async fn start(
         transport: UpstreamStream,
         keep_alive: KeepAlivePing,
-        (permit, member): (Option<ConnectionPermit>, Option<Arc<PoolMember>>),
+        permit: Option<ConnectionPermit>,
+        member: Option<Arc<PoolMember>>,
     ) -> Result<Rc<Self>, h2::Error> {
         let clock = Rc::clone(keep_alive.clock());
         let keep_alive = Rc::new(keep_alive);

@@ -25,7 +25,7 @@ pub(super) struct KeepAlivePing {
     /// Tick since which a request waits without any data arriving.
     waiting: Cell<Option<Tick>>,
     over: Cell<bool>,
-    /// Data has arrived: a target's settings are its first data.
+    /// True if data has arrived: a target's settings are its first data.
     begun: Cell<bool>,
     notify: Rc<ConnectNotify>,
     ping: Cell<Ping>,

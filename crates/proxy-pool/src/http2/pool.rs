@@ -41,7 +41,7 @@ struct TargetPool {
 /// Assignment of a request to a connection.
 #[derive(Debug)]
 pub enum Checkout {
-    /// The place.
+    /// A slot of an existing connection.
     StreamSlot(StreamSlot),
     /// A connection attempt by this request, which other requests may wait for.
     Build(Connecting),
@@ -50,7 +50,7 @@ pub enum Checkout {
 }
 
 /// Assumed number of concurrent requests of a new connection. [RFC 9113 §6.5.2]
-const USUAL_ROOM: u32 = 100;
+const ASSUMED_STREAMS: u32 = 100;
 
 /// A connection attempt, cancelled on drop.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ impl Http2Pool {
         }
     }
 
-    /// A place on a connection to `target`. The active plan may not have this target any more: then
-    /// a request of an older plan makes a connection that is not shared.
+    /// A stream slot on a connection to `target`, or the permission to make one. A request of an older plan, with a
+    /// target that the active plan no longer has, makes a connection that is not shared.
     pub fn checkout(self: &Rc<Self>, target: TargetId) -> Checkout {
         let mut target_pools = self.target_pools.borrow_mut();
         let Some(target_pool) = target_pool_of(&mut target_pools, target) else {
@@ -239,7 +239,7 @@ impl TargetPool {
             .connections
             .iter()
             .filter(|connection| connection.most().is_none());
-        let more = self.room.unwrap_or(USUAL_ROOM).saturating_sub(1);
+        let more = self.room.unwrap_or(ASSUMED_STREAMS).saturating_sub(1);
         (self.connecting + young.count()) * more as usize
     }
 }
@@ -269,8 +269,8 @@ impl Connecting {
         let member = self
             .http2_pool
             .with_target(self.target, |target_pool| target_pool.member.clone());
-        let place = (permit, member.flatten());
-        let connection = Http2Connection::start(transport, keep_alive, place).await?;
+        let member = member.flatten();
+        let connection = Http2Connection::start(transport, keep_alive, permit, member).await?;
         let stream_slot = connection.reserve_stream(false);
         self.http2_pool.with_target(self.target, |target_pool| {
             target_pool.connections.push(connection);

@@ -20,7 +20,7 @@ use std::task::{Context, Poll, ready};
 /// Maximum number of 1xx responses.
 const MAX_INFORMATIONAL: u32 = 16;
 
-/// A request in flight. Dropped, its stream is reset.
+/// A request in flight. Dropping it resets its stream.
 #[derive(Debug)]
 pub struct Http2Request<B> {
     response: ResponseFuture,
@@ -148,7 +148,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     }
 }
 
-/// Counts an interim response, and refuses the ones after the last, and a 101.
+/// Counts an interim response. Refuses a 101, and responses after the first [`MAX_INFORMATIONAL`].
 fn check_interim(interim: &Response<()>, count: &mut u32) -> Result<(), Http2RequestError> {
     *count += 1;
     if interim.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -173,7 +173,7 @@ pub async fn call_tunnel(
     head: Parts,
     deadline: &Deadline,
 ) -> Result<Option<ExtendedConnect>, SendError> {
-    let digging = async {
+    let connecting = async {
         stream_slot.settings_received().await;
         if !stream_slot.takes_tunnels() {
             return Ok(None);
@@ -193,8 +193,8 @@ pub async fn call_tunnel(
         });
         Ok(Some((answered.await?, send)))
     };
-    let mut digging = Box::pin(digging);
-    let answered = poll_fn(|cx| match digging.as_mut().poll(cx) {
+    let mut connecting = Box::pin(connecting);
+    let answered = poll_fn(|cx| match connecting.as_mut().poll(cx) {
         Poll::Ready(answered) => Poll::Ready(answered.map_err(SendError::Http2Request)),
         Poll::Pending => match deadline.take_expired() {
             Some((timer, after)) => Poll::Ready(Err(SendError::TimedOut { timer, after })),
@@ -202,7 +202,7 @@ pub async fn call_tunnel(
         },
     })
     .await?;
-    drop(digging);
+    drop(connecting);
     let Some((response, send)) = answered else {
         return Ok(None);
     };

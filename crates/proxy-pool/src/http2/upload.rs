@@ -13,7 +13,7 @@ pub(super) struct Upload<B> {
     body: B,
     /// Data that does not fit into the target's window yet.
     rest: Bytes,
-    /// A part of the body was taken.
+    /// True if a part of the body was taken.
     pub(super) touched: bool,
 }
 

@@ -62,13 +62,13 @@ impl Router {
         let found = losers.filter_map(|(loser, low)| {
             let mut winners = self.compared().filter(|(at, _)| *at != loser);
             winners.find_map(|(winner, high)| {
-                let (because, narrower, shared) = narrower_loser(high, low)?;
+                let loss = narrower_loser(high, low)?;
                 Some(NarrowerLoser {
                     loser,
                     winner,
-                    because,
-                    narrower,
-                    requests: shared.describe(),
+                    because: loss.because,
+                    narrower: loss.narrower,
+                    requests: loss.shared.describe(),
                 })
             })
         });
@@ -93,10 +93,14 @@ impl Router {
     }
 }
 
-fn narrower_loser<'r>(
-    high: &'r Rule,
-    low: &'r Rule,
-) -> Option<(DecidingRank, ConditionKind, Shared<'r>)> {
+/// Requests that a rule takes from one with a narrower condition.
+struct Loss<'r> {
+    because: DecidingRank,
+    narrower: ConditionKind,
+    shared: Shared<'r>,
+}
+
+fn narrower_loser<'r>(high: &'r Rule, low: &'r Rule) -> Option<Loss<'r>> {
     const FURTHER: [ConditionKind; 4] = [
         ConditionKind::Listener,
         ConditionKind::Method,
@@ -124,9 +128,17 @@ fn narrower_loser<'r>(
         let further = || FURTHER.into_iter().find(narrower);
         if by_host {
             let kind = narrower_path().or_else(further)?;
-            Some((DecidingRank::Host, kind, shared))
+            Some(Loss {
+                because: DecidingRank::Host,
+                narrower: kind,
+                shared,
+            })
         } else if by_path {
-            Some((DecidingRank::Path, further()?, shared))
+            Some(Loss {
+                because: DecidingRank::Path,
+                narrower: further()?,
+                shared,
+            })
         } else {
             None
         }

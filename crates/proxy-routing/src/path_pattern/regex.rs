@@ -13,7 +13,7 @@ pub(crate) const REGEX_NEST_LIMIT: u32 = 64;
 
 /// Maximum size of a regex's search cache on one thread, in bytes.
 const LARGE_CACHE_LIMIT: usize = 1 << 18;
-/// The same for regexes after the first [`LARGE_CACHES`] of a configuration: their caches would be too large together.
+/// The same after the first [`LARGE_CACHES`] regexes of a configuration, which bounds the sum of all caches.
 const SMALL_CACHE_LIMIT: usize = 1 << 13;
 const LARGE_CACHES: usize = 64;
 
@@ -89,7 +89,7 @@ impl PathRegex {
             .utf8_empty(false)
             .nfa_size_limit(Some(REGEX_SIZE_LIMIT))
             .hybrid_cache_capacity(cache_limit)
-            // Its cache has a size of its own.
+            // The backtracker has a cache of its own, too large beyond the first regexes.
             .backtrack(cache_limit == LARGE_CACHE_LIMIT);
         let syntax = syntax::Config::new()
             .unicode(false)
@@ -109,7 +109,7 @@ impl PathRegex {
                 let Some(limit) = fault.size_limit() else {
                     return Err(PatternError::RegexSyntax(syntax_text(&fault)));
                 };
-                // Compiling took as much time and memory as of one that is just small enough.
+                // The failed attempt took as much time and memory as the largest regex within the limit.
                 budget.spend(limit)?;
                 Err(PatternError::RegexTooLarge(limit))
             }

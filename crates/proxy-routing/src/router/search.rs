@@ -15,6 +15,7 @@ pub struct Work {
     pub regexes: usize,
 }
 
+/// The state of a search: the best rank so far.
 #[derive(Debug)]
 pub(crate) struct Search<'a> {
     head: &'a Head<'a>,
@@ -40,16 +41,17 @@ impl<'a> Search<'a> {
     pub(crate) fn run(mut self, index: &Index) -> (Option<Rank>, Work) {
         for site in index.sites_for(self.head.host) {
             if self.best < Some(site.top) {
-                self.site(site);
+                self.try_host(site);
             }
         }
         (self.best, self.work)
     }
 
-    fn site(&mut self, site: &HostRules) {
+    /// Tries the rules of one host: exact paths, prefixes from the longest on, regexes, then rules without a path.
+    fn try_host(&mut self, site: &HostRules) {
         let path = self.head.path;
         if let Some(link) = site.exact.texts.exact(path) {
-            self.bucket(site.exact.buckets.get(link.target));
+            self.try_bucket(site.exact.buckets.get(link.target));
         }
         if self.best < site.prefixes.texts.top() {
             let texts = &site.prefixes.texts;
@@ -57,16 +59,16 @@ impl<'a> Search<'a> {
                 if Some(link.top) <= self.best {
                     break;
                 }
-                self.bucket(site.prefixes.buckets.get(link.target));
+                self.try_bucket(site.prefixes.buckets.get(link.target));
             }
         }
         site.regexes.groups_for(path, self.best, |group| {
             if self.regex_matches(group.regex) {
-                self.bucket(site.regex_buckets.get(group.target));
+                self.try_bucket(site.regex_buckets.get(group.target));
             }
             self.best
         });
-        self.bucket(site.any.as_ref());
+        self.try_bucket(site.any.as_ref());
     }
 
     fn regex_matches(&mut self, regex: usize) -> bool {
@@ -75,17 +77,18 @@ impl<'a> Search<'a> {
         regex.is_some_and(|regex| regex.is_match(self.head.path))
     }
 
-    fn bucket(&mut self, bucket: Option<&Bucket>) {
+    fn try_bucket(&mut self, bucket: Option<&Bucket>) {
         let Some(bucket) = bucket.filter(|bucket| self.best < Some(bucket.top)) else {
             return;
         };
-        self.candidates(&bucket.open);
+        self.try_candidates(&bucket.open);
         if let Some(keyed) = &bucket.keyed {
-            keyed.lists_for(self.head, |list| self.candidates(list));
+            keyed.lists_for(self.head, |list| self.try_candidates(list));
         }
     }
 
-    fn candidates(&mut self, candidates: &[Candidate]) {
+    /// Tries rules in the order of their bounds, the highest rank that each can have.
+    fn try_candidates(&mut self, candidates: &[Candidate]) {
         for candidate in candidates {
             if Some(candidate.bound) <= self.best {
                 return;

@@ -7,6 +7,7 @@
 
 use crate::runtime::system_clock;
 use crate::worker::HandedConnection;
+use futures_util::stream::{StreamExt, iter};
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, USER_AGENT};
 use http::{Request, Uri};
 use proxy_model::{BindAddress, LiveAnswer, LiveRequest};
@@ -14,6 +15,7 @@ use proxy_plan::{LiveTest, Plan, live_tests};
 use proxy_probe::{ListenerAnswer, ListenerRequest, ListenerSocket, ask_listener};
 use proxy_tls::{Alpn, days_left, own_listener_config, server_name};
 use socket2::Socket;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -25,6 +27,8 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum time of all live tests of a switch together.
 const MAX_TIME: Duration = Duration::from_secs(30);
+/// Upstreams with live tests at the same time: one that hangs takes no time from others.
+const MAX_UPSTREAMS: usize = 8;
 /// Delay before a failed test is sent once more: one lost packet must not stop a rollout.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 /// Most requests of one test, one for each of several targets.
@@ -54,11 +58,17 @@ pub struct LiveOutcome {
 /// A failed live test.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveFailure {
-    /// `None` if all tests together took too long.
-    test: Option<LiveTest>,
-    /// The response, or the reason why there is none.
-    answer: Result<LiveAnswer, String>,
+    test: LiveTest,
+    answer: Result<LiveAnswer, NoAnswer>,
     why: String,
+}
+
+/// The reason why there is no response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NoAnswer {
+    /// None in the time of the test, or of all tests together.
+    Late(String),
+    Failed(String),
 }
 
 #[derive(Clone, Debug)]
@@ -119,7 +129,7 @@ impl LiveTests {
         self
     }
 
-    /// Sends all tests in order. `now` is the time since an arbitrary fixed moment.
+    /// Sends all tests. `now` is the time since an arbitrary fixed moment.
     pub async fn outcome(&self, now: fn() -> Duration) -> LiveOutcome {
         let mut outcome = LiveOutcome::default();
         for failure in self.failed(now).await {
@@ -133,66 +143,105 @@ impl LiveTests {
         outcome
     }
 
-    /// Sends all tests in order, and returns those that fail twice.
+    /// Sends all tests, those of one upstream in their order, and returns those that fail twice.
     pub(crate) async fn failed(&self, now: fn() -> Duration) -> Vec<LiveFailure> {
-        let mut failures = Vec::new();
-        let repeat_until = now() + MAX_REPEATING_TIME;
-        let sending = async {
-            for bound in &self.tests {
-                let mut failure = bound.failure(now, repeat_until).await;
-                if failure.is_some() {
-                    sleep(REPEAT_DELAY).await;
-                    failure = bound.failure(now, repeat_until).await;
-                }
-                failures.extend(failure);
-            }
-        };
-        if timeout(MAX_TIME, sending).await.is_err() {
-            let limit = MAX_TIME.as_secs();
-            let why = format!("the live tests take more than {limit} s together");
-            failures.push(LiveFailure {
-                test: None,
-                answer: Err(why.clone()),
-                why,
-            });
+        let started = now();
+        let mut groups = Vec::new();
+        for group in self.by_upstream() {
+            groups.push(group_failures(group, now, started));
         }
-        failures
+        let found: Vec<Vec<_>> = iter(groups).buffer_unordered(MAX_UPSTREAMS).collect().await;
+        let mut found: Vec<(usize, LiveFailure)> = found.into_iter().flatten().collect();
+        found.sort_by_key(|(number, _)| *number);
+        found.into_iter().map(|(_, failure)| failure).collect()
+    }
+
+    /// The tests of each upstream, and those without one, with their positions.
+    fn by_upstream(&self) -> Vec<Vec<(usize, &BoundTest)>> {
+        let mut groups: BTreeMap<Option<&str>, Vec<(usize, &BoundTest)>> = BTreeMap::new();
+        for (number, bound) in self.tests.iter().enumerate() {
+            let upstream = bound.test.upstream.as_deref();
+            groups.entry(upstream).or_default().push((number, bound));
+        }
+        groups.into_values().collect()
+    }
+}
+
+/// The failures of tests that are sent one after the other, with their positions.
+async fn group_failures(
+    group: Vec<(usize, &BoundTest)>,
+    now: fn() -> Duration,
+    started: Duration,
+) -> Vec<(usize, LiveFailure)> {
+    let mut failures = Vec::new();
+    for (number, bound) in group {
+        let failure = bound.failure_within(now, started).await;
+        failures.extend(failure.map(|failure| (number, failure)));
+    }
+    failures
+}
+
+impl NoAnswer {
+    fn text(&self) -> &str {
+        let (Self::Late(why) | Self::Failed(why)) = self;
+        why
     }
 }
 
 impl LiveFailure {
-    /// The name of the test; `None` if all tests together took too long.
-    pub(crate) fn name(&self) -> Option<&str> {
-        Some(&self.test.as_ref()?.name)
+    /// The name of the test.
+    pub(crate) fn name(&self) -> &str {
+        &self.test.name
     }
 
     /// The name of the upstream that the request goes to, if it does.
     pub(crate) fn upstream(&self) -> Option<&str> {
-        self.test.as_ref()?.upstream.as_deref()
+        self.test.upstream.as_deref()
     }
 
     pub(crate) fn message(&self) -> String {
-        let Self { test, why, .. } = self;
-        match test {
-            Some(LiveTest { name, .. }) => format!("live test \"{name}\" fails: {why}"),
-            None => why.clone(),
-        }
+        format!("live test \"{}\" fails: {}", self.name(), self.why)
     }
 
     /// Returns true if both are failures of one test for the same reason.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let (Some(test), true) = (&self.test, self.name() == other.name()) else {
-            return false;
-        };
-        match (&self.answer, &other.answer) {
-            (Ok(one), Ok(other)) => test.fails_alike(one, other),
-            (Err(one), Err(other)) => one == other,
-            (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
-        }
+        self.name() == other.name()
+            && match (&self.answer, &other.answer) {
+                (Ok(one), Ok(other)) => self.test.fails_alike(one, other),
+                // How much of the time was left for a test depends on the others.
+                (Err(NoAnswer::Late(_)), Err(NoAnswer::Late(_))) => true,
+                (Err(one), Err(other)) => one == other,
+                (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+            }
     }
 }
 
 impl BoundTest {
+    /// The failure of two tries, in what is left of the time of all tests since `started`.
+    async fn failure_within(
+        &self,
+        now: fn() -> Duration,
+        started: Duration,
+    ) -> Option<LiveFailure> {
+        let left = MAX_TIME.saturating_sub(now().saturating_sub(started));
+        let repeat_until = started + MAX_REPEATING_TIME;
+        let trying = async {
+            self.failure(now, repeat_until).await?;
+            sleep(REPEAT_DELAY).await;
+            self.failure(now, repeat_until).await
+        };
+        let tried = timeout(left, trying).await;
+        tried.unwrap_or_else(|_| {
+            let limit = MAX_TIME.as_secs();
+            let why = format!("there is no answer within the {limit} s of all live tests");
+            Some(LiveFailure {
+                test: self.test.clone(),
+                answer: Err(NoAnswer::Late(why.clone())),
+                why,
+            })
+        })
+    }
+
     /// The first response that differs from the expectations. Further requests may be refused by a rate limit, and end at
     /// `repeat_until`.
     async fn failure(&self, now: fn() -> Duration, repeat_until: Duration) -> Option<LiveFailure> {
@@ -204,11 +253,11 @@ impl BoundTest {
             let difference = match &answer {
                 Ok(answer) if number > 0 && answer.status == TOO_MANY_REQUESTS => None,
                 Ok(answer) => self.test.difference(answer),
-                Err(why) => Some(why.clone()),
+                Err(none) => Some(none.text().to_owned()),
             };
             if let Some(why) = difference {
                 return Some(LiveFailure {
-                    test: Some(self.test.clone()),
+                    test: self.test.clone(),
                     answer,
                     why,
                 });
@@ -217,18 +266,17 @@ impl BoundTest {
         None
     }
 
-    /// The response, or the reason why there is none.
-    async fn answer(&self, now: fn() -> Duration) -> Result<LiveAnswer, String> {
-        let request = self.request()?;
+    async fn answer(&self, now: fn() -> Duration) -> Result<LiveAnswer, NoAnswer> {
+        let request = self.request().map_err(NoAnswer::Failed)?;
         let (started, limit) = (now(), self.test.timeout());
         let asking = ask_listener(request, || now().saturating_sub(started));
         match timeout(limit, asking).await {
             Ok(Ok(answer)) => Ok(live_answer(answer)),
-            Ok(Err(why)) => Err(why.to_string()),
-            Err(_) => Err(format!(
+            Ok(Err(why)) => Err(NoAnswer::Failed(why.to_string())),
+            Err(_) => Err(NoAnswer::Late(format!(
                 "there is no complete answer within {} ms",
                 limit.as_millis()
-            )),
+            ))),
         }
     }
 
@@ -345,5 +393,90 @@ fn reachable(bound: &BindAddress) -> ListenerSocket {
             reachable.set_ip(ip);
             ListenerSocket::Tcp(reachable)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proxy_plan::TargetRegistry;
+    use std::sync::OnceLock;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+    use tokio::time::Instant;
+
+    /// The time of the paused runtime.
+    fn now() -> Duration {
+        static BEGIN: OnceLock<Instant> = OnceLock::new();
+        #[expect(clippy::disallowed_methods, reason = "the clock of the test")]
+        let now = Instant::now();
+        now.duration_since(*BEGIN.get_or_init(|| now))
+    }
+
+    fn tests(text: &str) -> LiveTests {
+        let loaded = proxy_config::parse(text, "edge.kdl").unwrap();
+        let mut targets = TargetRegistry::default().begin();
+        let plan = Plan::compile(1, Arc::new(loaded.model), &mut targets);
+        let address = BindAddress::Tcp(([127, 0, 0, 1], 8080).into());
+        LiveTests::new(&plan, [address].iter())
+    }
+
+    /// A proxy that answers requests of the shop, and none of the wiki.
+    async fn answer(mut handed: UnboundedReceiver<HandedConnection>) {
+        let mut open = Vec::new();
+        while let Some(connection) = handed.recv().await {
+            let stream = UnixStream::from(OwnedFd::from(connection.socket));
+            stream.set_nonblocking(true).unwrap();
+            let mut stream = tokio::net::UnixStream::from_std(stream).unwrap();
+            let mut head = [0; 1_024];
+            let read = stream.read(&mut head).await.unwrap();
+            if head[..read].starts_with(b"GET /cart ") {
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                stream.write_all(answer).await.unwrap();
+            }
+            open.push(stream);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_upstream_that_hangs_takes_no_time_from_the_tests_of_others() {
+        let test = |name: &str, path: &str| {
+            format!(
+                "test \"{name}\" {{ request \"GET\" \"{path}\"; live #true; expect {{ answer-status 200 }} }}\n"
+            )
+        };
+        let live = tests(&format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:8080\" }} }}\n\
+             routes {{ route \"wiki\" {{ matches {{ path-prefix \"/wiki\" }}; upstream \"wiki\" }}\n\
+             route \"shop\" {{ upstream \"shop\" }} }}\n\
+             upstreams {{ upstream \"wiki\" {{ target \"10.0.0.1:80\" }}; \
+             upstream \"shop\" {{ target \"10.0.0.2:80\" }} }}\n\
+             tests {{ {}{}{}{} }}",
+            test("first", "/wiki/1"),
+            test("second", "/wiki/2"),
+            test("third", "/wiki/3"),
+            test("the shop answers", "/cart"),
+        ));
+        let (handover, handed) = unbounded_channel();
+        let answering = tokio::spawn(answer(handed));
+        let live = live.handed_to(&handover);
+        let began = now();
+        let failures = live.failed(now).await;
+        let names: Vec<&str> = failures.iter().map(LiveFailure::name).collect();
+        assert_eq!(names, ["first", "second", "third"]);
+        let late =
+            "live test \"third\" fails: there is no answer within the 30 s of all live tests";
+        assert_eq!(failures[2].message(), late);
+        let took = now().saturating_sub(began);
+        assert_eq!(took.as_secs(), MAX_TIME.as_secs());
+        // The same under another configuration, with other times left.
+        assert!(failures[0].is_like(&failures[0].clone()));
+        let other = LiveFailure {
+            answer: Err(NoAnswer::Late(String::new())),
+            ..failures[1].clone()
+        };
+        assert!(failures[1].is_like(&other));
+        assert!(!failures[0].is_like(&other));
+        answering.abort();
     }
 }

@@ -48,7 +48,8 @@ pub(crate) enum HandshakeError {
 pub(crate) async fn accept_tls(
     worker: &Worker,
     tls: &Arc<ServerTls>,
-    (stream, first): (ClientSocket, u8),
+    stream: ClientSocket,
+    first: u8,
 ) -> Result<Negotiated, HandshakeError> {
     // The first letter of a method; a handshake record begins with 0x16.
     if first.is_ascii_uppercase() {

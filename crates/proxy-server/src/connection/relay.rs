@@ -70,8 +70,8 @@ async fn open(ready: ReadyConnection, server_name: Option<Box<str>>) {
 }
 
 async fn carry(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: ConnectionGuard) {
-    let timing = (&*guard.worker.clock, &*guard.deadline);
-    relay.carry(transport, early, timing).await;
+    let (clock, deadline) = (&guard.worker.clock, &guard.deadline);
+    relay.carry(transport, early, clock, deadline).await;
 }
 
 /// Reads the `ClientHello` of a client that has sent something. Until it is read, the end of the connection

@@ -29,7 +29,7 @@ pub(crate) struct ConnectionSettings {
     pub(crate) max_section_bytes: usize,
     /// HTTP/2 with prior knowledge is accepted without TLS.
     pub(crate) h2c: bool,
-    /// A connection begins with a PROXY protocol header.
+    /// True if a connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
     /// Protocol of the connections.
     pub(crate) protocol: ListenerProtocol,

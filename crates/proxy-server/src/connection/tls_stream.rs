@@ -9,7 +9,7 @@ use tokio_rustls::server::TlsStream;
 #[derive(Debug)]
 pub(crate) struct ClientTlsStream {
     pub(crate) stream: TlsStream<ClientSocket>,
-    /// Drop resets the connection instead.
+    /// True if drop resets the connection.
     aborted: bool,
 }
 

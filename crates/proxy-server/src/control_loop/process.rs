@@ -25,9 +25,9 @@ pub(super) struct Process {
     pub(super) upgrade: Option<Candidate>,
     /// The reload that waits for files or names.
     pub(super) reload: Option<PendingReload>,
-    /// A reload was requested during an upgrade or another reload.
+    /// True if a reload was requested during an upgrade or another reload.
     pub(super) reload_pending: bool,
-    /// An upgrade was requested during a reload.
+    /// True if an upgrade was requested during a reload.
     pub(super) upgrade_pending: bool,
     /// The bundle in force; `None` for the node's own configuration.
     pub(super) bundle: Option<Delivery>,

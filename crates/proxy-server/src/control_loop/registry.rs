@@ -1,7 +1,8 @@
-//! Metrics of a process.
+//! Metrics and state of a process that starts.
 
+use crate::runtime::system_clock;
 use proxy_errors::Reason;
-use proxy_telemetry::{DEFAULT_MAX_SERIES, Registry, RegistrySettings};
+use proxy_telemetry::{DEFAULT_MAX_SERIES, Lifecycle, Registry, RegistrySettings};
 use std::sync::{Arc, LazyLock};
 
 static REASONS: LazyLock<Vec<&'static str>> =
@@ -14,4 +15,19 @@ pub(crate) fn new_registry() -> Arc<Registry> {
         max_series: DEFAULT_MAX_SERIES,
     };
     Arc::new(Registry::new(settings))
+}
+
+/// The state of a process with this version and commit, which starts now.
+pub(crate) fn new_lifecycle(
+    version: &'static str,
+    commit: &'static str,
+    registry: &Arc<Registry>,
+) -> Arc<Lifecycle> {
+    Arc::new(Lifecycle::new(
+        version,
+        commit,
+        Arc::clone(registry),
+        system_clock::now(),
+        system_clock::since_boot,
+    ))
 }

@@ -1,29 +1,28 @@
-//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that serves, and
-//! probes of targets that it adds or probes by other rules.
+//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that serves,
+//! and probes of targets that it adds or probes by other rules.
 //!
-//! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the tests
-//! are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It connects to the
-//! same agents and targets, and of an upstream with new targets to those alone: an answer of a target that serves already
-//! says nothing of the bundle. A test that fails is sent to a server of the configuration in force as well.
+//! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the
+//! tests are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It
+//! connects to the same agents and targets, and of an upstream with new targets to those alone: an answer of a target
+//! that serves already says nothing of the bundle. A test that fails is sent to a server of the configuration in force
+//! as well.
 
 mod endpoints;
 mod failing_targets;
 
-use super::registry::new_registry;
+use super::registry::{new_lifecycle, new_registry};
 use crate::config::delivery::PrivateKeys;
 use crate::config::live_tests::{LiveFailure, LiveTests};
 use crate::error::start_error::StartError;
 use crate::reload::server::{Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
-use crate::runtime::system_clock;
 use crate::sockets::handover::HealthSnapshot;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
-use endpoints::{endpoints, upstreams_differ};
+use endpoints::{dns_settings, endpoints, upstreams_differ};
 use failing_targets::failing_targets;
 use proxy_model::{ConfigTest, LoadBalancing, Model, Target, TestRequest};
-use proxy_telemetry::Lifecycle;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
@@ -59,7 +58,8 @@ pub(super) async fn rehearse(
         && let Some(old) = endpoints(&before.model, &before.keys).await
         && let Some(new) = endpoints(&after.model, &after.keys).await
     {
-        failures.extend(failing_targets(&old, &new).await);
+        let has_other_dns = dns_settings(&before.model) != dns_settings(&after.model);
+        failures.extend(failing_targets(&old, &new, has_other_dns).await);
     }
     if failures.is_empty() {
         return Ok(known);
@@ -92,7 +92,7 @@ async fn known_failures(
         upstream.is_some_and(|name| !new_targets(&before.model, &after.model, name).is_empty())
     };
     let failed = failed.iter().filter(|one| !has_new_targets(one));
-    let failed: Vec<&str> = failed.filter_map(LiveFailure::name).collect();
+    let failed: Vec<&str> = failed.map(LiveFailure::name).collect();
     let mut model = Model::clone(&before.model);
     model.system.worker_threads.value = 1;
     model.tests.retain(|test| {
@@ -114,14 +114,14 @@ async fn sent(
     times: impl Fn(&str) -> usize,
 ) -> Vec<LiveFailure> {
     let registry = new_registry();
-    let lifecycle = Lifecycle::new(("", ""), Arc::clone(&registry), system_clock::now());
+    let lifecycle = new_lifecycle("", "", &registry);
     let started = Server::start(
         ServerParts {
             model: Arc::new(model),
             keys,
             purpose: Purpose::Rehearsal,
             registry,
-            lifecycle: Arc::new(lifecycle),
+            lifecycle,
             disk: disk.clone(),
             inherited: InheritedSockets::default(),
             listeners: ListenerSet::without_sockets(),

@@ -15,8 +15,8 @@ use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::system_clock::now;
 use crate::runtime::systemd;
 use crate::sockets::inherited_sockets::InheritedSockets;
-use proxy_config::Loaded;
-use proxy_model::{LogLevel, Model};
+use proxy_config::{Diagnostic, DiagnosticCode, Loaded};
+use proxy_model::{LogLevel, Model, Place};
 use proxy_telemetry::{EventFields, names};
 use sd_notify::NotifyState;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ struct Sources {
     admin: AdminSockets,
     opening: Opening,
     bundle: Option<Delivery>,
+    /// The configuration in force has a listener.
+    has_listeners: bool,
     /// The configuration in force, if the bundle is rehearsed.
     rehearsed_beside: Option<KeyedModel>,
 }
@@ -71,6 +73,7 @@ impl Process {
             admin: self.admin.as_ref().map(Admin::places).unwrap_or_default(),
             opening: self.server.opening(),
             bundle: bundle.clone(),
+            has_listeners: !self.server.plan().model().listeners.is_empty(),
             rehearsed_beside: is_rehearsed.then(|| self.in_force()),
         };
         let mut inherited = std::mem::take(self.server.inherited());
@@ -209,16 +212,21 @@ async fn prepare(
         admin,
         opening,
         bundle,
+        has_listeners,
         rehearsed_beside,
     } = sources;
     let keys = bundle.as_ref().map(|bundle| bundle.keys.clone());
     let keys = keys.unwrap_or_default();
-    let loaded = match bundle {
-        Some(bundle) => {
-            let loaded = disk.run(move || load_over(&config, &bundle)).await?;
-            loaded.map_err(StartError::Config)?
+    let loaded = if let Some(bundle) = bundle {
+        let loaded = disk.run(move || load_over(&config, &bundle)).await?;
+        loaded.map_err(StartError::Config)?
+    } else {
+        let loaded = load_on_disk_thread(&disk, &config).await?;
+        if has_listeners && loaded.model.listeners.is_empty() {
+            let faults = vec![no_listener_left()];
+            return Err(configuration_error(faults, &loaded.model));
         }
-        None => load_on_disk_thread(&disk, &config).await?,
+        loaded
     };
     warn(&loaded);
     let model = Arc::new(loaded.model);
@@ -239,6 +247,13 @@ async fn prepare(
         model,
         known,
     })
+}
+
+/// The fault of a file without listeners in place of one with some. Files are empty for a moment while they are written.
+fn no_listener_left() -> Diagnostic {
+    let message = "there is no listener: the reload would close those in force";
+    Diagnostic::new(DiagnosticCode::NoListenerLeft, Place::default(), message)
+        .help("write the whole file and reload again; to serve nothing, stop the process")
 }
 
 /// The reasons for refusing a bundle, as texts for the control plane.

@@ -1,7 +1,7 @@
 //! The start of the process.
 
 use super::process::Process;
-use super::registry::new_registry;
+use super::registry::{new_lifecycle, new_registry};
 use super::reload::{load_on_disk_thread, prepare_admin, warn};
 use super::upgrade;
 use crate::admin::{Admin, AdminSockets};
@@ -10,7 +10,6 @@ use crate::config::options::Options;
 use crate::error::start_error::{StartError, into_start_error};
 use crate::reload::server::{Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
-use crate::runtime::system_clock::now;
 use crate::sockets::handover::Predecessor;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
@@ -40,8 +39,7 @@ impl Process {
         if let Some(events) = events {
             events.count_into(&registry);
         }
-        let names = (build.version, build.commit);
-        let lifecycle = Arc::new(Lifecycle::new(names, Arc::clone(&registry), now()));
+        let lifecycle = new_lifecycle(build.version, build.commit, &registry);
         let model = Arc::new(loaded.model);
         let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry));
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
@@ -67,7 +65,7 @@ impl Process {
         let server = started
             .await
             .map_err(|fault| into_start_error(fault, &model))?;
-        let admin = Admin::open(listeners, &server, *build, (&registry, &lifecycle));
+        let admin = Admin::open(listeners, &server, *build, &registry, &lifecycle);
         announce(&server, follower.is_none().then_some(&*lifecycle));
         let mut process = Self {
             config: config.clone(),

@@ -30,13 +30,29 @@ pub(crate) struct SocketFile {
 #[derive(Clone, Debug)]
 struct FileIdentity {
     path: PathBuf,
-    inode: (u64, u64),
+    inode: Inode,
+}
+
+/// A file's identity among all files of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Inode {
+    device: u64,
+    number: u64,
+}
+
+impl From<&fs::Metadata> for Inode {
+    fn from(file: &fs::Metadata) -> Self {
+        Self {
+            device: file.dev(),
+            number: file.ino(),
+        }
+    }
 }
 
 impl FileIdentity {
     fn is_there(&self) -> bool {
         let now = fs::symlink_metadata(&self.path);
-        now.is_ok_and(|file| (file.dev(), file.ino()) == self.inode)
+        now.is_ok_and(|file| Inode::from(&file) == self.inode)
     }
 
     /// Removes the file unless another one has replaced it.
@@ -52,10 +68,10 @@ impl SocketFile {
     /// The current file at `path`.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let file = fs::symlink_metadata(path)?;
-        Ok(Self::new(path, (file.dev(), file.ino())))
+        Ok(Self::new(path, Inode::from(&file)))
     }
 
-    fn new(path: &Path, inode: (u64, u64)) -> Self {
+    fn new(path: &Path, inode: Inode) -> Self {
         let path = path.to_owned();
         Self {
             file: FileIdentity { path, inode },
@@ -76,7 +92,7 @@ impl SocketFile {
         let handle = rustix::fs::open(&self.file.path, flags, Mode::empty())?;
         let found = fs::File::from(handle);
         let file = found.metadata()?;
-        if !file.file_type().is_socket() || (file.dev(), file.ino()) != self.file.inode {
+        if !file.file_type().is_socket() || Inode::from(&file) != self.file.inode {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         // A socket's file cannot be opened, only referred to by a descriptor.

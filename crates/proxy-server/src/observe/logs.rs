@@ -18,14 +18,21 @@ const FLUSH_TIME: Duration = Duration::from_secs(2);
 /// Both logs, open.
 #[derive(Debug)]
 pub(crate) struct OpenLogs {
-    access: (Destination, LogWriter),
-    errors: (Destination, LogWriter),
+    access: OpenLog,
+    errors: OpenLog,
     /// `None` if no head is recorded.
     recording: Option<LogWriter>,
     /// The control thread's end of the error log.
     own: WorkerLog,
     lines: u64,
     level: LogLevel,
+}
+
+/// A log, open.
+#[derive(Debug)]
+struct OpenLog {
+    destination: Destination,
+    writer: LogWriter,
 }
 
 /// Settings that the open logs depend on.
@@ -75,8 +82,14 @@ impl OpenLogs {
         Ok(Self {
             recording: recording_writer,
             own: errors_writer.worker(),
-            access: (access, access_writer.bounded(lines)),
-            errors: (errors, errors_writer),
+            access: OpenLog {
+                destination: access,
+                writer: access_writer.bounded(lines),
+            },
+            errors: OpenLog {
+                destination: errors,
+                writer: errors_writer,
+            },
             lines,
             level: *error_log.level,
         })
@@ -85,8 +98,8 @@ impl OpenLogs {
     /// The settings by which they were opened.
     pub(crate) fn settings(&self) -> LogSettings {
         LogSettings {
-            access: self.access.0.clone(),
-            errors: self.errors.0.clone(),
+            access: self.access.destination.clone(),
+            errors: self.errors.destination.clone(),
             is_recording: self.recording.is_some(),
             lines: self.lines,
             level: self.level,
@@ -95,15 +108,15 @@ impl OpenLogs {
 
     /// Reopens files that were moved away.
     pub(crate) fn reopen(&self) {
-        self.access.1.reopen();
-        self.errors.1.reopen();
+        self.access.writer.reopen();
+        self.errors.writer.reopen();
     }
 
     /// Ends of both logs for one worker.
     pub(crate) fn worker(&self) -> Logs {
         Logs {
-            access: self.access.1.worker(),
-            errors: self.errors.1.worker(),
+            access: self.access.writer.worker(),
+            errors: self.errors.writer.worker(),
             recording: self
                 .recording
                 .as_ref()
@@ -115,7 +128,7 @@ impl OpenLogs {
     /// Writes an event of the process to the error log, if its level is enabled. Skipped by an
     /// error log on standard error, where the event is written already.
     pub(crate) fn tell(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
-        if self.level < level || self.errors.0 == Destination::Stderr {
+        if self.level < level || self.errors.destination == Destination::Stderr {
             return;
         }
         self.own.event(&EventRecord {
@@ -136,17 +149,17 @@ impl OpenLogs {
     /// Writes pending lines of both logs, for [`FLUSH_TIME`] in total.
     pub(crate) fn close(self) {
         let Self {
-            access: (_, access),
-            errors: (_, errors),
+            access,
+            errors,
             recording,
             own,
             ..
         } = self;
         drop(own);
         let until = unix_now() + FLUSH_TIME;
-        access.finish();
-        errors.finish();
-        for writer in [access, errors].into_iter().chain(recording) {
+        access.writer.finish();
+        errors.writer.finish();
+        for writer in [access.writer, errors.writer].into_iter().chain(recording) {
             writer.close(until.saturating_sub(unix_now()).min(FLUSH_TIME));
         }
     }

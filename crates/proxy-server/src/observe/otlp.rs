@@ -184,7 +184,7 @@ fn add<F: Future<Output = ()> + Send + 'static>(
     work: impl FnOnce(TaskContext<ExportSettings>) -> F,
 ) {
     let name = format!("export of {}", signal.name());
-    tasks.add((signal, name), settings.clone(), work);
+    tasks.add(signal, name, settings.clone(), work);
 }
 
 fn collector_settings(otlp: &Otlp) -> CollectorSettings {

@@ -3,11 +3,10 @@
 use crate::config::delivery::PrivateKeys;
 use crate::config::options::{Build, Source};
 use crate::control_loop::configuration::load;
-use crate::control_loop::new_registry;
+use crate::control_loop::{new_lifecycle, new_registry};
 use crate::error::start_error::{StartError, into_start_error};
 use crate::reload::server::{Opened, Purpose, Server, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
-use crate::runtime::system_clock::now;
 use crate::sockets::handover::HealthSnapshot;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
@@ -179,8 +178,7 @@ impl Control {
         let Build {
             version, commit, ..
         } = options.build;
-        let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
-        let lifecycle = Arc::new(lifecycle);
+        let lifecycle = new_lifecycle(version, commit, &registry);
         let keys = PrivateKeys::default();
         let started = Server::start(
             ServerParts {

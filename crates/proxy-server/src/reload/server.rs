@@ -140,7 +140,7 @@ impl Server {
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes));
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
-        let shared = shared_state::new(&plan, ids.key_seed(), (health_changes, parts.lifecycle));
+        let shared = shared_state::new(&plan, ids.key_seed(), health_changes, parts.lifecycle);
         let route_limits = LimitRegistry::new(ids.key_seed());
         let now_ns = Time::shared_ns(&shared.clock);
         let acme = shared_state::acme_tasks(&shared, &certificates, &parts.registry);
@@ -372,12 +372,11 @@ impl Server {
         self.route_limits.commit(route_limits, &plan, &registry);
         let new_workers = spawned.len();
         self.workers.add(spawned);
-        let plan_updates = self.plan_updates(
-            &plan,
-            assignments,
-            (&loaded_tls, &route_states),
-            (new_workers, fresh_logs),
-        );
+        let serving = self.workers.len();
+        let new = serving.saturating_sub(new_workers)..serving;
+        let gets_logs = |worker| fresh_logs || new.contains(&worker);
+        let plan_updates =
+            self.plan_updates(&plan, assignments, &loaded_tls, &route_states, gets_logs);
         self.certificates.apply(loaded_tls, &self.common.registry);
         self.health = TargetHealth::new(&plan, &self.common.registry, &self.health);
         self.prober.apply(&plan, self.certificates.loaded());
@@ -405,7 +404,7 @@ impl Server {
         self.former_plans.keep(former);
     }
 
-    /// Frees replaced plans that no request uses any more.
+    /// Frees replaced plans that no request uses.
     pub(crate) fn free_former_plans(&mut self) {
         self.former_plans.free(&self.disk);
     }
@@ -447,19 +446,17 @@ impl Server {
         self.gauges.breakers.report(&self.common.registry);
     }
 
-    /// The update for each worker about `plan`, with the number of new workers, and whether all get new
-    /// ends of the logs.
+    /// The update for each worker about `plan`. `gets_logs` returns true for a worker that gets new ends of the logs.
     fn plan_updates(
         &mut self,
         plan: &Arc<Plan>,
         assignments: Vec<Vec<SocketAssignment>>,
-        (loaded_tls, limits): (&LoadedTls, &Arc<[RouteLimits]>),
-        (new_workers, fresh_logs): (usize, bool),
+        loaded_tls: &LoadedTls,
+        limits: &Arc<[RouteLimits]>,
+        gets_logs: impl Fn(usize) -> bool,
     ) -> Vec<PlanUpdate> {
         let pools = self.limits.pool_settings(plan);
         let connectors = connectors::for_plan(plan, loaded_tls, &self.limits);
-        let serving = self.workers.len();
-        let new = serving.saturating_sub(new_workers)..serving;
         let plan_updates = assignments
             .into_iter()
             .enumerate()
@@ -475,7 +472,7 @@ impl Server {
                     limits: Arc::clone(limits),
                     pools: pools.clone(),
                     listeners: listeners.collect(),
-                    logs: (fresh_logs || new.contains(&worker)).then(|| self.logs.worker()),
+                    logs: gets_logs(worker).then(|| self.logs.worker()),
                 }
             });
         plan_updates.collect()
@@ -503,8 +500,9 @@ impl Server {
             changes: &shared.target_changes,
             wake: &shared.health_changes,
         };
-        let settings = (self.certificates.loaded(), &self.limits);
-        self.reconnections.begin(&self.plan, settings, observers);
+        let loaded_tls = self.certificates.loaded();
+        self.reconnections
+            .begin(&self.plan, loaded_tls, &self.limits, observers);
     }
 
     /// Makes every worker recompute its healthy targets, and logs the changes.

@@ -1,6 +1,7 @@
-//! The time of day, for the control thread.
+//! Clocks of the system, for the control thread.
 
-use std::time::SystemTime;
+use rustix::time::{ClockId, clock_gettime};
+use std::time::{Duration, SystemTime};
 
 /// The time of day.
 #[expect(
@@ -9,4 +10,9 @@ use std::time::SystemTime;
 )]
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()
+}
+
+/// Time since the boot of the host, also while it was suspended.
+pub(crate) fn since_boot() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }

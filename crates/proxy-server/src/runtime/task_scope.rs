@@ -107,7 +107,8 @@ impl<K, S> TaskTransaction<K, S> {
     /// appears in the log. `work` must do nothing before its future is polled.
     pub(crate) fn add<F>(
         &mut self,
-        (key, name): (K, String),
+        key: K,
+        name: String,
         settings: S,
         work: impl FnOnce(TaskContext<S>) -> F,
     ) where

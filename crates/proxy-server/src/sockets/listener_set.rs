@@ -19,7 +19,7 @@ pub(crate) struct ListenerSet {
     /// Addresses of the UDP sockets that this process has ever bound: connections of a former endpoint may still use
     /// them.
     datagram_addresses: HashSet<BindAddress>,
-    /// No socket is bound: the embedding program hands connections over.
+    /// True if no socket is bound: the embedding program hands connections over.
     is_socketless: bool,
 }
 

@@ -149,7 +149,7 @@ impl NameTable {
             let first = first.iter().find(|answer| answer.name == *name);
             let first = first.map(|answer| answer.look_up.clone());
             let (resolver, answers) = (resolver.clone(), self.sender.clone());
-            tasks.add((key, format!("look-ups of {name}")), (), |_| {
+            tasks.add(key, format!("look-ups of {name}"), (), |_| {
                 resolver.follow(name.clone(), first, answers)
             });
         }
@@ -281,6 +281,17 @@ impl NameTable {
             });
             gauges.addresses.set(addresses as u64);
         }
+    }
+}
+
+impl FoundNames {
+    /// The names of which the answer was that they have no address.
+    pub(crate) fn missing(&self) -> HashSet<TargetAddress> {
+        let missing = self.first.iter().filter(|answer| {
+            let found = &answer.look_up.found;
+            found.as_ref().is_err_and(LookUpError::is_negative)
+        });
+        missing.map(|answer| answer.name.clone()).collect()
     }
 }
 

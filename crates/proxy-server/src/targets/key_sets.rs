@@ -45,10 +45,10 @@ impl KeySetTasks {
             }
             let KeySetIdentity { url, upstream, .. } = &set.identity;
             let name = format!("key set {url} of {upstream}");
-            let parts = (Arc::clone(&self.registry), Arc::clone(&self.lifecycle));
-            let fetcher = Fetcher::new(set, parts);
+            let registry = Arc::clone(&self.registry);
+            let fetcher = Fetcher::new(set, registry, Arc::clone(&self.lifecycle));
             let source = source(set, plan, loaded);
-            tasks.add((set.identity.clone(), name), source, |context| {
+            tasks.add(set.identity.clone(), name, source, |context| {
                 fetcher.run(context)
             });
         }

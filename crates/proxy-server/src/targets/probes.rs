@@ -37,7 +37,7 @@ impl Prober {
             } = &probe;
             let name = format!("health check of {} in {upstream}", settings.authority);
             let changes = Arc::clone(&self.changes);
-            tasks.add((probe.target, name), probe, |context| {
+            tasks.add(probe.target, name, probe, |context| {
                 proxy_probe::run(context.settings, changes, context.now)
             });
         }

@@ -43,7 +43,8 @@ impl Reconnections {
     pub(crate) fn begin(
         &mut self,
         plan: &Plan,
-        (loaded_tls, limits): (&LoadedTls, &ConnectionLimits),
+        loaded_tls: &LoadedTls,
+        limits: &ConnectionLimits,
         observers: Observers<'_>,
     ) {
         self.0.retain(|attempt| !attempt.task.is_finished());

@@ -18,9 +18,11 @@ pub(crate) struct TargetEvent {
 
 /// The changes of the target `label` of `upstream` between two checks.
 pub(crate) fn changes(
-    (upstream, label): (&Arc<str>, &Arc<str>),
+    upstream: &Arc<str>,
+    label: &Arc<str>,
     state: &TargetState,
-    (before, after): (HealthCauses, HealthCauses),
+    before: HealthCauses,
+    after: HealthCauses,
 ) -> Vec<TargetEvent> {
     let changed = HealthCause::ALL.into_iter().filter(|cause| {
         messages(*cause).is_some() && before.contains(*cause) != after.contains(*cause)

@@ -67,8 +67,14 @@ impl TargetHealth {
             let causes = target.state.causes();
             let before = std::mem::replace(&mut target.causes, causes);
             if before != causes {
-                let name = (&target.upstream, &target.label);
-                events.extend(changes(name, &target.state, (before, causes)));
+                let changes = changes(
+                    &target.upstream,
+                    &target.label,
+                    &target.state,
+                    before,
+                    causes,
+                );
+                events.extend(changes);
             }
         }
         events

@@ -61,9 +61,10 @@ impl AcmeTasks {
             let name = format!("certificate {}", file.display());
             let responder = Arc::clone(&self.responder);
             let hosts = settings.hosts.clone();
-            let own = (Arc::clone(&self.registry), Arc::clone(&self.lifecycle));
-            let mut observer = Observer::new(&file, hosts, own);
-            tasks.add((file, name), settings, |context| {
+            let registry = Arc::clone(&self.registry);
+            let lifecycle = Arc::clone(&self.lifecycle);
+            let mut observer = Observer::new(&file, hosts, registry, lifecycle);
+            tasks.add(file, name, settings, |context| {
                 let TaskContext { settings, now } = context;
                 keep(
                     settings,

@@ -10,7 +10,7 @@ use tokio::task::JoinError;
 
 /// An error that no setting caused.
 pub(super) fn process_diagnostic(fault: &TlsError) -> Diagnostic {
-    bad(Place::default(), fault)
+    certificate_error(Place::default(), fault)
 }
 
 /// The thread that loads certificates has panicked.
@@ -29,17 +29,17 @@ pub(super) fn model_diagnostic(model: &Model, fault: &TlsError) -> Diagnostic {
     let upstreams = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
     let mut from_upstreams = upstreams.filter_map(|tls| upstream_place(tls, fault.file()));
     let place = from_listeners.next().or_else(|| from_upstreams.next());
-    bad(place.unwrap_or_default(), fault)
+    certificate_error(place.unwrap_or_default(), fault)
 }
 
 /// An error of a listener's TLS.
 pub(super) fn listener_diagnostic(tls: &ListenerTls, fault: &TlsError) -> Diagnostic {
-    bad(in_listener(tls, fault.file()), fault)
+    certificate_error(place_in_listener(tls, fault.file()), fault)
 }
 
 /// An error of an upstream's TLS.
 pub(super) fn upstream_diagnostic(tls: &UpstreamTls, fault: &TlsError) -> Diagnostic {
-    bad(in_upstream(tls, fault.file()), fault)
+    certificate_error(place_in_upstream(tls, fault.file()), fault)
 }
 
 /// Warnings about the certificates of `loaded_tls`, loaded for `model`.
@@ -49,7 +49,9 @@ pub(super) fn warnings(model: &Model, loaded_tls: &LoadedTls, now: SystemTime) -
         let pair = listener.tls.as_ref().zip(server.as_ref());
         pair.into_iter().flat_map(|(tls, server)| {
             let warnings = server.warnings(now).into_iter();
-            warnings.map(|warning| doubtful(in_listener(tls, Some(warning.file())), &warning))
+            warnings.map(|warning| {
+                certificate_warning(place_in_listener(tls, Some(warning.file())), &warning)
+            })
         })
     });
     let upstreams = model.upstreams.iter().zip(&loaded_tls.upstreams);
@@ -57,17 +59,21 @@ pub(super) fn warnings(model: &Model, loaded_tls: &LoadedTls, now: SystemTime) -
         let pair = upstream.tls.as_ref().zip(outward.as_ref());
         pair.into_iter().flat_map(|(tls, outward)| {
             let warnings = outward.tls.warnings(now).into_iter();
-            warnings.map(|warning| doubtful(in_upstream(tls, Some(warning.file())), &warning))
+            warnings.map(|warning| {
+                certificate_warning(place_in_upstream(tls, Some(warning.file())), &warning)
+            })
         })
     });
     from_listeners.chain(from_upstreams).collect()
 }
 
-fn bad(place: Place, fault: &TlsError) -> Diagnostic {
+/// The error about a certificate or key.
+fn certificate_error(place: Place, fault: &TlsError) -> Diagnostic {
     Diagnostic::new(DiagnosticCode::BadCertificate, place, fault.to_string())
 }
 
-fn doubtful(place: Place, warning: &TlsWarning) -> Diagnostic {
+/// The warning about a certificate that is usable.
+fn certificate_warning(place: Place, warning: &TlsWarning) -> Diagnostic {
     let code = match warning {
         TlsWarning::Expired { .. } | TlsWarning::ExpiresSoon { .. } => {
             DiagnosticCode::CertificateExpires
@@ -79,7 +85,8 @@ fn doubtful(place: Place, warning: &TlsWarning) -> Diagnostic {
     Diagnostic::new(code, place, warning.to_string())
 }
 
-fn in_listener(tls: &ListenerTls, file: Option<&Path>) -> Place {
+/// The place of the file's setting, or of the `tls` block.
+fn place_in_listener(tls: &ListenerTls, file: Option<&Path>) -> Place {
     listener_place(tls, file).unwrap_or(tls.place)
 }
 
@@ -89,11 +96,12 @@ fn listener_place(tls: &ListenerTls, file: Option<&Path>) -> Option<Place> {
         let files = [&one.cert_file, &one.key_file].into_iter();
         files.chain(one.ocsp_file.as_ref())
     });
-    let asked = tls.client_auth.as_ref().map(|asked| &asked.ca_file);
-    place_of(file, named.chain(asked))
+    let client_ca = tls.client_auth.as_ref().map(|auth| &auth.ca_file);
+    place_of(file, named.chain(client_ca))
 }
 
-fn in_upstream(tls: &UpstreamTls, file: Option<&Path>) -> Place {
+/// The same for an upstream.
+fn place_in_upstream(tls: &UpstreamTls, file: Option<&Path>) -> Place {
     upstream_place(tls, file).unwrap_or(tls.place)
 }
 

@@ -1,11 +1,11 @@
-//! TLS of one configuration.
+//! Certificates and keys of one configuration, loaded from files.
 
 use super::watching::SharedWatcher;
 use proxy_tls::{ClientTls, ServerTls, Watcher};
 use rustls_pki_types::ServerName;
 use std::sync::Arc;
 
-/// TLS of one configuration.
+/// TLS of the listeners and upstreams of one configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadedTls {
     /// By index of the listener.
@@ -23,7 +23,7 @@ pub(crate) struct LoadedUpstreamTls {
 }
 
 impl LoadedTls {
-    /// A watcher of every file.
+    /// A watcher of all certificate and key files.
     pub(super) fn watcher(&self) -> SharedWatcher {
         let mut watcher = Watcher::new();
         for server in self.servers() {
@@ -35,7 +35,7 @@ impl LoadedTls {
         SharedWatcher::new(watcher)
     }
 
-    /// Each distinct listener TLS.
+    /// TLS of listeners, without duplicates: listeners with equal settings share it.
     pub(super) fn servers(&self) -> impl Iterator<Item = &Arc<ServerTls>> {
         let all = self.listeners.iter().enumerate();
         all.filter_map(|(index, server)| {
@@ -45,7 +45,7 @@ impl LoadedTls {
         })
     }
 
-    /// Each distinct upstream TLS.
+    /// TLS of upstreams, without duplicates.
     pub(super) fn clients(&self) -> impl Iterator<Item = &Arc<ClientTls>> {
         let all = self.upstreams.iter().enumerate();
         all.filter_map(|(index, upstream_tls)| {

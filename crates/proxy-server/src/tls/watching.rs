@@ -40,7 +40,7 @@ impl CertificateWatch {
         let mut tasks = self.tasks.begin();
         let sender = self.sender.clone();
         let name = "watch of certificates".to_owned();
-        tasks.add(((), name), watcher, |context| watch(context, sender));
+        tasks.add((), name, watcher, |context| watch(context, sender));
         self.tasks.commit(tasks);
     }
 

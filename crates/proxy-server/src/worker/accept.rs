@@ -82,7 +82,8 @@ impl WorkerListener {
         self: &Rc<Self>,
         worker: &Rc<Worker>,
         tasks: &mut EssentialTasks,
-        (place, socket): (usize, Socket),
+        place: usize,
+        socket: Socket,
     ) {
         let socket = match ListeningSocket::new(socket) {
             Ok(socket) => socket,

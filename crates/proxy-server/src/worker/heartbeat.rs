@@ -22,8 +22,9 @@ pub(crate) struct Heartbeat(Arc<AtomicU64>);
 pub(crate) struct HeartbeatMonitor {
     worker: usize,
     heartbeat: Heartbeat,
-    /// The last count, and when it was found changed.
-    last: (u64, Duration),
+    last_count: u64,
+    /// Time when the count was found changed.
+    changed_at: Duration,
     is_silent: bool,
     age_seconds: Arc<Gauge>,
 }
@@ -46,7 +47,8 @@ impl HeartbeatMonitor {
         Self {
             worker,
             heartbeat,
-            last: (0, now),
+            last_count: 0,
+            changed_at: now,
             is_silent: false,
             age_seconds: registry.gauge(&names::WORKER_HEARTBEAT_AGE_SECONDS, [&label]),
         }
@@ -56,10 +58,10 @@ impl HeartbeatMonitor {
     /// Updates the metric, and logs a change.
     pub(crate) fn is_silent(&mut self, now: Duration) -> bool {
         let count = self.heartbeat.0.load(Ordering::Relaxed);
-        if self.last.0 != count {
-            self.last = (count, now);
+        if self.last_count != count {
+            (self.last_count, self.changed_at) = (count, now);
         }
-        let age = now.saturating_sub(self.last.1);
+        let age = now.saturating_sub(self.changed_at);
         self.age_seconds.set(age.as_secs());
         let silent = SILENCE_LIMIT <= age;
         if silent && !self.is_silent {

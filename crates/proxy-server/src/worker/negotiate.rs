@@ -231,7 +231,7 @@ async fn establish(
     let negotiated = timeout.within(timer, time, async {
         let first = await_first_byte(accepted, &stream).await?;
         match &accepted.settings.tls {
-            Some(tls) => handshake::accept_tls(&worker, tls, (stream, first)).await,
+            Some(tls) => handshake::accept_tls(&worker, tls, stream, first).await,
             None if accepted.settings.protocol == ListenerProtocol::TlsPassthrough => {
                 relay::read_hello(stream).await
             }

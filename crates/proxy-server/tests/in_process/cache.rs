@@ -1,6 +1,6 @@
 //! Responses from the store of the cache, and into it.
 
-use crate::support::{Config, METRICS, Proxy, metric, post, reason, request};
+use crate::support::{Config, METRICS, Proxy, metric, post, reason, refusal, request};
 use proxy_testkit::{Gate, RawClient, Reload, Response, Upstream, get};
 use std::net::Ipv4Addr;
 
@@ -104,6 +104,11 @@ fn conditions_and_ranges_are_answered_from_the_store() {
         (beyond.status, beyond.fields.get("content-range")),
         (416, Some("bytes */10"))
     );
+    // As for a file: an error of the proxy, with its reason, that no cache may keep for the URL.
+    refusal(&beyond, 416, "REQUEST_VALIDATION");
+    assert_ne!(beyond.fields.get("cache-control"), Some("max-age=600"));
+    assert!(!beyond.fields.has("etag"));
+    assert_eq!(reason(&proxyd, &beyond), "range_not_satisfiable");
     let same = client.ask(get("/a", &[("If-None-Match", "W/\"e\"")]));
     assert_eq!(same.status, 304);
     let other = client.ask(get("/a", &[("If-None-Match", "\"f\"")]));
@@ -231,7 +236,7 @@ fn fields_and_parameters_of_the_key_are_those_of_the_route() {
 }
 
 #[test]
-fn variants_are_told_apart_by_the_fields_that_the_response_names() {
+fn variants_differ_by_the_fields_that_the_response_names() {
     let upstream = numbered("Cache-Control: max-age=600\r\nVary: Accept-Language\r\n");
     let proxyd = cached(&upstream, "");
     let mut client = proxyd.connect();

@@ -179,7 +179,7 @@ fn forwarding_claims_of_a_trusted_proxy_pass_but_not_with_underscores() {
 }
 
 #[test]
-fn a_trusted_proxy_s_forwarded_is_continued_beside_its_x_forwarded_for() {
+fn forwarded_and_x_forwarded_for_of_a_trusted_proxy_are_continued() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream)
         .listener(r#"trusted-proxies "127.0.0.0/8""#)

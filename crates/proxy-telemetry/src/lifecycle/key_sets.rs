@@ -22,7 +22,7 @@ pub struct FetchedKeySet {
 pub(super) struct KeySets(ArcSwap<BTreeMap<(String, String), FetchedKeySet>>);
 
 impl KeySets {
-    pub(super) fn set(&self, (upstream, url): (&str, &str), state: &FetchedKeySet) {
+    pub(super) fn set(&self, upstream: &str, url: &str, state: &FetchedKeySet) {
         self.0.rcu(|current| {
             let mut next = BTreeMap::clone(current);
             next.insert((upstream.to_owned(), url.to_owned()), state.clone());

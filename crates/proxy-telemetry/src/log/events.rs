@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::batch_sender::BatchSender;
 use super::counts::{LineCounts, LogCounters};
 use super::sink::Sink;
-use super::writer::LogWriter;
+use super::writer::{LogWriter, StartedLog};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -32,8 +32,11 @@ impl EventLog {
         metrics: LogCounters,
     ) -> io::Result<(LogWriter, Self)> {
         let sink = Sink::new(Box::new(out), None);
-        let (writer, inbox, books) =
-            LogWriter::carrying(QUEUED_LINES, sink, metrics, Box::new(drop))?;
+        let StartedLog {
+            writer,
+            inbox,
+            books,
+        } = LogWriter::carrying(QUEUED_LINES, sink, metrics, Box::new(drop))?;
         let (home, _) = sync_channel(0);
         let log = Self { inbox, books, home };
         Ok((writer, log))

@@ -58,7 +58,8 @@ impl RepeatedLimits {
     /// Calls `write` with a record for each kind that was repeated, after its window at `now`, or for `all`.
     pub(crate) fn sum_up(
         &mut self,
-        (now, all): (Duration, bool),
+        now: Duration,
+        all: bool,
         mut write: impl FnMut(&LimitRecord<'_>),
     ) {
         let ended = self.by_client.take_ended(now, all);

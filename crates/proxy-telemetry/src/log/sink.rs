@@ -37,7 +37,7 @@ pub(crate) struct Sink {
     turn: Option<&'static StreamLock>,
     /// True if writes are as small as a pipe takes undivided.
     is_pipe: bool,
-    /// The last write ended within a line.
+    /// True if the last write ended within a line.
     torn: bool,
 }
 

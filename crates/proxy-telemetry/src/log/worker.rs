@@ -91,8 +91,8 @@ impl WorkerLog {
             .then(|| facts.access_head(format, &mut self.head_buffers))
     }
 
-    /// Encodes the head of a request with its listener and header fields, for [`WorkerLog::access`] at its end. `None` if
-    /// the log is off.
+    /// Encodes the head of a request with its listener and header fields, for [`WorkerLog::access`] at its end. `None`
+    /// if the log is off.
     pub fn recorded_head<'h, H: Iterator<Item = (&'h str, &'h [u8])>>(
         &mut self,
         facts: &AccessLogRequest<'_>,
@@ -133,12 +133,12 @@ impl WorkerLog {
     /// Appends a record about each kind of limit record that was repeated, after its window at `now`, since the
     /// Unix epoch.
     pub fn sum_up(&mut self, now: Duration) {
-        self.sum_up_limits((now, false));
+        self.sum_up_limits(now, false);
     }
 
-    fn sum_up_limits(&mut self, ended: (Duration, bool)) {
+    fn sum_up_limits(&mut self, now: Duration, all: bool) {
         let mut limits = mem::take(&mut self.limits);
-        limits.sum_up(ended, |record| {
+        limits.sum_up(now, all, |record| {
             record.write(&mut self.batch, &mut self.clock);
             self.end_line();
         });
@@ -213,7 +213,7 @@ impl WorkerLog {
 
 impl Drop for WorkerLog {
     fn drop(&mut self) {
-        self.sum_up_limits((Duration::ZERO, true));
+        self.sum_up_limits(Duration::ZERO, true);
         if self.lines > 0 {
             self.hand_over();
             self.give_up();

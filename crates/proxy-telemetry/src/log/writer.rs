@@ -50,6 +50,14 @@ struct WriterThread {
     failing: Option<u64>,
 }
 
+/// A log whose thread runs, with the sender of batches to it.
+#[derive(Debug)]
+pub(crate) struct StartedLog {
+    pub(crate) writer: LogWriter,
+    pub(crate) inbox: BatchSender,
+    pub(crate) books: Arc<LineCounts>,
+}
+
 impl LogWriter {
     /// Opens `destination` and starts the thread. `report` is called on that thread.
     ///
@@ -72,8 +80,7 @@ impl LogWriter {
         };
         let is_pipe = file.metadata()?.file_type().is_fifo();
         let sink = Sink::new(Box::new(file), path).shared(destination.turn(), is_pipe);
-        let (writer, ..) = Self::carrying(QUEUED_BATCHES, sink, metrics, Box::new(report))?;
-        Ok(writer)
+        Ok(Self::carrying(QUEUED_BATCHES, sink, metrics, Box::new(report))?.writer)
     }
 
     /// A log to `out`, for embedding programs.
@@ -86,8 +93,7 @@ impl LogWriter {
         report: impl FnMut(LogError) + Send + 'static,
     ) -> io::Result<Self> {
         let sink = Sink::new(Box::new(out), None);
-        let (writer, ..) = Self::carrying(QUEUED_BATCHES, sink, metrics, Box::new(report))?;
-        Ok(writer)
+        Ok(Self::carrying(QUEUED_BATCHES, sink, metrics, Box::new(report))?.writer)
     }
 
     /// A log with at most `queued` waiting batches, and the sender to it.
@@ -96,7 +102,7 @@ impl LogWriter {
         sink: Sink,
         metrics: LogCounters,
         report: Box<dyn FnMut(LogError) + Send>,
-    ) -> io::Result<(Self, BatchSender, Arc<LineCounts>)> {
+    ) -> io::Result<StartedLog> {
         let books = Arc::new(LineCounts::new(metrics));
         let requests = Arc::new(Requests::default());
         let (inbox, waiting) = sync_channel(queued);
@@ -125,7 +131,11 @@ impl LogWriter {
             books: Arc::clone(&books),
             thread: Some(thread),
         };
-        Ok((writer, inbox, books))
+        Ok(StartedLog {
+            writer,
+            inbox,
+            books,
+        })
     }
 
     /// Limits the lines that wait for a slow destination to `lines`; further ones are dropped and

@@ -26,10 +26,10 @@ pub struct Outcome {
     pub bytes_in: u64,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
-    /// The request failed for a reason of the proxy or the upstream, or the status is 5xx. Refusals that the client
-    /// caused, such as 401, 404 and 429, are no failures.
+    /// True if the request failed for a reason of the proxy or the upstream, or the status is 5xx. Refusals that the
+    /// client caused, such as 401, 404 and 429, are no failures.
     pub failed: bool,
-    /// The client disconnected before the end.
+    /// True if the client disconnected before the end.
     pub aborted: bool,
 }
 

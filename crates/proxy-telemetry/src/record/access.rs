@@ -40,7 +40,7 @@ pub struct AccessRecord<'a> {
     pub retries: u32,
     /// Cause of the last retry, as in `retry { on }`.
     pub retry_cause: Option<&'a str>,
-    /// The upstream's retry budget refused a retry; left out if it did not.
+    /// True if the upstream's retry budget refused a retry. Left out if false.
     pub is_retry_refused: bool,
     /// Time in the queue of requests, for a place among those in flight.
     pub queued: Option<Duration>,

@@ -12,7 +12,7 @@ pub enum OptionalField {
 /// The format of access records, and of requests in error records. Part of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessFormat {
-    /// Access records are lines of the Combined Log Format in place of JSON.
+    /// True if access records are lines of the Combined Log Format in place of JSON.
     pub combined: bool,
     /// Optional fields of a record in JSON.
     pub fields: Vec<OptionalField>,

@@ -13,7 +13,7 @@ pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
     if names.is_empty() {
         escape::push(out, path);
     } else {
-        push_redacted(out, path, names, (b";", escape::push));
+        push_redacted(out, path, names, b";", escape::push);
     }
 }
 
@@ -24,14 +24,14 @@ pub(super) fn redacted(path: &[u8], names: &[String]) -> Vec<u8> {
     }
     let mut out = Vec::with_capacity(path.len());
     let push = |out: &mut Vec<u8>, text: &[u8]| out.extend_from_slice(text);
-    push_redacted(&mut out, path, names, (b";", push));
+    push_redacted(&mut out, path, names, b";", push);
     out
 }
 
 /// Appends the value of a header field, escaped, with the query values of `names` replaced. It may be
 /// one URL, as of `Referer`, or a list of them.
 pub(super) fn push_field(out: &mut Vec<u8>, value: &[u8], names: &[String]) {
-    push_redacted(out, value, names, (b";?#, <\"", escape::push));
+    push_redacted(out, value, names, b";?#, <\"", escape::push);
 }
 
 /// Names are searched for after the first `?`: after each `&`, and after each of `separators`. `push` appends text that
@@ -40,7 +40,8 @@ fn push_redacted(
     out: &mut Vec<u8>,
     path: &[u8],
     names: &[String],
-    (separators, push): (&[u8], impl Fn(&mut Vec<u8>, &[u8]) + Copy),
+    separators: &[u8],
+    push: impl Fn(&mut Vec<u8>, &[u8]) + Copy,
 ) {
     let query = path.iter().position(|byte| *byte == b'?');
     let Some((before, query)) = query.and_then(|at| path.split_at_checked(at + 1)) else {
@@ -51,7 +52,7 @@ fn push_redacted(
     // A query is written pair by pair; the limit on a text applies to the whole query.
     let query = query.get(..MAX_TEXT_BYTES).unwrap_or(query);
     for part in query.split_inclusive(|byte| *byte == b'&') {
-        push_part(out, part, names, (separators, push));
+        push_part(out, part, names, separators, push);
     }
 }
 
@@ -61,7 +62,8 @@ fn push_part(
     out: &mut Vec<u8>,
     part: &[u8],
     names: &[String],
-    (separators, push): (&[u8], impl Fn(&mut Vec<u8>, &[u8])),
+    separators: &[u8],
+    push: impl Fn(&mut Vec<u8>, &[u8]),
 ) {
     for pair in part.split_inclusive(|byte| separators.contains(byte)) {
         let equals = pair.iter().position(|byte| *byte == b'=');

@@ -24,7 +24,7 @@ pub struct RequestSpan {
     pub ended: Duration,
     /// Its method, as sent.
     pub method: Box<str>,
-    /// The client's connection has TLS.
+    /// True if the client's connection has TLS.
     pub is_tls: bool,
     /// Path of the target, without the query.
     pub path: Box<str>,
@@ -50,7 +50,7 @@ pub struct RequestSpan {
     pub status: Option<u16>,
     /// The reason's name, for a failed request.
     pub reason: Option<&'static str>,
-    /// The failure is not the client's.
+    /// True if the failure is not the client's.
     pub is_error: bool,
     /// Body bytes from the client.
     pub bytes_in: u64,

@@ -26,7 +26,7 @@ pub(crate) fn start_time(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
 }
 
 pub(crate) fn uptime(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
-    samples.seconds(scrape.now.saturating_sub(scrape.started));
+    samples.seconds(scrape.uptime);
 }
 
 pub(crate) fn build_info(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {

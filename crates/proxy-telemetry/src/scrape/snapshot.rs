@@ -62,7 +62,7 @@ impl Snapshot {
 
     /// The value of the gauge `metric` with one label, by the label's name and value; `None` if there is
     /// none.
-    pub fn gauge(&self, metric: &str, (label, value): (&str, &str)) -> Option<u64> {
+    pub fn gauge(&self, metric: &str, label: &str, value: &str) -> Option<u64> {
         let wanted = labels_text(&[label], &[value]);
         let mut series = self.series(metric).iter();
         series

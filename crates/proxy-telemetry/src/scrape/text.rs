@@ -12,7 +12,7 @@ pub(crate) struct TextSamples<'page> {
     name: &'static str,
     /// Label names, in the order of the values.
     labels: &'static [&'static str],
-    /// Buckets have their exemplars: `OpenMetrics` only.
+    /// True if buckets have their exemplars: `OpenMetrics` only.
     has_exemplars: bool,
 }
 
@@ -20,7 +20,8 @@ impl<'page> TextSamples<'page> {
     /// For the samples of the metric called `name`, with these label names.
     pub(crate) fn new(
         page: &'page mut String,
-        (name, labels): (&'static str, &'static [&'static str]),
+        name: &'static str,
+        labels: &'static [&'static str],
         has_exemplars: bool,
     ) -> Self {
         Self {

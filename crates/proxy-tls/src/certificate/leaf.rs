@@ -86,7 +86,7 @@ pub(crate) fn key_digest(der: &[u8]) -> Option<Digest> {
     Some(fingerprint(certificate.public_key().raw))
 }
 
-/// Whether issuer and subject of a certificate are the same.
+/// Returns true if issuer and subject of a certificate are the same.
 pub(crate) fn is_self_signed(der: &[u8]) -> bool {
     X509Certificate::from_der(der)
         .is_ok_and(|(_, certificate)| certificate.subject() == certificate.issuer())

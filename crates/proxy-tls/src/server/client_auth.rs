@@ -26,7 +26,7 @@ pub enum ClientAuthVerdict {
     NotAsked,
     /// The client sent none.
     Missing {
-        /// The listener requires one.
+        /// True if the listener requires one.
         required: bool,
     },
     /// The chain ends at a trusted root and is valid.

@@ -65,7 +65,7 @@ fn a_certificate_is_served_for_the_names_it_was_given_for() {
 }
 
 #[test]
-fn a_client_that_knows_ecdsa_is_not_shown_rsa() {
+fn a_client_with_ecdsa_gets_no_rsa_certificate() {
     let dir = Dir::new();
     let ca = Ca::new("root");
     let rsa = ca.issue(&Leaf {

@@ -146,16 +146,24 @@ fn spans_that_the_collector_rejects_are_counted() {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
     let collector = Upstream::answering([head.as_bytes(), &body].concat());
     let proxyd = tracing(&upstream, &collector, "").start();
+    let mut client = proxyd.connect();
 
-    proxyd.connect().ask(sampled("/"));
-
+    client.ask(sampled("/"));
     assert_eq!(reaches(&proxyd, &dropped("refused"), 1.0), Some(1.0));
-    assert_eq!(reaches(&proxyd, EXPORTED, 1.0), Some(1.0));
-    let is_partial = |record: &Record| record.has("rejected");
-    assert_eq!(
-        proxyd.stderr().find(0, is_partial).number("rejected"),
-        Some(1.0)
-    );
+    client.ask(sampled("/"));
+
+    assert_eq!(reaches(&proxyd, &dropped("refused"), 2.0), Some(2.0));
+    assert_eq!(reaches(&proxyd, EXPORTED, 2.0), Some(2.0));
+    let lines = proxyd.stderr().lines();
+    let records = lines.iter().filter_map(|line| Record::parse(line));
+    let partial: Vec<_> = records.filter(|record| record.has("rejected")).collect();
+    let [reported] = &partial[..] else {
+        panic!("the same message is reported once: {lines:?}");
+    };
+    assert_eq!(reported.number("rejected"), Some(1.0));
+    assert_eq!(reported.text("error"), "too old");
+    let message = "the collector rejected a part of the data";
+    assert_eq!(reported.text("message"), message);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Hurtful and harmless bundles on six real nodes, with real upstreams and clients that check every answer.
 //!
 //! A small part runs with all tests; `cargo xtask fleet --real` runs the rest and prints the table of
-//! `docs/operate/known-before-battery.md`.
+//! `docs/operate/change-validation-battery.md`.
 
 mod cases;
 mod clients;

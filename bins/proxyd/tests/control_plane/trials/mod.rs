@@ -82,7 +82,7 @@ fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
     let expected = "rejected the bundle: live test \"the shop answers\" fails: the status is 502, \
                     not 200";
     assert!(reason.contains(expected), "{reason}");
-    let page = include_str!("../../../../../docs/operate/known-before.md");
+    let page = include_str!("../../../../../docs/operate/change-validation.md");
     assert!(page.contains(expected));
     assert_eq!(running.page_text(), "one");
     let good = Upstream::saying("two");
@@ -97,7 +97,7 @@ fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
 }
 
 #[test]
-fn a_bundle_whose_live_test_fails_meets_no_client() {
+fn a_bundle_with_a_failing_live_test_serves_no_client() {
     let running = start();
     let wrong = Upstream::saying("two");
     let tests = "test \"the shop answers\" { request \"GET\" \"/cart\"; live #true; \
@@ -333,7 +333,7 @@ fn a_node_that_dies_in_a_trial_starts_with_the_bundle_before() {
 
 /// Bundles without a live test: connections are tried in any case.
 #[test]
-fn a_bundle_that_takes_an_upstream_down_meets_no_client() {
+fn a_bundle_with_an_unreachable_upstream_serves_no_client() {
     let running = start();
     let good = Upstream::saying("two");
     let address = running.page.address;

@@ -1,6 +1,6 @@
 //! Rehearsals: bundles that are rejected before they serve a client, and failures that were there before.
 
-use super::{forwarding, roll_out, start, until_closed, until_state};
+use super::{forwarding, held_upstream, roll_out, start, until_closed, until_state};
 use crate::world::Running;
 use proxy_testkit::{Upstream, closed_port, ok};
 use serde_json::{Value, json};
@@ -197,5 +197,56 @@ fn targets_in_use_have_to_speak_tls_before_the_bundle_serves() {
     let back = until_state(&running, &rollout, "rolled_back");
     let expected = format!("upstream \"u\" loses {server}: its connection fails");
     assert!(reason(&back).contains(&expected), "{back}");
+    assert_eq!(running.page_text(), "two");
+}
+
+#[test]
+fn a_new_target_that_never_answers_or_does_not_exist_serves_no_client() {
+    let running = start();
+    let good = Upstream::saying("two");
+    let address = running.page.address;
+    let config = |targets: &str| {
+        format!(
+            "listeners {{ listener \"main\" {{ address \"{address}\" }} }}\n\
+             routes {{ route \"shop\" {{ upstream \"u\" }} }}\n\
+             upstreams {{ upstream \"u\" {{ {targets} }} }}\n"
+        )
+    };
+    let target = |address: SocketAddr| format!("target \"{address}\"; ");
+    let rolled_out = |targets: &str, state: &str| {
+        let rollout = roll_out(&running, &bundle(&running, &config(targets)), 0);
+        until_state(&running, &rollout, state)
+    };
+    let kept = target(good.address());
+    rolled_out(&kept, "completed");
+    let (hanging, release) = held_upstream();
+    let back = rolled_out(
+        &format!("{kept}{}", target(hanging.address())),
+        "rolled_back",
+    );
+    let silent = format!(
+        "upstream \"u\" gets no answer from {} to `OPTIONS *`",
+        hanging.address()
+    );
+    assert!(reason(&back).contains(&silent), "{back}");
+    drop(release);
+    // Any answer will do, and one of a server that is to be started later.
+    let refusing = Upstream::start(|served| {
+        while served.request().is_some() {
+            served.send("HTTP/1.1 501 Not Implemented\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    rolled_out(
+        &format!("{kept}{}", target(refusing.address())),
+        "completed",
+    );
+    rolled_out(&format!("{kept}{}", target(closed_port())), "completed");
+    let missing = "target \"shop.invalid:80\"; ";
+    let back = rolled_out(&format!("{kept}{missing}"), "rolled_back");
+    let expected = "upstream \"u\" has the new target shop.invalid:80, and there is no such name";
+    assert!(reason(&back).contains(expected), "{back}");
+    let check = "health-check { type \"http\" { path \"/\" } }; ";
+    rolled_out(&format!("{check}{kept}"), "completed");
+    rolled_out(&format!("{check}{kept}{missing}"), "completed");
     assert_eq!(running.page_text(), "two");
 }

@@ -183,7 +183,8 @@ impl World {
             | DnsReply::TextsIn(_)
             | DnsReply::Failure
             | DnsReply::Silence
-            | DnsReply::Garbage => format!("name server's {reply:?}"),
+            | DnsReply::Garbage
+            | DnsReply::OnlyIpv4(_) => format!("name server's {reply:?}"),
         };
         self.dns.set(NAME, reply);
         reported

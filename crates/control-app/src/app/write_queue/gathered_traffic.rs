@@ -25,7 +25,8 @@ impl GatheredTraffic {
     /// Adds requests that a node reported at `now`.
     pub(crate) async fn count(
         &self,
-        (project, node): (ProjectId, NodeId),
+        project: ProjectId,
+        node: NodeId,
         counted: &RouteCounts,
         now: Timestamp,
     ) {
@@ -113,14 +114,16 @@ mod tests {
     async fn a_step_is_taken_when_it_is_over_and_dropped_when_it_is_old() {
         let gathered = GatheredTraffic::default();
         let at = |text: &str| -> Timestamp { format!("2026-11-26T{text}Z").parse().unwrap() };
-        let source = (ProjectId(Uuid::from_u128(1)), NodeId(Uuid::from_u128(2)));
+        let (project, node) = (ProjectId(Uuid::from_u128(1)), NodeId(Uuid::from_u128(2)));
         for (time, count) in [
             ("06:00:01", 1),
             ("10:00:00", 2),
             ("10:04:59", 3),
             ("10:05:00", 4),
         ] {
-            gathered.count(source, &requests(count), at(time)).await;
+            gathered
+                .count(project, node, &requests(count), at(time))
+                .await;
         }
         assert_eq!(gathered.take_over(at("06:05:01")).await.len(), 0);
         let over = gathered.take_over(at("10:05:05")).await;

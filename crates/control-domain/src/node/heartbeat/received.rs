@@ -132,7 +132,7 @@ impl StoredReport {
         }
     }
 
-    /// Notes the reporting process; whether it shows a second one that no heartbeat showed before it.
+    /// Notes the reporting process. Returns true if it is the first sign of a second process.
     fn take_turn(&mut self, process: InstanceId, now: Timestamp) -> bool {
         let Some(last) = self.instance.replace(process) else {
             return false;

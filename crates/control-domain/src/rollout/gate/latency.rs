@@ -68,7 +68,11 @@ fn mean(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<Ga
     let slack = float(gate.p99_slack_ms.unsigned_abs()) / MEAN_SLACK_PART;
     let limit = |ms: f64| (ms * (1.0 + more / 100.0)).max(ms + slack);
     let durations = |route: &RouteTraffic| Some((route.latency, route.latency_us));
-    let (own, others, requests) = surely_slower(sides, scope, durations, limit)?;
+    let SlowerBatch {
+        own,
+        others,
+        requests,
+    } = surely_slower(sides, scope, durations, limit)?;
     Some(GateFailure::Latency(format!(
         "{}a request takes {own:.1} ms in the mean, {others:.1} ms on the others; up to {:.1} ms pass \
          ({requests:.0} requests of the batch)",
@@ -81,7 +85,11 @@ fn first_byte(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Opt
     let slack = float(gate.p99_slack_ms.unsigned_abs());
     let limit = |ms: f64| (ms * FIRST_BYTE_FACTOR).max(ms + slack);
     let durations = |route: &RouteTraffic| Some((route.first_byte?, None));
-    let (own, others, requests) = surely_slower(sides, scope, durations, limit)?;
+    let SlowerBatch {
+        own,
+        others,
+        requests,
+    } = surely_slower(sides, scope, durations, limit)?;
     Some(GateFailure::Latency(format!(
         "{}the first byte of a stream comes after {own:.1} ms in the mean, {others:.1} ms on the others; \
          up to {:.1} ms pass ({requests:.0} streams of the batch)",
@@ -90,14 +98,21 @@ fn first_byte(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Opt
     )))
 }
 
-/// The means of both sides, and the requests of the batch, if its mean is significantly above
-/// `limit` of the rest's.
+/// A batch that is slower than the rest: the means, in milliseconds.
+struct SlowerBatch {
+    own: f64,
+    others: f64,
+    /// Requests of the batch.
+    requests: f64,
+}
+
+/// The means of both sides, if the batch's is significantly above `limit` of the rest's.
 fn surely_slower(
     sides: &ComparedReports<'_>,
     scope: Scope<'_>,
     durations: impl Fn(&RouteTraffic) -> Option<(Buckets, Option<u64>)>,
     limit: impl Fn(f64) -> f64,
-) -> Option<(f64, f64, f64)> {
+) -> Option<SlowerBatch> {
     let means = |nodes: &[Traffic], route: Option<&str>, without: ExcludedNode| {
         let spreads = nodes.iter().map(|node| spread(node, route, &durations));
         let pooled = pool_means(spreads, without);
@@ -111,7 +126,11 @@ fn surely_slower(
         .flatten();
     let is_slower = standards.all(|Estimate { mean, .. }| limit(mean) < own.mean);
     let is_sure = sides.needed <= excess(own, others);
-    (is_slower && is_sure).then_some((own.mean, others.mean, requests))
+    (is_slower && is_sure).then_some(SlowerBatch {
+        own: own.mean,
+        others: others.mean,
+        requests,
+    })
 }
 
 /// Mean and variance of a node's durations, in milliseconds: from their sum if reported, else from

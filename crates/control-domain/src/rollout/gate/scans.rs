@@ -1,5 +1,5 @@
-//! Requests for paths that do not exist, on top of all other requests: a scanner that found the batch, and no harm of its
-//! bundle.
+//! Requests for paths that do not exist, on top of all other requests: a scanner that found the batch, and no harm of
+//! its bundle.
 //!
 //! A bundle that hurts answers requests with 404 that had another answer: as many of those are missing on the batch. A
 //! scanner takes none of them away. See decision record 0079.
@@ -140,7 +140,7 @@ fn additional(
     if !is_large || excess < sum * ONE_ROUTE {
         return None;
     }
-    // Routes that serve nothing any more are in the standard alone.
+    // Routes that no longer serve requests are only in the standard.
     let names: BTreeSet<&str> = batch.keys().copied().chain(side.names()).collect();
     let mut missing = 0.0;
     let mut variance = 0.0;
@@ -235,7 +235,7 @@ impl<'a> Standard<'a> {
     }
 }
 
-/// Removes 404s from the counts of a route. Figures that do not name their status are not compared any more.
+/// Removes 404s from the counts of a route. Figures without a status are no longer compared.
 fn remove(route: &mut RouteTraffic, requests: u64) {
     route.requests = route.requests.saturating_sub(requests);
     if let Some(count) = route.statuses.get_mut(&NOT_FOUND) {

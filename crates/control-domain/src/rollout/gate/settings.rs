@@ -22,7 +22,8 @@ pub struct Gate {
     /// Failures of one reason that pass in any case, however few the rest has.
     pub max_new_failures: i64,
     /// Tolerated change of a route's part of all requests, in thousandths of all requests. 1000
-    /// disables the check, for a bundle that moves requests to other routes on purpose.
+    /// disables the check, for a bundle that moves requests to other services on purpose. A renamed route is compared with
+    /// the former one.
     pub max_mix_shift_permille: i64,
 }
 

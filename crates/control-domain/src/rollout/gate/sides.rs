@@ -18,7 +18,7 @@ pub(super) struct ComparedReports<'a> {
     pub(super) batch: &'a [Traffic],
     pub(super) rest: &'a [Traffic],
     pub(super) before: &'a [Traffic],
-    /// The rest is the batch's own nodes before alone: another time of the day.
+    /// True if the rest is only the batch's own nodes before the rollout: another time of the day.
     pub(super) is_earlier: bool,
     /// Evidence of a difference that is no chance.
     pub(super) needed: f64,

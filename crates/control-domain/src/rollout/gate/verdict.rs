@@ -22,7 +22,7 @@ pub enum GateFailure {
     NewReason(String),
     /// A status that is less frequent on the rest.
     Statuses(String),
-    /// TLS handshakes that fail, or do not happen any more.
+    /// TLS handshakes that fail or have ceased.
     Handshakes(String),
     /// Routes serve other parts of the requests.
     Mix(String),

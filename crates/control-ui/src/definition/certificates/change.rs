@@ -10,6 +10,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -46,7 +47,7 @@ pub(crate) async fn create(
                 let note = Note::good(format!(
                     "Certificate {name} is stored; a service may use it."
                 ));
-                return Ok(note.at(&page((project, id)), ui.cookie));
+                return Ok(note.at(&page(project, id), ui.cookie));
             }
             Err(error) => Faults::from_error(error)?,
         },
@@ -61,23 +62,27 @@ pub(crate) async fn create(
 pub(crate) async fn replace(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, CertificateId)>,
+    Path((project, id)): Path<(ProjectId, CertificateId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let faults = match new(&fields) {
         Err(faults) => faults,
-        Ok(new) => match ui.app.update_certificate(&caller.call, ids, new).await {
+        Ok(new) => match ui
+            .app
+            .update_certificate(&caller.call, project, id, new)
+            .await
+        {
             Ok(_) => {
                 let note = Note::good(
                     "The certificate is replaced. Nodes fetch it within half a minute; no new bundle is needed.",
                 );
-                return Ok(note.at(&page(ids), ui.cookie));
+                return Ok(note.at(&page(project, id), ui.cookie));
             }
             Err(error) => Faults::from_error(error)?,
         },
     };
     let form = Form::refused(&caller.visit.csrf, fields.without(KEY), faults);
-    let mut response = detail::respond(&ui, &caller, ids, Some(form)).await?;
+    let mut response = detail::respond(&ui, &caller, project, id, Some(form)).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -96,23 +101,25 @@ fn new(fields: &Fields) -> Result<NewCertificate, Faults> {
 pub(crate) async fn ask_deletion(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, CertificateId)>,
+    Path((project, id)): Path<(ProjectId, CertificateId)>,
 ) -> Result<Response, Failure> {
-    let (project, _) = ids;
-    let certificate = ui.app.certificate(&caller.call, ids).await?.value;
+    let certificate = ui.app.certificate(&caller.call, project, id).await?.value;
     let title = NavEntry::Certificates.titled("Delete a certificate");
     let frame = Frame::project(&ui, &caller, project, title).await?;
     Ok(shown(&ConfirmPage {
         frame,
         confirm: Confirm {
-            over: ("Certificates", format!("/projects/{project}/certificates")),
+            over: Link {
+                text: "Certificates".to_owned(),
+                path: format!("/projects/{project}/certificates"),
+            },
             heading: format!("Delete {}?", certificate.name),
             effects: vec![
                 "Its private key is deleted here. Nodes keep serving it until they get another bundle.".to_owned(),
                 "A certificate that a service uses is not deleted.".to_owned(),
             ],
-            action: format!("{}/delete", page(ids)),
-            back: page(ids),
+            action: format!("{}/delete", page(project, id)),
+            back: page(project, id),
             csrf: caller.visit.csrf.clone(),
             button: "Delete it".to_owned(),
         },
@@ -123,18 +130,18 @@ pub(crate) async fn ask_deletion(
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, CertificateId)>,
+    Path((project, id)): Path<(ProjectId, CertificateId)>,
 ) -> Result<Response, Failure> {
-    let (note, path) = match ui.app.delete_certificate(&caller.call, ids).await {
+    let (note, path) = match ui.app.delete_certificate(&caller.call, project, id).await {
         Ok(()) => {
-            let path = format!("/projects/{}/certificates", ids.0);
+            let path = format!("/projects/{project}/certificates");
             (Note::good("The certificate is deleted."), path)
         }
-        Err(error) => (Faults::from_error(error)?.note(), page(ids)),
+        Err(error) => (Faults::from_error(error)?.note(), page(project, id)),
     };
     Ok(note.at(&path, ui.cookie))
 }
 
-fn page((project, id): (ProjectId, CertificateId)) -> String {
+fn page(project: ProjectId, id: CertificateId) -> String {
     format!("/projects/{project}/certificates/{id}")
 }

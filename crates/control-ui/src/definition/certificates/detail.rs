@@ -42,21 +42,22 @@ struct CertificatePage {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, CertificateId)>,
+    Path((project, id)): Path<(ProjectId, CertificateId)>,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, ids, None).await
+    respond(&ui, &caller, project, id, None).await
 }
 
 /// `refused`: the form that replaces the certificate, with its faults.
 pub(super) async fn respond(
     ui: &Ui,
     caller: &Caller,
-    (project, id): (ProjectId, CertificateId),
+    project: ProjectId,
+    id: CertificateId,
     refused: Option<Form>,
 ) -> Result<Response, Failure> {
     let title = NavEntry::Certificates.titled("Certificate");
     let frame = Frame::project(ui, caller, project, title).await?;
-    let certificate = ui.app.certificate(&caller.call, (project, id)).await?.value;
+    let certificate = ui.app.certificate(&caller.call, project, id).await?.value;
     let services = users(ui, caller, project).await?.remove(&id);
     let (now, name) = (caller.visit.now, certificate.name.to_string());
     let labels = labels(&certificate);
@@ -64,7 +65,7 @@ pub(super) async fn respond(
         let fields = [("name", name.as_str()), ("labels", &labels.join(" "))];
         Form::new(&caller.visit.csrf, Fields::filled(&fields))
     };
-    let write = (Access::WRITE_SERVICES, certificate.tenant);
+    let tenant = certificate.tenant;
     Ok(shown(&CertificatePage {
         frame,
         project,
@@ -77,8 +78,13 @@ pub(super) async fn respond(
         fingerprint: certificate.facts.fingerprint.clone(),
         hosts: certificate.facts.hosts.clone(),
         services: services.unwrap_or_default(),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(caller, write, "replace and delete certificates"),
+        may_write: caller.may(Access::WRITE_SERVICES, tenant),
+        foot: foot(
+            caller,
+            Access::WRITE_SERVICES,
+            tenant,
+            "replace and delete certificates",
+        ),
         labels,
         name,
     }))

@@ -43,26 +43,26 @@ struct ServicePage {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, ServiceId)>,
+    Path((project, id)): Path<(ProjectId, ServiceId)>,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, ids, None).await
+    respond(&ui, &caller, project, id, None).await
 }
 
 /// Changes the service.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, ServiceId)>,
+    Path((project, id)): Path<(ProjectId, ServiceId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let (app, call) = (&ui.app, versioned(&caller.call, &fields));
-    let found = app.service(&call, ids).await?.value;
+    let found = app.service(&call, project, id).await?.value;
     let faults = match read(&fields, &found.settings) {
-        Ok(settings) => match app.update_service(&call, ids, settings).await {
+        Ok(settings) => match app.update_service(&call, project, id, settings).await {
             Ok(_) => {
                 let note =
                     Note::good("The service is changed. The next bundle of services has it so.");
-                let path = format!("/projects/{}/services/{}", ids.0, ids.1);
+                let path = format!("/projects/{project}/services/{id}");
                 return Ok(note.at(&path, ui.cookie));
             }
             Err(error) => Faults::from_error(error)?,
@@ -70,7 +70,7 @@ pub(crate) async fn send(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, ids, Some(form)).await?;
+    let mut response = respond(&ui, &caller, project, id, Some(form)).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -79,15 +79,16 @@ pub(crate) async fn send(
 async fn respond(
     ui: &Ui,
     caller: &Caller,
-    (project, id): (ProjectId, ServiceId),
+    project: ProjectId,
+    id: ServiceId,
     refused: Option<Form>,
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, NavEntry::Services.titled("Service")).await?;
-    let found = ui.app.service(&caller.call, (project, id)).await?;
+    let found = ui.app.service(&caller.call, project, id).await?;
     let (service, version) = (found.value, found.version);
     let names = Names::read(ui, caller, project).await?;
     let row = row(&service, &names);
-    let write = (Access::WRITE_SERVICES, service.tenant);
+    let tenant = service.tenant;
     Ok(shown(&ServicePage {
         frame,
         project,
@@ -104,8 +105,13 @@ async fn respond(
         form: refused.unwrap_or_else(|| Form::new(&caller.visit.csrf, filled(&service))),
         upstreams: names.upstream_choices(),
         certificates: names.certificate_choices(),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(caller, write, "change and delete services"),
+        may_write: caller.may(Access::WRITE_SERVICES, tenant),
+        foot: foot(
+            caller,
+            Access::WRITE_SERVICES,
+            tenant,
+            "change and delete services",
+        ),
     }))
 }
 

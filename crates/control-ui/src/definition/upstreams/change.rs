@@ -43,26 +43,26 @@ struct UpstreamPage {
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, UpstreamId)>,
+    Path((project, id)): Path<(ProjectId, UpstreamId)>,
 ) -> Result<Response, Failure> {
-    respond(&ui, &caller, ids, None).await
+    respond(&ui, &caller, project, id, None).await
 }
 
 /// Changes the upstream.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
-    Path(ids): Path<(ProjectId, UpstreamId)>,
+    Path((project, id)): Path<(ProjectId, UpstreamId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
     let (app, call) = (&ui.app, versioned(&caller.call, &fields));
-    let found = app.upstream(&call, ids).await?.value;
+    let found = app.upstream(&call, project, id).await?.value;
     let faults = match read(&fields, &found.settings) {
-        Ok(settings) => match app.update_upstream(&call, ids, settings).await {
+        Ok(settings) => match app.update_upstream(&call, project, id, settings).await {
             Ok(_) => {
                 let note =
                     Note::good("The upstream is changed. The next bundle of services has it so.");
-                let path = format!("/projects/{}/upstreams/{}", ids.0, ids.1);
+                let path = format!("/projects/{project}/upstreams/{id}");
                 return Ok(note.at(&path, ui.cookie));
             }
             Err(error) => in_form(Faults::from_error(error)?),
@@ -70,7 +70,7 @@ pub(crate) async fn send(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, ids, Some(form)).await?;
+    let mut response = respond(&ui, &caller, project, id, Some(form)).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
@@ -79,16 +79,17 @@ pub(crate) async fn send(
 async fn respond(
     ui: &Ui,
     caller: &Caller,
-    (project, id): (ProjectId, UpstreamId),
+    project: ProjectId,
+    id: UpstreamId,
     refused: Option<Form>,
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, NavEntry::Upstreams.titled("Upstream")).await?;
-    let found = ui.app.upstream(&caller.call, (project, id)).await?;
+    let found = ui.app.upstream(&caller.call, project, id).await?;
     let (upstream, version) = (found.value, found.version);
     let row = row(&upstream, &users(ui, caller, project).await?);
     let tls = upstream.tls.as_ref();
     let server_name = tls.and_then(|tls| tls.server_name.clone());
-    let write = (Access::WRITE_SERVICES, upstream.tenant);
+    let tenant = upstream.tenant;
     Ok(shown(&UpstreamPage {
         frame,
         project,
@@ -103,8 +104,13 @@ async fn respond(
         version,
         form: refused.unwrap_or_else(|| Form::new(&caller.visit.csrf, filled(&upstream))),
         balancing: balancing_choices(),
-        may_write: caller.may(write.0, write.1),
-        foot: foot(caller, write, "change and delete upstreams"),
+        may_write: caller.may(Access::WRITE_SERVICES, tenant),
+        foot: foot(
+            caller,
+            Access::WRITE_SERVICES,
+            tenant,
+            "change and delete upstreams",
+        ),
     }))
 }
 

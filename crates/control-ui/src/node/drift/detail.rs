@@ -49,7 +49,7 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let frame = Frame::project(&ui, &caller, project, NavEntry::Drift.titled("Drift")).await?;
     let (app, call) = (&ui.app, &caller.call);
-    let drift = app.drift(call, (project, id)).await?.value;
+    let drift = app.drift(call, project, id).await?.value;
     let nodes = BTreeSet::from([drift.node]);
     let nodes = app.node_names(call, project, &nodes).await?;
     let bundles: BTreeSet<BundleId> = drift.active.into_iter().chain([drift.desired]).collect();
@@ -57,7 +57,7 @@ pub(crate) async fn show(
     let row = row(&drift, &nodes, &bundles, &caller);
     let compared = match drift.active {
         Some(active) if !row.is_edited() => {
-            let compared = app.compare_bundles(call, (project, active), drift.desired);
+            let compared = app.compare_bundles(call, project, active, drift.desired);
             match compared.await {
                 Ok(compared) => Some(compared),
                 // A bundle without an archive, or one that this release's checks refuse.
@@ -71,7 +71,7 @@ pub(crate) async fn show(
     let settings = compared.map(|compared| setting_rows(&compared.settings, MAX_SETTINGS));
     let settings = settings.unwrap_or_default();
     let found = drift.active.unwrap_or(drift.desired);
-    let write = (Access::WRITE_NODES, drift.tenant);
+    let tenant = drift.tenant;
     Ok(shown(&DriftPage {
         frame,
         project,
@@ -89,8 +89,13 @@ pub(crate) async fn show(
             drift.desired
         ),
         row,
-        may_write: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "order nodes back, or keep what they run"),
+        may_write: caller.may(Access::WRITE_NODES, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_NODES,
+            tenant,
+            "order nodes back, or keep what they run",
+        ),
     }))
 }
 
@@ -103,11 +108,11 @@ fn heading(row: &Row) -> String {
     let Row { name, ordered, .. } = row;
     match &row.found {
         _ if !row.is_open => format!("{name} differs no more from its order."),
-        None => format!("{name} runs nothing instead of {}.", ordered.1),
+        None => format!("{name} runs nothing instead of {}.", ordered.name),
         Some(_) if row.is_edited() => {
-            format!("{name} runs {}, with files that were edited.", ordered.1)
+            format!("{name} runs {}, with files that were edited.", ordered.name)
         }
-        Some((_, found)) => format!("{name} runs {found} instead of {}.", ordered.1),
+        Some(found) => format!("{name} runs {} instead of {}.", found.name, ordered.name),
     }
 }
 
@@ -138,6 +143,7 @@ fn difference(row: &Row, all: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::drift::NamedBundle;
     use crate::view::component::{Status, Tone};
     use control_wire::NodeId;
     use jiff::Timestamp;
@@ -146,7 +152,10 @@ mod tests {
     #[test]
     fn the_heading_says_what_runs_in_place_of_the_order() {
         let (ordered, other) = (BundleId(Uuid::from_u128(1)), BundleId(Uuid::from_u128(2)));
-        let named = |id, name: &str| (id, name.to_owned());
+        let named = |id, name: &str| NamedBundle {
+            id,
+            name: name.to_owned(),
+        };
         for (found, is_open, expected, reported) in [
             (
                 Some(named(other, "cart")),

@@ -7,18 +7,19 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{RelativeTime, Status, Tone, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, when};
+use crate::view::listing;
 use crate::view::phrase::{count, number, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{ListFilter, Page, PageOrder};
+use control_app::{ListFilter, PageOrder};
 use control_domain::{Access, EnrolmentTokenState};
 use control_wire::{EnrolmentTokenId, ProjectId};
 use std::sync::Arc;
 
 /// Tokens that the page shows.
-const MAX_SHOWN: i64 = 200;
+const SHOWN: usize = 200;
 
 #[derive(Template)]
 #[template(path = "enrolment_tokens.html")]
@@ -28,6 +29,7 @@ struct TokensPage {
     csrf: String,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     may_write: bool,
     foot: Option<String>,
 }
@@ -51,14 +53,11 @@ pub(crate) async fn list(
     let title = NavEntry::EnrolmentTokens.titled("Enrolment tokens");
     let frame = Frame::project(&ui, &caller, project, title).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
-    };
-    let found = app
+    let page = listing::page(caller.visit.query.get("after"), PageOrder::Newest, SHOWN);
+    let mut found = app
         .enrolment_tokens(call, project, &ListFilter::default(), page)
         .await?;
+    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
     let rows = found.iter().map(|found| {
         let token = &found.value;
         let state = token.state(now);
@@ -81,15 +80,20 @@ pub(crate) async fn list(
     let active = active.filter(|token| token.state(now) == EnrolmentTokenState::Active);
     let left: Vec<i64> = active.map(|token| token.max_uses - token.uses).collect();
     let tenant = app.project(call, project).await?.value.tenant();
-    let write = (Access::WRITE_NODES, tenant);
     Ok(show(&TokensPage {
         frame,
         project,
         csrf: caller.visit.csrf.clone(),
         heading: heading(&left),
         rows,
-        may_write: caller.may(write.0, write.1),
-        foot: foot(&caller, write, "make and revoke enrolment tokens"),
+        more: listing::next(last, "Show older tokens"),
+        may_write: caller.may(Access::WRITE_NODES, tenant),
+        foot: foot(
+            &caller,
+            Access::WRITE_NODES,
+            tenant,
+            "make and revoke enrolment tokens",
+        ),
     }))
 }
 

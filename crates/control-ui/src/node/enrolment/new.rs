@@ -5,7 +5,7 @@ use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
-use crate::request::visit::{Caller, Visit};
+use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::count;
@@ -14,7 +14,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use control_domain::NewEnrolmentToken;
-use control_http::SessionCookie;
 use control_wire::ProjectId;
 use jiff::SignedDuration;
 use std::sync::Arc;
@@ -84,7 +83,7 @@ pub(crate) async fn send(
                         count(token.max_uses, "node")
                     ),
                     secret: secret.reveal().to_owned(),
-                    server: server_url(&ui, &caller.visit),
+                    server: ui.server_url(&caller.visit),
                     ends: when(token.expires_at, caller.visit.now),
                     labels: labels
                         .map(|(name, value)| format!("{name}:{value}"))
@@ -99,19 +98,6 @@ pub(crate) async fn send(
     let mut response = respond(&ui, &caller, project, form).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
-}
-
-/// Address of this server for nodes: the configured one, or the one that the browser used.
-fn server_url(ui: &Ui, visit: &Visit) -> String {
-    if let Some(url) = &ui.app.sso_site.public_url {
-        return url.clone();
-    }
-    let scheme = match ui.cookie {
-        SessionCookie::Tls => "https",
-        SessionCookie::Loopback => "http",
-    };
-    let host = visit.host.as_deref().unwrap_or("THIS-SERVER");
-    format!("{scheme}://{host}")
 }
 
 fn read(fields: &Fields, caller: &Caller) -> Result<NewEnrolmentToken, Faults> {

@@ -1,5 +1,6 @@
 //! Forms of a connection: OpenID Connect and SAML.
 
+use super::redirect_uri;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -32,6 +33,10 @@ struct ChangePage {
     heading: &'static str,
     form: Form,
     is_oidc: bool,
+    /// For the client at the provider.
+    redirect_uri: String,
+    /// Of the installation; without it, OpenID Connect is refused.
+    public_url: Option<String>,
     /// True if this one replaces an existing connection.
     is_connected: bool,
     keeps_secret: bool,
@@ -117,7 +122,7 @@ async fn show(
             (GROUPS, "default = reader"),
         ]),
         (Protocol::Saml, _) => {
-            let base = ui.app.sso_site.public_url.clone().unwrap_or_default();
+            let base = ui.server_url(&caller.visit);
             Fields::filled(&[
                 ("sp_entity_id", &format!("{base}/sso/{org}/saml/metadata")),
                 (
@@ -157,6 +162,8 @@ async fn respond(
         },
         form,
         is_oidc: protocol == Protocol::Oidc,
+        redirect_uri: redirect_uri(&ui.server_url(&caller.visit), org),
+        public_url: ui.app.sso_site.public_url.clone(),
         is_connected: connected.is_some(),
         keeps_secret: matches!(connected, Some(SsoSettings::Oidc(_))),
     }))

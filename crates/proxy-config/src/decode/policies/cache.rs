@@ -4,6 +4,7 @@ use crate::decode::block::Block;
 use crate::decode::decoder::Decoder;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
+use http::Method;
 use proxy_model::registry::policies::cache as spec;
 use proxy_model::{Cache, Model, Place, Route, RouteCache, Setting, show_size};
 
@@ -105,6 +106,17 @@ fn check_route(d: &mut Decoder<'_, '_>, route: &Route, place: Place) {
             None => fault,
         };
         d.push(fault.help("leave `cache` out, or write a route without agents for these paths"));
+    }
+    let methods = &route.matches.methods;
+    let is_stored = |method: &Setting<Method>| [Method::GET, Method::HEAD].contains(method);
+    if let Some(first) = methods.first().filter(|_| !methods.iter().any(is_stored)) {
+        let message = "`cache` has no effect: the route matches neither GET nor HEAD";
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+        let fault = match first.place() {
+            Some(method) => fault.related(method, "its methods"),
+            None => fault,
+        };
+        d.push(fault.help("leave `cache` out, or add `GET` to the methods"));
     }
     let buffered = &route.policies.buffer_responses;
     if let Some(buffered) = buffered.place().filter(|_| **buffered) {

@@ -2,7 +2,7 @@
 
 use crate::decode::block::Block;
 use crate::decode::decoder::Decoder;
-use crate::decode::field::Field;
+use crate::decode::field::{Field, TextPair};
 use crate::decode::headers::{Edit, protected_in_requests};
 use crate::decode::references::Among;
 use crate::diagnostic::Diagnostic;
@@ -14,8 +14,8 @@ use proxy_auth::{JwtAlgorithm, JwtKeys, KeyError};
 use proxy_model::registry::policies::jwt as spec;
 use proxy_model::registry::{Pair, Spec};
 use proxy_model::{
-    ClaimHeader, JwtAuth, JwtKeyFile, JwtKeySource, Model, Place, RemoteKeySet, RequiredClaim,
-    Setting, TokenCarrier, UpstreamIndex,
+    ClaimHeader, JwtAuth, JwtKeyFile, JwtKeySource, Model, RemoteKeySet, RequiredClaim, Setting,
+    TokenCarrier, UpstreamIndex,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -250,7 +250,12 @@ fn carrier<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> TokenCarrier {
 
 fn claim_headers<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<ClaimHeader>> {
     let mut headers: Vec<Setting<ClaimHeader>> = Vec::new();
-    for (name, claim, place) in pairs(d, b, &spec::JWT_CLAIM_HEADER) {
+    for pair in pairs(d, b, &spec::JWT_CLAIM_HEADER) {
+        let TextPair {
+            first: name,
+            second: claim,
+            place,
+        } = pair;
         let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
             let message = format!("`{name}` is not a header name");
             d.fault(DiagnosticCode::BadValue, place, message);
@@ -276,17 +281,15 @@ fn claim_headers<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<Clai
 
 fn required_claims<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<RequiredClaim>> {
     let pairs = pairs(d, b, &spec::JWT_REQUIRE_CLAIM).into_iter();
-    let claims =
-        pairs.map(|(claim, value, place)| Setting::at(RequiredClaim { claim, value }, place));
+    let claims = pairs.map(|pair| {
+        let (claim, value) = (pair.first, pair.second);
+        Setting::at(RequiredClaim { claim, value }, pair.place)
+    });
     claims.collect()
 }
 
 /// All `name "A" "B"` with exactly two arguments, of which the first is not empty.
-fn pairs<'t, D>(
-    d: &mut Decoder<'t, '_>,
-    b: &Block<'t>,
-    spec: &Spec<Pair, D>,
-) -> Vec<(String, String, Place)> {
+fn pairs<'t, D>(d: &mut Decoder<'t, '_>, b: &Block<'t>, spec: &Spec<Pair, D>) -> Vec<TextPair> {
     let fields = b.take(spec.path);
     let pairs = fields
         .iter()
@@ -294,17 +297,17 @@ fn pairs<'t, D>(
     pairs.collect()
 }
 
-fn two_texts<'t>(
-    d: &mut Decoder<'t, '_>,
-    field: &Field<'t>,
-    kind: &Pair,
-) -> Option<(String, String, Place)> {
+fn two_texts<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>, kind: &Pair) -> Option<TextPair> {
     let values = field.values(d)?;
     if let [(Value::Text(first), place), (Value::Text(second), _)] = values.as_slice()
         && !first.is_empty()
         && !second.is_empty()
     {
-        return Some((first.to_string(), second.to_string(), *place));
+        return Some(TextPair {
+            first: first.to_string(),
+            second: second.to_string(),
+            place: *place,
+        });
     }
     let message = format!("`{}` takes two texts", field.name());
     let fault = Diagnostic::new(DiagnosticCode::MissingValue, field.place(d), message);

@@ -1,4 +1,4 @@
-//! TOML, as a tree.
+//! TOML documents, as trees of values with their lines.
 
 use super::value::{Content, Entry, Value};
 use crate::migrated::{Place, SyntaxError};
@@ -16,9 +16,9 @@ struct Reader {
 
 pub(super) fn parse(source: &Source) -> Result<Value, SyntaxError> {
     let text = &source.text;
-    let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+    let line_ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
     let mut lines = vec![0];
-    lines.extend(ends.map(|(at, _)| at + 1));
+    lines.extend(line_ends.map(|(at, _)| at + 1));
     let reader = Reader {
         file: Rc::from(source.name.as_str()),
         lines,
@@ -35,6 +35,7 @@ pub(super) fn parse(source: &Source) -> Result<Value, SyntaxError> {
 }
 
 impl Reader {
+    /// The line of a span's beginning, from 1.
     fn line(&self, span: &Range<usize>) -> u32 {
         let before = self.lines.partition_point(|start| *start <= span.start);
         u32::try_from(before).unwrap_or(u32::MAX).max(1)
@@ -48,14 +49,14 @@ impl Reader {
         }
     }
 
-    /// The entries of a table in the order of the file. The reader of TOML bounds the depth.
+    /// The entries of a table in the order of the file. The TOML parser bounds the depth.
     fn table(&self, table: &DeTable<'_>) -> Content {
         let mut entries: Vec<(usize, Entry)> = Vec::new();
         for (key, value) in table {
             let line = self.line(&key.span());
             let entry = Entry {
                 key: key.get_ref().to_string(),
-                value: self.part(value, line),
+                value: self.converted(value, line),
                 line,
             };
             entries.push((key.span().start, entry));
@@ -64,8 +65,9 @@ impl Reader {
         Content::Map(entries.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    fn part(&self, value: &Spanned<DeValue<'_>>, key_line: u32) -> Value {
-        // Spans of tables that are written in parts are those of a part.
+    /// The value with its line: the key's for all but texts, since the span of a table that is written in several parts
+    /// covers one part only.
+    fn converted(&self, value: &Spanned<DeValue<'_>>, key_line: u32) -> Value {
         let (line, content) = match value.get_ref() {
             DeValue::String(text) => (self.line(&value.span()), Content::Text(text.to_string())),
             DeValue::Integer(number) => (key_line, Content::Text(number.as_str().to_owned())),
@@ -74,7 +76,7 @@ impl Reader {
             DeValue::Datetime(time) => (key_line, Content::Text(time.to_string())),
             DeValue::Array(items) => {
                 let items = items.iter();
-                let items = items.map(|item| self.part(item, self.line(&item.span())));
+                let items = items.map(|item| self.converted(item, self.line(&item.span())));
                 (key_line, Content::List(items.collect()))
             }
             DeValue::Table(table) => (key_line, self.table(table)),

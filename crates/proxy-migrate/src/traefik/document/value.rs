@@ -90,13 +90,13 @@ impl Value {
         self.get(key).filter(|block| block.text() != Some("false"))
     }
 
-    /// Whether the flag of a key is on.
+    /// Returns true if the flag of a key is on.
     pub(crate) fn is_on(&self, key: &str) -> bool {
         self.text_of(key)
             .is_some_and(|text| text.eq_ignore_ascii_case("true"))
     }
 
-    /// Whether it is nothing, or has nothing within.
+    /// Returns true if it is nothing, or has nothing within.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.content {
             Content::Text(text) => text.is_empty(),

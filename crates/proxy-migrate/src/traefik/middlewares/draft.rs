@@ -14,7 +14,7 @@ pub(crate) struct Draft<'s> {
     pub(crate) before: Vec<Route>,
     /// Agents of the site.
     pub(crate) agents: &'s mut Agents,
-    /// A redirect takes every request.
+    /// True if a redirect takes every request.
     pub(crate) is_answered: bool,
     pub(super) has_users: bool,
     pub(crate) count: usize,
@@ -45,7 +45,7 @@ impl Middleware<'_> {
 
     pub(crate) fn note(&self, site: &mut Site, key: &str, advice: &str) {
         let shown = format!("{}: {} {key}", self.name, self.kind.key);
-        site.left(&self.kind.place(), &shown, advice);
+        site.note(&self.kind.place(), &shown, advice);
     }
 
     /// The first of some keys that is there.

@@ -3,7 +3,7 @@
 use crate::registry::kind::Block;
 use crate::registry::number::{Integer, Size, Time};
 use crate::registry::spec::{DefaultValue, Repeatable, Unset};
-use crate::registry::table::{block, flag, integer, settings, size, text, time, time_from, words};
+use crate::registry::table::{block, flag, integer, settings, size, text, time, time_from};
 use crate::registry::text::Text;
 use crate::registry::word::Flag;
 use http::HeaderName;
@@ -18,6 +18,17 @@ const WEEK: Duration = Duration::from_hours(7 * 24);
 
 fn header_name(text: &str) -> Result<HeaderName, String> {
     HeaderName::from_bytes(text.as_bytes()).map_err(|error| error.to_string())
+}
+
+/// A name as it is in a query. Parameters with another sign in their name are always part of the key.
+fn parameter_name(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    match text.find(['=', '&', ';', '?', '#']) {
+        None => Ok(text.to_owned()),
+        Some(_) => Err("a name has none of `=`, `&`, `;`, `?` and `#`".to_owned()),
+    }
 }
 
 settings! {
@@ -66,10 +77,11 @@ settings! {
     .enforced(BY, "fields_and_parameters_of_the_key_are_those_of_the_route");
     /// Query parameters that are not part of the key, by their exact names. The upstream still gets them, and must not
     /// answer differently for them.
-    IGNORE_QUERY: Text<String>, Repeatable = words(
+    IGNORE_QUERY: Text<String>, Repeatable = text(
         "routes.route.policies.cache.ignore-query",
         "a parameter's name",
         "utm_source",
+        parameter_name,
     )
     .many()
     .enforced(BY, "fields_and_parameters_of_the_key_are_those_of_the_route");
@@ -100,8 +112,8 @@ settings! {
     )
     .or(Duration::from_secs(5))
     .enforced(BY, "one_request_is_forwarded_for_many_of_the_same_key");
-    /// Whether `no-cache`, `max-age`, `min-fresh` and `max-stale` of clients count, so that every client can have a
-    /// response fetched again. `no-store` and `only-if-cached` always count.
+    /// Whether `no-cache`, `max-age`, `min-fresh`, `max-stale` and `only-if-cached` of clients count, so that every
+    /// client can have a response fetched again. `no-store` always counts.
     CLIENT_DIRECTIVES: Flag, DefaultValue<bool> = flag("routes.route.policies.cache.client-directives")
         .or(false)
         .enforced(BY, "wishes_of_clients_count_where_the_route_says_so");

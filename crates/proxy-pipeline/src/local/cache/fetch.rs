@@ -1,8 +1,8 @@
 //! The fetch of a response for the store, and for all requests that wait for it.
 
-use super::outcome::{CachedRoute, record};
-use super::storing::{Received, Sent, receive};
-use super::{lookup, served};
+use super::cached_route::CachedRoute;
+use super::store_response::{CachePolicy, FetchRequest, StoreResult, store_response};
+use super::stored_reply;
 use crate::exchange::Exchange;
 use crate::forward;
 use crate::forward::destination::Destination;
@@ -22,14 +22,15 @@ use std::time::Duration;
 /// A fetch for the store.
 pub(super) struct Fetch<'p> {
     pub(super) cached: CachedRoute<'p>,
-    /// The place in the store; `None` for a response that another request stores.
+    /// The entry of the store to fill; `None` if another request fills it.
     pub(super) fill: Option<Fill>,
     /// The stored response that is no longer fresh.
     pub(super) earlier: Option<Arc<StoredResponse>>,
-    pub(super) missed: MissReason,
+    pub(super) miss_reason: MissReason,
 }
 
 impl<'p> Fetch<'p> {
+    /// Fetches the response. The earlier one replaces an error as long as `stale-if-error` allows. [RFC 5861 §4]
     pub(super) async fn run(
         self,
         exchange: &mut Exchange,
@@ -37,12 +38,13 @@ impl<'p> Fetch<'p> {
         end_by: Option<Duration>,
     ) -> Result<Response<Body>, Problem> {
         let (cached, earlier) = (self.cached, self.earlier.clone());
-        let sent = exchange.head.headers.as_map().clone();
-        let problem = match self.forward(exchange, &sent, outcome, end_by).await {
+        let client_headers = exchange.head.headers.as_map().clone();
+        let fetched = self.forward(exchange, &client_headers, outcome, end_by);
+        let problem = match fetched.await {
             Ok(response) => return Ok(response),
             Err(problem) => problem,
         };
-        let now = lookup::now(exchange);
+        let now = exchange.worker().time.clock_reading();
         let is_usable = |stored: &Arc<StoredResponse>| {
             problem.status().is_server_error() && stored.freshness.is_usable_on_error(now)
         };
@@ -50,20 +52,21 @@ impl<'p> Fetch<'p> {
             return Err(problem);
         };
         if exchange.record().permits.in_flight.is_none() {
-            let holders = InFlightScope {
+            let scope = InFlightScope {
                 route: cached.route,
                 upstream: None,
             };
-            admission::enter(exchange, holders, end_by).await?;
+            admission::enter(exchange, scope, end_by).await?;
         }
-        Ok(instead_of_error(exchange, cached, (&sent, &stored), None))
+        let reply = stale_if_error(exchange, cached, &client_headers, &stored, None);
+        Ok(reply)
     }
 
-    /// Forwards the request, and puts its response into the store as far as it may be.
+    /// Forwards the request, and stores its response as far as it may be stored.
     async fn forward(
         self,
         exchange: &mut Exchange,
-        sent: &HeaderMap,
+        client_headers: &HeaderMap,
         outcome: &Outcome<'p>,
         end_by: Option<Duration>,
     ) -> Result<Response<Body>, Problem> {
@@ -71,7 +74,7 @@ impl<'p> Fetch<'p> {
             cached,
             fill,
             earlier,
-            missed,
+            miss_reason,
         } = self;
         let now = admission::admit(exchange, cached.route, outcome, end_by).await?;
         let Outcome::Forward(upstream, choice) = outcome else {
@@ -80,42 +83,52 @@ impl<'p> Fetch<'p> {
         if cached.route.shadow.is_some() {
             shadow::begin(exchange, cached.route);
         }
-        // The last response could not be stored: the client's own conditions save it this one.
-        let is_alone = fill.as_ref().is_none_or(Fill::is_alone);
-        if earlier.is_some() || !is_alone {
+        // If the last response could not be stored, this one is for its client only: its own conditions may save the
+        // body.
+        let is_shared = fill.as_ref().is_some_and(Fill::is_shared);
+        if earlier.is_some() || is_shared {
             set_conditions(exchange, earlier.as_deref());
         }
-        let to = Destination {
+        let destination = Destination {
             route: cached.route,
             upstream,
             choice: *choice,
             total: end_by.map(|end| end.saturating_sub(now)),
         };
-        let requested_at = lookup::now(exchange);
+        let requested_at = exchange.worker().time.clock_reading();
         exchange.is_for_store = true;
-        let sending = forward::send(exchange, to).await;
+        let sending = forward::send(exchange, destination).await;
         exchange.is_for_store = false;
         let response = sending?;
         let status = response.status();
-        let received_at = lookup::now(exchange);
+        let received_at = exchange.worker().time.clock_reading();
         let may_replace = |stored: &&Arc<StoredResponse>| {
-            is_failure(status) && stored.freshness.is_usable_on_error(received_at)
+            is_replaceable_error(status) && stored.freshness.is_usable_on_error(received_at)
         };
         if let Some(stored) = earlier.as_ref().filter(may_replace) {
-            let stored = (sent, &**stored);
-            return Ok(instead_of_error(exchange, cached, stored, Some(status)));
+            let reply = stale_if_error(exchange, cached, client_headers, stored, Some(status));
+            return Ok(reply);
         }
-        let request = Sent {
-            headers: sent,
+        let request = FetchRequest {
+            headers: client_headers,
             is_personal: is_personal(exchange, cached.settings),
             times: Times {
                 requested_at,
                 received_at,
             },
         };
-        let received = receive(exchange, cached.into(), (fill, earlier), request, response);
-        let is_refused = matches!(received, Received::Refused(..));
-        let mut response = deliver(exchange, cached, sent, missed, status, received);
+        let policy = CachePolicy::from(cached);
+        let result = store_response(exchange, policy, fill, earlier, request, response);
+        let is_refused = matches!(result, StoreResult::Refused(..));
+        let revalidation = (status == StatusCode::NOT_MODIFIED).then_some(status);
+        let mut response = reply(
+            exchange,
+            cached,
+            client_headers,
+            miss_reason,
+            revalidation,
+            result,
+        );
         if is_refused {
             sticky_cookie::apply(exchange, upstream, choice, response.headers_mut());
         }
@@ -123,8 +136,8 @@ impl<'p> Fetch<'p> {
     }
 }
 
-/// Replaces the client's conditions by those of the stored response: the answer to the client's own is made of the
-/// stored one.
+/// Replaces the client's conditions by those of the stored response, if there is one. The client's own are applied to
+/// the stored response afterwards.
 pub(super) fn set_conditions(exchange: &mut Exchange, earlier: Option<&StoredResponse>) {
     let headers = &mut exchange.head.headers;
     headers.remove(&IF_NONE_MATCH);
@@ -136,77 +149,91 @@ pub(super) fn set_conditions(exchange: &mut Exchange, earlier: Option<&StoredRes
     }
 }
 
-/// Whether a response may be for this client only, for reasons other than `Authorization`.
+/// Returns true if the response may be for this client only, for reasons other than `Authorization`.
 pub(super) fn is_personal(exchange: &Exchange, settings: &CachePlan) -> bool {
     let session = exchange.client().session.as_deref();
     let certificate = session.and_then(|session| session.verdict.certificate());
     settings.is_personal || certificate.is_some()
 }
 
-/// Statuses in place of which a stale response is sent. [RFC 5861 §4]
-pub(super) fn is_failure(status: StatusCode) -> bool {
+/// Returns true for statuses that a stale response may replace. [RFC 5861 §4]
+pub(super) fn is_replaceable_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 500 | 502 | 503 | 504)
 }
 
-/// The response for the client that fetched it.
-fn deliver(
+/// The response for the client of the fetch. `revalidation` is the upstream's 304, if it sent one.
+fn reply(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
-    sent: &HeaderMap,
-    missed: MissReason,
-    status: StatusCode,
-    received: Received,
+    client_headers: &HeaderMap,
+    miss_reason: MissReason,
+    revalidation: Option<StatusCode>,
+    result: StoreResult,
 ) -> Response<Body> {
-    let is_not_modified = status == StatusCode::NOT_MODIFIED;
-    let is_validated = is_not_modified && matches!(missed, MissReason::Stale | MissReason::Request);
-    let outcome = if is_validated {
+    // Without a selected response the 304 is the answer to the client's own condition.
+    let has_selected = matches!(miss_reason, MissReason::Stale | MissReason::Request);
+    let is_revalidated = revalidation.is_some() && has_selected;
+    let outcome = if is_revalidated {
         CacheOutcome::Revalidated
     } else {
         CacheOutcome::Miss
     };
-    record(exchange, cached, outcome);
+    cached.record(exchange, outcome);
     let mut cache_status = CacheStatus {
-        forwarded: Some(missed.name()),
-        forwarded_status: is_not_modified.then_some(status.as_u16()),
+        forwarded: Some(miss_reason.name()),
+        forwarded_status: revalidation.map(|status| status.as_u16()),
         ..CacheStatus::default()
     };
-    match received {
-        Received::Stored(stored) => {
+    let response = match result {
+        StoreResult::Stored(stored) => {
             cache_status.is_stored = true;
-            let mut response = served::from_fields(exchange, cached, sent, &stored, &cache_status);
-            if stored.freshness.initial_age == 0 && !is_validated {
-                // It comes from its origin.
+            let mut response = stored_reply::from_stored(
+                exchange,
+                cached,
+                Some(client_headers),
+                &stored,
+                &cache_status,
+            );
+            // A new response of its origin has no age.
+            if stored.freshness.initial_age == 0 && !is_revalidated {
                 response.headers_mut().remove(AGE);
             }
+            return response;
+        }
+        StoreResult::Filling(response) => {
+            cache_status.is_stored = true;
             response
         }
-        Received::Filling(head, body) => {
-            cache_status.is_stored = true;
-            let response = Response::from_parts(head, body);
-            served::finish(exchange, cached, response, &cache_status)
-        }
-        Received::Refused(reason, head, body) => {
+        StoreResult::Refused(reason, response) => {
             cache_status.detail = reason.map(RefuseReason::name);
-            let response = Response::from_parts(head, body);
-            served::finish(exchange, cached, response, &cache_status)
+            response
         }
-    }
+    };
+    stored_reply::finish(exchange, cached, response, &cache_status)
 }
 
-fn instead_of_error(
+/// The stale response in place of an error. `status` is the upstream's; `None` if it sent no response.
+fn stale_if_error(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
-    (sent, stored): (&HeaderMap, &StoredResponse),
+    client_headers: &HeaderMap,
+    stored: &StoredResponse,
     status: Option<StatusCode>,
 ) -> Response<Body> {
-    record(exchange, cached, CacheOutcome::Stale);
-    let rest = stored.freshness.rest(lookup::now(exchange));
+    cached.record(exchange, CacheOutcome::Stale);
+    let now = exchange.worker().time.clock_reading();
     let cache_status = CacheStatus {
         forwarded: Some(MissReason::Stale.name()),
         forwarded_status: status.map(|status| status.as_u16()),
-        rest: Some(rest),
+        rest: Some(stored.freshness.rest(now)),
         detail: Some("stale-if-error"),
         ..CacheStatus::default()
     };
-    served::from_fields(exchange, cached, sent, stored, &cache_status)
+    stored_reply::from_stored(
+        exchange,
+        cached,
+        Some(client_headers),
+        stored,
+        &cache_status,
+    )
 }

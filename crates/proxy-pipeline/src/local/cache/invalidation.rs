@@ -12,7 +12,7 @@ use proxy_cache::{CacheStore, KeyTarget};
 pub(super) struct ChangedTarget {
     /// Scheme and host.
     origin: String,
-    /// Its URL under the keys of all routes that cache.
+    /// Its URL as in the keys of each route with a cache: `ignore-query` differs among them.
     urls: Vec<String>,
 }
 
@@ -39,8 +39,8 @@ pub(super) fn changed_target(exchange: &Exchange) -> Option<ChangedTarget> {
 }
 
 impl ChangedTarget {
-    /// Removes what is stored for the target, and for the resources of the same origin that a successful response
-    /// names.
+    /// Removes the stored responses of the target, and of the URLs of the same origin in `Location` and
+    /// `Content-Location`. A response with an error removes none.
     pub(super) fn invalidate(&self, store: &CacheStore, response: &Response<Body>) {
         let status = response.status();
         if !status.is_success() && !status.is_redirection() {
@@ -51,14 +51,14 @@ impl ChangedTarget {
         }
         for name in [LOCATION, CONTENT_LOCATION] {
             let named = response.headers().get(name);
-            if let Some(url) = named.and_then(|value| self.same_origin(value)) {
+            if let Some(url) = named.and_then(|value| self.same_origin_url(value)) {
                 store.invalidate(&url);
             }
         }
     }
 
-    /// The URL that `value` names, if it is one of the same origin.
-    fn same_origin(&self, value: &HeaderValue) -> Option<String> {
+    /// The URL in `value`, without its fragment; `None` for another origin or a relative path.
+    fn same_origin_url(&self, value: &HeaderValue) -> Option<String> {
         let text = value.to_str().ok()?;
         let text = text.split('#').next().unwrap_or_default();
         if text.starts_with('/') && !text.starts_with("//") {
@@ -80,7 +80,7 @@ mod tests {
             origin: "https://a.example".to_owned(),
             urls: Vec::new(),
         };
-        let named = |value| changed.same_origin(&HeaderValue::from_static(value));
+        let named = |value| changed.same_origin_url(&HeaderValue::from_static(value));
         assert_eq!(
             named("/new?x#y").as_deref(),
             Some("https://a.example/new?x")

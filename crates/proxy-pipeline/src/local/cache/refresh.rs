@@ -1,9 +1,8 @@
 //! The fetch of a new response while a stale one is served. [RFC 5861 §3]
 
-use super::fetch::{is_failure, is_personal, set_conditions};
-use super::lookup::{self, Lookup};
-use super::outcome::CachedRoute;
-use super::storing::{Caching, Sent, receive};
+use super::fetch::{is_personal, is_replaceable_error, set_conditions};
+use super::lookup::Lookup;
+use super::store_response::{CachePolicy, FetchRequest, store_response};
 use crate::exchange::Exchange;
 use crate::forward;
 use crate::forward::destination::Destination;
@@ -22,49 +21,46 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Timeout of a fetch, if its route has none.
-const FETCH_TIME: Duration = Duration::from_mins(1);
+/// Timeout of a refresh on a route without `request-secs`.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A fetch in progress, in a task separate from the request that began it.
 struct Refresh {
+    /// A copy of the client's exchange.
     exchange: Exchange,
+    /// Index of the route.
     route: usize,
     fill: Fill,
     earlier: Arc<StoredResponse>,
-    sent: HeaderMap,
+    client_headers: HeaderMap,
     is_personal: bool,
-    _place: Permit,
+    _permit: Permit,
 }
 
-/// Begins a fetch, unless one is under way or too many are.
-pub(super) fn begin(
-    exchange: &Exchange,
-    cached: CachedRoute<'_>,
-    lookup: &Lookup,
-    stored: &Arc<StoredResponse>,
-    now: u64,
-) {
-    let sent = exchange.head.headers.as_map();
-    let Joined::Fill(fill) = cached.store.join(&lookup.key, sent, now) else {
+/// Begins a fetch, unless the same response is being fetched or the worker's limit on refreshes is reached.
+pub(super) fn begin(exchange: &Exchange, lookup: &Lookup<'_>, stored: &Arc<StoredResponse>) {
+    let Joined::Fill(fill) = lookup.join(exchange) else {
         return;
     };
-    let Ok(place) = exchange.worker().refreshes.acquire() else {
+    let Ok(permit) = exchange.worker().refreshes.acquire() else {
         return;
     };
-    let mut copy = exchange.copy(head_of(exchange));
-    // Locations are written back as for the request itself.
+    let cached = lookup.cached;
+    let mut copy = exchange.copy(whole_get(exchange));
+    // `Location` is written back as for the request itself.
     copy.client_origin.clone_from(&exchange.client_origin);
     tokio::task::spawn_local(run(Refresh {
         exchange: copy,
         route: cached.route.index,
         fill,
         earlier: Arc::clone(stored),
-        sent: sent.clone(),
+        client_headers: exchange.head.headers.as_map().clone(),
         is_personal: is_personal(exchange, cached.settings),
-        _place: place,
+        _permit: permit,
     }));
 }
 
+/// Runs a refresh within its deadline.
 async fn run(refresh: Refresh) {
     let deadline = refresh.exchange.deadline();
     let worker = Rc::clone(refresh.exchange.worker());
@@ -77,16 +73,16 @@ async fn run(refresh: Refresh) {
     .await;
 }
 
-/// Fetches the response. A failure leaves the stored one as it is.
+/// Fetches the response. A failure changes nothing: the stored response is served as long as it may be.
 async fn fetch(refresh: Refresh) {
     let Refresh {
         mut exchange,
         route,
         fill,
         earlier,
-        sent,
+        client_headers,
         is_personal,
-        _place,
+        _permit,
     } = refresh;
     let active = Rc::clone(exchange.active());
     let Some(route) = active.plan.routes().get(route) else {
@@ -111,36 +107,38 @@ async fn fetch(refresh: Refresh) {
         return;
     }
     set_conditions(&mut exchange, Some(&earlier));
-    let to = Destination {
+    let destination = Destination {
         route,
         upstream,
         choice,
-        total: Some(route.times.total.unwrap_or(FETCH_TIME)),
+        total: Some(route.times.total.unwrap_or(DEFAULT_TIMEOUT)),
     };
-    let requested_at = lookup::now(&exchange);
+    let requested_at = exchange.worker().time.clock_reading();
     exchange.is_for_store = true;
-    let Ok(response) = forward::send(&mut exchange, to).await else {
+    let Ok(response) = forward::send(&mut exchange, destination).await else {
         return;
     };
-    if is_failure(response.status()) {
+    if is_replaceable_error(response.status()) {
         return;
     }
-    let sent = Sent {
-        headers: &sent,
+    let request = FetchRequest {
+        headers: &client_headers,
         is_personal,
         times: Times {
             requested_at,
-            received_at: lookup::now(&exchange),
+            received_at: exchange.worker().time.clock_reading(),
         },
     };
-    // A body that is not complete yet is read by a task of its own.
-    let fill = (Some(fill), Some(earlier));
-    let caching = Caching { route, settings };
-    drop(receive(&exchange, caching, fill, sent, response));
+    let policy = CachePolicy { route, settings };
+    let (fill, earlier) = (Some(fill), Some(earlier));
+    // A body that is still arriving is read by a task of its own.
+    drop(store_response(
+        &exchange, policy, fill, earlier, request, response,
+    ));
 }
 
-/// The head of a GET in the form of an origin, without ranges.
-fn head_of(exchange: &Exchange) -> Parts {
+/// The head of the request as a GET in origin form, without ranges. [RFC 9112 §3.2.1]
+fn whole_get(exchange: &Exchange) -> Parts {
     let head = &exchange.head;
     let (mut copy, ()) = Request::new(()).into_parts();
     copy.method = Method::GET;

@@ -6,7 +6,7 @@ use crate::worker::state::Worker;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
-use proxy_cache::{Fill, Reserved, ResponseHead, Variant};
+use proxy_cache::{BodyReservation, Fill, ResponseHead, Variant};
 use proxy_clock::{Deadline, RequestTimers, Timer};
 use proxy_pool::SendError;
 use std::cell::RefCell;
@@ -52,7 +52,7 @@ struct Progress {
     state: State,
     reader: Option<Waker>,
     /// Memory of bytes that are not stored in the end, counted until the client has them.
-    reserved: Option<Reserved>,
+    reserved: Option<BodyReservation>,
 }
 
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl Filler {
             worker,
             end_by: _,
         } = self;
-        let now = worker.time.unix(worker.time.elapsed()).as_secs();
+        let now = worker.time.clock_reading();
         let mut progress = progress.borrow_mut();
         let Some(FillTarget {
             fill,
@@ -198,10 +198,10 @@ impl Filler {
         progress.state = match ended {
             Ended::Complete => {
                 let body = std::mem::take(&mut progress.body).into_boxed_slice();
-                State::Stored(fill.publish((head, variant), body, now).body.clone())
+                State::Stored(fill.publish(head, variant, body, now).body.clone())
             }
             Ended::Refused => {
-                progress.reserved = Some(fill.pass(now));
+                progress.reserved = Some(fill.mark_uncacheable(now));
                 State::Handed(source)
             }
             Ended::Broken(fault) => State::Failed(Interruption::Upstream(fault)),

@@ -28,7 +28,7 @@ impl Held {
         }
     }
 
-    /// Whether a part of the body has not been read.
+    /// Returns true if a part of the body has not been read.
     pub(super) fn has_rest(&self) -> bool {
         self.rest.is_some()
     }

@@ -56,7 +56,7 @@ pub(in crate::diff) struct Axis {
     pub(in crate::diff) field: Field,
     pub(in crate::diff) named: Vec<String>,
     pub(in crate::diff) states: Vec<FieldState>,
-    /// Not every combination of values is a state.
+    /// True if not every combination of values is a state.
     pub(in crate::diff) is_cut: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct PathCell {
     pub label: String,
     /// One of its paths.
     pub example: String,
-    /// It was found in the sample of a regex: paths that fulfil the same conditions may be missed.
+    /// True if it was found in the sample of a regex: paths that fulfil the same conditions may be missed.
     pub is_sampled: bool,
     pub(in crate::diff) index: usize,
     pub(in crate::diff) fulfilled: Vec<u32>,

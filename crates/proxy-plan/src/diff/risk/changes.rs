@@ -4,7 +4,10 @@ use super::class::RiskClass;
 use super::removed_tests::removed_test_risks;
 use super::requests::region_risks;
 use super::sent_requests::sent_request_risks;
-use super::settings::{classified, is_new_and_open, network_risks, rate_limit_risks, target_risks};
+use super::settings::{
+    classified, default_certificate_risks, is_new_and_open, network_risks, rate_limit_risks,
+    target_risks,
+};
 use super::{Compared, Risk};
 use crate::diff::parts::{Change, Part, PartChange};
 use crate::diff::setting_change::{SettingChange, SettingOwner};
@@ -42,6 +45,7 @@ pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
         }
     }
     risks.extend(together);
+    risks.extend(default_certificate_risks(compared));
     risks.extend(
         compared
             .parts
@@ -86,7 +90,7 @@ fn stays(compared: &Compared<'_>, change: &SettingChange) -> bool {
         }
 }
 
-/// Whether a setting is one of a rate limit, decides the share of a target, or names networks of clients.
+/// Returns true if a setting is one of a rate limit, decides the share of a target, or names networks of clients.
 fn is_compared_together(change: &SettingChange) -> bool {
     let blocks = [
         access::LISTENER_ALLOW.path,
@@ -130,7 +134,8 @@ fn part_risk(compared: &Compared<'_>, change: &PartChange) -> Option<Risk> {
     })
 }
 
-/// Whether a new listener has no list of networks where all listeners before had one, or trusts further proxies.
+/// Returns true if a new listener has no list of networks where all listeners before had one, or trusts further
+/// proxies.
 fn is_more_open(compared: &Compared<'_>, name: &str) -> bool {
     let before = &compared.before.listeners;
     let Some(new) = compared.after.listeners.iter().find(|one| one.name == name) else {

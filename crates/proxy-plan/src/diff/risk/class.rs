@@ -55,6 +55,8 @@ pub enum RiskClass {
     RequestsCopied,
     /// The proxy's own answer differs.
     AnswerChanged,
+    /// Fewer requests are logged, or more of them is recorded.
+    RecordsChanged,
     /// A test is gone.
     TestsRemoved,
     /// Nodes send a request that may change data, or that carries a credential.
@@ -65,7 +67,7 @@ pub enum RiskClass {
 
 impl RiskClass {
     /// All classes, most severe first.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::RequestsRefused,
         Self::FewerGuards,
         Self::AgentRemoved,
@@ -90,6 +92,7 @@ impl RiskClass {
         Self::HealthCheckChanged,
         Self::RequestsCopied,
         Self::AnswerChanged,
+        Self::RecordsChanged,
         Self::TestsRemoved,
         Self::UnsafeLiveTest,
         Self::Unlisted,
@@ -123,6 +126,7 @@ impl RiskClass {
             Self::HealthCheckChanged => "health-check-changed",
             Self::RequestsCopied => "requests-copied",
             Self::AnswerChanged => "answer-changed",
+            Self::RecordsChanged => "records-changed",
             Self::TestsRemoved => "tests-removed",
             Self::UnsafeLiveTest => "unsafe-live-test",
             Self::Unlisted => "unlisted",
@@ -136,7 +140,7 @@ impl RiskClass {
             Self::RequestsRefused => {
                 "requests that a route answered are refused (no route, an ambiguous path, an upstream without \
                  a target of weight), go to the built-in handler `not-found`, come from networks that `allow` \
-                 and `deny` no longer admit, or have their token in another header or cookie than the route reads"
+                 and `deny` no longer admit (more than a /24 or a /48, private ones, and those of trusted proxies or of an `allow`), or have their token in another header or cookie than the route reads"
             }
             Self::FewerGuards => {
                 "requests move to a route that lacks an agent, networks of clients, a password, a token, a rate limit or a header edit of the route before"
@@ -161,7 +165,7 @@ impl RiskClass {
             }
             Self::TlsWeakened => {
                 "a listener that stays goes from `https` to `http`, accepts a lower version of TLS or no longer \
-                 the highest one, has a certificate less or for other names, or asks for client certificates less strictly"
+                 the highest one, has a certificate less or for other names, shows another one of its certificates to clients without a name, or asks for client certificates less strictly"
             }
             Self::VerificationWeakened => {
                 "an upstream that stays has no `tls` any more, trusts the system's authorities instead of a \
@@ -176,7 +180,7 @@ impl RiskClass {
                  response header, or has another `preset` or none"
             }
             Self::HeadersChanged => {
-                "a route that stays sets or adds a header with another value, has a new `preset`, or a new edit of a field such as `Host`, `Cookie`, `Set-Cookie`, `Cache-Control`, `Content-Type`, `Strict-Transport-Security` or `X-Forwarded-For`"
+                "a route that stays sets or adds a header with another value, has a new `preset`, or a new edit of a field such as `Host`, `Cookie`, `Set-Cookie`, `Cache-Control`, `Content-Type`, `Strict-Transport-Security` or `X-Forwarded-For`; a listener begins or ceases to add `Via`"
             }
             Self::CrossOriginChanged => {
                 "a route that stays has another `cors` block, apart from `max-age-secs` and from further origins, methods and \
@@ -203,16 +207,19 @@ impl RiskClass {
                  their upstream (`rewrite`)"
             }
             Self::TargetsChanged => {
-                "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, or no target of before on a listener that relays"
+                "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, no target of before, or a `slow-start-secs` of five minutes or more and four times as long; or names of targets are looked up by other `name-servers`"
             }
             Self::HealthCheckChanged => {
-                "an upstream that stays has another health check, or none any more, or another outlier detection"
+                "an upstream that stays has another health check, or none any more, or another outlier detection; an interval, time or number of a check that stays above half and grows to four times at most is none"
             }
             Self::RequestsCopied => {
                 "a route that stays has a new or another `shadow`, or a larger share of copies"
             }
             Self::AnswerChanged => {
-                "a route that stays has another `redirect`, `respond` or `static-files` block"
+                "a route that stays has another `redirect`, `respond` or `static-files` block, or another `service-type`; an error page is changed or gone, or is a new one for `4xx` or `5xx`"
+            }
+            Self::RecordsChanged => {
+                "the access log is off, the error log leaves out warnings, a query parameter or a header field is no longer redacted, or half of all requests or more are recorded"
             }
             Self::TestsRemoved => {
                 "a `test` is gone, and none has its name or request, or a `live` one is no longer sent; a `never` is gone or forbids other requests"
@@ -272,8 +279,9 @@ impl RiskClass {
             }
             Self::RequestsCopied => "orders that are executed twice",
             Self::AnswerChanged => {
-                "a redirect to a wrong place, or a page that search engines and browsers keep"
+                "a redirect to a wrong place, a page that search engines and browsers keep, or an error that programs cannot read"
             }
+            Self::RecordsChanged => "no trace of an incident, or secrets in logs",
             Self::TestsRemoved => {
                 "a mistake that the test has prevented, in this bundle or a later one"
             }
@@ -309,7 +317,7 @@ pub fn risks_page() -> String {
     page.push_str(
         "\nHarmless are: comments, layout, `tests` that are new or differ and are not `live`; a test with another name; defaults that are written out; another order of routes that \
          moves no request; a route, an upstream or an agent that is gone and was used by none that stays; new \
-         upstreams without a health check, and agents, that no route of before names. A new route for requests that were \
+         upstreams without a health check, and agents, that no route of before names. A route or an upstream of another name with equal settings is `unlisted` alone. A new route for requests that were \
          refused before is `unlisted`, also where it refuses them with another status, reason or body: a `respond` of 404 \
          is a page, and a browser runs its scripts. A new or different `live` test is `unlisted` at least, for every node \
          sends it; so is a new upstream with a health check, for every node asks its targets. In a bundle, each file that is not part of the configuration and differs is \

@@ -6,7 +6,7 @@ use super::settings::same_agent;
 use proxy_model::{ConfigTest, Model, Prohibition, Setting};
 use std::fmt::Display;
 
-/// The risks of tests without one of their name or request any more, and of prohibitions that are gone or differ.
+/// The risks of tests without a successor of the same name or request, and of prohibitions that are gone or differ.
 pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let request = |test: &ConfigTest| (test.request.method.clone(), test.request.url.clone());
     let tests = before.tests.iter().filter(|old| {
@@ -20,7 +20,7 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let tests = tests.map(|test| (format!("test {}", test.name), "is gone, or no longer sent"));
     let prohibitions = before.prohibitions.iter().filter(|old| {
         let mut new = after.prohibitions.iter();
-        !new.any(|new| covered(new) == covered(old) && is_same_guard((before, old), (after, new)))
+        !new.any(|new| covered(new) == covered(old) && is_same_guard([before, after], old, new))
     });
     let prohibitions = prohibitions.map(|one| {
         (
@@ -36,13 +36,10 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     gone.collect()
 }
 
-/// Whether both forbid requests without the same agent, by one of its names.
-fn is_same_guard(
-    (before, old): (&Model, &Prohibition),
-    (after, new): (&Model, &Prohibition),
-) -> bool {
+/// Returns true if both forbid requests without the same agent, by one of its names.
+fn is_same_guard(models: [&Model; 2], old: &Prohibition, new: &Prohibition) -> bool {
     match (&old.without_agent, &new.without_agent) {
-        (Some(old), Some(new)) => old == new || same_agent((before, old), (after, new)),
+        (Some(old), Some(new)) => old == new || same_agent(models, old, new),
         (old, new) => old.is_none() && new.is_none(),
     }
 }

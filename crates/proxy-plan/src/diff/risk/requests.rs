@@ -1,7 +1,7 @@
 //! Risks of requests that another route or service answers, and of upstreams without TLS.
 
 use super::class::RiskClass;
-use super::settings::{classified, network_changes, rate_limit_risk, same_agent};
+use super::settings::{classified, network_changes, rate_limit_risk, same_agent, same_upstream};
 use super::{Compared, Risk};
 use crate::diff::answer::{Answer, AnsweringService};
 use crate::diff::region::Region;
@@ -11,6 +11,27 @@ use std::collections::BTreeSet;
 
 /// First word of a guard that is an agent.
 const AGENT: &str = "agent ";
+
+/// Routes of which requests go on by a route of another name, with the same service and in no class of risk by another
+/// setting: each route before with its successors.
+pub(in crate::diff) fn successors(compared: &Compared<'_>) -> BTreeSet<(String, String)> {
+    let moves = compared.regions.iter().filter_map(|region| {
+        let Region { before, after, .. } = region;
+        let (old, new) = (before.route.as_deref()?, after.route.as_deref()?);
+        (old != new).then(|| ((old.to_owned(), new.to_owned()), region))
+    });
+    let (mut kept, mut changed) = (BTreeSet::new(), BTreeSet::new());
+    for (routes, Region { before, after, .. }) in moves {
+        let is_kept = !is_refusal(after)
+            && is_same_service(compared, before, after)
+            && lacking_guards(compared, before, after).is_empty()
+            && changed_settings(compared, before, after).is_empty();
+        let pairs = if is_kept { &mut kept } else { &mut changed };
+        pairs.insert(routes);
+    }
+    kept.retain(|routes| !changed.contains(routes));
+    kept
+}
 
 /// The risks of all regions, and of upstreams that lose their TLS.
 pub(in crate::diff) fn region_risks(compared: &Compared<'_>) -> Vec<Risk> {
@@ -55,7 +76,7 @@ fn region_risk(compared: &Compared<'_>, region: &Region) -> Vec<Risk> {
             lacking.join(", ")
         );
         (RiskClass::FewerGuards, text)
-    } else if before.service == after.service {
+    } else if is_same_service(compared, before, after) {
         let changed = changed_settings(compared, before, after);
         if !changed.is_empty() {
             let risks = changed.into_iter().map(|(class, change)| Risk {
@@ -98,16 +119,26 @@ fn changed_settings(
     else {
         return Vec::new();
     };
-    let changes = route_changes((compared.before, old), (compared.after, new));
+    let changes = route_changes([compared.before, compared.after], old, new);
     let routes = [Some(old), Some(new)];
     let classes = changes
         .iter()
         .filter_map(|change| classified(compared, change, routes));
-    let networks = network_changes([&old.policies.access, &new.policies.access]);
+    let networks = network_changes(compared, [&old.policies.access, &new.policies.access]);
     classes
         .chain(rate_limit_risk(routes))
         .chain(networks)
         .collect()
+}
+
+/// Returns true if the same service answers, perhaps an upstream of another name with equal settings.
+fn is_same_service(compared: &Compared<'_>, before: &Answer, after: &Answer) -> bool {
+    match (&before.service, &after.service) {
+        (AnsweringService::Upstream(old), AnsweringService::Upstream(new)) if old != new => {
+            same_upstream([compared.before, compared.after], old, new)
+        }
+        (old, new) => old == new,
+    }
 }
 
 fn is_refusal(answer: &Answer) -> bool {
@@ -121,8 +152,8 @@ fn is_refusal(answer: &Answer) -> bool {
     }
 }
 
-/// Whether the proxy refuses before and after for the same reason, in its own words and without a route that edits
-/// them. A `respond` is a page of the route's making, whatever its status.
+/// Returns true if the proxy refuses before and after for the same reason, in its own words and without a route that
+/// edits them. A `respond` is a page of the route's making, whatever its status.
 fn is_same_refusal(before: &Answer, after: &Answer) -> bool {
     let is_own = matches!(after.service, AnsweringService::Refusal { .. });
     is_own
@@ -154,7 +185,7 @@ fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> V
             return false;
         };
         let mut agents = new.iter().filter_map(|guard| guard.strip_prefix(AGENT));
-        agents.any(|new| same_agent((compared.before, old), (compared.after, new)))
+        agents.any(|new| same_agent([compared.before, compared.after], old, new))
     };
     let gone = old.difference(&new).filter(|guard| !is_renamed(guard));
     gone.cloned().collect()

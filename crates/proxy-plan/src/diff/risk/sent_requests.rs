@@ -47,7 +47,7 @@ fn live_tests(model: &Model) -> impl Iterator<Item = &ConfigTest> {
     model.tests.iter().filter(|test| test.live.is_some())
 }
 
-/// Whether both send the same request and expect the same answer; names may differ.
+/// Returns true if both send the same request and expect the same answer; names may differ.
 fn is_same(old: &ConfigTest, new: &ConfigTest) -> bool {
     let expected = |test: &ConfigTest| -> Vec<_> {
         let expectations = test.expectations.iter();

@@ -7,6 +7,7 @@ mod headers;
 mod limits;
 mod listeners;
 mod networks;
+mod records;
 mod targets;
 mod values;
 
@@ -15,14 +16,15 @@ use super::class::RiskClass;
 use crate::diff::parts::Change;
 use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::listeners as listener_rows;
-use proxy_model::registry::policies::{self, cors, rewrite};
+use proxy_model::registry::policies::{self, cors, error_pages, rewrite};
 use proxy_model::registry::routes::{self, answers};
 use values::{Classified, Routes, added, becomes_true, instead, listed, missing, number, texts};
 
 pub(super) use agents::{is_new_and_open, same_agent};
 pub(super) use limits::{rate_limit_risk, rate_limit_risks};
+pub(super) use listeners::default_certificate_risks;
 pub(super) use networks::{network_changes, network_risks};
-pub(super) use targets::target_risks;
+pub(super) use targets::{same_upstream, target_risks};
 
 /// The class of a setting's change with its text; `None` for a change in no class. Settings of rate limits, targets and
 /// networks are compared together, by [`rate_limit_risks`], [`target_risks`] and [`network_risks`].
@@ -36,6 +38,7 @@ pub(super) fn classified(
         .or_else(|| request_risk(change))
         .or_else(|| answer_risk(change))
         .or_else(|| caching::risk(change))
+        .or_else(|| records::risk(change))
         .or_else(|| access::risk(change, routes))
         .or_else(|| listeners::risk(change))
         .or_else(|| targets::risk(compared, change))
@@ -83,11 +86,20 @@ fn answer_risk(change: &SettingChange) -> Classified {
     let row = change.row;
     let own = [
         routes::STATIC_FILES.path,
+        routes::SERVICE_TYPE.path,
         answers::REDIRECT.path,
         answers::RESPOND.path,
     ];
     if own.iter().any(|block| row.starts_with(block)) {
         return Some((RiskClass::AnswerChanged, instead(change)));
+    }
+    let pages = [
+        error_pages::LISTENER_ERROR_PAGE.path,
+        error_pages::ERROR_PAGE.path,
+    ];
+    if pages.iter().any(|block| row.starts_with(block)) && !is_page_of_one_status(change) {
+        let text = format!("another page for errors of the proxy: {}", instead(change));
+        return Some((RiskClass::AnswerChanged, text));
     }
     let is_permission = row.starts_with(cors::CORS.path)
         && (row != cors::MAX_AGE.path || change.change != Change::Changed)
@@ -95,8 +107,13 @@ fn answer_risk(change: &SettingChange) -> Classified {
     is_permission.then(|| (RiskClass::CrossOriginChanged, instead(change)))
 }
 
-/// Whether further origins, methods or headers by name are permitted to pages of other sites, and none is refused that
-/// was permitted. A pattern may permit unknown sites.
+/// Returns true if an error page is new, and not one for all errors of a class, which programs read too.
+fn is_page_of_one_status(change: &SettingChange) -> bool {
+    change.change == Change::Added && !change.path.contains("xx\"]")
+}
+
+/// Returns true if further origins, methods or headers by name are permitted to pages of other sites, and none is
+/// refused that was permitted. A pattern may permit unknown sites.
 fn permits_more(change: &SettingChange) -> bool {
     let lists = [
         cors::ALLOW_ORIGINS.path,

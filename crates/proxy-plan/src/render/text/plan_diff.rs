@@ -18,6 +18,7 @@ const MAX_LISTED_CELLS: usize = 6;
 pub fn diff_text(diff: &PlanDiff) -> String {
     let PlanDiff {
         regions,
+        successors: _, // For the gate of a rollout.
         unreachable,
         parts,
         settings,

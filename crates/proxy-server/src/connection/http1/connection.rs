@@ -32,13 +32,13 @@ pub(crate) struct Connection {
     // Boxed, and `None` while the connection hibernates: it is most of a connection's memory.
     reader: RefCell<Option<Box<RequestReader>>>,
     transport: RefCell<ClientStream>,
-    /// The connection is idle and holds no data.
+    /// True if the connection is idle and holds no data.
     pub(crate) hibernating: Cell<bool>,
-    /// The client has closed its side.
+    /// True if the client has closed its side.
     pub(crate) eof: Cell<bool>,
-    /// The client waits for `100 Continue`.
+    /// True if the client waits for `100 Continue`.
     awaits_continue: Cell<bool>,
-    /// `100 Continue` is to be sent now.
+    /// True if `100 Continue` is to be sent now.
     send_continue: Cell<bool>,
     /// Number of response bytes sent when the client's receive window was last found full.
     blocked_at: Cell<Option<u64>>,
@@ -216,7 +216,7 @@ impl Connection {
         let left = self.min_rate.wait(clock, time);
         self.guard
             .deadline
-            .start_late(clock, Timer::ResponseWrite, (left, time));
+            .start_late(clock, Timer::ResponseWrite, left, time);
     }
 
     /// Records that everything was sent.
@@ -235,7 +235,7 @@ impl Source for Connection {
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         loop {
             if let Some(frame) = self.reader().take_frame() {
-                // A client that sends its body does not wait any more.
+                // A client that sends its body no longer waits.
                 self.awaits_continue.set(false);
                 return Poll::Ready(Some(Ok(frame)));
             }

@@ -80,8 +80,8 @@ async fn finish(conn: &Rc<Connection>, end: End) {
         End::Closed => linger::close(&mut wire, conn.timeout()).await,
         End::SwitchedConnection(switched) => {
             let unread = conn.reader().take_unread();
-            let timing = (&*conn.guard.worker.clock, &*conn.guard.deadline);
-            switched.carry(wire, &unread, timing).await;
+            let (clock, deadline) = (&conn.guard.worker.clock, &conn.guard.deadline);
+            switched.carry(wire, &unread, clock, deadline).await;
         }
         End::Truncated => conn.abort(),
         End::Malformed(fault) => {

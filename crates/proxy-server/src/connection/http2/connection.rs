@@ -36,7 +36,7 @@ pub(crate) async fn serve(ready: ReadyConnection) {
     let clock = Rc::clone(&worker.clock);
     let deadline = Rc::clone(&guard.deadline);
     let meter = FrameMeter::new(settings.max_stream_resets, settings.max_section_bytes);
-    let session = Session::new(client, deadline, clock, (meter, settings.write_time));
+    let session = Session::new(client, deadline, clock, meter, settings.write_time);
     let session = Rc::new(session);
     let io = SessionIo::new(transport, Rc::clone(&session), early);
     let timeout = ConnectionDeadline {

@@ -170,7 +170,7 @@ impl ResponseSender {
         let (clock, time) = (&session.clock, session.write_time);
         let left = self.min_rate.wait(clock, time);
         if deadline.running() != Some(Timer::ResponseWrite) {
-            deadline.start_late(clock, Timer::ResponseWrite, (left, time));
+            deadline.start_late(clock, Timer::ResponseWrite, left, time);
         }
         Poll::Pending
     }

@@ -33,9 +33,9 @@ pub(super) struct Session {
     /// True if a GOAWAY notice is to be sent: the client should open another connection, and
     /// streams are still accepted here.
     pub(super) notice: Cell<bool>,
-    /// The final GOAWAY is sent.
+    /// True if the final GOAWAY is sent.
     pub(super) leaving: Cell<bool>,
-    /// The connection is closing.
+    /// True if the connection is closing.
     pub(super) ending: Cell<bool>,
     pub(super) write_time: Duration,
     write_blocked: Cell<bool>,
@@ -59,7 +59,8 @@ impl Session {
         client: Rc<ConnectionInfo>,
         deadline: Rc<Deadline>,
         clock: Rc<Clock>,
-        (meter, write_time): (FrameMeter, Duration),
+        meter: FrameMeter,
+        write_time: Duration,
     ) -> Self {
         Self {
             client,
@@ -141,7 +142,7 @@ impl Session {
             let time = self.write_time;
             let left = self.min_rate.wait(&self.clock, time);
             self.deadline
-                .start_late(&self.clock, Timer::ResponseWrite, (left, time));
+                .start_late(&self.clock, Timer::ResponseWrite, left, time);
         }
     }
 

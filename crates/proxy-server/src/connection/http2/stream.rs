@@ -220,5 +220,5 @@ async fn carry(
     session: &Session,
     deadline: &Deadline,
 ) {
-    switched.carry(pair, &[], (&session.clock, deadline)).await;
+    switched.carry(pair, &[], &session.clock, deadline).await;
 }

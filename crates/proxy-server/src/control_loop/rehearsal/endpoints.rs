@@ -6,21 +6,30 @@ use crate::runtime::system_clock::now;
 use crate::targets::dns::NameTable;
 use crate::targets::probes::probe_settings;
 use crate::tls::CertificateManager;
-use proxy_model::{Model, effective};
+use proxy_health::CheckTiming;
+use proxy_model::{Listener, Model, Service, effective};
 use proxy_pipeline::random_key;
-use proxy_plan::{Plan, TargetRegistry};
-use proxy_probe::ProbeSettings;
+use proxy_plan::{Plan, TargetRegistry, live_tests};
+use proxy_probe::{Check, ProbeSettings};
 use proxy_upstream::StickyKey;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+/// Longest time of an answer to a request that is of no resource.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Begin of the paths of settings of upstreams.
 const UPSTREAMS: &str = "upstreams.upstream[";
+/// Begin of the paths of settings of the look-up of names.
+const DNS: &str = "system.dns.";
 
 /// The targets of one upstream that receive requests.
 pub(super) struct UpstreamEndpoints {
     pub(super) name: String,
     pub(super) has_check: bool,
+    /// Requests are sent to it by HTTP/1.1, and neither a health check nor a live test is among them.
+    pub(super) is_untested: bool,
     pub(super) targets: Vec<Endpoint>,
 }
 
@@ -29,18 +38,28 @@ pub(super) struct Endpoint {
     /// The address as text; the DNS name while unresolved.
     pub(super) label: Arc<str>,
     pub(super) address: Option<SocketAddr>,
+    /// Its name has no address, by the answer of a name server.
+    pub(super) is_missing: bool,
     /// The upstream's health check; a connection for an upstream without one.
     pub(super) probe: ProbeSettings,
 }
 
-/// Whether two models have other upstreams, or other settings of one.
+/// Returns true if two models have other upstreams, other settings of one, or look names up otherwise.
 pub(super) fn upstreams_differ(before: &Model, after: &Model) -> bool {
-    let settings = |model: &Model| -> Vec<(String, String)> {
-        let all = effective(model).into_iter();
-        let own = all.filter(|one| one.path.starts_with(UPSTREAMS));
-        own.map(|one| (one.path, one.value.to_string())).collect()
-    };
-    settings(before) != settings(after)
+    settings(before, UPSTREAMS) != settings(after, UPSTREAMS)
+        || dns_settings(before) != dns_settings(after)
+}
+
+/// The settings by which names of targets are looked up.
+pub(super) fn dns_settings(model: &Model) -> Vec<(String, String)> {
+    settings(model, DNS)
+}
+
+/// The settings with paths that begin so.
+fn settings(model: &Model, begin: &str) -> Vec<(String, String)> {
+    let all = effective(model).into_iter();
+    let own = all.filter(|one| one.path.starts_with(begin));
+    own.map(|one| (one.path, one.value.to_string())).collect()
 }
 
 /// The endpoints of all upstreams of `model`, with names looked up and certificates read; `None` if that fails, which
@@ -53,10 +72,17 @@ pub(super) async fn endpoints(
     let loaded = loading.run(model, keys, now()).await.ok()?;
     let names = NameTable::new(model, new_registry());
     let found = names.first_look_ups().run(model).await;
+    let missing: BTreeSet<String> = { found.missing().into_iter() }
+        .map(|name| name.to_string())
+        .collect();
     let names = names.prepare(model, found, now());
     let registry = TargetRegistry::new(StickyKey(random_key().ok()?));
     let mut targets = registry.begin().with_resolution(names.resolution.clone());
     let plan = Plan::compile(1, Arc::clone(model), &mut targets);
+    let tested: BTreeSet<String> = { live_tests(&plan).into_iter() }
+        .filter_map(|test| test.upstream)
+        .collect();
+    let requested = requested_upstreams(model);
     let upstreams = plan.upstreams().iter().zip(&model.upstreams);
     let upstreams = upstreams.zip(&loaded.upstreams);
     let endpoints = upstreams.map(|((upstream, model), tls)| {
@@ -64,18 +90,62 @@ pub(super) async fn endpoints(
         let targets = used.map(|target| Endpoint {
             label: Arc::clone(&target.label),
             address: target.state.address(),
+            is_missing: { target.name.as_deref() }.is_some_and(|name| missing.contains(name)),
             probe: probe_settings(model, target, upstream, tls.as_ref()),
         });
+        let has_check = model.health_check.is_some();
+        let is_tested = has_check || tested.contains(&model.name);
         UpstreamEndpoints {
             name: model.name.clone(),
-            has_check: model.health_check.is_some(),
+            has_check,
+            is_untested: requested.contains(&*model.name) && !is_tested && !upstream.http2,
             targets: targets.collect(),
         }
     });
     Some(endpoints.collect())
 }
 
+/// The names of the upstreams that routes send requests to, without those that get the bytes of relayed connections: such
+/// a server may take a request of HTTP for an attack.
+fn requested_upstreams(model: &Model) -> BTreeSet<&str> {
+    let is_relayed = |listener: &&Listener| listener.protocol.is_relayed();
+    let relayed: BTreeSet<&str> = { model.listeners.iter().filter(is_relayed) }
+        .map(|listener| listener.name.as_str())
+        .collect();
+    let (mut requested, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for route in &model.routes {
+        let Service::Upstream(index) = &route.service else {
+            continue;
+        };
+        let mut listeners = route.listeners.iter();
+        let is_relayed = listeners.any(|name| relayed.contains(name.value.as_str()));
+        let names = if is_relayed {
+            &mut others
+        } else {
+            &mut requested
+        };
+        names.extend(model.upstream(index.value).map(|one| one.name.as_str()));
+    }
+    &requested - &others
+}
+
 impl Endpoint {
+    /// The target with a probe that any answer of HTTP passes.
+    pub(super) fn answering(&self) -> Self {
+        Self {
+            label: Arc::clone(&self.label),
+            probe: ProbeSettings {
+                check: Check::Answer,
+                timing: CheckTiming {
+                    timeout: ANSWER_TIME,
+                    ..self.probe.timing
+                },
+                ..self.probe.clone()
+            },
+            ..*self
+        }
+    }
+
     /// Returns true if both are one target, by its name or address as written.
     pub(super) fn is_same_target(&self, other: &Self) -> bool {
         self.probe.authority == other.probe.authority

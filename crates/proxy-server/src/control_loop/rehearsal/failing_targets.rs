@@ -13,17 +13,18 @@ const MAX_TIME: Duration = Duration::from_secs(20);
 /// Delay before a failed probe is sent once more.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 
-/// A message for each target in use that fails the rules of `after` and passes those of `before`, and for each upstream
-/// with new targets of which none passes, although a target of before does. An upstream that was down is not the bundle's
-/// fault.
+/// A message for each target in use that fails the rules of `after` and passes those of `before`, for each upstream with new
+/// targets of which none passes, although a target of before does, and for new targets that do not exist or never answer.
+/// An upstream that was down is not the bundle's fault. `has_other_dns` says that `after` looks names up otherwise.
 pub(super) async fn failing_targets(
     before: &[UpstreamEndpoints],
     after: &[UpstreamEndpoints],
+    has_other_dns: bool,
 ) -> Vec<String> {
     let mut found = Vec::new();
     let judging = async {
         for upstream in after {
-            found.extend(judge(before, upstream).await);
+            found.extend(judge(before, upstream, has_other_dns).await);
         }
     };
     if timeout(MAX_TIME, judging).await.is_err() {
@@ -32,12 +33,23 @@ pub(super) async fn failing_targets(
     found
 }
 
-async fn judge(before: &[UpstreamEndpoints], upstream: &UpstreamEndpoints) -> Option<String> {
+async fn judge(
+    before: &[UpstreamEndpoints],
+    upstream: &UpstreamEndpoints,
+    has_other_dns: bool,
+) -> Option<String> {
     let own = before.iter().find(|old| old.name == upstream.name);
     for target in &upstream.targets {
         let Some(old) = former(before, own, target) else {
             continue;
         };
+        if has_other_dns && target.address.is_none() && old.address.is_some() {
+            return Some(format!(
+                "upstream \"{}\" loses {}: its name has no address by the bundle's `system.dns`, and one by that of \
+                 before",
+                upstream.name, target.label
+            ));
+        }
         if target.is_probed_like(old) {
             continue;
         }
@@ -49,19 +61,66 @@ async fn judge(before: &[UpstreamEndpoints], upstream: &UpstreamEndpoints) -> Op
     }
     let own = own?;
     let is_known = |target: &Endpoint| own.targets.iter().any(|old| old.is_same_target(target));
-    if upstream.targets.iter().all(is_known) {
+    let new: Vec<&Endpoint> = { upstream.targets.iter() }
+        .filter(|target| !is_known(target))
+        .collect();
+    if new.is_empty() {
         return None;
     }
-    let mut last = None;
-    for target in &upstream.targets {
-        last = Some(failure(target).await?);
+    if let Some(error) = failure_of_all(&upstream.targets).await {
+        for old in &own.targets {
+            if passes(old).await {
+                return Some(down(upstream, &error));
+            }
+        }
+        return None;
     }
-    for old in &own.targets {
-        if passes(old).await {
-            return Some(down(upstream, &last?));
+    if let Some(name) = new.iter().find(|target| target.is_missing)
+        && !upstream.has_check
+    {
+        return Some(format!(
+            "upstream \"{}\" has the new target {}, and there is no such name",
+            upstream.name, name.label
+        ));
+    }
+    silent_target(own, upstream, &new).await
+}
+
+/// A new target that accepts connections and never answers a request, where a target of before does.
+async fn silent_target(
+    own: &UpstreamEndpoints,
+    upstream: &UpstreamEndpoints,
+    new: &[&Endpoint],
+) -> Option<String> {
+    if !upstream.is_untested {
+        return None;
+    }
+    for target in new {
+        let Some(error) = failure(&target.answering()).await else {
+            continue;
+        };
+        if matches!(error, CheckError::Connect(_) | CheckError::NoAddress) {
+            continue;
+        }
+        for old in &own.targets {
+            if passes(&old.answering()).await {
+                return Some(format!(
+                    "upstream \"{}\" gets no answer from {} to `OPTIONS *`, and one from a target of before ({error})",
+                    upstream.name, target.label
+                ));
+            }
         }
     }
     None
+}
+
+/// The last error, if all targets fail.
+async fn failure_of_all(targets: &[Endpoint]) -> Option<CheckError> {
+    let mut last = None;
+    for target in targets {
+        last = Some(failure(target).await?);
+    }
+    last
 }
 
 /// The target of before at the same address: of the same upstream, or of a renamed one.
@@ -119,4 +178,55 @@ fn down(upstream: &UpstreamEndpoints, error: &CheckError) -> String {
         "upstream \"{}\" is down: {probe} {named}, and there is one to a target of before ({error})",
         upstream.name
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proxy_health::{CheckTiming, Thresholds};
+    use proxy_probe::{Check, ProbeSettings};
+    use std::net::SocketAddr;
+
+    /// An upstream with one target by name; its address is never connected to.
+    fn named(address: Option<SocketAddr>) -> Vec<UpstreamEndpoints> {
+        let second = Duration::from_secs(1);
+        let target = Endpoint {
+            label: "app.test:80".into(),
+            address,
+            is_missing: false,
+            probe: ProbeSettings {
+                check: Check::Tcp,
+                timing: CheckTiming {
+                    interval: second,
+                    timeout: second,
+                    thresholds: Thresholds {
+                        healthy: 1,
+                        unhealthy: 1,
+                    },
+                },
+                authority: "app.test:80".into(),
+                tls: None,
+                http2: false,
+                proxy_header: None,
+            },
+        };
+        vec![UpstreamEndpoints {
+            name: "app".to_owned(),
+            has_check: false,
+            is_untested: false,
+            targets: vec![target],
+        }]
+    }
+
+    #[tokio::test]
+    async fn a_name_that_other_name_servers_do_not_have_is_a_lost_target() {
+        let (before, after) = (named(Some(([192, 0, 2, 1], 80).into())), named(None));
+        let found = failing_targets(&before, &after, true).await;
+        let expected = "upstream \"app\" loses app.test:80: its name has no address by the bundle's `system.dns`, and \
+                        one by that of before";
+        assert_eq!(found, [expected]);
+        // By the same servers a look-up may fail at any time.
+        assert!(failing_targets(&before, &after, false).await.is_empty());
+        assert!(failing_targets(&after, &after, true).await.is_empty());
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Kind {
     pub(super) level: &'static str,
-    /// Each event of this kind is written.
+    /// True if each event of this kind is written.
     pub(super) is_answer: bool,
     pub(super) message: String,
 }

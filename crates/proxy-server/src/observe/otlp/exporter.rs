@@ -17,7 +17,7 @@ pub(super) struct ExportSettings {
     pub(super) resource: Arc<Resource>,
     /// Time between two exports of metrics.
     pub(super) interval: Duration,
-    /// The process ends: data that is left is sent once, and the task ends.
+    /// True if the process ends: data that is left is sent once, and the task ends.
     pub(super) is_flushing: bool,
 }
 
@@ -27,6 +27,8 @@ pub(super) struct Exporter {
     registry: Arc<Registry>,
     /// The cause of the last failure, since the last success.
     failure: Option<String>,
+    /// The collector's message with its last partial success.
+    rejection: Option<String>,
 }
 
 /// The cause of lost data.
@@ -54,6 +56,7 @@ impl Exporter {
             signal,
             registry,
             failure: None,
+            rejection: None,
         }
     }
 
@@ -96,14 +99,25 @@ impl Exporter {
         if self.failure.take().is_some() {
             tracing::info!(signal, "the collector accepts data again");
         }
-        if rejected > 0 || !message.is_empty() {
+        self.report_rejection(rejected, message);
+    }
+
+    /// Logs a partial success once, until the collector's message is another one or all is accepted.
+    fn report_rejection(&mut self, rejected: u64, message: &str) {
+        if rejected == 0 && message.is_empty() {
+            self.rejection = None;
+            return;
+        }
+        if self.rejection.as_deref() != Some(message) {
+            let signal = self.signal.name();
             tracing::warn!(
                 signal,
                 rejected,
-                message,
+                error = message,
                 "the collector rejected a part of the data"
             );
         }
+        self.rejection = Some(message.to_owned());
     }
 
     /// Logs a cause once, until there is another one.

@@ -33,9 +33,9 @@ pub(super) async fn run(
             }
         }
         let read = now();
-        let points = lifecycle.points(read);
-        let times = (since_epoch(lifecycle.started()), since_epoch(read));
-        let body = encode_metrics(&current.resource, &points, times);
+        let points = lifecycle.points();
+        let started = since_epoch(lifecycle.started());
+        let body = encode_metrics(&current.resource, &points, started, since_epoch(read));
         // The next export has all counts again.
         let _exported = exporter.export(body, &mut settings).await;
         if current.is_flushing {

@@ -1,4 +1,4 @@
-//! The part of a reload that may wait: for a disk, for the reader of a pipe, for a name server.
+//! The part of a reload that may block: on a disk, on the reader of a pipe, on a name server.
 
 use crate::config::delivery::PrivateKeys;
 use crate::error::apply_error::ApplyError;

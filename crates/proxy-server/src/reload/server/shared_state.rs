@@ -14,7 +14,8 @@ use tokio::sync::Notify;
 pub(super) fn new(
     plan: &Plan,
     seed: KeySeed,
-    (health_changes, lifecycle): (Arc<Notify>, Arc<Lifecycle>),
+    health_changes: Arc<Notify>,
+    lifecycle: Arc<Lifecycle>,
 ) -> Shared {
     let limits = &plan.model().limits;
     let (max, max_waiting) = (*limits.max_in_flight_requests, *limits.max_queued_requests);

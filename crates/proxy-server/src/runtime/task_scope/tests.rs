@@ -54,7 +54,7 @@ impl Observed {
                     drop(sender.send(Step::Told(key, reported)));
                 }
             };
-            transaction.add((key, key.to_owned()), settings, work);
+            transaction.add(key, key.to_owned(), settings, work);
         }
         transaction
     }
@@ -150,7 +150,7 @@ async fn a_task_has_the_clock_of_its_scope_and_timers_that_a_test_moves() {
         TaskScope::new(|| SystemTime::UNIX_EPOCH + Duration::from_hours(12));
     let mut transaction = scope.begin();
     let name = "clock".to_owned();
-    transaction.add(((), name), (), |context: TaskContext<()>| async move {
+    transaction.add((), name, (), |context: TaskContext<()>| async move {
         sleep(Duration::from_hours(24)).await;
         sender.send((context.now)()).unwrap_or_default();
     });
@@ -200,7 +200,7 @@ async fn a_task_that_panics_is_logged_by_its_name_and_starts_again_with_the_next
             begins.send(()).unwrap_or_default();
             pending::<()>().await;
         };
-        transaction.add(((), "watch of one".to_owned()), (), work);
+        transaction.add((), "watch of one".to_owned(), (), work);
         transaction
     };
 

@@ -10,7 +10,7 @@ const VERSION: &str = "proxyd-sockets-1";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) purpose: Purpose,
-    /// The process bound it itself; otherwise a service manager owns it.
+    /// True if bound by the process itself, false if by a service manager.
     pub(crate) owned: bool,
     /// The address as written in the configuration, by which the new process identifies the socket.
     pub(crate) address: BindAddress,

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_knows_how_it_was_started() {
+    fn the_current_program_has_an_absolute_path_and_all_arguments() {
         let program = Program::current().unwrap();
 
         assert!(program.path.is_absolute() && program.path.is_file());

@@ -53,7 +53,8 @@ pub(super) struct Fetcher {
 impl Fetcher {
     pub(super) fn new(
         set: &KeySetPlan,
-        (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
+        registry: Arc<Registry>,
+        lifecycle: Arc<Lifecycle>,
     ) -> Self {
         let url = set.identity.url.to_string();
         let labels = [set.identity.upstream.as_str(), url.as_str()];
@@ -167,8 +168,8 @@ impl Fetcher {
             let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
             last_success.set(seconds);
         }
-        let name = (self.identity.upstream.as_str(), self.url.as_str());
-        self.lifecycle.set_key_set(name, &self.state);
+        let upstream = &self.identity.upstream;
+        self.lifecycle.set_key_set(upstream, &self.url, &self.state);
     }
 }
 

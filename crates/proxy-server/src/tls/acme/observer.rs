@@ -32,7 +32,8 @@ impl Observer {
     pub(super) fn new(
         file: &Path,
         hosts: Vec<String>,
-        (registry, lifecycle): (Arc<Registry>, Arc<Lifecycle>),
+        registry: Arc<Registry>,
+        lifecycle: Arc<Lifecycle>,
     ) -> Self {
         Self {
             file: shown(file),

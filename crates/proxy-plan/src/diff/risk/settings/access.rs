@@ -11,6 +11,12 @@ use proxy_model::registry::policies::{self, basic_auth, jwt};
 use proxy_model::{RequestRate, Route};
 use serde_json::Value;
 
+/// Difference of clocks in seconds that is no risk, however small the one before.
+const USUAL_SKEW: f64 = 60.0;
+
+/// Factor by which the tolerated difference of clocks grows at most if it is none.
+const SKEW_FACTOR: f64 = 2.0;
+
 /// Factor by which guesses at passwords are allowed more often if it is a risk.
 const MORE_GUESSES: f64 = 10.0;
 
@@ -116,7 +122,11 @@ fn token_risk(change: &SettingChange) -> Classified {
     } else if row == jwt::JWT_AUDIENCE.path {
         !new.is_empty()
     } else if row == jwt::JWT_CLOCK_SKEW.path {
-        number(&change.before) < number(&change.after)
+        let [before, after] = [&change.before, &change.after].map(|one| number(one).unwrap_or(0.0));
+        if before < after && after <= (before * SKEW_FACTOR).max(USUAL_SKEW) {
+            return None;
+        }
+        before < after
     } else if are(&[
         jwt::JWT_ISSUER.path,
         jwt::JWKS_FILE.path,

@@ -14,7 +14,7 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
         let new = added(change);
         let is_renamed = |old: &String| {
             let mut new = new.iter();
-            new.any(|new| same_agent((compared.before, old), (compared.after, new)))
+            new.any(|new| same_agent([compared.before, compared.after], old, new))
         };
         let gone: Vec<String> = { missing(change).into_iter() }
             .filter(|old| !is_renamed(old))
@@ -55,19 +55,19 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     (is_less || changed.contains(&row)).then(|| (RiskClass::AgentChanged, instead(change)))
 }
 
-/// Whether an agent is new, or differs, and requests continue without it.
+/// Returns true if an agent is new, or differs, and requests continue without it.
 pub(crate) fn is_new_and_open(change: &SettingChange) -> bool {
     change.row == agents::FAILURE_MODE.path && becomes(change, "open")
 }
 
-/// Whether two agents differ in their names alone.
-pub(crate) fn same_agent(old: (&Model, &str), new: (&Model, &str)) -> bool {
-    let old = settings(old);
-    !old.is_empty() && old == settings(new)
+/// Returns true if the agent `old` of `before` and the agent `new` of `after` differ in their names alone.
+pub(crate) fn same_agent([before, after]: [&Model; 2], old: &str, new: &str) -> bool {
+    let old = settings(before, old);
+    !old.is_empty() && old == settings(after, new)
 }
 
 /// The settings of an agent, without its name.
-fn settings((model, name): (&Model, &str)) -> BTreeSet<(&'static str, String)> {
+fn settings(model: &Model, name: &str) -> BTreeSet<(&'static str, String)> {
     let block = format!("agents.agent[{name:?}].");
     let own = effective(model)
         .into_iter()

@@ -59,6 +59,13 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         let text = "responses name the reason of an error".to_owned();
         return Some((RiskClass::InnerHeaderExposed, text));
     }
+    if row == listeners::VIA.path {
+        let text = format!(
+            "upstreams that compress no response to requests with `Via` do so no more, or again: {}",
+            instead(change)
+        );
+        return Some((RiskClass::HeadersChanged, text));
+    }
     if row == policies::RESPONSE_PRESET.path {
         let class = match change.change {
             Change::Added => RiskClass::HeadersChanged,

@@ -130,7 +130,7 @@ pub(super) fn risk(
     }
 }
 
-/// Whether a setting without a value means that there is no limit.
+/// Returns true if a setting without a value means that there is no limit.
 fn is_limit(row: &str) -> bool {
     NEW_LIMITS.contains(&row) || row == policies::MAX_BODY_SIZE.path || row.starts_with("limits.")
 }

@@ -2,9 +2,12 @@
 
 use super::values::{Classified, added, becomes, instead, missing, shown, texts};
 use crate::diff::parts::Change;
+use crate::diff::relative_path::relative;
 use crate::diff::risk::class::RiskClass;
+use crate::diff::risk::{Compared, Risk};
 use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::{listener_tls, listeners, upstreams};
+use proxy_model::{Listener, Model};
 use serde_json::Value;
 
 pub(super) fn risk(change: &SettingChange) -> Classified {
@@ -45,6 +48,32 @@ fn listener_risk(change: &SettingChange) -> Classified {
         return None;
     };
     Some((RiskClass::TlsWeakened, text))
+}
+
+/// The risks of listeners that show another one of their certificates to clients without a name, or with one that no
+/// certificate covers.
+pub(crate) fn default_certificate_risks(compared: &Compared<'_>) -> Vec<Risk> {
+    let Compared { before, after, .. } = compared;
+    let risks = after.listeners.iter().filter_map(|new| {
+        let old = before.listeners.iter().find(|old| old.name == new.name)?;
+        let (old, certificates) = (certificates(before, old), certificates(after, new));
+        let (old, new_first) = (old.first()?, certificates.first()?);
+        // One that is gone is compared with its renewal.
+        (old != new_first && certificates.contains(old)).then(|| Risk {
+            class: RiskClass::TlsWeakened,
+            subject: format!("listener {}", new.name),
+            change: format!(
+                "clients that send no server name, or an unknown one, get {new_first} instead of {old}"
+            ),
+        })
+    });
+    risks.collect()
+}
+
+fn certificates(model: &Model, listener: &Listener) -> Vec<String> {
+    let certificates = listener.tls.iter().flat_map(|tls| &tls.certificates);
+    let files = certificates.map(|certificate| relative(model, &certificate.cert_file));
+    files.collect()
 }
 
 /// The risk of a listener that refuses clients which it accepted.

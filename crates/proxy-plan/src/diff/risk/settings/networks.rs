@@ -3,7 +3,26 @@
 use crate::diff::risk::class::RiskClass;
 use crate::diff::risk::{Compared, Risk};
 use ipnet::IpNet;
-use proxy_model::{Access, NetworkFile, Setting};
+use proxy_model::{Access, Model, NetworkFile, Setting};
+
+/// Prefix from which on a network of IPv4 is that of few clients.
+const FEW_IPV4: u8 = 24;
+
+/// The same for IPv6: the network of one site.
+const FEW_IPV6: u8 = 48;
+
+/// Networks that are not routed in the Internet: of machines, load balancers and offices.
+const PRIVATE: [&str; 9] = [
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "::1/128",
+    "fc00::/7",
+    "fe80::/10",
+];
 
 /// Networks named in one risk; further ones are counted.
 const MAX_NAMED_NETWORKS: usize = 3;
@@ -22,7 +41,7 @@ pub(crate) fn network_risks(compared: &Compared<'_>) -> Vec<Risk> {
         Some((format!("route {}", new.id), access))
     });
     let risks = listeners.chain(routes).flat_map(|(subject, access)| {
-        let changes = network_changes(access).into_iter();
+        let changes = network_changes(compared, access).into_iter();
         changes.map(move |(class, change)| Risk {
             class,
             subject: subject.clone(),
@@ -34,7 +53,10 @@ pub(crate) fn network_risks(compared: &Compared<'_>) -> Vec<Risk> {
 
 /// Clients that are admitted or refused otherwise. Networks in a file and inline ones are equal; a network counts as
 /// admitted before if others contain it.
-pub(crate) fn network_changes([old, new]: [&Access; 2]) -> Vec<(RiskClass, String)> {
+pub(crate) fn network_changes(
+    compared: &Compared<'_>,
+    [old, new]: [&Access; 2],
+) -> Vec<(RiskClass, String)> {
     let [(admitted, refused), (admits, refuses)] =
         [old, new].map(|one| (allowed(one), denied(one)));
     let wider = [
@@ -43,7 +65,10 @@ pub(crate) fn network_changes([old, new]: [&Access; 2]) -> Vec<(RiskClass, Strin
     ];
     let narrower = [
         ("no longer admits", outside(&admitted, &admits)),
-        ("refuses", outside(&refuses, &refused)),
+        (
+            "refuses",
+            known(compared.after, outside(&refuses, &refused)),
+        ),
     ];
     let classes = [
         (RiskClass::AccessWidened, wider),
@@ -82,6 +107,27 @@ fn together(inline: &[Setting<IpNet>], files: &[Setting<NetworkFile>]) -> Vec<Ip
         .iter()
         .flat_map(|file| file.value.networks.iter().copied());
     IpNet::aggregate(&inline.chain(files).collect())
+}
+
+/// The networks without those of few clients that the configuration does not name: attackers are refused like that.
+fn known(model: &Model, mut networks: Vec<IpNet>) -> Vec<IpNet> {
+    let listeners = model.listeners.iter();
+    let trusted = { listeners.clone() }.flat_map(|one| &one.trusted_proxies);
+    let trusted = trusted.map(|network| network.value);
+    let access = listeners.map(|one| &one.access);
+    let access = access.chain(model.routes.iter().map(|one| &one.policies.access));
+    let allowed = access.flat_map(|one| together(&one.allow, &one.allow_files));
+    let private = PRIVATE.iter().filter_map(|text| text.parse().ok());
+    let named: Vec<IpNet> = private.chain(trusted).chain(allowed).collect();
+    let touches = |one: &IpNet, other: &IpNet| one.contains(other) || other.contains(one);
+    networks.retain(|network| {
+        let few = match network {
+            IpNet::V4(_) => FEW_IPV4,
+            IpNet::V6(_) => FEW_IPV6,
+        };
+        network.prefix_len() < few || named.iter().any(|other| touches(network, other))
+    });
+    networks
 }
 
 /// Networks of `networks` that none of `others` contains.

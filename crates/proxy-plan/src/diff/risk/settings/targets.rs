@@ -1,12 +1,12 @@
 //! The risk of other targets, other shares of requests, and other rules for healthy targets.
 
-use super::values::{Classified, instead, listed};
+use super::values::{Classified, instead, listed, number};
 use crate::diff::parts::Change;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::risk::{Compared, Risk};
-use crate::diff::setting_change::{SettingChange, SettingOwner};
-use proxy_model::registry::{health_check, outlier_detection, upstreams};
-use proxy_model::{LoadBalancing, Model, Service, Setting, Target, Upstream};
+use crate::diff::setting_change::{SettingChange, SettingOwner, without_folder};
+use proxy_model::registry::{health_check, outlier_detection, system, upstreams};
+use proxy_model::{LoadBalancing, Model, Part, Service, Setting, Target, Upstream, effective_in};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Factor by which a target's share of requests changes if it is a risk.
@@ -15,8 +15,17 @@ const FACTOR: f64 = 2.0;
 /// Least part of the requests that moves to or from a target if it is a risk.
 const MOVED_SHARE: f64 = 0.1;
 
-/// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes probe
-/// its targets before they serve the bundle.
+/// Time in seconds from which on a slow start holds a recovered target back.
+const LONG_START: f64 = 300.0;
+
+/// Factor by which a slow start is longer, and by which a number of a health check may grow, if it is a risk.
+const GROWN: f64 = 4.0;
+
+/// Factor by which a number of a health check falls if it is a risk.
+const FALLEN: f64 = 2.0;
+
+/// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes
+/// probe its targets before they serve the bundle.
 pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classified {
     let row = change.row;
     if row.starts_with(health_check::HEALTH_CHECK.path) && !is_checked(compared.before, change) {
@@ -27,6 +36,36 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
             RiskClass::TargetsChanged,
             "connects to its targets with TLS".to_owned(),
         ));
+    }
+    let numbers = || [&change.before, &change.after].map(|one| number(one).unwrap_or_default());
+    let figures = [
+        health_check::INTERVAL.path,
+        health_check::TIMEOUT.path,
+        health_check::HEALTHY_THRESHOLD.path,
+        health_check::UNHEALTHY_THRESHOLD.path,
+    ];
+    if figures.contains(&row) && change.change == Change::Changed {
+        let [before, after] = numbers();
+        if before < after * FALLEN && after <= before * GROWN {
+            return None;
+        }
+    }
+    if row == upstreams::SLOW_START.path {
+        let [before, after] = numbers();
+        return (LONG_START <= after && before * GROWN <= after).then(|| {
+            let text = format!(
+                "recovered targets get their share late: {}",
+                instead(change)
+            );
+            (RiskClass::TargetsChanged, text)
+        });
+    }
+    if row == system::NAME_SERVERS.path {
+        let text = format!(
+            "names of targets are looked up elsewhere: {}",
+            instead(change)
+        );
+        return Some((RiskClass::TargetsChanged, text));
     }
     let checks = [
         health_check::HEALTH_CHECK.path,
@@ -48,8 +87,39 @@ fn is_checked(model: &Model, change: &SettingChange) -> bool {
     upstreams.any(|one| one.name == *name && one.health_check.is_some())
 }
 
-/// The risks of the targets of upstreams that stay. A new target, or one in place of another, is in no class of its own,
-/// apart from targets of relays and of other upstreams.
+/// Returns true if two upstreams differ only in their names.
+pub(crate) fn same_upstream([before, after]: [&Model; 2], old: &str, new: &str) -> bool {
+    let named = |model: &'_ Model, name: &str| {
+        let mut upstreams = model.upstreams.iter();
+        upstreams.find(|one| one.name == name).cloned()
+    };
+    let (Some(old), Some(mut new)) = (named(before, old), named(after, new)) else {
+        return false;
+    };
+    let addresses = |one: &Upstream| -> Vec<String> {
+        let targets = one.targets.iter();
+        targets.map(|target| target.address.to_string()).collect()
+    };
+    if addresses(&old) != addresses(&new) {
+        return false;
+    }
+    new.name.clone_from(&old.name);
+    let secret = |one: &Upstream| {
+        one.sticky
+            .secret
+            .as_ref()
+            .map(|secret| secret.value.clone())
+    };
+    let settings = |model: &Model, one: &Upstream| -> BTreeSet<(String, String)> {
+        let all = effective_in(model, Part::Upstream(one)).into_iter();
+        all.map(|one| (one.path, without_folder(model, one.value).to_string()))
+            .collect()
+    };
+    secret(&old) == secret(&new) && settings(before, &old) == settings(after, &new)
+}
+
+/// The risks of the targets of upstreams that stay. A new target, or one in place of some of them, is in no class of its
+/// own, apart from targets of other upstreams.
 pub(crate) fn target_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let risks = compared.after.upstreams.iter().filter_map(|after| {
         let before = compared
@@ -101,7 +171,7 @@ fn changed(before: &Upstream, after: &Upstream) -> Option<String> {
     ))
 }
 
-/// Targets in place of others where no status shows a wrong one, or that were those of another upstream.
+/// Targets in place of all others, of which no status shows that they are wrong, or that were those of another upstream.
 fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Option<String> {
     let addresses = |upstream: &Upstream| -> BTreeSet<String> {
         let used = upstream.targets.iter().filter(|one| *one.weight > 0);
@@ -113,9 +183,14 @@ fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Opt
             .iter()
             .any(|model| relays(model, after))
     };
-    if old.is_disjoint(&new) && !old.is_empty() && !new.is_empty() && is_relayed() {
+    if old.is_disjoint(&new) && !old.is_empty() && !new.is_empty() {
+        let sends = if is_relayed() {
+            "relays connections"
+        } else {
+            "sends all requests"
+        };
         return Some(format!(
-            "relays connections to other targets: {} instead of {}",
+            "{sends} to other targets: {} instead of {}",
             listed(&new.into_iter().collect::<Vec<_>>()),
             listed(&old.into_iter().collect::<Vec<_>>())
         ));
@@ -132,7 +207,7 @@ fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Opt
     })
 }
 
-/// Whether a listener relays connections to an upstream, without requests that have a status.
+/// Returns true if a listener relays connections to an upstream, without requests that have a status.
 fn relays(model: &Model, upstream: &Upstream) -> bool {
     let is_relayed = |name: &Setting<String>| {
         let mut listeners = model.listeners.iter();

@@ -1,8 +1,8 @@
 //! The effect of the cache on a request.
 
+use super::cached_route::CachedRoute;
 use super::invalidation::ChangedTarget;
-use super::outcome::CachedRoute;
-use super::served::mark;
+use super::stored_reply::add_cache_status;
 use crate::response::body::Body;
 use http::Response;
 use proxy_cache::{CacheStatus, CacheStore};
@@ -13,43 +13,36 @@ use proxy_cache::{CacheStatus, CacheStore};
     clippy::large_enum_variant,
     reason = "matched at once, and never stored"
 )]
-pub(crate) enum Consulted<'p> {
+pub(crate) enum CacheResult<'p> {
     /// The response, stored or fetched for the store.
-    Answered(Response<Body>),
+    Response(Response<Body>),
     /// The request is forwarded without the store.
-    Forward(Box<Uncached<'p>>),
+    Forward(Box<UncachedRequest<'p>>),
 }
 
 /// A request that is forwarded without the store.
 #[derive(Debug)]
-pub(crate) struct Uncached<'p> {
+pub(crate) struct UncachedRequest<'p> {
     pub(super) store: &'p CacheStore,
-    /// The target, if the method is unsafe.
+    /// Target of an unsafe request.
     pub(super) changed: Option<ChangedTarget>,
-    /// `Cache-Status`, on a route that caches.
-    pub(super) mark: Option<(CachedRoute<'p>, CacheStatus)>,
+    /// Values of `Cache-Status`; `None` on a route without a cache.
+    pub(super) cache_status: Option<(CachedRoute<'p>, CacheStatus)>,
 }
 
-/// The effect of a route's cache on a request.
-pub(super) enum Answer {
-    Response(Response<Body>),
-    /// The request is forwarded without the store, for this reason.
-    Bypassed(CacheStatus),
-}
-
-impl Uncached<'_> {
-    /// Removes what `response` makes obsolete, and adds `Cache-Status` to it.
+impl UncachedRequest<'_> {
+    /// Removes the stored responses that `response` makes obsolete, and adds `Cache-Status` to it.
     pub(crate) fn finish(self, response: &mut Response<Body>) {
         let Self {
             store,
             changed,
-            mark: marked,
+            cache_status,
         } = self;
         if let Some(changed) = changed {
             changed.invalidate(store, response);
         }
-        if let Some((cached, status)) = marked {
-            mark(cached, response, &status);
+        if let Some((cached, status)) = cache_status {
+            add_cache_status(cached, response, &status);
         }
     }
 }

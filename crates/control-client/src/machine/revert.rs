@@ -1,8 +1,8 @@
-//! The trial of an order: its bundle is in force, and not yet confirmed by the control plane.
+//! The trial of an order, and the revert to the last good bundle if the trial fails.
 //!
-//! The previous bundle stays the last good one until the control plane confirms the order: a
-//! process that crashes in the trial starts with it. Without a confirmation in time, or if far more
-//! requests fail than before, the node reverts to it.
+//! On trial, the order's bundle is active, and not yet confirmed by the control plane. The previous
+//! bundle stays the last good one until the confirmation: a process that crashes starts with it. The node
+//! reverts to it without a confirmation in time, or if far more requests fail than before.
 
 use super::served_certificates::ServedCertificates;
 use super::trial::{Served, Trial};
@@ -28,12 +28,13 @@ impl Machine {
         self.trial.as_ref().map(|trial| trial.order.counter)
     }
 
-    /// Returns true if an order activated now starts a trial.
-    pub(super) fn is_tried_out(&self, order: &Order) -> bool {
+    /// Returns true if the activation of `order` starts a trial; false for the last good order.
+    pub(super) fn starts_trial(&self, order: &Order) -> bool {
         self.assigned_trial.is_some() && self.state.last_good.as_ref() != Some(order)
     }
 
-    /// A trial of the activated order; `None` without a bundle to revert to.
+    /// The trial of the activated order; `None` without another bundle to revert to. A trial that follows another one
+    /// is compared with the traffic before both.
     pub(super) fn begin_trial(
         &self,
         order: &Order,
@@ -41,12 +42,12 @@ impl Machine {
     ) -> Option<Trial> {
         let confirm_within = self.assigned_trial?;
         let good = self.state.last_good.as_ref()?;
-        let can_go_back = self.status.active.is_some() && good.bundle != order.bundle;
+        let can_revert = self.status.active.is_some() && good.bundle != order.bundle;
         let (before, certificates_before) = match &self.trial {
             Some(trial) => (trial.before, trial.certificates_before.clone()),
             None => (self.served, certificates_before),
         };
-        can_go_back.then(|| Trial {
+        can_revert.then(|| Trial {
             order: order.clone(),
             confirm_within,
             until: self.now + confirm_within,
@@ -55,7 +56,7 @@ impl Machine {
         })
     }
 
-    /// Takes a confirmation, and returns the revert if it is due and no bundle is being activated.
+    /// Ends the trial if `outcome` confirms it. Returns the revert if it is due and no bundle is being activated.
     pub(super) fn judge_trial(&mut self, outcome: &Outcome) -> Option<Action> {
         if matches!(outcome, Outcome::Confirmed(_)) {
             self.confirm();
@@ -63,16 +64,16 @@ impl Machine {
         if matches!(outcome, Outcome::Held(_)) {
             self.hold();
         }
-        let is_busy = self.is_activating() || self.phase == Phase::GoingBack;
+        let is_busy = self.is_activating() || self.phase == Phase::Reverting;
         let trial = self.trial.as_ref().filter(|_| !is_busy)?;
         let is_due = trial.until <= self.now || self.served.is_far_worse_than(trial.before);
         is_due.then(|| {
-            self.phase = Phase::GoingBack;
-            Action::GoBack
+            self.phase = Phase::Reverting;
+            Action::Revert
         })
     }
 
-    /// The control plane has confirmed the order.
+    /// Ends the trial: the order is the last good one.
     fn confirm(&mut self) {
         if let Some(trial) = self.trial.take() {
             self.state.trial = None;
@@ -81,20 +82,20 @@ impl Machine {
         }
     }
 
-    /// The control plane is reachable, and its operator has paused the rollout.
+    /// Starts the time for the confirmation again, while an operator has paused the rollout.
     fn hold(&mut self) {
         if let Some(trial) = &mut self.trial {
             trial.until = self.now + trial.confirm_within;
         }
     }
 
-    /// The bundle before is in force again.
-    pub(super) fn went_back(&mut self) -> Action {
+    /// Ends the trial after the last good bundle was activated again, and rejects the order.
+    pub(super) fn finish_revert(&mut self) -> Action {
         let Some(trial) = self.trial.take() else {
             return self.resume();
         };
         self.state.trial = None;
-        let (reason, why) = self.reason_to_go_back(&trial);
+        let (reason, why) = self.revert_reason(&trial);
         self.note(EventKind::BundleRejected(reason), why.clone());
         self.status.active = self.state.last_good.as_ref().map(|good| good.bundle);
         self.renewal = ServedCertificates {
@@ -105,8 +106,9 @@ impl Machine {
         self.settled()
     }
 
-    /// The bundle on trial stays active, because no other one works. The node retries the reversal.
-    pub(super) fn stayed(&mut self, diagnostics: &[String]) -> Action {
+    /// Keeps the bundle on trial active because the last good one could not be activated. The revert is retried after
+    /// [`MAX_WAIT`].
+    pub(super) fn retry_revert_later(&mut self, diagnostics: &[String]) -> Action {
         if let Some(trial) = &mut self.trial {
             trial.until = self.now + MAX_WAIT;
             self.served = Served::default();
@@ -116,7 +118,7 @@ impl Machine {
         self.resume()
     }
 
-    fn reason_to_go_back(&self, trial: &Trial) -> (RefusalReason, String) {
+    fn revert_reason(&self, trial: &Trial) -> (RefusalReason, String) {
         let Served { requests, errors } = self.served;
         if self.served.is_far_worse_than(trial.before) {
             let Served {
@@ -136,7 +138,7 @@ impl Machine {
         (RefusalReason::Unconfirmed, why)
     }
 
-    /// A wait that ends no later than the trial.
+    /// `wait`, or the rest of the trial if that is shorter; at least 1 ms.
     pub(super) fn within_trial(&self, wait: Duration) -> Duration {
         match self.trial_left(self.now) {
             Some(left) => wait.min(left.max(Duration::from_millis(1))),

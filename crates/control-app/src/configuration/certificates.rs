@@ -1,0 +1,102 @@
+//! Certificates that a configuration names and a node cannot get.
+
+use super::Diagnostic;
+use control_bundle::{Files, chain_file, key_file};
+use control_wire::CertificateId;
+use proxy_config::{DiagnosticCode, Severity};
+use proxy_model::{Model, Place, Setting};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// An error for each chain that is not among the files, and for each private key of no certificate in `known`, which are
+/// those of the project. The chain of a certificate has to be in the bundle: it names the certificate to the nodes.
+pub(super) fn missing_certificates(
+    model: &Model,
+    files: &Files,
+    known: &BTreeSet<CertificateId>,
+) -> Vec<Diagnostic> {
+    let served = model.listeners.iter().flat_map(|one| &one.tls);
+    let served = served.flat_map(|tls| &tls.certificates);
+    let served = served.map(|one| [Some(&one.cert_file), Some(&one.key_file)]);
+    let shown = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
+    let shown = shown.map(|tls| [tls.cert_file.as_ref(), tls.key_file.as_ref()]);
+    let delivered: BTreeSet<String> = { known.iter() }
+        .filter(|id| files.contains_key(&chain_file(**id)))
+        .map(|id| key_file(*id))
+        .collect();
+    let mut unknown: BTreeSet<String> = { files.keys() }
+        .filter_map(|name| certificate_of(name))
+        .filter(|id| !known.contains(id))
+        .map(chain_file)
+        .collect();
+    let mut found = Vec::new();
+    for [chain, key] in served.chain(shown) {
+        if let Some((name, place)) = chain.and_then(written) {
+            if unknown.remove(&name) {
+                found.push(diagnostic(model, place, without_certificate(&name)));
+            } else if !files.contains_key(&name) {
+                let message = format!("the certificate `{name}` is not in the bundle");
+                found.push(diagnostic(model, place, message));
+            }
+        }
+        if let Some((name, place)) = key.and_then(written)
+            && !delivered.contains(&name)
+            && !files.contains_key(&name)
+        {
+            let message = format!("the private key `{name}` is of no certificate in the bundle");
+            found.push(diagnostic(model, place, message));
+        }
+    }
+    // Nodes fetch the certificates of all chains, also of those that no setting names.
+    found.extend(unknown.into_iter().map(|name| Diagnostic {
+        message: without_certificate(&name),
+        file: name,
+        line: 1,
+        column: 1,
+        length: 0,
+        ..diagnostic(model, Place::default(), String::new())
+    }));
+    found
+}
+
+fn without_certificate(name: &str) -> String {
+    format!("the project has no certificate for `{name}`")
+}
+
+/// The certificate with this chain.
+fn certificate_of(name: &str) -> Option<CertificateId> {
+    let stem = name.rsplit('/').next()?.strip_suffix(".pem")?;
+    let id: CertificateId = stem.parse().ok()?;
+    (chain_file(id) == name).then_some(id)
+}
+
+/// The name of a file of the bundle, and its place; `None` for an absolute path, which is a fault of its own.
+fn written(file: &Setting<PathBuf>) -> Option<(String, Place)> {
+    let name = file.value.to_str()?;
+    let name = name.strip_prefix("./").unwrap_or(name).to_owned();
+    let place = file.place()?;
+    (!name.starts_with('/')).then_some((name, place))
+}
+
+fn diagnostic(model: &Model, place: Place, message: String) -> Diagnostic {
+    let Place {
+        file,
+        offset: _,
+        len,
+        line,
+        column,
+    } = place;
+    let help = "create the certificate in the project, name its files `certificates/ID.pem` and \
+                `certificates/ID.key`, and put its chain into the bundle";
+    Diagnostic {
+        code: DiagnosticCode::MissingFile.name().to_owned(),
+        severity: Severity::Error.name().to_owned(),
+        message,
+        file: model.sources.name(file).to_owned(),
+        line,
+        column,
+        length: len,
+        label: "nodes cannot get it".to_owned(),
+        help: Some(help.to_owned()),
+    }
+}

@@ -1,0 +1,45 @@
+//! Pages of a list: the items of one, and the link to the next.
+
+use crate::view::component::{NextPage, more};
+use control_app::{Page, PageOrder};
+use uuid::Uuid;
+
+/// The page behind the item `after`, with one item more than the `shown` ones.
+pub(crate) fn page(after: &str, order: PageOrder, shown: usize) -> Page {
+    Page {
+        after: after.parse().ok(),
+        limit: i64::try_from(shown).unwrap_or(i64::MAX).saturating_add(1),
+        order,
+    }
+}
+
+/// Leaves the `shown` items of a page. Returns the last one's identifier if there are more.
+pub(crate) fn cut<T>(items: &mut Vec<T>, shown: usize, id: impl Fn(&T) -> Uuid) -> Option<Uuid> {
+    let has_more = shown < items.len();
+    items.truncate(shown);
+    items.last().filter(|_| has_more).map(id)
+}
+
+/// The link to the page behind the item `last`.
+pub(crate) fn next(last: Option<Uuid>, label: &'static str) -> NextPage {
+    more(last.map(|last| format!("?after={last}")), label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_ends_with_its_page_has_no_next_one() {
+        let list = |length: u128| (1..=length).map(Uuid::from_u128).collect::<Vec<_>>();
+        let mut whole = list(3);
+        assert_eq!(cut(&mut whole, 3, |id| *id), None);
+        assert_eq!(whole.len(), 3);
+        let mut longer = list(4);
+        let last = cut(&mut longer, 3, |id| *id);
+        assert_eq!((last, longer.len()), (Some(Uuid::from_u128(3)), 3));
+        let link = next(last, "Show more").to_string();
+        assert!(link.contains("href=\"?after=00000000-0000-0000-0000-000000000003\""));
+        assert_eq!(page("", PageOrder::Newest, 3).limit, 4);
+    }
+}

@@ -1,0 +1,50 @@
+//! Parts that a live page gains and loses while it is open, in Debian's Chromium.
+
+use crate::first_steps::{command, plan};
+use crate::fleet::{bundle, node};
+use crate::world::World;
+use axum::serve;
+use control_domain::RolloutCommand;
+use control_http::SessionCookie;
+use control_testkit::{Database, installed};
+use std::net::SocketAddr;
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages/live_parts.mjs");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_page_gains_a_part_that_it_did_not_have_and_loses_it_again() {
+    let world = World::new(Database::sqlite(), SessionCookie::Loopback).await;
+    let node = node(&world, "edge-1", "home").await;
+    let text = "listeners { listener \"web\" { address \"0.0.0.0:8080\" } }\n";
+    let bundle = bundle(&world, "first", text).await;
+    let rollout = plan(&world, bundle, node).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = world.router.clone();
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let server = tokio::spawn(async move { serve(listener, service).await });
+    let browser = installed("browser/node_modules/playwright-core/package.json");
+    let mut run = Command::new("node")
+        .arg(SCRIPT)
+        .arg(browser.ancestors().nth(2).unwrap())
+        .arg(format!("http://{address}/projects/{}", world.project))
+        .arg(&world.admin)
+        .arg("#attention-panel a[href*='/rollouts/']")
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    let mut next = async || lines.next_line().await.unwrap().unwrap_or_default();
+    assert_eq!(next().await, "absent");
+    command(&world, rollout, RolloutCommand::Start).await;
+    command(&world, rollout, RolloutCommand::Pause).await;
+    assert_eq!(next().await, "present");
+    command(&world, rollout, RolloutCommand::Cancel).await;
+    assert_eq!(next().await, "absent");
+    server.abort();
+}

@@ -1,0 +1,108 @@
+//! `bind` lines, as listeners.
+
+use super::routes::Frontend;
+use crate::haproxy::parser::Line;
+use crate::kdl::Node;
+use crate::site::{Certificate, Listener, Site};
+
+/// Adds a listener for each address of a `bind` line. An address without a port, or of another listener, is noted.
+pub(in crate::haproxy) fn bind(
+    site: &mut Site,
+    frontend: &mut Frontend<'_>,
+    line: &Line,
+    times: &[Node],
+) {
+    for address in line.word(1).split(',') {
+        let address = full_address(address);
+        let port = address.rsplit_once(':').map_or("", |(_, port)| port);
+        if port.parse::<u16>().is_err() {
+            line.note(site, "write a listener for each port");
+            continue;
+        }
+        if site.listener_at(&address).is_some() {
+            line.note(site, "another listener has the address");
+            continue;
+        }
+        let name = site.listener_name(match port {
+            "80" => "http".to_owned(),
+            "443" => "https".to_owned(),
+            port => format!("port-{port}"),
+        });
+        let is_tls = line.has("ssl");
+        let mut listener = Listener {
+            name: name.clone(),
+            address,
+            is_tls,
+            timeouts: times.to_vec(),
+            ..Listener::default()
+        };
+        if is_tls {
+            certificate(site, line, &mut listener);
+            client_auth(site, frontend, line, &mut listener);
+        }
+        if line.option("ssl-min-ver") == Some("TLSv1.3") {
+            listener.tls.push(Node::text("min-version", "1.3"));
+        }
+        if line.has("accept-proxy") {
+            listener.settings.push(crate::write::flag("proxy-protocol"));
+            line.note(
+                site,
+                "name the balancers in `trusted-proxies` of the listener: without them every connection is closed",
+            );
+        }
+        site.listeners.push(listener);
+        let names = if is_tls {
+            &mut frontend.tls
+        } else {
+            &mut frontend.plain
+        };
+        names.push(name);
+    }
+}
+
+/// The address with `0.0.0.0` for `*` or nothing, and `[::]` for `::`.
+fn full_address(address: &str) -> String {
+    let wildcard = address.strip_prefix("*:").or(address.strip_prefix(':'));
+    match (address.strip_prefix(":::"), wildcard) {
+        (Some(port), _) => format!("[::]:{port}"),
+        (None, Some(port)) => format!("0.0.0.0:{port}"),
+        (None, None) => address.to_owned(),
+    }
+}
+
+/// The certificate of `crt`, a PEM file with its key. A folder is noted.
+fn certificate(site: &mut Site, line: &Line, listener: &mut Listener) {
+    let Some(file) = line.option("crt") else {
+        return;
+    };
+    listener.certificates.push(Certificate {
+        cert: file.to_owned(),
+        key: file.to_owned(),
+        names: Vec::new(),
+    });
+    if file.strip_suffix(".pem").is_none() {
+        line.note(site, "write a `certificate` for each file of the folder");
+    }
+}
+
+/// Authentication of clients by certificate.
+fn client_auth(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, listener: &mut Listener) {
+    let mode = match line.option("verify") {
+        Some("required") => Some("required"),
+        Some("optional") => Some("optional"),
+        _ => None,
+    };
+    if let Some((file, mode)) = line.option("ca-file").zip(mode) {
+        let block = Node::new("client-auth").child(Node::text("ca-file", file));
+        listener.tls.push(block.child(Node::text("mode", mode)));
+    }
+    if let Some(list) = line.option("crl-file") {
+        frontend.is_closed = true;
+        let shown = format!("crl-file {list}");
+        site.note(
+            &line.place,
+            &shown,
+            "revoked certificates are not looked up; its routes answer 501 until it is taken out",
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The routes of a frontend while they are made: their names, listeners, policies and priorities.
+
+use crate::haproxy::backend::Backend;
+use crate::haproxy::condition::Condition;
+use crate::site::{Policies, Route, Service, Site};
+use std::collections::HashMap;
+
+/// Priority of the first rule; each further one has one less, and more than the routes without a priority.
+const FIRST_PRIORITY: u32 = 100_000;
+
+/// A frontend while its routes are made.
+pub(in crate::haproxy) struct Frontend<'s> {
+    name: &'s str,
+    /// Names of its listeners without TLS.
+    pub(in crate::haproxy) plain: Vec<String>,
+    /// Names of its listeners with TLS.
+    pub(in crate::haproxy) tls: Vec<String>,
+    pub(super) policies: Policies,
+    /// Number of routes with a priority so far.
+    rules: u32,
+    /// True if a rule that may refuse requests was not migrated: all routes answer 501.
+    pub(in crate::haproxy) is_closed: bool,
+}
+
+impl<'s> Frontend<'s> {
+    pub(in crate::haproxy) fn new(name: &'s str) -> Self {
+        Self {
+            name,
+            plain: Vec::new(),
+            tls: Vec::new(),
+            policies: Policies::default(),
+            rules: 0,
+            is_closed: false,
+        }
+    }
+
+    /// A route for the requests that fulfil `condition`. `part` is the end of its name.
+    pub(super) fn route(
+        &self,
+        site: &mut Site,
+        part: &str,
+        service: Service,
+        condition: &Condition,
+    ) -> Route {
+        let name = site.route_name(&format!("{} {part}", self.name));
+        let mut route = Route::new(name, service);
+        route.listeners.clone_from(&self.plain);
+        if !condition.is_plain {
+            route.listeners.extend(self.tls.iter().cloned());
+        }
+        condition.clone().write(&mut route);
+        route
+    }
+
+    /// The route to a backend; one that answers 501 if the frontend or the backend serves nothing.
+    pub(super) fn backend_route(
+        &self,
+        site: &mut Site,
+        name: &str,
+        condition: &Condition,
+        backends: &HashMap<String, Backend>,
+    ) -> Route {
+        let backend = backends.get(name);
+        let mut route = self.route(site, name, Service::Upstream(name.to_owned()), condition);
+        if self.is_closed || backend.is_some_and(|backend| backend.is_closed) {
+            route.service = Service::not_migrated();
+        } else {
+            route.policies = joined(&self.policies, backend.map(|backend| &backend.policies));
+        }
+        route
+    }
+
+    /// The priority of the next rule.
+    pub(in crate::haproxy) fn next_priority(&mut self) -> u32 {
+        let priority = FIRST_PRIORITY.saturating_sub(self.rules);
+        self.rules += 1;
+        priority
+    }
+}
+
+/// The policies of a frontend followed by those of a backend.
+fn joined(frontend: &Policies, backend: Option<&Policies>) -> Policies {
+    let mut joined = frontend.clone();
+    if let Some(backend) = backend.cloned() {
+        joined.request_headers.extend(backend.request_headers);
+        joined.response_headers.extend(backend.response_headers);
+        joined.rewrite = backend.rewrite.or(joined.rewrite);
+        joined.settings.extend(backend.settings);
+    }
+    joined
+}

@@ -1,0 +1,37 @@
+//! The risk of fewer or other records of requests.
+
+use super::values::{Classified, becomes, instead, listed, missing, number};
+use crate::diff::parts::Change;
+use crate::diff::risk::class::RiskClass;
+use crate::diff::setting_change::SettingChange;
+use proxy_model::registry::observability;
+use serde_json::Value;
+
+/// Share of recorded requests, in percent, from which on a recording is one of all clients.
+const MOST_REQUESTS: f64 = 50.0;
+
+pub(super) fn risk(change: &SettingChange) -> Classified {
+    let row = change.row;
+    let redacted = [
+        observability::REDACT_QUERY.path,
+        observability::RECORDING_REDACT.path,
+    ];
+    let text = if row == observability::ACCESS_ENABLED.path
+        && change.change != Change::Removed
+        && change.after.contains(&Value::Bool(false))
+    {
+        "writes no access log any more".to_owned()
+    } else if row == observability::ERROR_LEVEL.path && becomes(change, "error") {
+        format!("leaves out warnings and reloads: {}", instead(change))
+    } else if redacted.contains(&row) && !missing(change).is_empty() {
+        format!("no longer redacts {}", listed(&missing(change)))
+    } else if row == observability::RECORDING_SAMPLE.path
+        && number(&change.before).unwrap_or_default() < MOST_REQUESTS
+        && MOST_REQUESTS <= number(&change.after).unwrap_or_default()
+    {
+        format!("records the heads of most requests: {}", instead(change))
+    } else {
+        return None;
+    };
+    Some((RiskClass::RecordsChanged, text))
+}
