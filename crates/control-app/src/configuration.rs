@@ -2,9 +2,12 @@
 
 mod certificates;
 pub(crate) mod compiler;
+mod diagnostic;
 pub(crate) mod diff;
 pub(crate) mod explanation;
 pub(crate) mod replay;
+
+pub use diagnostic::Diagnostic;
 
 use certificates::missing_certificates;
 use control_bundle::{ENTRY_FILE, Files};
@@ -12,36 +15,12 @@ use control_wire::CertificateId;
 use proxy_config::{DiagnosticCode, Loaded, Report, Severity, load_bundle};
 use proxy_model::{Model, Place};
 use proxy_plan::failed_tests;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Diagnostics that are kept of one configuration.
 const MAX_DIAGNOSTICS: usize = 100;
 /// Their texts together, in bytes: a message may quote a text of any length.
 const MAX_DIAGNOSTIC_BYTES: usize = 64 * 1024;
-
-/// A fault of a configuration, or a warning about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Diagnostic {
-    /// The kind, such as `unknown-setting`.
-    pub code: String,
-    /// `error` or `warning`.
-    pub severity: String,
-    /// The fault, in one sentence.
-    pub message: String,
-    /// The file.
-    pub file: String,
-    /// Counted from 1.
-    pub line: u32,
-    /// In characters, counted from 1.
-    pub column: u32,
-    /// In bytes.
-    pub length: u32,
-    /// Label of the underlined text; may be empty.
-    pub label: String,
-    /// A suggested fix.
-    pub help: Option<String>,
-}
 
 /// Result of the check.
 #[derive(Debug)]

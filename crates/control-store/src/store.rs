@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
-const MAX_CONNECTIONS: u32 = 16;
+const MAX_POSTGRES_CONNECTIONS: u32 = 16;
 /// Empties the tables that a backup leaves out. Sessions that ended after the backup would be there again, and links
 /// and steps that lead to one.
 const PERISHABLE: [(&str, &str); 7] = [
@@ -103,7 +103,11 @@ impl Store {
             }
             connection.close().await?;
         }
-        let options = pool_options(MAX_CONNECTIONS, if is_sqlite { sqlite::SETUP } else { "" });
+        let options = if is_sqlite {
+            pool_options(sqlite::MAX_CONNECTIONS, sqlite::SETUP)
+        } else {
+            pool_options(MAX_POSTGRES_CONNECTIONS, "")
+        };
         let pool = match options.connect(url).await {
             // The pool retries until its timeout and drops the cause: another attempt returns it.
             Err(sqlx::Error::PoolTimedOut) => {
@@ -334,7 +338,7 @@ mod tests {
     use std::fmt::Write;
 
     /// The beginning of each migration's SHA-384. A database that ran another text refuses to start.
-    const RELEASED: [(i64, &str); 34] = [
+    const RELEASED: [(i64, &str); 35] = [
         (1, "733d2674e568d31b"),
         (2, "f87873b2f26b8fd5"),
         (3, "b61231e418b52ecb"),
@@ -369,6 +373,7 @@ mod tests {
         (32, "44f2f3da92295861"),
         (33, "eb2fd32af9210f16"),
         (34, "8dfeab0a5a733b78"),
+        (35, "e5302b80631f0665"),
     ];
 
     #[test]

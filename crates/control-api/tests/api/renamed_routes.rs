@@ -61,6 +61,12 @@ async fn first_batch(fleet: &mut Fleet<'_>, upstream: &str, refused: u64) -> Val
         fleet.beat(index).await;
     }
     fleet.tick(0).await;
+    // The gate reads reports of after the switch.
+    for index in 0..2 {
+        fleet.nodes[index].traffic = served("bureau", 2, refused);
+        fleet.beat(index).await;
+    }
+    fleet.tick(0).await;
     fleet.view(&id).await
 }
 

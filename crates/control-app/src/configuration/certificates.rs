@@ -1,6 +1,6 @@
 //! Certificates that a configuration names and a node cannot get.
 
-use super::Diagnostic;
+use super::diagnostic::Diagnostic;
 use control_bundle::{Files, chain_file, key_file};
 use control_wire::CertificateId;
 use proxy_config::{DiagnosticCode, Severity};

@@ -78,7 +78,7 @@ pub enum SamlArrival {
     Unsolicited(Box<SsoOutcome>),
 }
 
-/// A sign-in whose request is ready to be sent to the provider.
+/// A sign-in with a request that is ready to be sent to the provider.
 struct BegunSignIn {
     /// Secret that the provider returns: the state of OpenID Connect, or the relay state of SAML.
     state: Secret,

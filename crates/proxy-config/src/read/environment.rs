@@ -15,7 +15,7 @@ pub(crate) fn has_variable(text: &str) -> bool {
     text.contains("{$") && parts(text).any(|part| matches!(part, Part::Variable { .. }))
 }
 
-/// The first part of `text` in the form of a variable whose name has a `-` or a `.`, such as `{$API-KEY}`.
+/// The first part of `text` in the form of a variable with a `-` or a `.` in its name, such as `{$API-KEY}`.
 pub(super) fn misspelt_variable(text: &str) -> Option<&str> {
     let mut starts = text.match_indices("{$").map(|(at, _)| at);
     starts.find_map(|at| {

@@ -132,6 +132,8 @@ fn targets_of_relays_and_of_other_upstreams_have_a_class_and_new_ones_do_not() {
     let cases = [
         // No status shows a wrong server behind a relay.
         ("10.0.2.1:5432", "10.0.2.9:5432", moved),
+        // No target of before is left.
+        ("target \"10.0.0.1:80\"", "target \"10.0.0.9:80\"", moved),
         // A target of the login server.
         ("target \"10.0.0.1:80\"", "target \"10.0.3.1:80\"", moved),
         (
@@ -154,7 +156,6 @@ fn targets_of_relays_and_of_other_upstreams_have_a_class_and_new_ones_do_not() {
             "10.0.2.1:5432\"",
             "10.0.2.1:5432\"; target \"10.0.2.9:5432\"",
         ),
-        ("target \"10.0.0.1:80\"", "target \"10.0.0.9:80\""),
         // Both upstreams have the target 10.0.1.1: they are one service.
         (
             "target \"10.0.1.2:80\" { weight 5 }",
@@ -274,7 +275,12 @@ fn networks_of_a_file_are_compared_like_inline_ones() {
     let deny = ("deny-file \"office.txt\"", "192.0.2.0/24\n");
     let refused = [RiskClass::RequestsRefused, RiskClass::Unlisted];
     assert_eq!(
-        classes_of(deny, (deny.0, "192.0.2.0/24\n198.51.100.7\n")),
+        classes_of(deny, (deny.0, "192.0.2.0/24\n198.51.0.0/16\n")),
         refused
+    );
+    // Attackers are refused like that.
+    assert_eq!(
+        classes_of(deny, (deny.0, "192.0.2.0/24\n198.51.100.7\n")),
+        unlisted
     );
 }

@@ -166,7 +166,7 @@ fn changes_of_agents_listeners_and_upstreams_have_their_classes() {
             "failure-mode \"closed\"; events \"request-body\"",
             RiskClass::BodyHeld,
         ),
-        ("10.0.0.1:443", "10.0.0.2:443", RiskClass::Unlisted),
+        ("10.0.0.1:443", "10.0.0.2:443", RiskClass::TargetsChanged),
     ];
     for (from, to, class) in cases {
         assert!(before.contains(from), "{from}");
@@ -246,7 +246,7 @@ fn networks_of_clients_are_guards() {
     let (wider, refused) = (RiskClass::AccessWidened, RiskClass::RequestsRefused);
     let one = r#"allow "10.0.0.0/8""#;
     let two = r#"allow "10.0.0.0/8" "192.0.2.0/24""#;
-    let deny = r#"deny "192.0.2.0/24""#;
+    let deny = r#"deny "192.0.0.0/16""#;
     for (before, after, class) in [
         (one, two, wider),
         (one, "", wider),
@@ -322,7 +322,7 @@ fn rules_of_tokens_are_guards() {
             refused,
         ),
         (&jwt("audience \"api\"; algorithms \"ES256\""), &one, wider),
-        (&one, &jwt("audience \"api\"; clock-skew-secs 90"), wider),
+        (&one, &jwt("audience \"api\"; clock-skew-secs 600"), wider),
         (&one, &jwt("audience \"api\"; clock-skew-secs 1"), refused),
     ] {
         let found = classes(&route_diff(before, after));

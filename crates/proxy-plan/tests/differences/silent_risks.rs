@@ -167,7 +167,7 @@ fn each_silent_change_has_its_class() {
         ("\"/healthz\"", "\"/health\"".to_owned(), HealthCheckChanged),
         (
             "timeout-secs 5",
-            "timeout-secs 5; profile \"stable\"".to_owned(),
+            "timeout-secs 5; interval-secs 300".to_owned(),
             HealthCheckChanged,
         ),
         (

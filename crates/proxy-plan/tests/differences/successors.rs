@@ -4,7 +4,7 @@ use crate::support::{around, classes, diff, route_diff};
 use proxy_plan::diff::RiskClass;
 
 const SHOP: &str = r#"route "shop" { matches { path-prefix "/shop" }; upstream "u"; agents "waf"; policies { max-body-size "1MB" } }"#;
-const REST: &str = r#"route "rest" { matches { path-prefix "/" }; upstream "v" }"#;
+const CATCH_ALL_ROUTE: &str = r#"route "rest" { matches { path-prefix "/" }; upstream "v" }"#;
 
 fn successors(before: &str, after: &str) -> Vec<String> {
     let diff = route_diff(before, after);
@@ -14,13 +14,13 @@ fn successors(before: &str, after: &str) -> Vec<String> {
 
 #[test]
 fn a_renamed_split_or_joined_route_is_succeeded_by_those_of_other_names() {
-    let before = format!("{SHOP} {REST}");
+    let before = format!("{SHOP}\n{CATCH_ALL_ROUTE}");
     let renamed = before.replace("\"shop\"", "\"store\"");
     assert_eq!(successors(&before, &renamed), ["shop -> store"]);
     let part = SHOP
         .replace("\"shop\"", "\"carts\"")
         .replace("\"/shop\"", "\"/shop/cart\"");
-    let split = format!("{SHOP} {part} {REST}");
+    let split = format!("{SHOP}\n{part}\n{CATCH_ALL_ROUTE}");
     assert_eq!(successors(&before, &split), ["shop -> carts"]);
     assert_eq!(successors(&split, &before), ["carts -> shop"]);
     assert_eq!(successors(&before, &before), [""; 0]);
@@ -28,7 +28,7 @@ fn a_renamed_split_or_joined_route_is_succeeded_by_those_of_other_names() {
 
 #[test]
 fn a_route_of_another_name_that_answers_otherwise_is_no_successor() {
-    let before = format!("{SHOP} {REST}");
+    let before = format!("{SHOP}\n{CATCH_ALL_ROUTE}");
     let renamed = before.replace("\"shop\"", "\"store\"");
     for (from, to) in [
         ("upstream \"u\"", "upstream \"v\""),
@@ -53,7 +53,7 @@ fn a_route_of_another_name_that_answers_otherwise_is_no_successor() {
 
 #[test]
 fn an_upstream_of_another_name_with_equal_settings_moves_no_request() {
-    let routes = format!("{SHOP} {REST}");
+    let routes = format!("{SHOP}\n{CATCH_ALL_ROUTE}");
     let before = around(&routes);
     let renamed = before.replace("\"u\"", "\"goods\"");
     let found = diff(&before, &renamed);

@@ -50,7 +50,7 @@ struct WriterThread {
     failing: Option<u64>,
 }
 
-/// A log whose thread runs, with the sender of batches to it.
+/// A log with a running thread, and the sender of batches to it.
 #[derive(Debug)]
 pub(crate) struct StartedLog {
     pub(crate) writer: LogWriter,

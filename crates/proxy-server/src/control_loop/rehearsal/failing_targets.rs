@@ -96,17 +96,17 @@ async fn silent_target(
         return None;
     }
     for target in new {
-        let Some(error) = failure(&target.answering()).await else {
+        // A server may close the connection of a request that it does not understand.
+        let Some(CheckError::TimedOut) = failure(&target.answering()).await else {
             continue;
         };
-        if matches!(error, CheckError::Connect(_) | CheckError::NoAddress) {
-            continue;
-        }
         for old in &own.targets {
             if passes(&old.answering()).await {
                 return Some(format!(
-                    "upstream \"{}\" gets no answer from {} to `OPTIONS *`, and one from a target of before ({error})",
-                    upstream.name, target.label
+                    "upstream \"{}\" gets no answer from {} to `OPTIONS *` within {} s, and one from a target of before",
+                    upstream.name,
+                    target.label,
+                    PROBE_TIME.as_secs()
                 ));
             }
         }
