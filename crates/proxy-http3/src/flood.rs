@@ -49,6 +49,10 @@ const MAX_RESETS: u32 = 1_000_000;
 /// Resets that requests can earn beyond the burst: one for each stream that may be open.
 const MAX_EARNED: u32 = 10_000;
 
+/// Frames without data that each request allows, and control frames: browsers send a priority with each request, and
+/// some send frames of reserved types. [RFC 9218 §7, RFC 9114 §7.2.8]
+const FRAMES_PER_REQUEST: u32 = 4;
+
 /// The remaining allowances of one connection.
 #[derive(Clone, Debug)]
 pub struct FloodMeter {
@@ -87,14 +91,22 @@ impl FloodMeter {
         Ok(())
     }
 
-    /// Allows `count` further resets, for requests that were forwarded or answered.
-    pub fn earn_resets(&mut self, count: u32) {
-        let [burst, ..] = self.bursts;
-        let [resets, ..] = &mut self.left;
-        let most = (burst + MAX_EARNED) * TENTHS_PER_EVENT;
-        *resets = resets
-            .saturating_add(count.saturating_mul(TENTHS_PER_EVENT))
-            .min(most.max(*resets));
+    /// Allows further resets, control frames and frames without data, for `requests` that were forwarded or answered.
+    pub fn earn(&mut self, requests: u32) {
+        let frames = requests.saturating_mul(FRAMES_PER_REQUEST);
+        self.allow(FloodKind::Reset, requests);
+        self.allow(FloodKind::Control, frames);
+        self.allow(FloodKind::EmptyFrame, frames);
+    }
+
+    fn allow(&mut self, kind: FloodKind, count: u32) {
+        let index = kind as usize;
+        if let (Some(left), Some(burst)) = (self.left.get_mut(index), self.bursts.get(index)) {
+            let most = (burst + MAX_EARNED) * TENTHS_PER_EVENT;
+            *left = left
+                .saturating_add(count.saturating_mul(TENTHS_PER_EVENT))
+                .min(most.max(*left));
+        }
     }
 
     fn refill(&mut self, now: u64) {
@@ -137,11 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn answered_requests_earn_resets() {
+    fn answered_requests_earn_resets_and_frames() {
         let mut meter = FloodMeter::new(16, 0);
-        meter.earn_resets(100);
+        meter.earn(100);
         assert_eq!(taken(&mut meter, FloodKind::Reset, 0), 116);
-        meter.earn_resets(u32::MAX);
+        assert_eq!(taken(&mut meter, FloodKind::Control, 0), 656);
+        assert_eq!(taken(&mut meter, FloodKind::EmptyFrame, 0), 656);
+        assert_eq!(taken(&mut meter, FloodKind::UnknownStream, 0), 64);
+        meter.earn(u32::MAX);
         assert_eq!(taken(&mut meter, FloodKind::Reset, 0), 10_016);
     }
 }

@@ -1,6 +1,6 @@
 //! Validation of heads and trailers. [RFC 9114 §4.2, §4.3]
 
-use crate::code::Http3Error;
+use crate::code::{ErrorCode, Http3Error};
 use crate::qpack::{Field, FieldSection};
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -22,6 +22,12 @@ pub struct RequestHead {
     pub length: Option<u64>,
 }
 
+/// More fields than a map can hold.
+const TOO_MANY: Http3Error = Http3Error::stream(
+    ErrorCode::EXCESSIVE_LOAD,
+    "more fields than any message has",
+);
+
 /// Fields of a connection, which HTTP/3 has not. [RFC 9114 §4.2]
 const CONNECTION_FIELDS: [&[u8]; 5] = [
     b"connection",
@@ -38,7 +44,7 @@ impl RequestHead {
     /// The first rule that it violates; its stream ends.
     pub fn read(section: &FieldSection) -> Result<Self, Http3Error> {
         let mut pseudo = PseudoFields::default();
-        let mut fields = HeaderMap::with_capacity(section.len());
+        let mut fields = room(section)?;
         for field in section.fields() {
             if field.name.starts_with(b":") {
                 if !fields.is_empty() {
@@ -60,7 +66,7 @@ impl RequestHead {
 /// # Errors
 /// The first rule that they violate; their stream ends.
 pub fn read_trailers(section: &FieldSection) -> Result<HeaderMap, Http3Error> {
-    let mut fields = HeaderMap::with_capacity(section.len());
+    let mut fields = room(section)?;
     for field in section.fields() {
         if field.name.starts_with(b":") {
             return Err(Http3Error::malformed("a pseudo-header field in trailers"));
@@ -141,7 +147,7 @@ impl PseudoFields {
     }
 }
 
-/// A single valid length. Others are answered with an error, like those of HTTP/2.
+/// A single valid length. An invalid one is answered with an error, as over HTTP/2.
 fn length(fields: &HeaderMap) -> Option<u64> {
     let mut values = fields.get_all(CONTENT_LENGTH).iter();
     let value = values.next().filter(|_| values.next().is_none())?;
@@ -170,9 +176,13 @@ fn append(field: Field, fields: &mut HeaderMap) -> Result<(), Http3Error> {
     let mut value = HeaderValue::from_maybe_shared(value)
         .map_err(|_| Http3Error::malformed("the value of a field has a control byte"))?;
     value.set_sensitive(never_indexed);
-    let appended = fields.try_append(name, value);
-    appended.map_err(|_| Http3Error::malformed("more fields than any message has"))?;
+    fields.try_append(name, value).map_err(|_| TOO_MANY)?;
     Ok(())
+}
+
+/// An empty map with room for the fields of `section`, of which limits may allow more than a map can hold.
+fn room(section: &FieldSection) -> Result<HeaderMap, Http3Error> {
+    HeaderMap::try_with_capacity(section.len()).map_err(|_| TOO_MANY)
 }
 
 #[cfg(test)]
@@ -314,6 +324,22 @@ mod tests {
                 .map(|value| ("content-length", *value))
                 .collect();
             assert_eq!(with(&fields).unwrap().length, length, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn more_fields_than_a_map_holds_are_refused() {
+        let many = [&[0, 0][..], &[0xd1; 40_000]].concat();
+        let limits = SectionLimits {
+            max_bytes: 1 << 22,
+            max_fields: 100_000,
+        };
+        let section = FieldSection::decode(&many, limits).unwrap();
+        for code in [
+            RequestHead::read(&section).unwrap_err().code,
+            read_trailers(&section).unwrap_err().code,
+        ] {
+            assert_eq!(code, ErrorCode::EXCESSIVE_LOAD);
         }
     }
 

@@ -170,7 +170,7 @@ impl ControlStream {
                 self.frame = Some(header);
                 header
             };
-            // Skipped payloads are counted down, and all others are collected whole.
+            // Skipped payloads are counted down, and all other ones are collected whole.
             let have = if frame.kind == FrameType::Unknown {
                 0
             } else {

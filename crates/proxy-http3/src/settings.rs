@@ -11,8 +11,8 @@ const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 
-/// Settings of HTTP/2 that HTTP/3 forbids.
-const FORBIDDEN: [u64; 4] = [0x2, 0x3, 0x4, 0x5];
+/// Settings of HTTP/2 that HTTP/3 reserves. [RFC 9114 §11.2.2]
+const FORBIDDEN: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
 
 /// Identifiers in one frame at most: each is remembered to detect repetitions.
 const MAX_SETTINGS: usize = 64;
@@ -107,7 +107,9 @@ mod tests {
         let code = |payload: &[u8]| check(payload).map_err(|error| error.code);
         assert_eq!(code(&[0x6, 0x40, 0x64, 0x21, 0x1]), Ok(()));
         assert_eq!(code(&[0x6, 0x1, 0x6, 0x1]), Err(ErrorCode::SETTINGS_ERROR));
-        assert_eq!(code(&[0x2, 0x1]), Err(ErrorCode::SETTINGS_ERROR));
+        for id in [0x0, 0x2, 0x3, 0x4, 0x5] {
+            assert_eq!(code(&[id, 0x1]), Err(ErrorCode::SETTINGS_ERROR), "{id}");
+        }
         assert_eq!(code(&[0x6]), Err(ErrorCode::FRAME_ERROR));
         assert_eq!(code(&[0x6, 0x40]), Err(ErrorCode::FRAME_ERROR));
         let many: Vec<u8> = (0..65).flat_map(|id| [0x40, 0x80 + id, 0x0]).collect();

@@ -7,22 +7,20 @@
 
 mod clock;
 mod connection;
-mod connection_ids;
-mod datagrams;
+mod contain;
 mod driver;
 mod endpoint;
-mod relay;
+mod handshake_load;
 mod request_body;
 mod response_sender;
-mod secrets;
 mod session;
 mod settings;
-mod shared;
 mod socket;
+mod steering;
 mod stream;
 mod wake_timer;
 
-pub(crate) use endpoint::{Endpoint, EndpointParts};
-pub(crate) use relay::RelayReceiver;
-pub(crate) use settings::{Http3Settings, RECEIVE_WINDOW, SEND_WINDOW};
-pub(crate) use shared::Http3Shared;
+pub(crate) use connection::MAX_PIECE_BYTES;
+pub(crate) use endpoint::{Endpoint, EndpointParts, start};
+pub(crate) use settings::{Http3Settings, RECEIVE_WINDOW, SEND_WINDOW, held_section_bytes};
+pub(crate) use steering::{Http3Shared, RelayReceiver};

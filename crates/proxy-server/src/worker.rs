@@ -9,7 +9,7 @@ pub(crate) mod worker_pool;
 
 use crate::connection::client_socket::ClientSocket;
 use crate::connection::settings::ConnectionSettings;
-use crate::http3::{Endpoint, EndpointParts, Http3Settings, Http3Shared};
+use crate::http3::{self, Endpoint, EndpointParts, Http3Settings, Http3Shared};
 use crate::sockets::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
 use accept::{WorkerListener, admit};
 use essential_tasks::EssentialTasks;
@@ -211,6 +211,7 @@ async fn run(
                 Some(Command::Stop) | None => {
                     // Requests still in flight end with the worker, not by their clients.
                     worker_loop.worker.draining.set(Draining::Cut);
+                    worker_loop.cut_endpoints().await;
                     break;
                 }
             },
@@ -431,7 +432,7 @@ impl WorkerLoop {
         settings: Rc<ConnectionSettings>,
         http3: Http3Settings,
     ) -> io::Result<Rc<Endpoint>> {
-        let (endpoint, task) = Endpoint::new(EndpointParts {
+        let (endpoint, task) = http3::start(EndpointParts {
             worker: Rc::clone(&self.worker),
             shared: self.http3.clone(),
             settings,
@@ -471,6 +472,14 @@ impl WorkerLoop {
         }
         for endpoint in self.endpoints.values() {
             endpoint.close();
+        }
+    }
+
+    /// Tells the clients of HTTP/3 that their connections end: unlike over TCP, the kernel does not.
+    async fn cut_endpoints(&self) {
+        let former = self.former_endpoints.iter().filter_map(Weak::upgrade);
+        for endpoint in self.endpoints.values().cloned().chain(former) {
+            endpoint.cut().await;
         }
     }
 

@@ -74,6 +74,31 @@ fn floods_of_control_frames_end_their_connection() {
 }
 
 #[test]
+fn a_priority_for_each_request_is_no_flood() {
+    const PRIORITY_UPDATE: u64 = 0xf_0700;
+    let upstream = Upstream::saying("hello");
+    let site = Site::to(&upstream, "");
+    live(async {
+        let mut client = site.connect().await;
+        for stream in 0_u16..500 {
+            // The stream's number in two bytes, and its priority.
+            let [high, low] = (4 * stream).to_be_bytes();
+            let update = frame_of(
+                PRIORITY_UPDATE,
+                &[&[0x40 | high, low], &b"u=3"[..]].concat(),
+            );
+            client.control.write_all(&update).await.unwrap();
+            client
+                .control
+                .write_all(&frame_of(0x21, b""))
+                .await
+                .unwrap();
+            assert_eq!(client.get("/").await.status, 200);
+        }
+    });
+}
+
+#[test]
 fn frames_without_data_on_a_request_stream_end_their_connection() {
     let upstream = Upstream::echo();
     for frame in [frame_of(0x0, b""), frame_of(0x21, b"")] {

@@ -1,12 +1,14 @@
 //! The life of HTTP/3 connections: certificates, reloads, drains, migration.
 
 use crate::support::{
-    Authority, BINARY, Http3Answer, Http3Client, Site, head_of, live, over_tls, start, to,
+    Authority, BINARY, HeldHandshakes, Http3Answer, Http3Client, Site, head_of, live, over_tls,
+    start, to,
 };
-use proxy_testkit::{Gate, Launch, Reload, Upgrade, Upstream};
+use proxy_testkit::{Gate, Launch, Proxyd, Reload, Upgrade, Upstream};
 use std::net::UdpSocket;
 
 const GOAWAY: u64 = 0x7;
+const NO_ERROR: u64 = 0x100;
 
 #[test]
 fn a_renewed_certificate_is_shown_to_new_connections() {
@@ -67,7 +69,7 @@ fn a_drain_lets_requests_end() {
         client.control_until(GOAWAY).await;
         gate.open();
         assert_eq!(Http3Answer::read(receive).await.unwrap().text(), "late");
-        assert_eq!(client.closed().await, 0x100);
+        assert_eq!(client.closed().await, NO_ERROR);
     });
     assert!(site.proxyd.wait().success());
 }
@@ -196,42 +198,141 @@ fn an_upgrade_keeps_connections_of_http3() {
 
 #[test]
 fn many_handshakes_at_once_have_to_prove_their_address() {
-    /// The type of a Retry packet, with the bits that are fixed. [RFC 9000 §17.2.5]
-    const RETRY: u8 = 0xf0;
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    // Clients behind it get no answer, so that their handshakes stay open.
-    let (front, back) = (
-        UdpSocket::bind("127.0.0.1:0"),
-        UdpSocket::bind("127.0.0.1:0"),
-    );
-    let (front, back) = (front.unwrap(), back.unwrap());
-    back.connect(site.proxyd.address()).unwrap();
-    let (address, to_server) = (front.local_addr().unwrap(), back.try_clone().unwrap());
-    std::thread::spawn(move || {
-        let mut datagram = [0; 1500];
-        while let Ok(len) = front.recv(&mut datagram) {
-            drop(to_server.send(&datagram[..len]));
-        }
-    });
+    let held = HeldHandshakes::open(&site);
     live(async {
-        let mut open = Vec::new();
-        for _ in 0..40 {
-            let client = Http3Client::trusting(&site.authority, None);
-            let connecting = client.endpoint.connect(address, "a.test").unwrap();
-            open.push((client, connecting));
-        }
-        let asked = tokio::task::spawn_blocking(move || {
-            let mut datagram = [0; 1500];
-            loop {
-                let len = back.recv(&mut datagram).unwrap();
-                if len > 0 && datagram[0] & RETRY == RETRY {
-                    return;
-                }
-            }
-        });
-        asked.await.unwrap();
         // A client that proves its address is served.
         assert_eq!(site.connect().await.get("/").await.status, 200);
     });
+    drop(held);
+}
+
+#[test]
+fn the_end_of_the_drain_time_closes_connections() {
+    let upstream = Upstream::gated(&Gate::new(), "never");
+    let kdl = to(&upstream, &format!("{}; http3 #true", over_tls("")));
+    let mut site = Site::with(&format!(
+        "{kdl} system {{ graceful-shutdown-timeout-ms 300 }}"
+    ));
+    live(async {
+        let client = site.connect().await;
+        let (mut send, _receive) = client.open().await;
+        send.write_all(&head_of("GET", "/", &[])).await.unwrap();
+        upstream.wait_for_requests(1);
+        site.proxyd.terminate();
+        client.control_until(GOAWAY).await;
+        assert_eq!(client.closed().await, NO_ERROR);
+    });
+    site.proxyd.wait();
+}
+
+#[test]
+fn an_immediate_stop_closes_connections() {
+    let upstream = Upstream::saying("hello");
+    let mut site = Site::to(&upstream, "");
+    live(async {
+        let clients = [site.connect().await, site.connect().await];
+        site.proxyd.quit();
+        for client in &clients {
+            assert_eq!(client.closed().await, NO_ERROR);
+        }
+    });
+    site.proxyd.wait();
+}
+
+#[test]
+fn connections_survive_fewer_and_more_workers() {
+    let gate = Gate::new();
+    let upstream = Upstream::gated(&gate, "late");
+    let kdl = to(&upstream, &format!("{}; http3 #true", over_tls("")));
+    let with = |workers| kdl.replace("worker-threads 1", &format!("worker-threads {workers}"));
+    let site = Site::with(&with(4));
+    live(async {
+        let mut open = Vec::new();
+        // One at least of each worker, most likely: the kernel spreads them by their ports.
+        for number in 1..=16 {
+            let client = Http3Client::trusting(&site.authority, None);
+            let connection = client.connect(site.proxyd.address()).await.unwrap();
+            let (mut send, receive) = connection.open().await;
+            send.write_all(&head_of("GET", "/", &[])).await.unwrap();
+            send.finish().unwrap();
+            upstream.wait_for_requests(number);
+            open.push((client, connection, receive));
+        }
+        for workers in [1, 3] {
+            assert_eq!(site.proxyd.reload(&with(workers)), Reload::Applied);
+            for (client, ..) in &open {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                client.endpoint.rebind(socket).unwrap();
+            }
+            // New clients reach a worker that accepts.
+            for _ in 0..8 {
+                site.connect().await;
+            }
+        }
+        gate.open();
+        for (_client, _connection, receive) in open {
+            assert_eq!(Http3Answer::read(receive).await.unwrap().text(), "late");
+        }
+        assert_eq!(site.connect().await.get("/").await.status, 200);
+    });
+}
+
+#[test]
+fn new_clients_are_served_while_a_former_endpoint_has_connections() {
+    let gate = Gate::new();
+    let upstream = Upstream::gated(&gate, "late");
+    let without = to(&upstream, &over_tls(""));
+    let with = to(&upstream, &format!("{}; http3 #true", over_tls("")));
+    let site = Site::with(&with);
+    live(async {
+        let old = site.connect().await;
+        let (mut send, receive) = old.open().await;
+        send.write_all(&head_of("GET", "/", &[])).await.unwrap();
+        send.finish().unwrap();
+        upstream.wait_for_requests(1);
+        assert_eq!(site.proxyd.reload(&without), Reload::Applied);
+        assert_eq!(site.proxyd.reload(&with), Reload::Applied);
+        // The kernel spreads new clients over all sockets of the address.
+        for _ in 0..12 {
+            site.connect().await;
+        }
+        gate.open();
+        assert_eq!(Http3Answer::read(receive).await.unwrap().text(), "late");
+    });
+}
+
+#[test]
+fn a_service_manager_passes_the_socket() {
+    let upstream = Upstream::saying("hello");
+    let passed = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = passed.local_addr().unwrap().to_string();
+    let at = |settings: &str| to(&upstream, settings).replacen("127.0.0.1:0", &address, 1);
+    let (with, without) = (
+        at(&format!("{}; http3 #true", over_tls(""))),
+        at(&over_tls("")),
+    );
+    let authority = Authority::new("root");
+    let identity = authority.issue(&["a.test"]);
+    // The service manager keeps a duplicate.
+    let launch = Launch::new(BINARY, &with).socket(passed.try_clone().unwrap());
+    identity.write(launch.folder(), "site");
+    let mut proxyd = launch.start();
+    let is_served = |proxyd: &Proxyd| {
+        live(async {
+            let client = Http3Client::trusting(&authority, None);
+            let client = client.connect(proxyd.address()).await.unwrap();
+            assert_eq!(client.get("/").await.status, 200);
+        });
+    };
+    is_served(&proxyd);
+    assert_eq!(proxyd.reload(&without), Reload::Applied);
+    assert_eq!(proxyd.reload(&with), Reload::Applied);
+    is_served(&proxyd);
+    assert_eq!(proxyd.upgrade(), Upgrade::Done);
+    is_served(&proxyd);
+    assert_eq!(proxyd.reload(&without), Reload::Applied);
+    assert_eq!(proxyd.reload(&with), Reload::Applied);
+    is_served(&proxyd);
 }

@@ -1,6 +1,6 @@
 //! Requests and streams that HTTP/3 forbids.
 
-use crate::support::{Http3, Site, frame_of, head_of, live, section_of};
+use crate::support::{Http3, Http3Client, Site, frame_of, head_of, live, section_of};
 use proxy_testkit::Upstream;
 use quinn::{ReadError, ReadToEndError};
 
@@ -42,6 +42,14 @@ fn malformed_heads_end_their_stream_only() {
         section_of(&[METHOD, SCHEME, (":authority", "me@a.test"), PATH]),
         section_of(&[METHOD, SCHEME, AUTHORITY, ("x", "1"), PATH]),
         section_of(&[(":method", "CONNECT"), SCHEME, AUTHORITY, PATH]),
+        // WebSocket, which is not offered. [RFC 9220]
+        section_of(&[
+            (":method", "CONNECT"),
+            (":protocol", "websocket"),
+            SCHEME,
+            AUTHORITY,
+            PATH,
+        ]),
         with(&[PATH]),
         with(&[(":status", "200")]),
         with(&[(":protocol", "websocket")]),
@@ -211,5 +219,38 @@ fn violations_on_control_and_qpack_streams_end_the_connection() {
         stream.write_all(&[0x40, 0x54, 1, 2, 3]).await.unwrap();
         assert_eq!(stream.stopped().await.unwrap().unwrap().into_inner(), 0x103);
         assert_eq!(client.get("/").await.status, 200);
+    });
+}
+
+#[test]
+fn a_control_stream_follows_its_rules() {
+    let upstream = Upstream::saying("hello");
+    let site = Site::to(&upstream, "");
+    let cases: [(&[u8], u64); 8] = [
+        // Settings of HTTP/2, and a setting twice.
+        (&[0x0, 0x4, 0x2, 0x0, 0x1], 0x109),
+        (&[0x0, 0x4, 0x2, 0x4, 0x1], 0x109),
+        (&[0x0, 0x4, 0x4, 0x6, 0x1, 0x6, 0x1], 0x109),
+        // No settings, and settings twice.
+        (&[0x0, 0x21, 0x0], 0x10a),
+        (&[0x0, 0x4, 0x0, 0x4, 0x0], 0x105),
+        (&[0x0, 0x4, 0x0, 0x0, 0x1, 0x1], 0x105),
+        // A lower MAX_PUSH_ID, and a higher GOAWAY.
+        (&[0x0, 0x4, 0x0, 0xd, 0x1, 0x4, 0xd, 0x1, 0x3], 0x108),
+        (&[0x0, 0x4, 0x0, 0x7, 0x1, 0x0, 0x7, 0x1, 0x4], 0x108),
+    ];
+    live(async {
+        for (bytes, code) in cases {
+            let client = Http3Client::trusting(&site.authority, None);
+            let connecting = client.endpoint.connect(site.proxyd.address(), "a.test");
+            let connection = connecting.unwrap().await.unwrap();
+            let mut control = connection.open_uni().await.unwrap();
+            control.write_all(bytes).await.unwrap();
+            let client = Http3 {
+                connection,
+                control,
+            };
+            assert_eq!(client.closed().await, code, "{bytes:?}");
+        }
     });
 }

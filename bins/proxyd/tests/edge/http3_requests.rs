@@ -1,6 +1,6 @@
 //! Requests over HTTP/3.
 
-use crate::support::{Site, frame_of, head_of, live, over_tls, section_of, to};
+use crate::support::{Http3Client, Site, frame_of, head_of, live, over_tls, section_of, to};
 use proxy_testkit::{Gate, Upstream};
 use std::time::Duration;
 
@@ -222,5 +222,34 @@ fn a_response_with_trailers_keeps_them() {
         let answer = site.connect().await.get("/").await;
         assert_eq!(answer.text(), "hello");
         assert_eq!(answer.trailers, [("x-sum".to_owned(), "1".to_owned())]);
+    });
+}
+
+#[test]
+fn early_hints_pass_before_the_response() {
+    let upstream = Upstream::answering(
+        "HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+    );
+    let site = Site::to(&upstream, "");
+    live(async {
+        let answer = site.connect().await.get("/").await;
+        assert_eq!(answer.interim, [103]);
+        assert_eq!((answer.status, answer.text()), (200, "ok"));
+    });
+}
+
+#[test]
+fn early_data_is_not_offered() {
+    let upstream = Upstream::saying("hello");
+    let site = Site::to(&upstream, "");
+    live(async {
+        let client = Http3Client::trusting(&site.authority, None);
+        let first = client.connect(site.proxyd.address()).await.unwrap();
+        // The tickets of the session have arrived before the response.
+        assert_eq!(first.get("/").await.status, 200);
+        let again = client.endpoint.connect(site.proxyd.address(), "a.test");
+        let again = again.unwrap().into_0rtt();
+        assert!(again.is_err(), "0-RTT is offered");
+        assert!(again.err().unwrap().await.is_ok());
     });
 }

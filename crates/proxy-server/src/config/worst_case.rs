@@ -1,6 +1,6 @@
 //! Maximum memory that a configuration can use, term by term.
 
-use crate::http3::{RECEIVE_WINDOW, SEND_WINDOW};
+use crate::http3::{MAX_PIECE_BYTES, RECEIVE_WINDOW, SEND_WINDOW, held_section_bytes};
 use crate::observe::otlp::BATCH_SPANS;
 use proxy_coding::{Coding, Encoder};
 use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
@@ -29,8 +29,8 @@ const TLS_BYTES: u64 = 48 * KIB;
 /// Windows for bodies, responses that wait for the socket, and header sections of several frames.
 const HTTP2_BYTES: u64 = MIB + 256 * KIB + 256 * KIB;
 
-/// Windows for bodies, responses that are not acknowledged, incomplete header sections, and the state of QUIC.
-const HTTP3_BYTES: u64 = RECEIVE_WINDOW as u64 + SEND_WINDOW as u64 + 256 * KIB + 64 * KIB;
+/// Windows for bodies, responses that are not acknowledged, and the state of QUIC.
+const HTTP3_BYTES: u64 = RECEIVE_WINDOW as u64 + SEND_WINDOW as u64 + 64 * KIB;
 
 /// Room for received datagrams of one worker and listener.
 const DATAGRAM_BYTES: u64 = 512 * KIB;
@@ -110,7 +110,7 @@ impl WorstCase {
             ),
             row("TLS sessions", when(tls), TLS_BYTES),
             row("HTTP/2 windows", when(http2), HTTP2_BYTES),
-            row("HTTP/3 windows", when(http3 > 0), HTTP3_BYTES),
+            row("HTTP/3 windows", when(http3 > 0), http3_bytes(model)),
             row("HTTP/3 sockets", http3 * workers, DATAGRAM_BYTES),
             row("requests in flight", in_flight + queued, REQUEST_BYTES),
             row("own responses", own_responses(model), OWN_RESPONSE_BYTES),
@@ -182,6 +182,16 @@ impl Term {
     fn bytes(&self) -> u64 {
         self.count.saturating_mul(self.bytes_each)
     }
+}
+
+/// One connection of HTTP/3: windows, incomplete header sections, and a piece of a body for each stream.
+fn http3_bytes(model: &Model) -> u64 {
+    let listeners = model.listeners.iter().filter(|it| *it.http3);
+    let streams = listeners
+        .map(|it| u64::from(*it.max_concurrent_streams))
+        .max();
+    let pieces = streams.unwrap_or(0) * MAX_PIECE_BYTES as u64;
+    HTTP3_BYTES + held_section_bytes(&model.limits) as u64 + pieces
 }
 
 fn speaks_http2(listener: &Listener) -> bool {

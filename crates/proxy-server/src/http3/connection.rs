@@ -1,6 +1,8 @@
 //! A QUIC connection, shared by its endpoint, its driver and its streams.
 
 use super::clock::QuicClock;
+use super::contain::contain;
+use super::handshake_load::HandshakeSlot;
 use crate::connection::ready_connection::ConnectionGuard;
 use bytes::Bytes;
 use proxy_http3::ErrorCode;
@@ -17,8 +19,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Longest piece that one read returns, in bytes.
-const MAX_PIECE_BYTES: usize = 64 * 1024;
+/// Longest piece that one read returns, in bytes. A stream holds one that its window no longer counts.
+pub(crate) const MAX_PIECE_BYTES: usize = 4 * 1024;
 
 /// Connections with datagrams to send, or events to handle; shared with their endpoint.
 #[derive(Debug, Default)]
@@ -60,6 +62,7 @@ pub(super) struct Connection {
     clock: Rc<QuicClock>,
     is_established: Cell<bool>,
     is_lost: Cell<bool>,
+    has_panicked: Cell<bool>,
     /// The reason for which the connection ended, unless this side closed it.
     error: RefCell<Option<ConnectionError>>,
     driver: RefCell<Option<Waker>>,
@@ -71,6 +74,8 @@ pub(super) struct Connection {
     pub(super) timeout: Cell<Option<Instant>>,
     /// Released when the connection is drained, not when its tasks end: its state exists until then.
     guard: RefCell<ConnectionGuard>,
+    /// Counts the connection as one in its handshake; one that has failed until it is drained, as the guard.
+    handshake: RefCell<Option<HandshakeSlot>>,
 }
 
 type Wakers = RefCell<HashMap<StreamId, Waker>>;
@@ -90,7 +95,7 @@ impl Connection {
         quic: quinn_proto::Connection,
         queue: &Rc<ReadyQueue>,
         clock: &Rc<QuicClock>,
-        guard: ConnectionGuard,
+        (guard, handshake): (ConnectionGuard, HandshakeSlot),
     ) -> Rc<Self> {
         Rc::new(Self {
             handle,
@@ -100,12 +105,14 @@ impl Connection {
             clock: Rc::clone(clock),
             is_established: Cell::new(false),
             is_lost: Cell::new(false),
+            has_panicked: Cell::new(false),
             error: RefCell::default(),
             driver: RefCell::default(),
             streams: Wakers::default(),
             readers: Wakers::default(),
             timeout: Cell::default(),
             guard: RefCell::new(guard),
+            handshake: RefCell::new(Some(handshake)),
         })
     }
 
@@ -207,6 +214,11 @@ impl Connection {
         self.readers.borrow_mut().remove(&id);
     }
 
+    /// The connection no longer counts as one in its handshake.
+    pub(super) fn end_handshake(&self) {
+        drop(self.handshake.take());
+    }
+
     /// Returns true if the handshake is complete.
     pub(super) fn is_established(&self) -> bool {
         self.is_established.get()
@@ -215,6 +227,17 @@ impl Connection {
     /// Returns true if the connection has ended.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost.get()
+    }
+
+    /// Ends the connection after a panic of the QUIC library. It cannot send a notice: its state is inconsistent.
+    pub(super) fn abandon(&self) {
+        self.has_panicked.set(true);
+        self.lose();
+    }
+
+    /// Returns true if the connection ended by a panic of the QUIC library.
+    pub(super) fn has_panicked(&self) -> bool {
+        self.has_panicked.get()
     }
 
     /// The reason for which the connection ended, unless this side closed it.
@@ -254,9 +277,10 @@ impl Connection {
             return;
         }
         let (now, reason) = (self.clock.now(), Bytes::from_static(reason.as_bytes()));
-        self.quic
-            .borrow_mut()
-            .close(now, code.value().into(), reason);
+        // Also after a panic; then the endpoint abandons the connection.
+        contain(|| {
+            self.quic().close(now, code.value().into(), reason);
+        });
         self.lose();
         self.enqueue();
     }
@@ -314,7 +338,7 @@ impl Connection {
         matches!(quic.send_stream(id).stopped(), Ok(Some(_)))
     }
 
-    /// Writes of `chunks` what the client's windows allow, and removes it from them.
+    /// Writes the part of `chunks` that the client's windows allow, and removes it from them.
     pub(super) fn poll_write(
         &self,
         cx: &Context<'_>,

@@ -1,16 +1,18 @@
 //! The task of a connection, from its handshake to its last response.
 
 use super::connection::{Connection, StreamLost, number};
+use super::contain::panic_problem;
 use super::session::{Session, protocol_problem};
 use super::settings::Http3Settings;
 use super::stream;
 use crate::connection::limit_problem::limit_problem;
 use crate::connection::settings::ConnectionSettings;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use proxy_clock::{Deadline, Tick, Timer, TimerGuard};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_http3::{ErrorCode, FloodKind, Http3Error, PeerStreams, UniStream, write_goaway};
-use proxy_limits::ClientKey;
+use proxy_limits::{ClientKey, ClientPermit};
 use proxy_pipeline::{
     ConnectionInfo, Peer, TlsSession, Worker, log_connection_problem, timeout_problem,
 };
@@ -18,6 +20,7 @@ use proxy_tls::ServerTls;
 use quinn_proto::{ConnectionError, Dir, StreamId};
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,6 +31,9 @@ const GOAWAY_NOTICE_TIME: Duration = Duration::from_secs(1);
 
 /// The greatest number of a request stream: a GOAWAY with it announces another one. [RFC 9114 §5.2]
 const LAST_STREAM: u64 = (1 << 62) - 4;
+
+/// Requests of a leaving connection that are rejected without a charge: the client sent them before it received GOAWAY.
+const MAX_REJECTED: u32 = 256;
 
 /// Unidirectional streams of this side that stay open: control.
 const OPEN_STREAMS: usize = 1;
@@ -44,24 +50,6 @@ pub(super) struct Accepted {
     pub(super) peer: Peer,
     /// Tick at which the connection reaches its maximum age.
     pub(super) ends_at: Tick,
-    /// Counts the connection as one in its handshake.
-    pub(super) handshake: HandshakeSlot,
-}
-
-/// The number of connections in their handshake, one less on drop.
-pub(super) struct HandshakeSlot(Rc<Cell<usize>>);
-
-impl HandshakeSlot {
-    pub(super) fn take(count: &Rc<Cell<usize>>) -> Self {
-        count.set(count.get() + 1);
-        Self(Rc::clone(count))
-    }
-}
-
-impl Drop for HandshakeSlot {
-    fn drop(&mut self) {
-        self.0.set(self.0.get().saturating_sub(1));
-    }
 }
 
 /// Serves the connection until it ends.
@@ -75,18 +63,17 @@ pub(super) async fn serve(accepted: Accepted) {
         tls,
         peer,
         ends_at,
-        handshake,
     } = accepted;
     let terms = Rc::clone(&settings.terms);
     let mut client = ConnectionInfo::new(listener, peer, false, terms);
     client.ends_at = ends_at;
     let shaken = shake_hands(&worker, &connection, settings.handshake_time).await;
-    drop(handshake);
+    match &shaken {
+        Ok(()) => connection.end_handshake(),
+        Err(_) => worker.metrics.handshakes_failed.add(1),
+    }
     let permitted = shaken.and_then(|()| permit_client(&worker, &connection, &client.peer));
     if let Err(problem) = permitted {
-        if problem.reason() == Reason::ClientTlsFailed {
-            worker.metrics.handshakes_failed.add(1);
-        }
         log_connection_problem(&worker, &client, &problem);
         return connection.close(ErrorCode::EXCESSIVE_LOAD, "");
     }
@@ -109,8 +96,12 @@ pub(super) async fn serve(accepted: Accepted) {
         next_stream: 0,
         notice: None,
         lingered: Duration::ZERO,
+        rejected: 0,
     };
-    poll_fn(|cx| driver.poll(cx)).await;
+    let served = AssertUnwindSafe(poll_fn(|cx| driver.poll(cx)));
+    if served.catch_unwind().await.is_err() {
+        session.fail(&panic_problem(), ErrorCode::INTERNAL_ERROR, "");
+    }
 }
 
 /// Waits for the end of the handshake.
@@ -125,6 +116,9 @@ async fn shake_hands(
         deadline.watch(cx.waker());
         connection.watch(cx);
         if connection.is_lost() {
+            if connection.has_panicked() {
+                return Poll::Ready(Err(panic_problem()));
+            }
             let error = connection.take_error();
             let text = error.map_or_else(String::new, |error| error.to_string());
             let problem = Problem::new(Reason::ClientTlsFailed, Detail::text(text));
@@ -143,16 +137,26 @@ async fn shake_hands(
     shaken
 }
 
-/// Counts the connection for its client, whose address is known to be its own after the handshake. A trusted proxy
-/// connects for many clients, and is not counted.
+/// Counts the connection for its client: the handshake has proved the address, unless a Retry did so before.
 fn permit_client(worker: &Worker, connection: &Connection, peer: &Peer) -> Result<(), Problem> {
-    if peer.trusted.get() {
+    if connection.guard().has_client() {
         return Ok(());
     }
-    let permit = worker.shared.clients.acquire(ClientKey::from(peer.ip));
-    let permit = permit.map_err(|full| limit_problem(Reason::ClientConnectionLimit, full))?;
-    connection.guard().set_client(permit);
+    if let Some(permit) = client_permit(worker, peer)? {
+        connection.guard().set_client(permit);
+    }
     Ok(())
+}
+
+/// A permit of the client's connection limit. `None` for a trusted proxy, which connects for many clients.
+pub(super) fn client_permit(worker: &Worker, peer: &Peer) -> Result<Option<ClientPermit>, Problem> {
+    if peer.trusted.get() {
+        return Ok(None);
+    }
+    let permit = worker.shared.clients.acquire(ClientKey::from(peer.ip));
+    permit
+        .map(Some)
+        .map_err(|full| limit_problem(Reason::ClientConnectionLimit, full))
 }
 
 fn tls_session(worker: &Worker, connection: &Connection, server: Arc<ServerTls>) -> TlsSession {
@@ -180,6 +184,8 @@ struct Driver<'c> {
     notice: Option<GoawayNotice>,
     /// Time for which a leaving connection has waited for acknowledgements.
     lingered: Duration,
+    /// Requests that came after the end of the connection was decided.
+    rejected: u32,
 }
 
 /// The time between the notice and the final GOAWAY.
@@ -200,7 +206,6 @@ impl Driver<'_> {
             self.read_peer_streams(cx);
             if client.must_close_now(worker)
                 || client.should_close(worker) && self.is_notice_over(cx)
-                || session.is_idle() && client.gives_way(worker)
                 || self.has_moved()
             {
                 self.shut_down();
@@ -224,7 +229,10 @@ impl Driver<'_> {
                 // The client may send the request again, on another connection. [RFC 9114 §5.2]
                 session.connection.stop(id, ErrorCode::REQUEST_REJECTED);
                 session.connection.reset(id, ErrorCode::REQUEST_REJECTED);
-                session.charge(FloodKind::Reset, 1);
+                self.rejected += 1;
+                if self.rejected > MAX_REJECTED {
+                    session.charge(FloodKind::Reset, 1);
+                }
                 continue;
             }
             self.next_stream = number(id) + 4;
@@ -370,6 +378,10 @@ impl Driver<'_> {
 
     /// Logs the client's violation of QUIC; a disconnect is not an error.
     fn report_loss(&self) {
+        if self.session.connection.has_panicked() {
+            let session = self.session;
+            return log_connection_problem(&session.worker, &session.client, &panic_problem());
+        }
         let Some(error) = self.session.connection.take_error() else {
             return;
         };

@@ -18,7 +18,7 @@ pub(super) struct ResponseSender {
     body: Body,
     /// Frames that do not fit into the client's windows yet: a frame's header, and data.
     unsent: [Bytes; 2],
-    /// Nothing follows what is unsent.
+    /// Nothing follows the unsent frames.
     is_last: bool,
     /// Rate at which the client reads.
     min_rate: MinDataRate,
@@ -189,7 +189,7 @@ impl ResponseSender {
         let (clock, time) = (&session.clock, session.settings.write_time);
         let left = self.min_rate.wait(clock, time);
         if deadline.running() != Some(Timer::ResponseWrite) {
-            deadline.start_late(clock, Timer::ResponseWrite, (left, time));
+            deadline.start_late(clock, Timer::ResponseWrite, left, time);
         }
         Poll::Pending
     }

@@ -15,9 +15,6 @@ use std::time::Duration;
 /// Time that a client has to receive the final GOAWAY and the ends of its responses.
 const GOAWAY_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bytes of incomplete header sections of one connection at most.
-pub(super) const MAX_HELD_SECTION_BYTES: usize = 256 * 1024;
-
 /// One connection of HTTP/3.
 pub(super) struct Session {
     pub(super) worker: Rc<Worker>,
@@ -74,11 +71,11 @@ impl Session {
     }
 
     /// Records that a stream holds `now` bytes of an incomplete header section instead of `before`. False if the streams
-    /// of the connection hold too many together: the windows of QUIC do not bound what was read.
+    /// of the connection hold too many together: the windows of QUIC do not bound data that was read.
     pub(super) fn hold_section(&self, before: usize, now: usize) -> bool {
         let held = self.section_bytes.get().saturating_sub(before) + now;
         self.section_bytes.set(held);
-        held <= MAX_HELD_SECTION_BYTES || now == 0
+        held <= self.http3.max_held_section_bytes || now == 0
     }
 
     /// Takes `count` events from the client's allowance. Ends the connection if it is exhausted.
@@ -88,7 +85,7 @@ impl Session {
         }
         let now = u64::from(self.clock.now().0);
         let mut meter = self.meter.borrow_mut();
-        meter.earn_resets(self.client.take_earned_resets());
+        meter.earn(self.client.take_earned_resets());
         let taken = meter.take(kind, count, now);
         drop(meter);
         if let Err(flood) = taken {

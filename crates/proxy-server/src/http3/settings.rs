@@ -20,6 +20,9 @@ pub(crate) const SEND_WINDOW: u32 = 1024 * 1024;
 /// Unidirectional streams that a client may have open: control, two of QPACK, and some of types to be ignored.
 const UNI_STREAMS: u32 = 8;
 
+/// Bytes of incomplete header sections of one connection at most, unless a single one may be larger.
+const HELD_SECTION_BYTES: usize = 256 * 1024;
+
 /// HPACK's and QPACK's overhead for a field, in bytes.
 const FIELD_OVERHEAD: usize = 32;
 
@@ -33,12 +36,14 @@ pub(crate) struct Http3Settings {
     pub(super) sections: SectionLimits,
     /// Size of an encoded header section at most, in bytes.
     pub(super) max_section_bytes: usize,
+    /// Bytes of incomplete header sections of one connection at most.
+    pub(super) max_held_section_bytes: usize,
     pub(super) offered: Settings,
 }
 
 impl Http3Settings {
     pub(crate) fn new(listener: &ListenerPlan, limits: &Limits) -> Self {
-        // Above our own limits, whose problems have a response.
+        // Above our own limits, which have a response.
         let list = header_list(limits);
         let bytes = usize::try_from(list).unwrap_or(usize::MAX);
         Self {
@@ -48,11 +53,18 @@ impl Http3Settings {
                 max_fields: bytes / FIELD_OVERHEAD,
             },
             max_section_bytes: bytes,
+            max_held_section_bytes: held_section_bytes(limits),
             offered: Settings {
                 max_field_section_bytes: u64::from(list),
             },
         }
     }
+}
+
+/// Bytes of incomplete header sections of one connection at most.
+pub(crate) fn held_section_bytes(limits: &Limits) -> usize {
+    let one = usize::try_from(header_list(limits)).unwrap_or(usize::MAX);
+    one.max(HELD_SECTION_BYTES)
 }
 
 fn transport(listener: &ListenerPlan) -> TransportConfig {

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use quinn_proto::{EcnCodepoint, Transmit};
 use quinn_udp::{RecvMeta, UdpSocketState};
-use socket2::Socket;
+use socket2::{SockRef, Socket};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll, ready};
@@ -52,6 +52,14 @@ impl DatagramSocket {
             socket,
             state,
         })
+    }
+
+    /// The same socket, with a registration of its own: each wakes one task.
+    ///
+    /// # Errors
+    /// A lack of file descriptors.
+    pub(super) fn duplicate(&self) -> io::Result<Self> {
+        Self::new(SockRef::from(&self.socket).try_clone()?)
     }
 
     /// Number of datagrams that one system call sends at most.

@@ -1,10 +1,12 @@
 //! One request stream: a request, its response, and interim responses.
 
 use super::connection::number;
+use super::contain::panic_problem;
 use super::request_body::{ReadFailure, RequestHalf};
 use super::response_sender::ResponseSender;
 use super::session::{OpenStream, Session, protocol_problem};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::{CONTENT_LENGTH, DATE, EXPECT};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Request, StatusCode, Uri, Version, request, response};
@@ -20,13 +22,22 @@ use proxy_pipeline::{
 use quinn_proto::StreamId;
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Serves the request on the stream `id` until our half has ended.
+/// Serves the request on the stream `id` until our half has ended. A panic outside of the pipeline ends the connection, of
+/// which the state may be inconsistent.
 pub(super) async fn serve(stream: OpenStream, id: StreamId) {
     let session = &stream.0;
+    let served = AssertUnwindSafe(serve_request(session, id));
+    if served.catch_unwind().await.is_err() {
+        session.fail(&panic_problem(), ErrorCode::INTERNAL_ERROR, "");
+    }
+}
+
+async fn serve_request(session: &Rc<Session>, id: StreamId) {
     let deadline = Rc::<Deadline>::default();
     let _entry = session.worker.timers.register(Rc::clone(&deadline));
     let half = RequestHalf::new(session, id);

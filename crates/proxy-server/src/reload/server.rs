@@ -142,7 +142,6 @@ impl Server {
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
         let shared = shared_state::new(&plan, ids.key_seed(), health_changes, parts.lifecycle);
         let route_limits = LimitRegistry::new(ids.key_seed());
-        let now_ns = Time::shared_ns(&shared.clock);
         let acme = shared_state::acme_tasks(&shared, &certificates, &parts.registry);
         let acme = (parts.purpose == Purpose::Serving).then_some(acme);
         let common = Common {
@@ -152,7 +151,7 @@ impl Server {
         };
         let prepared = Preparation {
             limits: limits.prepare(&plan),
-            route_limits: route_limits.prepare(&plan, now_ns),
+            route_limits: route_limits.prepare(&plan, Time::shared_ns(&common.shared.clock)),
             plan: Arc::clone(&plan),
             targets: named,
             names: looked_up,

@@ -39,6 +39,8 @@ struct BoundListener {
 struct BoundDatagrams {
     id: ListenerId,
     sockets: Vec<Arc<Socket>>,
+    /// False for sockets of a service manager.
+    owned: bool,
 }
 
 impl ListenerSet {
@@ -106,17 +108,20 @@ impl ListenerSet {
         workers: usize,
         inherited: &mut InheritedSockets,
     ) -> Result<Option<BoundDatagrams>, BindError> {
-        let sockets = if let Some(mut sockets) = inherited.take_datagrams(&listener.address) {
+        let found = inherited.take_datagrams(&listener.address, &listener.bound.at);
+        let (sockets, owned) = if let Some((mut sockets, owned)) = found {
             listen::widen_datagrams(&listener.bound, &mut sockets, workers);
-            Some(sockets)
+            (Some(sockets), owned)
         } else {
             let is_ours = self.datagram_addresses.contains(&listener.bound.at);
-            listen::bind_datagrams(&listener.bound, workers, is_ours)?
+            let bound = listen::bind_datagrams(&listener.bound, workers, is_ours)?;
+            (bound, true)
         };
         self.datagram_addresses.insert(listener.bound.at.clone());
         Ok(sockets.map(|sockets| BoundDatagrams {
             id: self.number(),
             sockets,
+            owned,
         }))
     }
 
@@ -181,13 +186,16 @@ impl ListenerSet {
                 owned: listener.bound.owned,
                 address: listener.address.clone(),
             };
-            let for_datagrams = Label {
-                purpose: Purpose::Datagrams,
-                ..label.clone()
-            };
-            let datagrams = listener.datagrams.iter();
-            let datagrams = datagrams.flat_map(|datagrams| &datagrams.sockets);
-            let datagrams = datagrams.map(move |socket| (for_datagrams.clone(), &**socket));
+            let address = listener.address.clone();
+            let datagrams = listener.datagrams.iter().flat_map(move |datagrams| {
+                let label = Label {
+                    purpose: Purpose::Datagrams,
+                    owned: datagrams.owned,
+                    address: address.clone(),
+                };
+                let sockets = datagrams.sockets.iter();
+                sockets.map(move |socket| (label.clone(), &**socket))
+            });
             let sockets = listener.bound.sockets.iter();
             let sockets = sockets.map(move |socket| (label.clone(), &**socket));
             sockets.chain(datagrams)

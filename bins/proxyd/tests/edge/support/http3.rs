@@ -28,7 +28,7 @@ pub(crate) struct Http3Client {
 /// One connection.
 pub(crate) struct Http3 {
     pub(crate) connection: Connection,
-    _control: SendStream,
+    pub(crate) control: SendStream,
 }
 
 /// A whole response.
@@ -83,6 +83,7 @@ impl Http3Client {
                 .unwrap(),
         };
         tls.alpn_protocols = vec![b"h3".to_vec()];
+        tls.enable_early_data = true;
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut endpoint = Endpoint::client(local).unwrap();
         let crypto = QuicClientConfig::try_from(tls).unwrap();
@@ -97,7 +98,7 @@ impl Http3Client {
         control.write_all(CONTROL).await.unwrap();
         Ok(Http3 {
             connection,
-            _control: control,
+            control,
         })
     }
 }

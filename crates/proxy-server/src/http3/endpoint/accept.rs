@@ -5,29 +5,25 @@ use crate::connection::ready_connection::ConnectionGuard;
 use crate::connection::settings::ConnectionSettings;
 use crate::http3::clock::QuicClock;
 use crate::http3::connection::{Connection, ReadyQueue};
-use crate::http3::driver::{Accepted, HandshakeSlot, serve};
-use crate::http3::secrets::Http3Secrets;
+use crate::http3::driver::{Accepted, client_permit, serve};
+use crate::http3::handshake_load::{Admission, HandshakeLoad};
 use crate::http3::settings::Http3Settings;
 use crate::http3::socket::DatagramSocket;
+use crate::http3::steering::Http3Secrets;
 use proxy_clock::Tick;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_limits::Permit;
+use proxy_limits::{ClientPermit, Permit};
 use proxy_pipeline::{ConnectionInfo, Peer, Worker, log_connection_problem};
 use proxy_tls::ServerTls;
 use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{Endpoint, Incoming, ServerConfig, Transmit, TransportConfig};
 use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_rustls::rustls;
-
-/// Connections of an endpoint in their handshake, above which clients must prove their address first.
-const RETRY_HANDSHAKES: usize = 32;
-
-/// Connections of an endpoint in their handshake at most; further ones are not answered.
-const MAX_HANDSHAKES: usize = 1024;
 
 /// New connections that are not decided on yet, and bytes of each: decisions are taken at once.
 const MAX_INCOMING: usize = 16;
@@ -100,8 +96,6 @@ pub(super) struct Listening {
     pub(super) socket: Option<Rc<DatagramSocket>>,
     /// No further connection is accepted.
     pub(super) is_closed: bool,
-    /// Number of connections in their handshake.
-    pub(super) handshakes: Rc<Cell<usize>>,
     pub(super) queue: Rc<ReadyQueue>,
     pub(super) clock: Rc<QuicClock>,
 }
@@ -109,28 +103,37 @@ pub(super) struct Listening {
 /// Accepts a connection, or answers it otherwise. Returns a message for the client, and the connection.
 pub(super) fn accept(
     proto: &mut Endpoint,
+    load: &mut HandshakeLoad,
     task: &Listening,
     incoming: Incoming,
     now: Instant,
 ) -> (Message, Option<Rc<Connection>>) {
     let mut bytes = Vec::new();
     let worker = Rc::clone(&task.worker);
-    let handshakes = task.handshakes.get();
-    if handshakes >= MAX_HANDSHAKES {
-        proto.ignore(incoming);
-        return (None, None);
-    }
-    if handshakes >= RETRY_HANDSHAKES
-        && !incoming.remote_address_validated()
-        && incoming.may_retry()
-    {
-        return match proto.retry(incoming, &mut bytes) {
-            Ok(transmit) => (Some((transmit, bytes)), None),
-            Err(error) => {
-                proto.ignore(error.into_incoming());
-                (None, None)
+    let is_proven = incoming.remote_address_validated();
+    match load.admit(is_proven, now) {
+        Admission::Accept => {}
+        Admission::Ignore { limit } => {
+            if is_proven {
+                let peer = peer(task, incoming.remote_address(), incoming.local_ip());
+                let detail = Detail::Limit {
+                    current: limit,
+                    limit,
+                };
+                log(task, peer, &Problem::new(Reason::ConnectionLimit, detail));
             }
-        };
+            proto.ignore(incoming);
+            return (None, None);
+        }
+        Admission::Retry => {
+            return match proto.retry(incoming, &mut bytes) {
+                Ok(transmit) => (Some((transmit, bytes)), None),
+                Err(error) => {
+                    proto.ignore(error.into_incoming());
+                    (None, None)
+                }
+            };
+        }
     }
     if task.is_closed || worker.is_draining() {
         let transmit = proto.refuse(incoming, &mut bytes);
@@ -138,10 +141,11 @@ pub(super) fn accept(
     }
     worker.metrics.connections_accepted.add(1);
     let settings = Rc::clone(&task.settings);
-    let peer = peer(task, &incoming);
-    let permit = match permit(&worker) {
-        Ok(permit) => permit,
+    let peer = peer(task, incoming.remote_address(), incoming.local_ip());
+    let (permit, client) = match permits(&worker, &peer, is_proven) {
+        Ok(permits) => permits,
         Err(problem) => {
+            load.fail(now);
             log(task, peer, &problem);
             let transmit = proto.refuse(incoming, &mut bytes);
             return (Some((transmit, bytes)), None);
@@ -155,6 +159,7 @@ pub(super) fn accept(
     let (handle, quic) = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
+            load.fail(now);
             worker.metrics.handshakes_failed.add(1);
             let text = Detail::text(error.cause.to_string());
             log(task, peer, &Problem::new(Reason::ClientTlsFailed, text));
@@ -163,8 +168,9 @@ pub(super) fn accept(
     };
     let max_age = settings.terms.max_age;
     let ends_at = max_age.map_or(Tick::MAX, |age| worker.clock.after(age));
-    let guard = ConnectionGuard::new(&worker, permit, None, ends_at);
-    let connection = Connection::new(handle, quic, &task.queue, &task.clock, guard);
+    let guard = ConnectionGuard::new(&worker, permit, client, ends_at);
+    let counted = (guard, load.begin());
+    let connection = Connection::new(handle, quic, &task.queue, &task.clock, counted);
     start(task, &connection, tls, peer, ends_at);
     (None, Some(connection))
 }
@@ -185,34 +191,42 @@ fn start(
         tls,
         peer,
         ends_at,
-        handshake: HandshakeSlot::take(&task.handshakes),
     };
     tokio::task::spawn_local(serve(accepted));
 }
 
-/// Takes the permit of a connection. The one of its client follows after the handshake, which proves the address.
-fn permit(worker: &Worker) -> Result<Permit, Problem> {
+/// Takes the permits of a connection, and of its client if its address `is_proven`. Otherwise that one follows after the
+/// handshake, which proves the address.
+fn permits(
+    worker: &Worker,
+    peer: &Peer,
+    is_proven: bool,
+) -> Result<(Permit, Option<ClientPermit>), Problem> {
     if !worker.shared.memory.admit_connection() {
         return Err(Problem::new(Reason::MemoryPressure, Detail::None));
     }
     let permit = worker.shared.connections.acquire();
-    permit.map_err(|full| limit_problem(Reason::ConnectionLimit, full))
+    let permit = permit.map_err(|full| limit_problem(Reason::ConnectionLimit, full))?;
+    let client = if is_proven {
+        client_permit(worker, peer)?
+    } else {
+        None
+    };
+    Ok((permit, client))
 }
 
-fn peer(task: &Listening, incoming: &Incoming) -> Peer {
+/// The client at `remote`, which sent to the address `local` of this host.
+pub(super) fn peer(task: &Listening, remote: SocketAddr, local: Option<IpAddr>) -> Peer {
     let active = task.worker.active();
     let plan = active.plan.listeners().get(task.index.get());
     let trusted = plan.map_or(&[][..], |plan| &plan.trusted_proxies);
-    let remote = incoming.remote_address();
-    let local = task
-        .socket()
-        .and_then(|socket| socket.local(incoming.local_ip()));
+    let socket = task.socket.as_ref();
     Peer::new(remote.ip(), true, trusted)
         .with_port(remote.port())
-        .with_local(local)
+        .with_local(socket.and_then(|socket| socket.local(local)))
 }
 
-fn log(task: &Listening, peer: Peer, problem: &Problem) {
+pub(super) fn log(task: &Listening, peer: Peer, problem: &Problem) {
     let terms = Rc::clone(&task.settings.terms);
     let client = ConnectionInfo::new(Rc::clone(&task.index), peer, false, terms);
     log_connection_problem(&task.worker, &client, problem);

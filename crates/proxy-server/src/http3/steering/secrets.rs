@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Length of the seed, in bytes.
-pub(super) const SEED_BYTES: usize = 32;
+pub(in crate::http3) const SEED_BYTES: usize = 32;
 
 /// Length of the key of connection IDs, in bytes.
 const ID_KEY_BYTES: usize = 16;
@@ -14,21 +14,21 @@ const ID_KEY_BYTES: usize = 16;
 /// Keys of connection IDs, of stateless resets and of address validation tokens. All workers share them: any of them
 /// may receive a datagram that another one has asked for.
 #[derive(Clone)]
-pub(super) struct Http3Secrets {
+pub(in crate::http3) struct Http3Secrets {
     seed: [u8; SEED_BYTES],
 }
 
 impl Http3Secrets {
-    pub(super) fn new(seed: [u8; SEED_BYTES]) -> Self {
+    pub(in crate::http3) fn new(seed: [u8; SEED_BYTES]) -> Self {
         Self { seed }
     }
 
-    pub(super) fn seed(&self) -> &[u8; SEED_BYTES] {
+    pub(in crate::http3) fn seed(&self) -> &[u8; SEED_BYTES] {
         &self.seed
     }
 
     /// Key of the owners in connection IDs.
-    pub(super) fn id_key(&self) -> [u8; ID_KEY_BYTES] {
+    pub(in crate::http3) fn id_key(&self) -> [u8; ID_KEY_BYTES] {
         let mut key = [0; ID_KEY_BYTES];
         for (byte, from) in key.iter_mut().zip(self.derived(b"connection id").as_ref()) {
             *byte = *from;
@@ -37,13 +37,13 @@ impl Http3Secrets {
     }
 
     /// Key of the tokens in stateless resets. [RFC 9000 §10.3]
-    pub(super) fn reset_key(&self) -> Arc<hmac::Key> {
+    pub(in crate::http3) fn reset_key(&self) -> Arc<hmac::Key> {
         let tag = self.derived(b"stateless reset");
         Arc::new(hmac::Key::new(hmac::HMAC_SHA256, tag.as_ref()))
     }
 
     /// Key of the tokens in Retry packets. [RFC 9000 §8.1.2]
-    pub(super) fn token_key(&self) -> Arc<dyn HandshakeTokenKey> {
+    pub(in crate::http3) fn token_key(&self) -> Arc<dyn HandshakeTokenKey> {
         let tag = self.derived(b"address validation");
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"proxyd http3");
         Arc::new(salt.extract(tag.as_ref()))

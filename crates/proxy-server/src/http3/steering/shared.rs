@@ -8,11 +8,11 @@ use socket2::Socket;
 use std::io;
 use std::sync::Arc;
 
-/// Secrets, and the way from each endpoint to the others.
+/// Secrets, and the way from each endpoint to every other one.
 #[derive(Clone, Debug)]
 pub(crate) struct Http3Shared {
-    pub(super) secrets: Http3Secrets,
-    pub(super) router: Arc<DatagramRouter>,
+    pub(in crate::http3) secrets: Http3Secrets,
+    pub(in crate::http3) router: Arc<DatagramRouter>,
 }
 
 impl Http3Shared {
@@ -42,7 +42,7 @@ impl Http3Shared {
         relay::pair(&self.secrets, self.router.process())
     }
 
-    /// Passes on to this process's endpoints what arrives at `receiver`.
+    /// Passes datagrams that arrive at `receiver` on to the endpoints of this process.
     pub(crate) fn receive(&self, receiver: RelayReceiver) {
         let router = Arc::clone(&self.router);
         tokio::spawn(receiver.run(move |endpoint, datagram| {

@@ -2,7 +2,7 @@
 
 use super::connection_ids::Owner;
 use super::relay::RelaySender;
-use super::socket::Datagram;
+use crate::http3::socket::Datagram;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ pub(crate) struct DatagramRouter {
     before: Option<RelaySender>,
 }
 
-/// An endpoint that receives datagrams from others while it is held.
+/// An endpoint that receives datagrams from other ones while it is held.
 #[derive(Debug)]
-pub(super) struct RegisteredEndpoint {
-    pub(super) owner: Owner,
+pub(in crate::http3) struct RegisteredEndpoint {
+    pub(in crate::http3) owner: Owner,
     router: Arc<DatagramRouter>,
 }
 
 impl DatagramRouter {
     /// The router of the process with this number; `before` is the way to the process before it.
-    pub(super) fn new(process: u8, before: Option<RelaySender>) -> Self {
+    pub(in crate::http3) fn new(process: u8, before: Option<RelaySender>) -> Self {
         Self {
             endpoints: ArcSwap::default(),
             process,
@@ -41,12 +41,14 @@ impl DatagramRouter {
     }
 
     /// Number of this process.
-    pub(super) fn process(&self) -> u8 {
+    pub(in crate::http3) fn process(&self) -> u8 {
         self.process
     }
 
-    /// Registers an endpoint. Returns also the datagrams that others pass on to it; `None` if all numbers are taken.
-    pub(super) fn register(self: &Arc<Self>) -> Option<(RegisteredEndpoint, Receiver<Datagram>)> {
+    /// Registers an endpoint. Returns also the datagrams that other ones pass on to it; `None` if all numbers are taken.
+    pub(in crate::http3) fn register(
+        self: &Arc<Self>,
+    ) -> Option<(RegisteredEndpoint, Receiver<Datagram>)> {
         let (sender, datagrams) = channel(QUEUE_DATAGRAMS);
         let mut number = None;
         self.endpoints.rcu(|endpoints| {
@@ -64,7 +66,7 @@ impl DatagramRouter {
     }
 
     /// Passes `datagram` on to the endpoint `owner`. Returns the datagram if there is no such endpoint.
-    pub(super) fn send(&self, owner: Owner, datagram: Datagram) -> Result<(), Datagram> {
+    pub(in crate::http3) fn send(&self, owner: Owner, datagram: Datagram) -> Result<(), Datagram> {
         if owner.process == self.process {
             return self.deliver(owner.endpoint, datagram);
         }
@@ -73,12 +75,18 @@ impl DatagramRouter {
                 let sent = before.send(owner.endpoint, &datagram);
                 if sent { Ok(()) } else { Err(datagram) }
             }
+            // The process that takes over receives the client's next datagram itself. A reset would end the connection.
+            Some(_) | None if owner.process == self.process.wrapping_add(1) => Ok(()),
             Some(_) | None => Err(datagram),
         }
     }
 
     /// Passes `datagram` on to an endpoint of this process. Returns the datagram if there is no such endpoint.
-    pub(super) fn deliver(&self, endpoint: u16, datagram: Datagram) -> Result<(), Datagram> {
+    pub(in crate::http3) fn deliver(
+        &self,
+        endpoint: u16,
+        datagram: Datagram,
+    ) -> Result<(), Datagram> {
         let endpoints = self.endpoints.load();
         let Some(endpoint) = endpoints.get(&endpoint) else {
             return Err(datagram);
@@ -126,11 +134,18 @@ mod tests {
         assert_eq!(of_one.try_recv().unwrap().bytes[..], [1]);
         assert_eq!(of_two.try_recv().unwrap().bytes[..], [2]);
 
-        let other = Owner {
-            process: 8,
-            ..one.owner
-        };
-        assert!(router.send(other, datagram(3)).is_err());
+        for (process, is_taken) in [(6, false), (8, true), (9, false)] {
+            let other = Owner {
+                process,
+                ..one.owner
+            };
+            assert_eq!(
+                router.send(other, datagram(3)).is_ok(),
+                is_taken,
+                "{process}"
+            );
+        }
+        assert!(of_one.try_recv().is_err());
         let owner = one.owner;
         drop(one);
         assert!(router.send(owner, datagram(4)).is_err());

@@ -15,15 +15,15 @@ const OWNER_BYTES: usize = 3;
 const TAG_BYTES: usize = 3;
 
 /// Length of an ID in bytes; at most 20.
-pub(super) const ID_BYTES: usize = NONCE_BYTES + OWNER_BYTES + TAG_BYTES;
+pub(in crate::http3) const ID_BYTES: usize = NONCE_BYTES + OWNER_BYTES + TAG_BYTES;
 
 /// The endpoint that owns a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Owner {
+pub(in crate::http3) struct Owner {
     /// Number of its process among those that take over from each other.
-    pub(super) process: u8,
+    pub(in crate::http3) process: u8,
     /// Its number in that process.
-    pub(super) endpoint: u16,
+    pub(in crate::http3) endpoint: u16,
 }
 
 impl Owner {
@@ -44,17 +44,17 @@ impl From<[u8; OWNER_BYTES]> for Owner {
 
 /// Reads and writes owners in IDs.
 #[derive(Clone)]
-pub(super) struct IdCipher {
+pub(in crate::http3) struct IdCipher {
     key: [u8; 16],
 }
 
 impl IdCipher {
-    pub(super) fn new(key: [u8; 16]) -> Self {
+    pub(in crate::http3) fn new(key: [u8; 16]) -> Self {
         Self { key }
     }
 
     /// The owner in `id`; `None` if `id` is not one of ours.
-    pub(super) fn owner(&self, id: &[u8]) -> Option<Owner> {
+    pub(in crate::http3) fn owner(&self, id: &[u8]) -> Option<Owner> {
         let (nonce, rest) = id.split_first_chunk::<NONCE_BYTES>()?;
         let (owner, tag) = rest.split_first_chunk::<OWNER_BYTES>()?;
         let owner = self.masked(*nonce, *owner);
@@ -97,13 +97,13 @@ impl IdCipher {
 }
 
 /// Generates the IDs of one endpoint's connections.
-pub(super) struct OwnedIds {
+pub(in crate::http3) struct OwnedIds {
     cipher: IdCipher,
     owner: Owner,
 }
 
 impl OwnedIds {
-    pub(super) fn new(cipher: IdCipher, owner: Owner) -> Self {
+    pub(in crate::http3) fn new(cipher: IdCipher, owner: Owner) -> Self {
         Self { cipher, owner }
     }
 }
@@ -130,7 +130,7 @@ impl ConnectionIdGenerator for OwnedIds {
 }
 
 /// The ID to which `datagram` is addressed; `None` if the datagram is cut off. [RFC 8999 §5]
-pub(super) fn destination(datagram: &[u8]) -> Option<&[u8]> {
+pub(in crate::http3) fn destination(datagram: &[u8]) -> Option<&[u8]> {
     const LONG_HEADER: u8 = 0x80;
     let (first, rest) = datagram.split_first()?;
     if first & LONG_HEADER == 0 {

@@ -5,7 +5,7 @@
 //! secrets of the old process, so that the new one can read its connection IDs.
 
 use super::secrets::{Http3Secrets, SEED_BYTES};
-use super::socket::Datagram;
+use crate::http3::socket::Datagram;
 use bytes::BytesMut;
 use quinn_proto::EcnCodepoint;
 use socket2::Socket;
@@ -32,20 +32,23 @@ pub(crate) struct RelayReceiver(UnixDatagram);
 
 /// The end of the new process.
 #[derive(Debug)]
-pub(super) struct RelaySender {
+pub(in crate::http3) struct RelaySender {
     socket: UnixDatagram,
     /// Number of the old process.
     process: u8,
 }
 
 /// The state of HTTP/3 that a process inherits.
-pub(super) struct Inherited {
-    pub(super) secrets: Http3Secrets,
-    pub(super) relay: RelaySender,
+pub(in crate::http3) struct Inherited {
+    pub(in crate::http3) secrets: Http3Secrets,
+    pub(in crate::http3) relay: RelaySender,
 }
 
 /// Both ends, in a process with these secrets and this number. The second is for the new process.
-pub(super) fn pair(secrets: &Http3Secrets, process: u8) -> io::Result<(RelayReceiver, Socket)> {
+pub(in crate::http3) fn pair(
+    secrets: &Http3Secrets,
+    process: u8,
+) -> io::Result<(RelayReceiver, Socket)> {
     let (ours, theirs) = UnixDatagram::pair()?;
     ours.set_nonblocking(true)?;
     let mut greeting = vec![VERSION, process];
@@ -55,7 +58,7 @@ pub(super) fn pair(secrets: &Http3Secrets, process: u8) -> io::Result<(RelayRece
 }
 
 /// The state inherited through `socket`; `None` if the old process speaks another version.
-pub(super) fn inherit(socket: Socket) -> Option<Inherited> {
+pub(in crate::http3) fn inherit(socket: Socket) -> Option<Inherited> {
     let socket = UnixDatagram::from(OwnedFd::from(socket));
     socket.set_nonblocking(true).ok()?;
     let mut greeting = [0; GREETING_BYTES];
@@ -69,12 +72,12 @@ pub(super) fn inherit(socket: Socket) -> Option<Inherited> {
 
 impl RelaySender {
     /// Number of the old process.
-    pub(super) fn process(&self) -> u8 {
+    pub(in crate::http3) fn process(&self) -> u8 {
         self.process
     }
 
     /// Passes `datagram` on to the old process's `endpoint`; false if that process has ended.
-    pub(super) fn send(&self, endpoint: u16, datagram: &Datagram) -> bool {
+    pub(in crate::http3) fn send(&self, endpoint: u16, datagram: &Datagram) -> bool {
         match self.socket.send(&encode(endpoint, datagram)) {
             Ok(_) => true,
             // A full queue loses the datagram; its sender repeats the data.
@@ -85,7 +88,7 @@ impl RelaySender {
 
 impl RelayReceiver {
     /// Passes each datagram that arrives to `deliver`, with its endpoint, until the new process has ended.
-    pub(super) async fn run(self, deliver: impl Fn(u16, Datagram)) {
+    pub(in crate::http3) async fn run(self, deliver: impl Fn(u16, Datagram)) {
         let socket = match tokio::net::UnixDatagram::from_std(self.0) {
             Ok(socket) => socket,
             Err(error) => {
