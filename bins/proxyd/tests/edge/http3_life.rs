@@ -219,6 +219,7 @@ fn the_end_of_the_drain_time_closes_connections() {
         let client = site.connect().await;
         let (mut send, _receive) = client.open().await;
         send.write_all(&head_of("GET", "/", &[])).await.unwrap();
+        send.finish().unwrap();
         upstream.wait_for_requests(1);
         site.proxyd.terminate();
         client.control_until(GOAWAY).await;

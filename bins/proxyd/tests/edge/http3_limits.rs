@@ -2,7 +2,7 @@
 
 use crate::support::{Http3, Http3Client, Site, head_of, live, over_tls, to};
 use proxy_testkit::Upstream;
-use quinn::{ConnectionError, ReadError};
+use quinn::ConnectionError;
 
 const EXCESSIVE_LOAD: u64 = 0x107;
 const REQUEST_CANCELLED: u64 = 0x10c;
@@ -86,10 +86,6 @@ fn a_client_that_does_not_read_loses_its_response() {
         send.finish().unwrap();
         let reset = receive.received_reset().await.unwrap();
         assert_eq!(reset.unwrap().into_inner(), REQUEST_CANCELLED);
-        assert!(matches!(
-            receive.read_to_end(usize::MAX).await,
-            Err(quinn::ReadToEndError::Read(ReadError::Reset(_)))
-        ));
         let record = site.proxyd.access_record("slow");
         assert_eq!(record.text("reason"), "client_write_timeout");
         // Unread data is bounded by the windows, not by the response.
