@@ -84,6 +84,7 @@ impl Reason {
             | Self::RepeatedHost
             | Self::InvalidHost
             | Self::Http2ProtocolError
+            | Self::Http3ProtocolError
             | Self::BadProxyProtocol
             | Self::PathEscapesRoot
             | Self::AmbiguousPath
@@ -120,6 +121,7 @@ impl Reason {
             | Self::BufferSizeLimit
             | Self::ClientConnectionLimit
             | Self::Http2Flood
+            | Self::Http3Flood
             | Self::GlobalRateLimit
             | Self::ClientRateLimit
             | Self::RouteRateLimit

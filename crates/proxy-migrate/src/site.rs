@@ -52,6 +52,8 @@ pub(crate) struct Listener {
     /// `host:port`, or `unix:/path`.
     pub(crate) address: String,
     pub(crate) is_tls: bool,
+    /// HTTP/3 is wanted; written where other settings allow it.
+    pub(crate) http3: bool,
     /// Connections are relayed; `None` for HTTP.
     pub(crate) relay: Option<Relay>,
     /// The first one is the default.

@@ -48,6 +48,7 @@ fn listener(listener: &Listener) -> Node {
         name,
         address,
         is_tls,
+        http3,
         relay,
         certificates,
         tls,
@@ -83,6 +84,12 @@ fn listener(listener: &Listener) -> Node {
         );
     }
     node = node.children(settings.iter().cloned());
+    let excludes_http3 = relay.is_some()
+        || settings.iter().any(|it| it.is("proxy-protocol"))
+        || tls.iter().any(|it| it.is("max-version"));
+    if *http3 && *is_tls && !excludes_http3 {
+        node = node.child(flag("http3"));
+    }
     with_block(node, "timeouts", timeouts)
 }
 

@@ -747,3 +747,43 @@ fn a_request_that_was_refused_or_checked_reaches_no_content() {
         assert!(failed.is_empty(), "{text}\n{settings}\n{failed:?}");
     }
 }
+
+/// A server of nginx that accepts HTTP/3 at the port 443, with further directives.
+fn quic_server(listen: &str, directives: &str) -> Migrated {
+    nginx(&format!(
+        "server {{ listen 443 quic reuseport; {listen} server_name a.test; ssl_certificate a.crt; \
+         ssl_certificate_key a.key; {directives} location / {{ proxy_pass http://a:1; }} }}"
+    ))
+}
+
+#[test]
+fn http3_of_nginx_is_written_where_a_listener_can_have_it() {
+    for (listen, directives, is_written) in [
+        ("listen 443 ssl;", "", true),
+        ("listen 443 ssl;", "http3 on; quic_retry on;", true),
+        ("listen 443 ssl;", "http3 off;", false),
+        ("listen 443 ssl;", "ssl_protocols TLSv1.2;", false),
+        ("listen 443 ssl proxy_protocol;", "", false),
+        ("listen 8443 ssl;", "", false),
+    ] {
+        let migrated = quic_server(listen, directives);
+        assert_eq!(
+            migrated.text.contains("http3 #true"),
+            is_written,
+            "{listen} {directives}\n{}",
+            migrated.text
+        );
+        is_usable(&migrated);
+    }
+}
+
+#[test]
+fn the_advertisement_of_http3_is_left_to_the_reader() {
+    let migrated = quic_server("listen 443 ssl;", "");
+    let notes: Vec<String> = migrated.notes.iter().map(ToString::to_string).collect();
+    let [note] = &notes[..] else {
+        panic!("{notes:?}");
+    };
+    assert!(note.contains("`listen 443 quic reuseport`"), "{note}");
+    assert!(note.contains("alt-svc-max-age-secs"), "{note}");
+}

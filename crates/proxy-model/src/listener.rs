@@ -41,7 +41,13 @@ pub struct Listener {
     pub h2c: Setting<bool>,
     /// True if every connection begins with a PROXY protocol header, v1 or v2.
     pub proxy_protocol: Setting<bool>,
-    /// Maximum number of concurrent streams on one HTTP/2 connection.
+    /// HTTP/3 is accepted on the UDP port of the same address.
+    pub http3: Setting<bool>,
+    /// Time for which clients may use HTTP/3 after a response over another version; `None` advertises nothing.
+    pub alt_svc_max_age: Option<Setting<Duration>>,
+    /// The advertised UDP port; `None` is the port that the client connected to.
+    pub alt_svc_port: Option<Setting<u16>>,
+    /// Maximum number of concurrent streams on one HTTP/2 or HTTP/3 connection.
     pub max_concurrent_streams: Setting<u32>,
     /// Burst of streams that a client may reset before they were forwarded or answered.
     pub max_stream_resets: Setting<u32>,

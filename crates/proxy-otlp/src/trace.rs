@@ -196,6 +196,7 @@ fn version(protocol: Protocol) -> &'static str {
         Protocol::Http10 => "1.0",
         Protocol::Http11 | Protocol::Tcp => "1.1",
         Protocol::Http2 => "2",
+        Protocol::Http3 => "3",
     }
 }
 

@@ -542,7 +542,7 @@ fn count(worker: &Worker, client: &ConnectionInfo, protocol: Protocol) {
 
 fn is_grpc(head: &InboundHead) -> bool {
     head.headers.has(KnownHeaders::GRPC)
-        && head.version == Version::HTTP_2
+        && matches!(head.version, Version::HTTP_2 | Version::HTTP_3)
         && head.method == Method::POST
 }
 
@@ -550,6 +550,7 @@ fn protocol(version: Version) -> Protocol {
     match version {
         Version::HTTP_10 => Protocol::Http10,
         Version::HTTP_2 => Protocol::Http2,
+        Version::HTTP_3 => Protocol::Http3,
         _ => Protocol::Http11,
     }
 }

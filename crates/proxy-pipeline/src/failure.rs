@@ -216,7 +216,7 @@ fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError
         (_, Some(RequestBodyError::BodyAborted)) => {
             Problem::new(Reason::ClientAborted, Detail::None)
         }
-        (_, Some(RequestBodyError::Malformed)) => malformed_body(),
+        (_, Some(RequestBodyError::Malformed(reason))) => malformed_body(reason),
         (SendError::TimedOut { timer, after }, None) => timeout_problem(*timer, *after),
         (SendError::BadResponse(fault), None) => {
             Problem::new(response_reason(*fault), named(fault.to_string()))
@@ -243,10 +243,11 @@ fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError
     }
 }
 
-/// The problem of a request body or trailers that violate HTTP/2. [RFC 9113 §8.1.1]
-pub(crate) fn malformed_body() -> Problem {
+/// The problem of a request body or trailers that violate HTTP/2 or HTTP/3, by `reason`. [RFC 9113 §8.1.1, RFC 9114
+/// §4.1.2]
+pub(crate) fn malformed_body(reason: Reason) -> Problem {
     let detail = Detail::text("the request's body or its trailers are malformed");
-    Problem::new(Reason::Http2ProtocolError, detail)
+    Problem::new(reason, detail)
 }
 
 /// The reason for which an HTTP/2 request has no response.

@@ -465,8 +465,16 @@ fn expected(exchange: &Exchange, to: Destination<'_>, upgrade: bool) -> Expected
         is_verbatim: to.route.is_plain()
             && exchange.client().exclusive
             && to.upstream.balancing.sticky.is_none()
+            && !advertises_http3(exchange)
             && !invalidates(exchange),
     }
+}
+
+/// Returns true if the response gets a field `Alt-Svc`, which replaces the upstream's.
+#[inline]
+fn advertises_http3(exchange: &Exchange) -> bool {
+    let listener = exchange.listener();
+    listener.is_some_and(|listener| listener.alt_svc.is_some())
 }
 
 /// Returns true if the response may remove stored ones, also those of the URLs in its fields.

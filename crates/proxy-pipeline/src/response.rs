@@ -1,5 +1,6 @@
 //! Responses: heads, bodies, local replies, tunnels.
 
+pub(crate) mod alt_svc;
 pub(crate) mod body;
 pub(crate) mod compressed_body;
 pub(crate) mod early_refusal;

@@ -41,7 +41,7 @@ pub use config_tests::recorded_drafts::draft_recorded_tests;
 pub use decide::{Choice, Decision, Outcome, RELAYED_METHOD, RequestHead};
 pub use diff::PlanDiff;
 pub use explain::{ExplainError, ExplainRequest, Explanation};
-pub use listener::ListenerPlan;
+pub use listener::{AltSvcPlan, ListenerPlan};
 pub use plan::Plan;
 pub use registry::{StateRegistry, StateTransaction};
 pub use resolution::{NameResolution, Resolution};

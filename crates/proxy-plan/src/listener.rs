@@ -44,7 +44,11 @@ pub struct ListenerPlan {
     pub h2c: bool,
     /// True if every connection begins with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// Maximum number of concurrent streams on one HTTP/2 connection.
+    /// HTTP/3 is accepted on the UDP port of the same address.
+    pub http3: bool,
+    /// The advertisement of HTTP/3; `None` for none.
+    pub alt_svc: Option<AltSvcPlan>,
+    /// Maximum number of concurrent streams on one HTTP/2 or HTTP/3 connection.
     pub max_concurrent_streams: u32,
     /// Burst of streams that a client may reset before they were forwarded or answered.
     pub max_stream_resets: u32,
@@ -52,6 +56,15 @@ pub struct ListenerPlan {
     pub max_connection_age: Option<Duration>,
     /// Maximum number of requests on one client connection; `None` is unlimited.
     pub max_requests_per_connection: Option<u32>,
+}
+
+/// The advertisement of HTTP/3 in responses over other versions. [RFC 7838]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AltSvcPlan {
+    /// Time for which a client may use it.
+    pub max_age: Duration,
+    /// The UDP port; `None` is the port that the client connected to.
+    pub port: Option<u16>,
 }
 
 impl ListenerPlan {
@@ -78,6 +91,11 @@ impl ListenerPlan {
             handshake_time: *times.handshake,
             h2c: *listener.h2c,
             proxy_protocol: *listener.proxy_protocol,
+            http3: *listener.http3,
+            alt_svc: listener.alt_svc_max_age.map(|max_age| AltSvcPlan {
+                max_age: max_age.value,
+                port: listener.alt_svc_port.as_deref().copied(),
+            }),
             max_concurrent_streams: *listener.max_concurrent_streams,
             max_stream_resets: *listener.max_stream_resets,
             max_connection_age: listener.max_connection_age.as_deref().copied(),

@@ -16,6 +16,7 @@ mod tls;
 mod worker;
 
 mod connection;
+mod http3;
 
 mod config;
 mod error;

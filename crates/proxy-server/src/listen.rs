@@ -2,12 +2,14 @@
 
 mod backlog;
 mod tcp;
+mod udp;
 mod unix;
 
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{BindAddress, Place};
 use socket2::Socket;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,6 +40,15 @@ impl BindError {
         Self {
             address: address.to_string(),
             why,
+            source,
+        }
+    }
+
+    /// An error of the UDP socket at `address`.
+    fn of_datagrams(address: SocketAddr, source: io::Error) -> Self {
+        Self {
+            address: format!("UDP port {address}"),
+            why: udp::why(address, &source),
             source,
         }
     }
@@ -143,17 +154,6 @@ impl BoundAddress {
         wide
     }
 
-    /// The sockets that one of `workers` workers accepts from: each socket has a worker, and each
-    /// worker a socket.
-    pub(crate) fn share(&self, worker: usize, workers: usize) -> Vec<usize> {
-        let count = self.sockets.len();
-        let shared = worker.checked_rem(count).filter(|_| worker >= count);
-        let own = |socket: &usize| socket.checked_rem(workers) == Some(worker);
-        (0..count)
-            .filter(|socket| own(socket) || Some(*socket) == shared)
-            .collect()
-    }
-
     /// Returns true if any of the sockets listens.
     pub(crate) fn listens(&self) -> bool {
         let mut sockets = self.sockets.iter();
@@ -205,6 +205,37 @@ pub(crate) fn bind(
     Ok(bound.widened(count))
 }
 
+/// UDP sockets for `count` workers at the address of `bound`, which clients reach over TCP, too. `None` for a Unix
+/// socket. With `is_ours`, sockets of this process may have the address: their connections end.
+pub(crate) fn bind_datagrams(
+    bound: &BoundAddress,
+    count: usize,
+    is_ours: bool,
+) -> Result<Option<Vec<Arc<Socket>>>, BindError> {
+    let BindAddress::Tcp(address) = bound.at else {
+        return Ok(None);
+    };
+    let sockets = udp::bind(address, count, is_ours);
+    let sockets = sockets.map_err(|source| BindError::of_datagrams(address, source))?;
+    Ok(Some(sockets))
+}
+
+/// Opens further UDP sockets at the address of `bound`, until there are `count`.
+pub(crate) fn widen_datagrams(bound: &BoundAddress, sockets: &mut Vec<Arc<Socket>>, count: usize) {
+    if let BindAddress::Tcp(address) = bound.at {
+        udp::widen(sockets, address, count);
+    }
+}
+
+/// The sockets, of `sockets`, of one of `workers` workers: each socket has a worker, and each worker a socket.
+pub(crate) fn share(sockets: usize, worker: usize, workers: usize) -> Vec<usize> {
+    let shared = worker.checked_rem(sockets).filter(|_| worker >= sockets);
+    let own = |socket: &usize| socket.checked_rem(workers) == Some(worker);
+    (0..sockets)
+        .filter(|socket| own(socket) || Some(*socket) == shared)
+        .collect()
+}
+
 fn bind_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<BoundAddress> {
     let (socket, file) = open_unix(path, backlog, Some(SOCKET_MODE))?;
     socket.set_nonblocking(true)?;
@@ -219,7 +250,6 @@ fn bind_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::SocketAddr;
 
     fn local(port: u16) -> BindAddress {
         BindAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], port)))
@@ -274,16 +304,18 @@ mod tests {
         let bound = bind(&local(0), 16, 3).unwrap();
 
         for workers in 1..8 {
-            let shares: Vec<_> = (0..workers).map(|one| bound.share(one, workers)).collect();
+            let shares: Vec<_> = (0..workers)
+                .map(|one| share(bound.sockets.len(), one, workers))
+                .collect();
             assert!(shares.iter().all(|share| !share.is_empty()), "{shares:?}");
             for socket in 0..3 {
                 let served = shares.iter().any(|share| share.contains(&socket));
                 assert!(served, "{socket} of {shares:?}");
             }
         }
-        assert_eq!(bound.share(1, 2), [1]);
-        assert_eq!(bound.share(0, 2), [0, 2]);
-        assert_eq!(bound.share(4, 5), [1]);
+        assert_eq!(share(bound.sockets.len(), 1, 2), [1]);
+        assert_eq!(share(bound.sockets.len(), 0, 2), [0, 2]);
+        assert_eq!(share(bound.sockets.len(), 4, 5), [1]);
     }
 
     #[test]

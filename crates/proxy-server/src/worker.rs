@@ -9,6 +9,7 @@ pub(crate) mod worker_pool;
 
 use crate::connection::client_socket::ClientSocket;
 use crate::connection::settings::ConnectionSettings;
+use crate::http3::{self, Endpoint, EndpointParts, Http3Settings, Http3Shared};
 use crate::sockets::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
 use accept::{WorkerListener, admit};
 use essential_tasks::EssentialTasks;
@@ -28,7 +29,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -116,6 +117,7 @@ pub(crate) struct Handle {
 pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) http3: Http3Shared,
 }
 
 /// Starts the worker with this number, with all its system resources. It is idle until it gets a
@@ -209,6 +211,7 @@ async fn run(
                 Some(Command::Stop) | None => {
                     // Requests still in flight end with the worker, not by their clients.
                     worker_loop.worker.draining.set(Draining::Cut);
+                    worker_loop.cut_endpoints().await;
                     break;
                 }
             },
@@ -236,8 +239,13 @@ const IDLE_CLOSE_DELAY: Duration = Duration::from_secs(1);
 struct WorkerLoop {
     number: usize,
     registry: Arc<Registry>,
+    http3: Http3Shared,
     worker: Rc<Worker>,
     listeners: BTreeMap<ListenerId, Rc<WorkerListener>>,
+    /// Endpoints of HTTP/3, by the ID of their sockets.
+    endpoints: BTreeMap<ListenerId, Rc<Endpoint>>,
+    /// Endpoints without a listener, until their last connection has ended.
+    former_endpoints: Vec<Weak<Endpoint>>,
     tasks: EssentialTasks,
     ticks: u32,
     /// The tick at which idle connections under retired terms close.
@@ -246,7 +254,11 @@ struct WorkerLoop {
 
 impl WorkerLoop {
     fn new(number: usize, common: Common, ids: IdSource, first: PlanUpdate) -> Self {
-        let Common { shared, registry } = common;
+        let Common {
+            shared,
+            registry,
+            http3,
+        } = common;
         let PlanUpdate {
             plan,
             connectors,
@@ -262,8 +274,11 @@ impl WorkerLoop {
         let mut worker_loop = Self {
             number,
             registry,
+            http3,
             worker: Rc::new(worker),
             listeners: BTreeMap::new(),
+            endpoints: BTreeMap::new(),
+            former_endpoints: Vec::new(),
             tasks: EssentialTasks::default(),
             ticks: 0,
             close_idle_at: None,
@@ -313,10 +328,16 @@ impl WorkerLoop {
         let active = self.worker.active();
         let limits = &active.plan.model().limits;
         let mut old = std::mem::take(&mut self.listeners);
+        let mut old_endpoints = std::mem::take(&mut self.endpoints);
         let mut retired = false;
         let close_idle_at = self.worker.clock.after(IDLE_CLOSE_DELAY);
         for (index, ListenerUpdate { assignment, tls }) in listeners.into_iter().enumerate() {
-            let SocketAssignment { id, serves, fresh } = assignment;
+            let SocketAssignment {
+                id,
+                serves,
+                fresh,
+                datagrams,
+            } = assignment;
             let Some(listener_plan) = active.plan.listeners().get(index) else {
                 continue;
             };
@@ -332,9 +353,19 @@ impl WorkerLoop {
             for (place, socket) in fresh {
                 listener.open(&self.worker, &mut self.tasks, place, socket);
             }
+            if let Some(datagrams) = datagrams {
+                let settings = Rc::clone(&listener.settings.borrow());
+                let http3 = Http3Settings::new(listener_plan, limits);
+                let known = old_endpoints.remove(&datagrams.id);
+                self.update_endpoint(known, *datagrams, index, (settings, http3));
+            }
             self.listeners.insert(id, listener);
         }
-        let some_left = !old.is_empty();
+        let some_left = !old.is_empty() || !old_endpoints.is_empty();
+        for endpoint in old_endpoints.into_values() {
+            endpoint.remove();
+            self.former_endpoints.push(Rc::downgrade(&endpoint));
+        }
         for listener in old.into_values() {
             // A listener bound again under the same name keeps its connections.
             let mut anew = self
@@ -356,6 +387,59 @@ impl WorkerLoop {
         if some_left || retired {
             self.worker.timers.wake_all();
         }
+    }
+
+    /// Gives the endpoint of a listener its sockets and settings, and starts it if there is none.
+    fn update_endpoint(
+        &mut self,
+        known: Option<Rc<Endpoint>>,
+        datagrams: SocketAssignment,
+        index: usize,
+        (settings, http3): (Rc<ConnectionSettings>, Http3Settings),
+    ) {
+        let SocketAssignment {
+            id, serves, fresh, ..
+        } = datagrams;
+        let endpoint = if let Some(endpoint) = known {
+            endpoint.update(&settings, http3);
+            endpoint
+        } else {
+            match self.start_endpoint(settings, http3) {
+                Ok(endpoint) => endpoint,
+                Err(error) => {
+                    tracing::error!(%error, "HTTP/3 is not served by a worker");
+                    return;
+                }
+            }
+        };
+        endpoint.index.set(index);
+        endpoint.keep_only(&serves);
+        for socket in fresh {
+            endpoint.open(socket);
+        }
+        self.former_endpoints.retain(|former| {
+            let former = former.upgrade();
+            former.as_ref().is_some_and(|former| {
+                former.leave_sockets_to(&endpoint);
+                true
+            })
+        });
+        self.endpoints.insert(id, endpoint);
+    }
+
+    fn start_endpoint(
+        &mut self,
+        settings: Rc<ConnectionSettings>,
+        http3: Http3Settings,
+    ) -> io::Result<Rc<Endpoint>> {
+        let (endpoint, task) = http3::start(EndpointParts {
+            worker: Rc::clone(&self.worker),
+            shared: self.http3.clone(),
+            settings,
+            http3,
+        })?;
+        self.tasks.spawn(task);
+        Ok(endpoint)
     }
 
     /// Admits a connection after the events of all earlier ones, as accept loops do: a client that has closed
@@ -386,6 +470,17 @@ impl WorkerLoop {
         for listener in self.listeners.values() {
             listener.close();
         }
+        for endpoint in self.endpoints.values() {
+            endpoint.close();
+        }
+    }
+
+    /// Tells the clients of HTTP/3 that their connections end: unlike over TCP, the kernel does not.
+    async fn cut_endpoints(&self) {
+        let former = self.former_endpoints.iter().filter_map(Weak::upgrade);
+        for endpoint in self.endpoints.values().cloned().chain(former) {
+            endpoint.cut().await;
+        }
     }
 
     fn drain(&self, how: Draining) {
@@ -394,6 +489,10 @@ impl WorkerLoop {
             Draining::Gently => {
                 for listener in self.listeners.values() {
                     listener.keep_only(&[]);
+                }
+                for endpoint in self.endpoints.values() {
+                    endpoint.keep_only(&[]);
+                    endpoint.close();
                 }
             }
             Draining::Promptly | Draining::Cut | Draining::No => self.close_listeners(),

@@ -15,6 +15,8 @@ pub enum Protocol {
     Http11,
     /// HTTP/2.
     Http2,
+    /// HTTP/3.
+    Http3,
     /// A relayed connection.
     Tcp,
 }
@@ -34,7 +36,13 @@ pub enum AgentDecision {
 
 impl Protocol {
     /// Every protocol, in the order of [`Self::index`].
-    pub const ALL: [Self; 4] = [Self::Http10, Self::Http11, Self::Http2, Self::Tcp];
+    pub const ALL: [Self; 5] = [
+        Self::Http10,
+        Self::Http11,
+        Self::Http2,
+        Self::Http3,
+        Self::Tcp,
+    ];
 
     /// The name in labels and log records.
     pub const fn name(self) -> &'static str {
@@ -42,6 +50,7 @@ impl Protocol {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
+            Self::Http3 => "HTTP/3",
             Self::Tcp => "TCP",
         }
     }

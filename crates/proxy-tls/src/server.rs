@@ -17,6 +17,7 @@ use crate::settings::{ServerTlsSettings, TlsVersion};
 use arc_swap::ArcSwap;
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::{ServerConfig, ServerConnection};
+use rustls_pki_types::CertificateDer;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -24,6 +25,8 @@ use std::time::SystemTime;
 /// Sessions kept for TLS 1.2 clients without ticket support; the oldest is evicted first.
 const TLS12_SESSIONS: usize = 256;
 const TLS13_TICKETS: usize = 2;
+/// [RFC 9114 §3.1]
+const HTTP3_PROTOCOL: &[u8] = b"h3";
 
 /// The certificates of one listener, and the configuration that its connections share.
 #[derive(Debug)]
@@ -38,7 +41,21 @@ pub struct ServerTls {
 #[derive(Debug)]
 struct Active {
     config: Arc<ServerConfig>,
+    /// The same for QUIC.
+    http3: Arc<ServerConfig>,
     authority: Option<ClientAuthority>,
+}
+
+impl Active {
+    fn new(config: Arc<ServerConfig>, authority: Option<ClientAuthority>) -> Self {
+        let mut http3 = ServerConfig::clone(&config);
+        http3.alpn_protocols = vec![HTTP3_PROTOCOL.to_vec()];
+        Self {
+            config,
+            http3: Arc::new(http3),
+            authority,
+        }
+    }
 }
 
 impl ServerTls {
@@ -94,7 +111,7 @@ impl ServerTls {
         Ok(Self {
             store,
             tickets: Arc::clone(tickets),
-            active: ArcSwap::from_pointee(Active { config, authority }),
+            active: ArcSwap::from_pointee(Active::new(config, authority)),
             settings,
         })
     }
@@ -104,11 +121,25 @@ impl ServerTls {
         Arc::clone(&self.active.load().config)
     }
 
+    /// The configuration for the next connection of HTTP/3; call it for each one. Without 0-RTT.
+    pub fn http3_config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.active.load().http3)
+    }
+
     /// Verifies the client's certificate; call it once, after the handshake.
     pub fn verdict(&self, connection: &ServerConnection, now: SystemTime) -> ClientAuthVerdict {
+        self.verdict_of_chain(connection.peer_certificates().unwrap_or_default(), now)
+    }
+
+    /// Verifies the client's certificate, the first of `chain`, which is empty if the client sent none.
+    pub fn verdict_of_chain(
+        &self,
+        chain: &[CertificateDer<'_>],
+        now: SystemTime,
+    ) -> ClientAuthVerdict {
         match &self.active.load().authority {
             None => ClientAuthVerdict::NotAsked,
-            Some(authority) => authority.verdict(connection, now),
+            Some(authority) => authority.verdict(chain, now),
         }
     }
 
@@ -172,7 +203,7 @@ impl ServerTls {
             &self.store,
             &self.tickets,
         )?;
-        self.active.store(Arc::new(Active { config, authority }));
+        self.active.store(Arc::new(Active::new(config, authority)));
         Ok(true)
     }
 }

@@ -12,8 +12,15 @@ pub(super) struct PythonEnvironment {
     /// Its folder in the target folder.
     pub(super) name: &'static str,
     requirements: &'static [&'static str],
-    /// A file that proves the packages are installed.
-    program: &'static str,
+    proof: Proof,
+}
+
+/// The sign that the packages are installed.
+enum Proof {
+    /// A file in the environment.
+    Program(&'static str),
+    /// A module that can be imported.
+    Module(&'static str),
 }
 
 pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
@@ -22,25 +29,31 @@ pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
     PythonEnvironment {
         name: "moto",
         requirements: &["moto[server]>=5.2,<6"],
-        program: "bin/moto_server",
+        proof: Proof::Program("bin/moto_server"),
     },
     // Authorization servers for tests of agents: gRPC with Envoy's messages, and HTTP.
     PythonEnvironment {
         name: "agent-servers",
         requirements: &["grpcio>=1.80,<2", "xds-protos>=1.80,<2", "waitress>=3,<4"],
-        program: "bin/waitress-serve",
+        proof: Proof::Program("bin/waitress-serve"),
+    },
+    // A client of HTTP/3, for tests of proxyd.
+    PythonEnvironment {
+        name: "aioquic",
+        requirements: &["aioquic>=1.7,<2"],
+        proof: Proof::Module("aioquic"),
     },
     // Web pages of the documentation.
     PythonEnvironment {
         name: site::ENVIRONMENT,
         requirements: &["mkdocs>=1.6,<2"],
-        program: site::PROGRAM,
+        proof: Proof::Program(site::PROGRAM),
     },
     // The JSON schema of CycloneDX, with a validator.
     PythonEnvironment {
         name: "cyclonedx",
         requirements: &["cyclonedx-python-lib[json-validation]>=11,<12"],
-        program: "bin/jsonschema",
+        proof: Proof::Program("bin/jsonschema"),
     },
 ];
 
@@ -59,14 +72,21 @@ pub(super) const IDENTITY: PythonEnvironment = PythonEnvironment {
         "pyotp>=2.9,<3",
         "opencv-python-headless>=4.10,<5",
     ],
-    program: "bin/make_metadata",
+    proof: Proof::Program("bin/make_metadata"),
 };
 
 impl PythonEnvironment {
     /// Installs it; whether it was missing.
     pub(super) fn install(&self, workspace: &Workspace) -> Result<bool, TaskError> {
         let folder = workspace.target_dir()?.join(self.name);
-        let is_missing = !folder.join(self.program).is_file();
+        let is_missing = match self.proof {
+            Proof::Program(program) => !folder.join(program).is_file(),
+            Proof::Module(module) => {
+                let python = folder.join("bin/python3");
+                let mut python = workspace.command(&python.to_string_lossy());
+                !command::works(python.args(["-c", &format!("import {module}")]))
+            }
+        };
         if is_missing {
             self.install_into(workspace, &folder)?;
         }

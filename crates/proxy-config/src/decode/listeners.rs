@@ -1,5 +1,7 @@
 //! The `listeners` block.
 
+mod http3;
+
 use super::block::Block;
 use super::decoder::Decoder;
 use super::listener_tls::listener_tls;
@@ -24,6 +26,9 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
     let expose_reasons = b.setting(d, &spec::EXPOSE_REASONS);
     let h2c = b.setting(d, &spec::H2C);
     let proxy_protocol = b.setting(d, &spec::PROXY_PROTOCOL);
+    let http3 = b.setting(d, &spec::HTTP3);
+    let alt_svc_max_age = b.optional(d, &spec::ALT_SVC_MAX_AGE);
+    let alt_svc_port = b.optional(d, &spec::ALT_SVC_PORT);
     let max_concurrent_streams = b.setting(d, &spec::MAX_CONCURRENT_STREAMS);
     let max_stream_resets = b.setting(d, &spec::MAX_STREAM_RESETS);
     let max_connection_age = b.optional(d, &spec::MAX_CONNECTION_AGE);
@@ -48,7 +53,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
             are closed";
         d.fault(DiagnosticCode::Conflict, place, message);
     }
-    Some(Listener {
+    let listener = Listener {
         name: name?.value,
         place,
         address: address?,
@@ -63,6 +68,9 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
         expose_reasons,
         h2c,
         proxy_protocol,
+        http3,
+        alt_svc_max_age,
+        alt_svc_port,
         max_concurrent_streams,
         max_stream_resets,
         max_connection_age,
@@ -72,7 +80,9 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
         error_pages,
         timeouts,
         tls,
-    })
+    };
+    http3::check(d, &listener);
+    Some(listener)
 }
 
 fn timeouts<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ListenerTimeouts {

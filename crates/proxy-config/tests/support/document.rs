@@ -109,6 +109,21 @@ fn beside(block: &str, inner: &str) -> String {
         "listeners.listener" if inner.starts_with("proxy-protocol") => {
             &["trusted-proxies \"10.0.0.0/8\""]
         }
+        "listeners.listener" if inner.starts_with("http3") => &[
+            "protocol \"https\"",
+            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
+        ],
+        "listeners.listener" if inner.starts_with("alt-svc-max-age") => &[
+            "http3 #true",
+            "protocol \"https\"",
+            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
+        ],
+        "listeners.listener" if inner.starts_with("alt-svc-port") => &[
+            "http3 #true",
+            "alt-svc-max-age-secs 60",
+            "protocol \"https\"",
+            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
+        ],
         "listeners.listener" if inner.starts_with("tls") => &["protocol \"https\""],
         "listeners.listener" if inner.starts_with("protocol \"https\"") => {
             &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]

@@ -42,6 +42,8 @@ reasons! {
     InvalidHost "invalid_host" Parse, "http_request_error", "invalid Host";
     /// The peer violated HTTP/2; its stream or connection is reset.
     Http2ProtocolError "http2_protocol_error" Parse, "http_request_error", "HTTP/2 protocol error";
+    /// The client violated HTTP/3; its stream or connection is reset.
+    Http3ProtocolError "http3_protocol_error" Parse, "http_request_error", "HTTP/3 protocol error";
     /// The PROXY protocol's header is missing or malformed; the connection is closed without a
     /// response.
     BadProxyProtocol "bad_proxy_protocol" Parse, "http_request_error", "malformed PROXY protocol header";
@@ -135,6 +137,8 @@ reasons! {
     CredentialChecksBusy "credential_checks_busy" LimitExceeded(QueueDepth) => 503, "http_request_denied", "too many credentials to check";
     /// The peer resets or opens HTTP/2 streams, or sends control frames, at an excessive rate.
     Http2Flood "http2_flood" LimitExceeded(RequestRate), "http_request_denied", "too many HTTP/2 frames";
+    /// The client resets or opens HTTP/3 streams, or sends frames without data, at an excessive rate.
+    Http3Flood "http3_flood" LimitExceeded(RequestRate), "http_request_denied", "too many HTTP/3 frames";
 
     /// The rate `max-requests-per-second-global` is exceeded.
     GlobalRateLimit "global_rate_limit" RateLimit, "http_request_denied", "too many requests";

@@ -20,6 +20,7 @@ const NOT_NEEDED: &[&str] = &[
     "gzip_proxied",
     "gzip_vary",
     "http2",
+    "http3",
     "log_format",
     "log_not_found",
     "multi_accept",
@@ -31,6 +32,7 @@ const NOT_NEEDED: &[&str] = &[
     "proxy_http_version",
     "proxy_ssl_server_name",
     "proxy_temp_path",
+    "quic_gso",
     "reset_timedout_connection",
     "sendfile",
     "server_names_hash_bucket_size",
@@ -106,6 +108,10 @@ const ADVICE: &[(&str, &str)] = &[
     (
         "proxy_intercept_errors",
         "errors of an upstream pass as they are",
+    ),
+    (
+        "quic_retry",
+        "clients prove their address while many handshakes are open",
     ),
     (
         "proxy_next_upstream",

@@ -74,9 +74,9 @@ pub(super) fn read(
     scope: &Scope<'_>,
     hosts: &[String],
 ) -> Vec<Listen> {
-    let listens = server.children().iter().filter(|it| it.name == "listen");
-    let listens: Vec<&Directive> = listens.collect();
-    let is_written = !listens.is_empty();
+    let listens = server.children().iter();
+    let listens = listens.filter(|it| it.name == "listen" && !is_quic(it));
+    let is_written = server.children().iter().any(|it| it.name == "listen");
     let mut found: Vec<Listen> = Vec::new();
     let mut names = HashSet::new();
     for directive in listens {
@@ -85,6 +85,9 @@ pub(super) fn read(
         {
             found.push(listen);
         }
+    }
+    for directive in server.children().iter().filter(|it| is_quic(it)) {
+        quic(site, directive, scope);
     }
     if !is_written {
         let (_, listen) = add(site, "0.0.0.0:80".to_owned(), false, false);
@@ -109,14 +112,6 @@ fn one(
         return None;
     }
     let has = |word: &str| directive.words.iter().skip(1).any(|it| it == word);
-    if has("quic") {
-        site.note(
-            &directive.place,
-            &directive.shown(),
-            "HTTP/3 is not offered",
-        );
-        return None;
-    }
     let is_tls = has("ssl");
     let (position, listen) = add(site, address, is_tls, has("default_server"));
     if is_tls {
@@ -148,6 +143,29 @@ fn one(
         }
     }
     Some(listen)
+}
+
+fn is_quic(directive: &Directive) -> bool {
+    directive.name == "listen" && directive.words.iter().skip(1).any(|word| word == "quic")
+}
+
+/// Switches HTTP/3 on at the listener of the same address, with which a server accepts it here.
+fn quic(site: &mut Site, directive: &Directive, scope: &Scope<'_>) {
+    if scope.word("http3") == Some("off") {
+        return;
+    }
+    let address = directive.word(0).map(address);
+    let position = address.and_then(|address| site.listener_at(&address));
+    let listener = position.and_then(|position| site.listeners.get_mut(position));
+    let advice = match listener.filter(|listener| listener.is_tls) {
+        Some(listener) => {
+            listener.http3 = true;
+            "HTTP/3 is accepted; write `alt-svc-max-age-secs` in the listener to advertise it, in place of \
+             `add_header Alt-Svc`"
+        }
+        None => "write `http3 #true` in a listener with TLS: HTTP/3 has the address of one",
+    };
+    site.note(&directive.place, &directive.shown(), advice);
 }
 
 fn protocols(listener: &mut Listener, scope: &Scope<'_>) {

@@ -282,10 +282,11 @@ fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
         listener.settings.extend(number);
     }
     if value.get("http3").is_some() {
+        listener.http3 = true;
         site.note(
             &value.place(),
             &format!("{}: http3", listener.name),
-            "HTTP/3 is not offered",
+            "HTTP/3 is accepted where TLS ends at the listener; write `alt-svc-max-age-secs` there to advertise it",
         );
     }
 }

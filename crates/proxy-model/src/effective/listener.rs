@@ -22,6 +22,9 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
         expose_reasons,
         h2c,
         proxy_protocol,
+        http3,
+        alt_svc_max_age,
+        alt_svc_port,
         max_concurrent_streams,
         max_stream_resets,
         max_connection_age,
@@ -43,6 +46,9 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
     list.put(&spec::EXPOSE_REASONS, expose_reasons, plain);
     list.put(&spec::H2C, h2c, plain);
     list.put(&spec::PROXY_PROTOCOL, proxy_protocol, plain);
+    list.put(&spec::HTTP3, http3, plain);
+    list.any_time(&spec::ALT_SVC_MAX_AGE, alt_svc_max_age.as_ref());
+    list.put_any(&spec::ALT_SVC_PORT, alt_svc_port.as_ref(), plain);
     list.put(&spec::MAX_CONCURRENT_STREAMS, max_concurrent_streams, plain);
     list.put(&spec::MAX_STREAM_RESETS, max_stream_resets, plain);
     list.any_time(&spec::MAX_CONNECTION_AGE, max_connection_age.as_ref());

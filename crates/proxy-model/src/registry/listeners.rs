@@ -123,14 +123,36 @@ settings! {
     PROXY_PROTOCOL: Flag, DefaultValue<bool> = flag("listeners.listener.proxy-protocol")
         .or(false)
         .enforced("proxy-server", "a_trusted_proxy_s_header_sets_the_client");
-    /// Maximum number of concurrent streams on one HTTP/2 connection.
+    /// Accepts HTTP/3 on the UDP port of the same address. Requires `protocol "https"`, an IP address and
+    /// TLS 1.3. Certificates, client certificates, limits and timeouts are those of the listener. Neither 0-RTT
+    /// nor WebSocket over HTTP/3 is accepted. A client that changes its IP address opens another connection for
+    /// further requests.
+    HTTP3: Flag, DefaultValue<bool> = flag("listeners.listener.http3")
+        .or(false)
+        .enforced("proxyd", "http3_is_spoken_where_it_is_switched_on");
+    /// Adds `Alt-Svc: h3=":PORT"; ma=SECONDS` to responses over HTTP/1.1 and HTTP/2, which replaces a field of the
+    /// upstream. Clients may use HTTP/3 for so long, also after it is switched off. Requires `http3`.
+    ALT_SVC_MAX_AGE: Time, Unset = time_from(
+        "listeners.listener.alt-svc-max-age-secs",
+        Duration::from_secs(1),
+        MONTH,
+    )
+    .optional("HTTP/3 is not advertised")
+    .enforced("proxyd", "http3_is_advertised_where_a_setting_says_so");
+    /// The UDP port in `Alt-Svc`, if clients reach the listener on another port than its own. Requires
+    /// `alt-svc-max-age-secs`.
+    ALT_SVC_PORT: Integer<u16>, Unset =
+        integer("listeners.listener.alt-svc-port", 1, 65_535, "")
+            .optional("the port that the client connected to")
+            .enforced("proxyd", "http3_is_advertised_where_a_setting_says_so");
+    /// Maximum number of concurrent streams on one HTTP/2 or HTTP/3 connection.
     MAX_CONCURRENT_STREAMS: Integer<u32>, DefaultValue<u32> =
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")
             .or(128)
             .enforced("proxy-server", "no_more_streams_are_open_than_allowed");
-    /// Burst of streams that a client of HTTP/2 may reset before they were forwarded or answered.
+    /// Burst of streams that a client of HTTP/2 or HTTP/3 may reset before they were forwarded or answered.
     /// An eighth of it is refilled each second; above it the connection ends with
-    /// `ENHANCE_YOUR_CALM`. Resets of streams that were forwarded or answered are not counted.
+    /// `ENHANCE_YOUR_CALM`, or with `H3_EXCESSIVE_LOAD`. Resets of streams that were forwarded or answered are not counted.
     MAX_STREAM_RESETS: Integer<u32>, DefaultValue<u32> =
         integer("listeners.listener.max-stream-resets", 16, 100_000, "streams")
             .or(256)

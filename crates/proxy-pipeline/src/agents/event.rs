@@ -145,6 +145,7 @@ fn version(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "HTTP/1.0",
         Version::HTTP_2 => "HTTP/2",
+        Version::HTTP_3 => "HTTP/3",
         _ => "HTTP/1.1",
     }
 }

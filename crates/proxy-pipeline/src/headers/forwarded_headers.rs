@@ -138,9 +138,11 @@ pub(crate) fn via(version: Version) -> HeaderValue {
     const HTTP_10: HeaderValue = HeaderValue::from_static("1.0 proxyd");
     const HTTP_11: HeaderValue = HeaderValue::from_static("1.1 proxyd");
     const HTTP_2: HeaderValue = HeaderValue::from_static("2 proxyd");
+    const HTTP_3: HeaderValue = HeaderValue::from_static("3 proxyd");
     match version {
         Version::HTTP_10 => HTTP_10,
         Version::HTTP_2 => HTTP_2,
+        Version::HTTP_3 => HTTP_3,
         _ => HTTP_11,
     }
 }

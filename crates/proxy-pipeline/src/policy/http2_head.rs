@@ -1,6 +1,6 @@
-//! Normalization of the head of an HTTP/2 request. [RFC 9113 §8]
+//! Normalization of the head of a request over HTTP/2 or HTTP/3. [RFC 9113 §8, RFC 9114 §4]
 //!
-//! Heads that HTTP/2 forbids, such as those with hop-by-hop fields, have ended their stream before.
+//! Heads that these forbid, such as those with hop-by-hop fields, have ended their stream before.
 
 use crate::exchange::Exchange;
 use crate::failure::unfit_request;
@@ -17,7 +17,7 @@ use proxy_framing::is_host;
 /// Refuses heads that are too large, contradictory, or not representable in HTTP/1.1; joins fields
 /// that were split for compression.
 pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
-    if exchange.head.version != Version::HTTP_2 {
+    if !matches!(exchange.head.version, Version::HTTP_2 | Version::HTTP_3) {
         return Ok(());
     }
     let head = &exchange.head;
@@ -86,7 +86,7 @@ fn agree_on_host(authority: Option<&Authority>, fields: Option<&HeaderMap>) -> R
     Ok(())
 }
 
-/// Joins cookies, which HTTP/2 may send in several fields. [RFC 9113 §8.2.3]
+/// Joins cookies, which may be sent in several fields. [RFC 9113 §8.2.3, RFC 9114 §4.2.1]
 #[cold]
 fn join_cookies(headers: &mut IndexedHeaders) {
     let mut crumbs = headers.as_map().get_all(COOKIE).iter();

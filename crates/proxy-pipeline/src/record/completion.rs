@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName};
 use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_model::RetryCause;
 use proxy_pool::SendError;
-use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome};
+use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -203,7 +203,7 @@ impl CompletionGuard {
         if record.problem.is_none() && (record.status.is_none() || !record.complete) {
             let problem = match self.client.timed_out.get() {
                 Some((timer, after)) => timeout_problem(timer, after),
-                None if self.client.malformed.get() => malformed_body(),
+                None if self.client.malformed.get() => malformed_body(violation(record.protocol)),
                 None if self.worker.draining.get() == Draining::Cut => {
                     Problem::new(Reason::Draining, Detail::None)
                 }
@@ -294,6 +294,14 @@ impl CompletionGuard {
             logs.recording.access(&entry, *recorded_head);
         }
     }
+}
+
+/// The reason of a malformed message of `protocol`.
+fn violation(protocol: Protocol) -> Reason {
+    if protocol == Protocol::Http3 {
+        return Reason::Http3ProtocolError;
+    }
+    Reason::Http2ProtocolError
 }
 
 impl Drop for CompletionGuard {

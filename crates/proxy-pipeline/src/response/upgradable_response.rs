@@ -4,6 +4,7 @@ use crate::headers::correlation::never_indexed;
 use crate::headers::names;
 use crate::record::completion::CompletionGuard;
 use crate::record::exchange_record::AgreedUpgrade;
+use crate::response::alt_svc;
 use crate::response::body::Body;
 use crate::response::tunnel::SwitchedConnection;
 use http::header::CONNECTION;
@@ -41,6 +42,9 @@ impl Reply {
             let id = record.correlation_id.clone();
             headers.insert(names::CORRELATION_ID, never_indexed(id));
         }
+        if record.protocol != Protocol::Http3 {
+            alt_svc::apply(client, worker, headers);
+        }
         if client.exclusive && (client.should_close(worker) || client.close.get()) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -68,9 +72,12 @@ impl Reply {
 }
 
 fn with_completion(body: Body, completion: Box<CompletionGuard>, is_grpc: bool) -> Body {
-    let by_http2 = completion.record.protocol == Protocol::Http2;
+    let has_trailers = matches!(
+        completion.record.protocol,
+        Protocol::Http2 | Protocol::Http3
+    );
     let body = body.with_completion(completion);
-    if by_http2 && is_grpc {
+    if has_trailers && is_grpc {
         return body.with_errors_in_trailers();
     }
     body

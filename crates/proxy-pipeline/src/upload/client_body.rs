@@ -6,6 +6,7 @@ use h2::RecvStream;
 use http::HeaderMap;
 use http::header::HOST;
 use http_body::{Body, Frame, SizeHint};
+use proxy_errors::Reason;
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -20,6 +21,8 @@ pub enum ClientBody {
     Empty,
     /// Over HTTP/1.x.
     Http1(Rc<dyn Source>),
+    /// Over HTTP/3.
+    Http3(Rc<dyn Source>),
     /// Over HTTP/2.
     Http2(Streamed),
     /// Read whole before.
@@ -54,7 +57,7 @@ pub struct HeldBody {
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-/// An HTTP/1.x connection, which delivers the body of its current request.
+/// An HTTP/1.x connection, which delivers the body of its current request, or a stream of HTTP/3.
 pub trait Source: Debug {
     /// The next piece, or the trailers. `None` at the end.
     ///
@@ -83,16 +86,16 @@ pub enum BodyAborted {
     /// The connection ended, or the body violates HTTP/1.1; the connection has the details.
     #[error("cut off by the client")]
     Gone,
-    /// The body violates HTTP/2: its length or its trailers are wrong.
-    #[error("malformed by HTTP/2")]
-    Malformed,
+    /// The body violates the client's protocol, by this reason: its length or its trailers are wrong.
+    #[error("malformed")]
+    Malformed(Reason),
 }
 
 impl From<&h2::Error> for BodyAborted {
     fn from(error: &h2::Error) -> Self {
         let is_malformed = error.is_library() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR);
         if is_malformed {
-            Self::Malformed
+            Self::Malformed(Reason::Http2ProtocolError)
         } else {
             Self::Gone
         }
@@ -139,7 +142,7 @@ impl Body for ClientBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         match self.get_mut() {
             Self::Empty => Poll::Ready(None),
-            Self::Http1(source) => source.poll_frame(cx),
+            Self::Http1(source) | Self::Http3(source) => source.poll_frame(cx),
             Self::Http2(streamed) => streamed.poll_frame(cx),
             Self::Held(held) => Poll::Ready(held.next_frame().map(Ok)),
             Self::Copied(copied) => copied.poll_frame(cx),
@@ -154,7 +157,7 @@ impl Body for ClientBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
-            Self::Http1(source) => source.is_over(),
+            Self::Http1(source) | Self::Http3(source) => source.is_over(),
             Self::Http2(streamed) => streamed.stream.is_end_stream(),
             Self::Held(held) => held.bytes.is_empty() && held.trailers.is_none(),
             Self::Copied(copied) => copied.body.is_end_stream(),
@@ -168,7 +171,7 @@ impl Body for ClientBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
-            Self::Http1(source) => source.size_hint(),
+            Self::Http1(source) | Self::Http3(source) => source.size_hint(),
             Self::Http2(_) => SizeHint::default(),
             Self::Held(held) => SizeHint::with_exact(held.bytes.len()),
             Self::Copied(copied) => copied.body.size_hint(),

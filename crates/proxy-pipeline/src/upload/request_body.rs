@@ -104,16 +104,16 @@ pub enum RequestBodyError {
     /// The client disconnected, or its body is malformed.
     #[error("cut off by the client")]
     BodyAborted,
-    /// The client violated HTTP/2.
-    #[error("malformed by HTTP/2")]
-    Malformed,
+    /// The client violated its protocol, by this reason.
+    #[error("malformed")]
+    Malformed(Reason),
 }
 
 impl From<BodyAborted> for RequestBodyError {
     fn from(cut: BodyAborted) -> Self {
         match cut {
             BodyAborted::Gone => Self::BodyAborted,
-            BodyAborted::Malformed => Self::Malformed,
+            BodyAborted::Malformed(reason) => Self::Malformed(reason),
         }
     }
 }
@@ -359,7 +359,7 @@ impl Progress {
             | Detail::Text(_)
             | Detail::Named { .. }
             | Detail::LimitAtLeast { .. }
-            | Detail::After(_) => RequestBodyError::Malformed,
+            | Detail::After(_) => RequestBodyError::Malformed(problem.reason()),
         })
     }
 

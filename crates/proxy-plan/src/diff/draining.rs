@@ -3,6 +3,7 @@
 use super::parts::{Change, Part, PartChange};
 use super::setting_change::{SettingChange, SettingOwner};
 use proxy_model::registry::{limits, listeners};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -68,7 +69,7 @@ pub(super) fn drained(
         let owner = SettingOwner::Listener(name.clone());
         let own = settings.iter().filter(|one| {
             let is_own = one.owner == owner && applies_to_connections(one.row);
-            is_own || HEAD_ROWS.contains(&one.row)
+            is_own || HEAD_ROWS.contains(&one.row) || one.owner == owner && ends_http3(one)
         });
         let settings: Vec<String> = own.map(|one| one.path.clone()).collect();
         (!settings.is_empty()).then(|| Drained {
@@ -96,6 +97,11 @@ pub(super) fn drained(
         })
     });
     listeners.chain(removed).collect()
+}
+
+/// Returns true if the change ends the listener's connections of HTTP/3.
+fn ends_http3(change: &SettingChange) -> bool {
+    change.row == listeners::HTTP3.path && !change.after.contains(&Value::Bool(true))
 }
 
 fn applies_to_connections(row: &str) -> bool {

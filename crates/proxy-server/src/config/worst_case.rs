@@ -1,5 +1,6 @@
 //! Maximum memory that a configuration can use, term by term.
 
+use crate::http3::{MAX_PIECE_BYTES, RECEIVE_WINDOW, SEND_WINDOW, held_section_bytes};
 use crate::observe::otlp::BATCH_SPANS;
 use proxy_coding::{Coding, Encoder};
 use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
@@ -28,6 +29,12 @@ const TLS_BYTES: u64 = 48 * KIB;
 /// Windows for bodies, responses that wait for the socket, and header sections of several frames.
 const HTTP2_BYTES: u64 = MIB + 256 * KIB + 256 * KIB;
 
+/// Windows for bodies, responses that are not acknowledged, and the state of QUIC.
+const HTTP3_BYTES: u64 = RECEIVE_WINDOW as u64 + SEND_WINDOW as u64 + 64 * KIB;
+
+/// Room for received datagrams of one worker and listener.
+const DATAGRAM_BYTES: u64 = 512 * KIB;
+
 /// The state of one request, without its buffers.
 const REQUEST_BYTES: u64 = 4 * KIB;
 
@@ -40,7 +47,7 @@ const TUNNEL_BYTES: u64 = 2 * 64 * KIB;
 /// The pieces of a file that are read ahead of a client.
 const FILE_BYTES: u64 = 2 * 64 * KIB;
 
-/// A response of the proxy's own on a stream of HTTP/2: its head, and the state of the stream.
+/// A response of the proxy's own on a stream of HTTP/2 or HTTP/3: its head, and the state of the stream.
 const OWN_RESPONSE_BYTES: u64 = 16 * KIB;
 
 /// A request in the queue, in addition to its state as a request.
@@ -90,6 +97,7 @@ impl WorstCase {
             .iter()
             .any(|listener| listener.tls.is_some());
         let http2 = model.listeners.iter().any(speaks_http2);
+        let http3 = model.listeners.iter().filter(|it| *it.http3).count() as u64;
         let when = |holds: bool| if holds { connections } else { 0 };
         let limit_bytes = crate::observe::memory_watch::settings(limits).max_bytes_of(total_bytes);
         let terms = vec![
@@ -102,6 +110,8 @@ impl WorstCase {
             ),
             row("TLS sessions", when(tls), TLS_BYTES),
             row("HTTP/2 windows", when(http2), HTTP2_BYTES),
+            row("HTTP/3 windows", when(http3 > 0), http3_bytes(model)),
+            row("HTTP/3 sockets", http3 * workers, DATAGRAM_BYTES),
             row("requests in flight", in_flight + queued, REQUEST_BYTES),
             row("own responses", own_responses(model), OWN_RESPONSE_BYTES),
             row("connections to targets", in_flight, UPSTREAM_BYTES),
@@ -174,6 +184,16 @@ impl Term {
     }
 }
 
+/// One connection of HTTP/3: windows, incomplete header sections, and a piece of a body for each stream.
+fn http3_bytes(model: &Model) -> u64 {
+    let listeners = model.listeners.iter().filter(|it| *it.http3);
+    let streams = listeners
+        .map(|it| u64::from(*it.max_concurrent_streams))
+        .max();
+    let pieces = streams.unwrap_or(0) * MAX_PIECE_BYTES as u64;
+    HTTP3_BYTES + held_section_bytes(&model.limits) as u64 + pieces
+}
+
 fn speaks_http2(listener: &Listener) -> bool {
     let by_tls = listener.tls.as_ref().is_some_and(|tls| {
         let mut protocols = tls.alpn.iter();
@@ -214,7 +234,8 @@ fn inspected_bodies(model: &Model) -> u64 {
 /// Streams of all connections of the listener that allows most for each: the proxy's own responses need no place in
 /// flight.
 fn own_responses(model: &Model) -> u64 {
-    let http2 = model.listeners.iter().filter(|it| speaks_http2(it));
+    let http2 = model.listeners.iter();
+    let http2 = http2.filter(|it| speaks_http2(it) || *it.http3);
     let streams = http2.map(|it| u64::from(*it.max_concurrent_streams)).max();
     u64::from(*model.limits.max_total_connections).saturating_mul(streams.unwrap_or(0))
 }
@@ -353,6 +374,10 @@ mod tests {
         term.unwrap().bytes()
     }
 
+    /// A listener with HTTP/3.
+    const HTTP3: &str = "listeners { listener \"h3\" { address \"127.0.0.1:1\"; protocol \"https\"; \
+         http3 #true; tls { cert-file \"a\"; key-file \"a\" } } }";
+
     /// A setting, and the term of the estimate that it raises.
     const TERMS: &[(&str, &str)] = &[
         ("limits { max-total-connections 1000 }", "connections"),
@@ -402,6 +427,8 @@ mod tests {
             "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",
             "own responses",
         ),
+        (HTTP3, "HTTP/3 windows"),
+        (HTTP3, "HTTP/3 sockets"),
         (
             "routes { route \"r\" { upstream \"u\" } }",
             "relays and tunnels",

@@ -49,7 +49,12 @@ impl ConnectionGuard {
         }
     }
 
-    /// Counts the connection against the client named in its PROXY protocol header.
+    /// Returns true if the connection counts against its client.
+    pub(crate) fn has_client(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// Counts the connection against its client, if the address is known only after the accept.
     pub(crate) fn set_client(&mut self, client: ClientPermit) {
         self.client = Some(client);
     }

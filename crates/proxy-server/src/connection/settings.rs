@@ -156,6 +156,8 @@ fn conditions(
         handshake_time,
         h2c,
         proxy_protocol,
+        http3: _, // An endpoint without it ends its own connections.
+        alt_svc: _,
         max_concurrent_streams,
         max_stream_resets,
         max_connection_age,

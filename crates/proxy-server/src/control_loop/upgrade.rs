@@ -22,13 +22,15 @@ impl Process {
             self.upgrade_pending = true;
             return;
         }
-        let begun = match &self.program {
-            Some(program) => self.sockets().and_then(|sockets| {
-                let snapshot = HealthSnapshot::encode(self.server.plan());
-                handover::begin(program, sockets, &snapshot)
-            }),
+        let sockets = match &self.program {
+            Some(_) => self.sockets(),
             None => Err(UpgradeError::NoProgram),
         };
+        let begun = sockets.and_then(|sockets| {
+            let program = self.program.as_ref().ok_or(UpgradeError::NoProgram)?;
+            let snapshot = HealthSnapshot::encode(self.server.plan());
+            handover::begin(program, sockets, &snapshot)
+        });
         match begun {
             Ok(candidate) => self.upgrade = Some(candidate),
             Err(fault) => self.fail_upgrade(&fault),
@@ -36,14 +38,17 @@ impl Process {
     }
 
     /// Duplicates of all listening sockets.
-    fn sockets(&self) -> Result<Vec<Passed>, UpgradeError> {
+    fn sockets(&mut self) -> Result<Vec<Passed>, UpgradeError> {
+        let relay = self.server.open_relay().map_err(UpgradeError::Pass)?;
+        let relay = relay.map(|(label, socket)| Ok(Passed { label, socket }));
         let served = self.server.sockets();
         let admin = self.admin.iter().flat_map(Admin::sockets);
         let copies = served.chain(admin).map(|(label, socket)| {
             let socket = socket.try_clone()?;
             Ok(Passed { label, socket })
         });
-        copies.collect::<Result<_, _>>().map_err(UpgradeError::Pass)
+        let all = relay.into_iter().chain(copies);
+        all.collect::<Result<_, _>>().map_err(UpgradeError::Pass)
     }
 
     /// Ends an upgrade. Returns whether the successor has taken over.

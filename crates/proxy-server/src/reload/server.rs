@@ -9,6 +9,7 @@ pub(crate) mod start;
 pub(crate) mod task_results;
 mod transaction;
 
+use crate::http3::RelayReceiver;
 use crate::observe::limit_uses::LimitUses;
 use crate::observe::logs::OpenLogs;
 use crate::observe::memory_watch::MemoryWatch;
@@ -55,6 +56,8 @@ pub(crate) struct Server {
     /// `None` in a rehearsal: challenges are answered by the serving listeners.
     acme: Option<AcmeTasks>,
     inherited: InheritedSockets,
+    /// The way of datagrams from a process that takes over.
+    relay: Option<RelayReceiver>,
     health: TargetHealth,
     gauges: PlanGauges,
     prober: Prober,

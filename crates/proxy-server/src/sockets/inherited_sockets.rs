@@ -4,7 +4,7 @@ use crate::listen::BoundAddress;
 use crate::runtime::disk_thread::DiskThread;
 use crate::sockets::handover::{Label, Passed, Purpose};
 use proxy_model::{BindAddress, Listener};
-use socket2::{SockAddr, Socket};
+use socket2::{SockAddr, Socket, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub(crate) struct InheritedSockets {
     /// Sockets of a service manager. It keeps duplicates, so they could not be bound again: they
     /// stay here and are also held by the listeners that use them.
     managed: Vec<Arc<Socket>>,
+    /// UDP sockets of a service manager.
+    managed_datagrams: Vec<Arc<Socket>>,
     /// Sockets of the predecessor.
     passed: Vec<Passed>,
 }
@@ -26,6 +28,10 @@ impl InheritedSockets {
         let mut given = listenfd::ListenFd::from_env();
         let mut inherited = Self::default();
         for index in 0..given.len() {
+            if let Ok(Some(socket)) = given.take_udp_socket(index) {
+                inherited.add_managed(Arc::new(socket.into()));
+                continue;
+            }
             let socket = match given.take_tcp_listener(index) {
                 Ok(Some(socket)) => Ok(Some(Socket::from(socket))),
                 _ => given
@@ -65,6 +71,44 @@ impl InheritedSockets {
             .or_else(|| self.claim_managed(address, others))
     }
 
+    /// Claims the UDP sockets of the listener at `address`, which is `bound`: those of the predecessor, or the service
+    /// manager's. Returns also whether they are of this program: a service manager's cannot be bound again.
+    pub(crate) fn take_datagrams(
+        &mut self,
+        address: &BindAddress,
+        bound: &BindAddress,
+    ) -> Option<(Vec<Arc<Socket>>, bool)> {
+        let mut owned = true;
+        let ours = |passed: &mut Passed| {
+            passed.label.purpose == Purpose::Datagrams && passed.label.address == *address
+        };
+        let passed = self.passed.extract_if(.., ours);
+        let mut sockets = Vec::new();
+        for Passed { label, socket } in passed {
+            owned &= label.owned;
+            sockets.push(Arc::new(socket));
+        }
+        if sockets.is_empty() {
+            let is_it = |socket: &&Arc<Socket>| address_of(socket).as_ref() == Some(bound);
+            sockets.extend(self.managed_datagrams.iter().find(is_it).map(Arc::clone));
+            owned = false;
+        } else if !owned {
+            self.managed_datagrams
+                .extend(sockets.iter().map(Arc::clone));
+        }
+        let all_nonblocking = sockets
+            .iter()
+            .all(|socket| socket.set_nonblocking(true).is_ok());
+        (!sockets.is_empty() && all_nonblocking).then_some((sockets, owned))
+    }
+
+    /// Claims the socket to the process before this one, for datagrams of connections that it keeps.
+    pub(crate) fn take_relay(&mut self) -> Option<Socket> {
+        let is_it = |passed: &Passed| passed.label.purpose == Purpose::DatagramRelay;
+        let place = self.passed.iter().position(is_it)?;
+        Some(self.passed.remove(place).socket)
+    }
+
     /// Claims the admin interface's socket at `address`.
     pub(crate) fn take_admin(&mut self, address: &BindAddress) -> Option<Passed> {
         let is_it = |passed: &Passed| {
@@ -79,17 +123,22 @@ impl InheritedSockets {
         for passed in std::mem::take(&mut self.passed) {
             tracing::info!(address = %passed.label.address, "no longer listening");
             match passed.label.purpose {
-                Purpose::Listener(_) if !passed.label.owned => {
+                Purpose::Listener(_) | Purpose::Datagrams if !passed.label.owned => {
                     self.add_managed(Arc::new(passed.socket));
                 }
-                Purpose::Listener(_) | Purpose::Admin | Purpose::Unclaimed => passed.close(disk),
+                Purpose::Listener(_)
+                | Purpose::Datagrams
+                | Purpose::DatagramRelay
+                | Purpose::Admin
+                | Purpose::Unclaimed => passed.close(disk),
             }
         }
     }
 
     /// The service manager's sockets without a listener.
     pub(crate) fn unclaimed(&self) -> impl Iterator<Item = (Label, &Socket)> {
-        let unclaimed = self.managed.iter().filter(|socket| is_unclaimed(socket));
+        let managed = self.managed.iter().chain(&self.managed_datagrams);
+        let unclaimed = managed.filter(|socket| is_unclaimed(socket));
         unclaimed.filter_map(|socket| {
             let label = Label {
                 purpose: Purpose::Unclaimed,
@@ -111,7 +160,9 @@ impl InheritedSockets {
     }
 
     fn add_managed(&mut self, socket: Arc<Socket>) {
-        if socket.is_listener().unwrap_or_default() {
+        if socket.r#type().is_ok_and(|kind| kind == Type::DGRAM) {
+            self.managed_datagrams.push(socket);
+        } else if socket.is_listener().unwrap_or_default() {
             self.managed.push(socket);
         } else {
             tracing::warn!("a socket of the service manager's does not listen; it is closed");

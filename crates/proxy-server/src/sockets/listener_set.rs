@@ -7,13 +7,18 @@ use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
 use proxy_model::{BindAddress, Model};
 use socket2::Socket;
+use std::collections::HashSet;
 use std::io;
+use std::sync::Arc;
 
 /// Bound listeners, in the order of the plan's listeners.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSet {
     known: Vec<BoundListener>,
     next: u32,
+    /// Addresses of the UDP sockets that this process has ever bound: connections of a former endpoint may still use
+    /// them.
+    datagram_addresses: HashSet<BindAddress>,
     /// True if no socket is bound: the embedding program hands connections over.
     is_socketless: bool,
 }
@@ -25,6 +30,17 @@ struct BoundListener {
     address: BindAddress,
     backlog: u32,
     bound: BoundAddress,
+    /// The sockets of HTTP/3; `None` without it.
+    datagrams: Option<BoundDatagrams>,
+}
+
+/// UDP sockets at the address of a listener.
+#[derive(Clone, Debug)]
+struct BoundDatagrams {
+    id: ListenerId,
+    sockets: Vec<Arc<Socket>>,
+    /// False for sockets of a service manager.
+    owned: bool,
 }
 
 impl ListenerSet {
@@ -48,11 +64,12 @@ impl ListenerSet {
         let mut arranged = Self {
             known: Vec::new(),
             next: self.next,
+            datagram_addresses: self.datagram_addresses.clone(),
             is_socketless: self.is_socketless,
         };
         for settings in &model.listeners {
             let (address, backlog) = (&settings.address.value, *settings.backlog);
-            let listener = match self.known(address, &arranged) {
+            let mut listener = match self.known(address, &arranged) {
                 Some(listener) => BoundListener {
                     backlog,
                     bound: listener.bound.widened(workers),
@@ -67,11 +84,45 @@ impl ListenerSet {
                         None if self.is_socketless => BoundAddress::without_sockets(address),
                         None => listen::bind(address, backlog, workers)?,
                     },
+                    datagrams: None,
                 },
+            };
+            let http3 = *settings.http3 && !self.is_socketless;
+            listener.datagrams = match listener.datagrams.take().filter(|_| http3) {
+                Some(mut datagrams) => {
+                    listen::widen_datagrams(&listener.bound, &mut datagrams.sockets, workers);
+                    Some(datagrams)
+                }
+                None if http3 => arranged.datagrams(&listener, workers, inherited)?,
+                None => None,
             };
             arranged.known.push(listener);
         }
         Ok(arranged)
+    }
+
+    /// The UDP sockets of `listener`, from `inherited` or bound.
+    fn datagrams(
+        &mut self,
+        listener: &BoundListener,
+        workers: usize,
+        inherited: &mut InheritedSockets,
+    ) -> Result<Option<BoundDatagrams>, BindError> {
+        let found = inherited.take_datagrams(&listener.address, &listener.bound.at);
+        let (sockets, owned) = if let Some((mut sockets, owned)) = found {
+            listen::widen_datagrams(&listener.bound, &mut sockets, workers);
+            (Some(sockets), owned)
+        } else {
+            let is_ours = self.datagram_addresses.contains(&listener.bound.at);
+            let bound = listen::bind_datagrams(&listener.bound, workers, is_ours)?;
+            (bound, true)
+        };
+        self.datagram_addresses.insert(listener.bound.at.clone());
+        Ok(sockets.map(|sockets| BoundDatagrams {
+            id: self.number(),
+            sockets,
+            owned,
+        }))
     }
 
     /// Closes this process's sockets; workers close theirs.
@@ -94,14 +145,13 @@ impl ListenerSet {
         owned_sockets
             .enumerate()
             .map(|(worker, owned_sockets)| {
-                let assignments = self.known.iter().map(|listener| {
-                    let serves = if worker < workers {
-                        listener.bound.share(worker, workers)
-                    } else {
-                        Vec::new()
-                    };
-                    listener.assignment(serves, owned_sockets)
-                });
+                let serves = |sockets: usize| {
+                    let serving = if worker < workers { sockets } else { 0 };
+                    listen::share(serving, worker, workers)
+                };
+                let assignments = self.known.iter();
+                let assignments =
+                    assignments.map(|listener| listener.assignment(serves, owned_sockets));
                 assignments.collect()
             })
             .collect()
@@ -136,8 +186,31 @@ impl ListenerSet {
                 owned: listener.bound.owned,
                 address: listener.address.clone(),
             };
+            let address = listener.address.clone();
+            let datagrams = listener.datagrams.iter().flat_map(move |datagrams| {
+                let label = Label {
+                    purpose: Purpose::Datagrams,
+                    owned: datagrams.owned,
+                    address: address.clone(),
+                };
+                let sockets = datagrams.sockets.iter();
+                sockets.map(move |socket| (label.clone(), &**socket))
+            });
             let sockets = listener.bound.sockets.iter();
-            sockets.map(move |socket| (label.clone(), &**socket))
+            let sockets = sockets.map(move |socket| (label.clone(), &**socket));
+            sockets.chain(datagrams)
+        })
+    }
+
+    /// The label of the socket for datagrams of connections that the old process of an upgrade keeps; `None` without
+    /// HTTP/3.
+    pub(crate) fn relay_label(&self) -> Option<Label> {
+        let mut listeners = self.known.iter();
+        let listener = listeners.find(|listener| listener.datagrams.is_some())?;
+        Some(Label {
+            purpose: Purpose::DatagramRelay,
+            owned: true,
+            address: listener.address.clone(),
         })
     }
 
@@ -172,22 +245,33 @@ impl ListenerSet {
 }
 
 impl BoundListener {
+    /// The sockets of a worker: of a number of sockets, those that `serves` names.
     fn assignment(
         &self,
-        serves: Vec<usize>,
+        serves: impl Fn(usize) -> Vec<usize>,
         owned_sockets: &OwnedSockets,
     ) -> io::Result<SocketAssignment> {
-        let missing = serves
-            .iter()
-            .filter(|place| !owned_sockets.contains(&(self.id, **place)));
-        let fresh = missing.filter_map(|place| {
-            let socket = self.bound.sockets.get(*place)?;
-            Some(socket.try_clone().map(|copy| (*place, copy)))
-        });
+        let assigned = |id: ListenerId, sockets: &[Arc<Socket>]| {
+            let serves = serves(sockets.len());
+            let missing = serves
+                .iter()
+                .filter(|place| !owned_sockets.contains(&(id, **place)));
+            let fresh = missing.filter_map(|place| {
+                let socket = sockets.get(*place)?;
+                Some(socket.try_clone().map(|copy| (*place, copy)))
+            });
+            io::Result::Ok(SocketAssignment {
+                id,
+                fresh: fresh.collect::<io::Result<_>>()?,
+                serves,
+                datagrams: None,
+            })
+        };
+        let datagrams = self.datagrams.as_ref();
+        let datagrams = datagrams.map(|datagrams| assigned(datagrams.id, &datagrams.sockets));
         Ok(SocketAssignment {
-            id: self.id,
-            fresh: fresh.collect::<io::Result<_>>()?,
-            serves,
+            datagrams: datagrams.transpose()?.map(Box::new),
+            ..assigned(self.id, &self.bound.sockets)?
         })
     }
 }

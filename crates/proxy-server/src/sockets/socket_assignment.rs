@@ -15,6 +15,16 @@ pub(crate) struct SocketAssignment {
     pub(crate) serves: Vec<usize>,
     /// Sockets of which the worker has no duplicate yet.
     pub(crate) fresh: Vec<(usize, Socket)>,
+    /// The sockets of HTTP/3; `None` without it. Their listener has an ID of its own.
+    pub(crate) datagrams: Option<Box<Self>>,
+}
+
+impl SocketAssignment {
+    /// The sockets of which the worker holds duplicates.
+    pub(crate) fn owned_sockets(&self) -> impl Iterator<Item = (ListenerId, usize)> {
+        let both = std::iter::once(self).chain(self.datagrams.as_deref());
+        both.flat_map(|one| one.serves.iter().map(|place| (one.id, *place)))
+    }
 }
 
 /// Sockets of which a worker holds duplicates: a listener, and an index into its sockets.

@@ -1,7 +1,7 @@
 //! The pool of workers: started, updated, and scaled down.
 
 use crate::error::apply_error::ApplyError;
-use crate::sockets::socket_assignment::OwnedSockets;
+use crate::sockets::socket_assignment::{OwnedSockets, SocketAssignment};
 use crate::worker::{self, Command, Common, Handle, PLAN_UPDATE_TIMEOUT, PlanUpdate, heartbeat};
 use proxy_model::Model;
 use proxy_pipeline::Draining;
@@ -103,10 +103,7 @@ impl WorkerPool {
         let all = self.workers.iter_mut().chain(&mut self.leaving);
         for (worker, update) in all.zip(updates) {
             let assignments = update.listeners.iter().map(|listener| &listener.assignment);
-            let owned_sockets = assignments.flat_map(|assignment| {
-                let serves = assignment.serves.iter();
-                serves.map(|place| (assignment.id, *place))
-            });
+            let owned_sockets = assignments.flat_map(SocketAssignment::owned_sockets);
             worker.owned_sockets = owned_sockets.collect();
             let (done, answer) = oneshot::channel();
             let command = Command::Apply(Box::new(update), done);

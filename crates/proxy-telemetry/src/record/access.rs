@@ -157,6 +157,7 @@ impl AccessRecord<'_> {
             Protocol::Http10 => ",\"protocol\":\"HTTP/1.0\"",
             Protocol::Http11 => ",\"protocol\":\"HTTP/1.1\"",
             Protocol::Http2 => ",\"protocol\":\"HTTP/2\"",
+            Protocol::Http3 => ",\"protocol\":\"HTTP/3\"",
             Protocol::Tcp => ",\"protocol\":\"TCP\"",
         });
         line.optional(",\"reason\":\"", self.reason);
@@ -210,6 +211,7 @@ impl AccessRecord<'_> {
             Protocol::Http10 => " HTTP/1.0\" ",
             Protocol::Http11 => " HTTP/1.1\" ",
             Protocol::Http2 => " HTTP/2.0\" ",
+            Protocol::Http3 => " HTTP/3.0\" ",
             Protocol::Tcp => " TCP\" ",
         });
         digits::push(line.0, u64::from(self.status));

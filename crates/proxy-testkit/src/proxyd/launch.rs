@@ -5,7 +5,6 @@ use crate::proxyd::configuration::with_admin;
 use crate::proxyd::log::Log;
 use std::ffi::OsString;
 use std::fs;
-use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +21,7 @@ pub struct Launch {
     kdl: Option<String>,
     folder: TempDir,
     env: Vec<(OsString, OsString)>,
-    socket: Option<TcpListener>,
+    socket: Option<OwnedFd>,
     hold_stdout: bool,
     stderr: Option<OwnedFd>,
 }
@@ -59,10 +58,10 @@ impl Launch {
         self
     }
 
-    /// Passes this listening socket as systemd does.
+    /// Passes this socket, a listening one or one of UDP, as systemd does.
     #[must_use]
-    pub fn socket(mut self, socket: TcpListener) -> Self {
-        self.socket = Some(socket);
+    pub fn socket(mut self, socket: impl Into<OwnedFd>) -> Self {
+        self.socket = Some(socket.into());
         self
     }
 
@@ -114,7 +113,7 @@ impl Launch {
             Some(socket) => {
                 let mut command = Command::new("/bin/sh");
                 command.args(["-c", ACTIVATE]).arg(&self.binary);
-                command.stdin(OwnedFd::from(socket));
+                command.stdin(socket);
                 command
             }
         };

@@ -13,7 +13,7 @@ use crate::{provider, roots};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConnection, SignatureScheme};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -130,10 +130,9 @@ impl ClientAuthority {
     /// Verifies the certificate of a finished handshake.
     pub(crate) fn verdict(
         &self,
-        connection: &ServerConnection,
+        chain: &[CertificateDer<'_>],
         now: SystemTime,
     ) -> ClientAuthVerdict {
-        let chain = connection.peer_certificates().unwrap_or_default();
         let Some((leaf, intermediates)) = chain.split_first() else {
             return ClientAuthVerdict::Missing {
                 required: self.required,

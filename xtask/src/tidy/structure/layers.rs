@@ -42,6 +42,7 @@ const ROWS: &[Row] = &[
             &["proxy-agent-kit"],
             &["agent-check"],
             &["proxy-files"],
+            &["proxy-http3"],
             &["proxy-redis"],
             &["proxy-top"],
             &["proxy-pool", "proxy-http1"],

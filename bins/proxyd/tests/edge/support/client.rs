@@ -130,6 +130,13 @@ impl Secure {
         (status, String::from_utf8(body).unwrap())
     }
 
+    /// Sends a GET and returns the head of the response, in lower case.
+    pub(crate) async fn head(&mut self, host: &str, target: &str) -> String {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        self.stream.write_all(request.as_bytes()).await.unwrap();
+        self.response().await.0
+    }
+
     /// Sends the rest of a request and returns the status.
     pub(crate) async fn get_rest(&mut self, rest: &str) -> u16 {
         self.stream.write_all(rest.as_bytes()).await.unwrap();

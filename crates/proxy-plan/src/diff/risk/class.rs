@@ -162,7 +162,7 @@ impl RiskClass {
             Self::AgentFailsOpen => "an agent has a new `failure-mode \"open\"`",
             Self::ListenerRemoved => "a listener is gone, or has another address",
             Self::ListenerNarrowed => {
-                "a listener that stays has another `protocol`, refuses a version of TLS, a protocol (`alpn`, `h2c`) or clients without a certificate, or begins or ceases to take PROXY headers"
+                "a listener that stays has another `protocol`, refuses a version of TLS, a protocol (`alpn`, `h2c`, `http3`) or clients without a certificate, or begins or ceases to take PROXY headers"
             }
             Self::TlsWeakened => {
                 "a listener that stays goes from `https` to `http`, accepts a lower version of TLS or no longer \

@@ -45,7 +45,7 @@ pub(crate) fn max_section_bytes(limits: &Limits) -> usize {
 }
 
 /// Above our own limits: `h2` itself would answer without a correlation ID.
-fn header_list(limits: &Limits) -> u32 {
+pub(crate) fn header_list(limits: &Limits) -> u32 {
     let fields = u64::from(*limits.max_header_count).saturating_mul(FIELD_OVERHEAD);
     let most = limits.max_header_size_bytes.saturating_add(fields);
     let room = most.saturating_mul(2).max(MIN_HEADER_LIST_BYTES);

@@ -7,6 +7,7 @@ use crate::sockets::listener_set::ListenerSet;
 use crate::worker::Command;
 use proxy_pipeline::{Draining, Time};
 use socket2::Socket;
+use std::io;
 
 impl Server {
     /// Takes ownership of the sockets from the predecessor.
@@ -15,6 +16,16 @@ impl Server {
         self.listeners.keep_files(false);
         self.inherited.close_unclaimed(&self.disk);
         self.inherited.log_unclaimed();
+    }
+
+    /// The socket through which a process that takes over passes datagrams on to this one; `None` without HTTP/3.
+    pub(crate) fn open_relay(&mut self) -> io::Result<Option<(Label, Socket)>> {
+        let Some(label) = self.listeners.relay_label() else {
+            return Ok(None);
+        };
+        let (receiver, socket) = self.common.http3.relay()?;
+        self.relay = Some(receiver);
+        Ok(Some((label, socket)))
     }
 
     /// Every listening socket, for handing over to another process.
@@ -37,6 +48,9 @@ impl Server {
     pub(crate) fn hand_over(&mut self) {
         self.begin_drain();
         self.stop_acme();
+        if let Some(relay) = self.relay.take() {
+            self.common.http3.receive(relay);
+        }
         self.listeners.keep_files(true);
         self.listeners.close();
         self.inherited = InheritedSockets::default();

@@ -6,6 +6,7 @@ use super::shared_state;
 use super::transaction::Preparation;
 use crate::config::delivery::PrivateKeys;
 use crate::error::apply_error::ApplyError;
+use crate::http3::Http3Shared;
 use crate::observe::memory_watch::MemoryWatch;
 use crate::observe::otlp::{Exporters, open_collector};
 use crate::reload::former_plans::FormerPlans;
@@ -87,15 +88,15 @@ impl Server {
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
         let shared = shared_state::new(&plan, ids.key_seed(), health_changes, parts.lifecycle);
         let route_limits = LimitRegistry::new(ids.key_seed());
-        let now_ns = Time::shared_ns(&shared.clock);
         let acme = acme_tasks(parts.purpose, &shared, &certificates, &parts.registry);
         let common = Common {
             shared: Arc::new(shared),
             registry: parts.registry,
+            http3: Http3Shared::new(parts.inherited.take_relay()).map_err(ApplyError::Random)?,
         };
         let prepared = Preparation {
             limits: limits.prepare(&plan),
-            route_limits: route_limits.prepare(&plan, now_ns),
+            route_limits: route_limits.prepare(&plan, Time::shared_ns(&common.shared.clock)),
             plan: Arc::clone(&plan),
             targets: named,
             names: looked_up,
@@ -120,6 +121,7 @@ impl Server {
             certificates,
             acme,
             inherited: parts.inherited,
+            relay: None,
             health: TargetHealth::default(),
             gauges: PlanGauges::default(),
             prober,

@@ -21,6 +21,10 @@ pub(crate) struct Label {
 pub(crate) enum Purpose {
     /// A listener. Sockets with the same number belong to one listener.
     Listener(u32),
+    /// The UDP sockets of a listener.
+    Datagrams,
+    /// The way of datagrams to the old process.
+    DatagramRelay,
     /// The admin interface.
     Admin,
     /// No listener: a service manager's socket at another address.
@@ -50,6 +54,8 @@ impl List {
                 Purpose::Listener(number) => {
                     write!(text, "door-{number} {owner} {address}\0")
                 }
+                Purpose::Datagrams => write!(text, "datagrams {owner} {address}\0"),
+                Purpose::DatagramRelay => write!(text, "relay {owner} {address}\0"),
                 Purpose::Admin => write!(text, "admin {owner} {address}\0"),
                 Purpose::Unclaimed => write!(text, "spare {owner} {address}\0"),
             };
@@ -74,6 +80,8 @@ impl Label {
         Some(Self {
             purpose: match purpose.strip_prefix("door-") {
                 Some(number) => Purpose::Listener(number.parse().ok()?),
+                None if purpose == "datagrams" => Purpose::Datagrams,
+                None if purpose == "relay" => Purpose::DatagramRelay,
                 None if purpose == "admin" => Purpose::Admin,
                 None if purpose == "spare" => Purpose::Unclaimed,
                 None => return None,
@@ -106,6 +114,8 @@ mod tests {
             labels: vec![
                 label(Purpose::Listener(0), true, "127.0.0.1:0"),
                 label(Purpose::Listener(7), false, "unix:/run/with space.sock"),
+                label(Purpose::Datagrams, true, "127.0.0.1:443"),
+                label(Purpose::DatagramRelay, true, "127.0.0.1:443"),
                 label(Purpose::Admin, true, "[::1]:9090"),
                 label(Purpose::Unclaimed, false, "[fe80::1%2]:80"),
             ],

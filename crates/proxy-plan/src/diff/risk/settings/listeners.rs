@@ -101,6 +101,8 @@ fn narrowed(change: &SettingChange) -> Classified {
         instead(change)
     } else if row == listeners::H2C.path && !change.after.contains(&Value::Bool(true)) {
         "no longer takes HTTP/2 in the clear".to_owned()
+    } else if row == listeners::HTTP3.path && !change.after.contains(&Value::Bool(true)) {
+        "no longer takes HTTP/3".to_owned()
     } else if row == listener_tls::MIN_VERSION.path {
         format!("older clients are refused: {}", instead(change))
     } else if row == listener_tls::ALPN.path {

@@ -1,0 +1,16 @@
+//! The corpora of the fuzz targets are replayed.
+
+use proxy_testkit::replay;
+
+#[path = "../fuzz/checks.rs"]
+mod checks;
+
+#[test]
+fn requests_of_the_corpus_are_read() {
+    replay("h3_request", checks::request);
+}
+
+#[test]
+fn peer_streams_of_the_corpus_are_read() {
+    replay("h3_peer_stream", checks::peer_stream);
+}

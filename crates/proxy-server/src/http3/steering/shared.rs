@@ -1,0 +1,53 @@
+//! State of HTTP/3 that all workers of the process share.
+
+use super::datagrams::DatagramRouter;
+use super::relay::{self, Inherited, RelayReceiver};
+use super::secrets::Http3Secrets;
+use proxy_pipeline::random_key;
+use socket2::Socket;
+use std::io;
+use std::sync::Arc;
+
+/// Secrets, and the way from each endpoint to every other one.
+#[derive(Clone, Debug)]
+pub(crate) struct Http3Shared {
+    pub(in crate::http3) secrets: Http3Secrets,
+    pub(in crate::http3) router: Arc<DatagramRouter>,
+}
+
+impl Http3Shared {
+    /// The state of a process. `relay` is the socket to the process before it, if there is one.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub(crate) fn new(relay: Option<Socket>) -> io::Result<Self> {
+        let Some(Inherited { secrets, relay }) = relay.and_then(relay::inherit) else {
+            return Ok(Self {
+                secrets: Http3Secrets::new(random_key()?),
+                router: Arc::new(DatagramRouter::new(0, None)),
+            });
+        };
+        let process = relay.process().wrapping_add(1);
+        Ok(Self {
+            secrets,
+            router: Arc::new(DatagramRouter::new(process, Some(relay))),
+        })
+    }
+
+    /// The way of datagrams from a process that takes over. Returns also the socket for that process.
+    ///
+    /// # Errors
+    /// Errors of `socketpair(2)`, such as a lack of file descriptors.
+    pub(crate) fn relay(&self) -> io::Result<(RelayReceiver, Socket)> {
+        relay::pair(&self.secrets, self.router.process())
+    }
+
+    /// Passes datagrams that arrive at `receiver` on to the endpoints of this process.
+    pub(crate) fn receive(&self, receiver: RelayReceiver) {
+        let router = Arc::clone(&self.router);
+        tokio::spawn(receiver.run(move |endpoint, datagram| {
+            // The endpoint may have ended.
+            drop(router.deliver(endpoint, datagram));
+        }));
+    }
+}
