@@ -33,6 +33,7 @@ const MAX_COUNT: i64 = 1_000_000_000_000_000;
 const NAMES: &[(&str, &str)] = &[
     ("AcceptRequest", "user_name"),
     ("CertificateRequest", "name"),
+    ("ManagedCertificateRequest", "name"),
     ("NewApiKeyRequest", "name"),
     ("NewBundleRequest", "name"),
     ("NewEnrolmentTokenRequest", "name"),
@@ -52,6 +53,7 @@ const NAMES: &[(&str, &str)] = &[
 /// Fields that are labels which a node gets or needs.
 const LABELS: &[(&str, &str)] = &[
     ("CertificateRequest", "node_labels"),
+    ("ManagedCertificateRequest", "node_labels"),
     ("NewEnrolmentTokenRequest", "labels"),
     ("PreviewRequest", "labels"),
     ("RegisterRequest", "labels"),

@@ -34,7 +34,7 @@ use crate::worker::{
 use opening::{arrange, open_logs};
 use proxy_dns::Answer;
 use proxy_model::{BindAddress, LogLevel, Model};
-use proxy_pipeline::{Draining, IdSource, RouteLimits, Shared, Time, random_key};
+use proxy_pipeline::{ChallengeTokens, Draining, IdSource, RouteLimits, Shared, Time, random_key};
 use proxy_plan::{Plan, TargetRegistry};
 use proxy_telemetry::{EventFields, Lifecycle, LineRing, Registry};
 use proxy_upstream::StickyKey;
@@ -107,6 +107,8 @@ pub(crate) struct ServerParts<'k> {
     pub(crate) listeners: ListenerSet,
     /// Empty unless this process replaces another one.
     pub(crate) snapshot: HealthSnapshot,
+    /// Challenges that the listeners answer.
+    pub(crate) challenges: ChallengeTokens,
 }
 
 impl Server {
@@ -136,7 +138,8 @@ impl Server {
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes));
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
-        let shared = shared_state::new(&plan, ids.key_seed(), health_changes, parts.lifecycle);
+        let mut shared = shared_state::new(&plan, ids.key_seed(), health_changes, parts.lifecycle);
+        shared.challenges = parts.challenges;
         let route_limits = LimitRegistry::new(ids.key_seed());
         let now_ns = Time::shared_ns(&shared.clock);
         let acme = acme_tasks(parts.purpose, &shared, &certificates, &parts.registry);
