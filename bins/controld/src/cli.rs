@@ -181,7 +181,6 @@ pub(crate) struct ServeArgs {
 
 /// Certificate authorities for managed certificates. The same for all replicas.
 #[derive(Clone, Debug, Args)]
-#[expect(clippy::struct_field_names, reason = "the names of the settings")]
 pub(crate) struct AcmeArgs {
     /// URLs of the directories of the certificate authorities that tenants may choose from, exactly as they write
     /// them. One in a private network has to be named here; what it names elsewhere has to be public.

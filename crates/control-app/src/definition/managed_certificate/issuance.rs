@@ -127,10 +127,13 @@ impl IssuanceFault {
     fn is_of_account(&self) -> bool {
         let is_unknown =
             |refusal: &Refusal| refusal.host.is_none() && refusal.kind == "accountDoesNotExist";
-        match self {
-            Self::Acme(AcmeError::Refused(refusal)) => is_unknown(refusal),
-            fault => matches!(fault, Self::Acme(AcmeError::BadAccount { .. })),
+        let Self::Acme(error) = self else {
+            return false;
+        };
+        if let AcmeError::Refused(refusal) = error {
+            return is_unknown(refusal);
         }
+        matches!(error, AcmeError::BadAccount { .. })
     }
 }
 
@@ -217,14 +220,12 @@ impl App {
             }
             Err(fault) => fault,
         };
-        match fault {
+        if matches!(fault, IssuanceFault::Superseded) {
             // The next round begins with the new settings.
-            IssuanceFault::Superseded => self.end_validation(value.id).await,
-            fault => {
-                counter!(metric::ACME_ORDERS, "result" => "failure").increment(1);
-                self.note_issuance_failure(value, &fault).await
-            }
+            return self.end_validation(value.id).await;
         }
+        counter!(metric::ACME_ORDERS, "result" => "failure").increment(1);
+        self.note_issuance_failure(value, &fault).await
     }
 
     /// Stores the failure, unless the settings were changed meanwhile.

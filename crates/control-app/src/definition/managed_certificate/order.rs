@@ -10,7 +10,7 @@ use control_domain::{
     Certificate, CertificateFacts, CertificateKeyType, IssuanceProgress, ManagedCertificate,
     Refusal,
 };
-use control_store::{Rate, StoreError, Versioned};
+use control_store::{Rate, StoreError, Transaction, Versioned};
 use control_wire::{CertificateId, SecretId};
 use jiff::{SignedDuration, Timestamp};
 use proxy_acme::{AcmeError, AuthorityAccount, CertificateKey, IssuedCertificate, PlacedOrder};
@@ -38,10 +38,10 @@ impl App {
         self.require_served(&value).await?;
         let account = self.authority_account(&value).await?;
         let obtained = self.obtain_by(&account, &value, version).await;
-        obtained.map_err(|fault| match fault {
-            IssuanceFault::Acme(error) => account.asking(error).into(),
-            fault => fault,
-        })
+        if let Err(IssuanceFault::Acme(error)) = obtained {
+            return Err(account.asking(error).into());
+        }
+        obtained
     }
 
     async fn obtain_by(
@@ -151,7 +151,7 @@ impl App {
     ) -> Result<(), IssuanceFault> {
         let now = self.now();
         let checked = CheckedCertificate::check(&chain_pem, key_pem, now);
-        let checked = checked.map_err(Error::from)?;
+        let facts = facts(checked.map_err(Error::from)?);
         let issued = IssuedCertificate::parse(&chain_pem)?;
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
@@ -160,45 +160,27 @@ impl App {
         let mut current = found.ok_or(IssuanceFault::Superseded)?.value;
         let org = Some(current.tenant.org);
         let secret = self.seal(&mut tx, org, key_pem.as_bytes(), now).await?;
-        let fingerprint = checked.fingerprint.clone();
-        let not_after = checked.not_after;
-        let before = match current.certificate {
-            Some(id) => tx.certificate(id).await?,
-            None => None,
-        };
         let certificate = Certificate {
-            id: before.as_ref().map_or_else(
-                || CertificateId::new(now, self.random_id()),
-                |before| before.value.id,
-            ),
+            id: CertificateId::new(now, self.random_id()),
             tenant: current.tenant,
             name: current.name.clone(),
-            facts: facts(checked),
+            facts,
             chain_pem,
             secret,
             node_labels: current.node_labels.clone(),
-            created_at: before
-                .as_ref()
-                .map_or(now, |before| before.value.created_at),
+            created_at: now,
         };
-        let stored = match &before {
-            Some(before) => { tx.update_certificate(&certificate, before.version).await }.map(drop),
-            None => tx.insert_certificate(&certificate).await,
-        };
-        match stored {
-            Err(StoreError::Conflict) => return Err(IssuanceFault::NameTaken),
-            stored => stored?,
-        }
-        if let Some(before) = before {
-            tx.delete_secret(before.value.secret).await?;
-        }
+        let facts = certificate.facts.clone();
+        let id = put_certificate(&mut tx, &current, certificate).await?;
         tx.forget_issuance(&current).await?;
-        current.certificate = Some(certificate.id);
+        current.certificate = Some(id);
         current.progress = after_issuance(&issued, now);
         tx.write_progress(&current).await?;
+        let (hosts, next_at, not_after) =
+            (&current.hosts, current.progress.next_at, facts.not_after);
         tx.note_change(done(&json!({
-            "certificate": certificate.id, "hosts": current.hosts, "not_after": not_after,
-            "fingerprint": fingerprint, "next_at": current.progress.next_at,
+            "certificate": id, "hosts": hosts, "not_after": not_after,
+            "fingerprint": facts.fingerprint, "next_at": next_at,
         })));
         tracing::info!(certificate = %current.name, %not_after, "a certificate was obtained");
         let (call, action) = (Call::system(now), "managed_certificate.issued");
@@ -293,6 +275,36 @@ impl App {
         let text = str::from_utf8(&bytes).map_err(|_| Refusal::NotFound)?;
         Ok(Zeroizing::new(text.to_owned()))
     }
+}
+
+/// Inserts a certificate, or puts it in the place of the one before, under its identifier.
+async fn put_certificate(
+    tx: &mut Transaction,
+    manager: &ManagedCertificate,
+    certificate: Certificate,
+) -> Result<CertificateId, IssuanceFault> {
+    let before = match manager.certificate {
+        Some(id) => tx.certificate(id).await?,
+        None => None,
+    };
+    let Some(before) = before else {
+        return match tx.insert_certificate(&certificate).await {
+            Err(StoreError::Conflict) => Err(IssuanceFault::NameTaken),
+            inserted => {
+                inserted?;
+                Ok(certificate.id)
+            }
+        };
+    };
+    let Versioned { value, version } = before;
+    let certificate = Certificate {
+        id: value.id,
+        created_at: value.created_at,
+        ..certificate
+    };
+    tx.update_certificate(&certificate, version).await?;
+    tx.delete_secret(value.secret).await?;
+    Ok(certificate.id)
 }
 
 fn after_issuance(issued: &IssuedCertificate, now: Timestamp) -> IssuanceProgress {

@@ -114,13 +114,11 @@ impl App {
         let waited = timeout(CONFIRMATION_TIME, waiting).await;
         let since = self.heartbeat_interval.online_since(self.now());
         let mut tx = self.store.read().await?;
-        match waited {
-            Ok(done) => done?,
-            Err(_) => {
-                let nodes = tx.unconfirmed_nodes(value.id, since, NAMED_NODES).await?;
-                return Err(IssuanceFault::Unconfirmed { nodes });
-            }
-        }
+        let Ok(done) = waited else {
+            let nodes = tx.unconfirmed_nodes(value.id, since, NAMED_NODES).await?;
+            return Err(IssuanceFault::Unconfirmed { nodes });
+        };
+        done?;
         let answered = tx.confirmed_hosts(value.id).await?;
         match hosts.iter().find(|host| !answered.contains(host)) {
             Some(host) => Err(IssuanceFault::NotServed { host: host.clone() }),
