@@ -50,7 +50,7 @@ use uuid::Uuid;
 const KNOWN_CREDENTIALS: usize = 100_000;
 /// Credentials that have ended and were used lately.
 const ENDED_USES: usize = 10_000;
-/// Bundles of which this replica knows the hosts.
+/// Bundles with hosts that this replica holds in memory.
 const BUNDLES: usize = 100;
 /// Maximum number of concurrent tasks on configurations and archives: each may take 200 MiB and a
 /// second.

@@ -194,7 +194,7 @@ impl Channel {
         read_json(send(request).await?).await
     }
 
-    /// Tells the control plane which challenges the node answers.
+    /// Confirms the challenges that the node answers.
     pub(crate) async fn confirm_challenges(
         &self,
         own: &Identity,

@@ -115,7 +115,7 @@ impl AuthorityAccount {
     /// The order that was placed before, perhaps by another process.
     ///
     /// # Errors
-    /// The authority does not know it any more, or cannot be used.
+    /// It is unknown to the authority by now, or the authority cannot be used.
     pub async fn resume(&self, url: &str) -> Result<PlacedOrder, AcmeError> {
         let order = self.account.order(url.to_owned()).await;
         let order = order.map_err(|error| self.asking(error.into()))?;
@@ -197,7 +197,7 @@ impl PlacedOrder {
         Ok(pending)
     }
 
-    /// Tells the authority that the answers to all challenges are published, and waits until it has validated
+    /// Notifies the authority that the answers to all challenges are published, and waits until it has validated
     /// every host.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl PlacedOrder {
                 continue;
             }
             let challenge = authorization.challenge(ChallengeType::Http01);
-            // Another process may have told it before.
+            // Another process may have notified it before.
             let untold = challenge.filter(|own| own.status == ChallengeStatus::Pending);
             if let Some(mut challenge) = untold {
                 challenge.set_ready().await?;

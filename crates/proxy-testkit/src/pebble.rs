@@ -49,7 +49,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// 90 days, for anyone.
+    /// 90 days, without external accounts.
     pub const USUAL: Self = Self {
         validity_secs: 90 * 24 * 3600,
         needs_external_account: false,

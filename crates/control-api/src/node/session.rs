@@ -148,7 +148,7 @@ pub(crate) async fn certificate(
     ))
 }
 
-/// Notes the challenges of the desired state that the node answers, so that the authority may be told. Tokens of others
+/// Notes the challenges of the desired state that the node answers, so that the authority may be notified. Unknown tokens
 /// are ignored.
 #[utoipa::path(
     post, path = "/nodes/{node}/challenges", operation_id = "confirm_challenges", tag = "node",

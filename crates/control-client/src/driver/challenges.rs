@@ -7,7 +7,7 @@ use crate::state::Identity;
 use control_wire::{ChallengesRequest, HttpChallenge};
 
 impl Client {
-    /// Answers exactly these challenges from now on, and confirms that. The control plane tells the authority after the
+    /// Answers exactly these challenges from now on, and confirms that. The control plane notifies the authority after the
     /// confirmations of all nodes; an answer that was not confirmed is repeated by the next poll.
     pub(super) async fn answer_challenges(
         &mut self,

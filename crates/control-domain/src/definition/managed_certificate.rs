@@ -179,7 +179,7 @@ impl ManagedCertificate {
         })
     }
 
-    /// The same with other settings: an order for others than before is due at once.
+    /// The same with other settings: with other hosts an order is due at once.
     ///
     /// # Errors
     ///

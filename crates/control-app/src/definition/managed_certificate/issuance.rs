@@ -170,6 +170,8 @@ impl App {
         // Another replica may have finished before the leases were free.
         let again = self.store.read().await?.managed_certificate(id).await?;
         let done = match again {
+            // The next round takes the leases of the new hosts.
+            Some(found) if lease_names(&found.value) != names => Ok(()),
             Some(found) if found.value.progress.next_at <= now => {
                 tokio::select! {
                     done = Box::pin(self.attempt_issuance(found)) => done,

@@ -216,7 +216,7 @@ impl App {
         Ok(account)
     }
 
-    /// Asks for the authority's window of the renewal. A failure is not one of the certificate.
+    /// Requests the authority's window of the renewal. A failure is not one of the certificate.
     pub(super) async fn ask_window(
         &self,
         value: ManagedCertificate,

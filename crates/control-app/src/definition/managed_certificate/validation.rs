@@ -1,4 +1,4 @@
-//! Validation by HTTP-01 through the nodes: each node that serves a host answers, before the authority is told.
+//! Validation by HTTP-01 through the nodes: each node that serves a host answers, before the authority is notified.
 
 use super::issuance::IssuanceFault;
 use crate::app::App;

@@ -42,7 +42,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Forgets an account that the authority does not know any more.
+    /// Forgets an account that is unknown to the authority.
     pub async fn delete_acme_account(
         &mut self,
         org: OrgId,
