@@ -3,7 +3,7 @@
 use crate::key_file::{KeyFile, Stamp};
 use crate::tls::Tls;
 use control_app::{App, DeliveryTurns, Error, metric};
-use control_wire::WebhookId;
+use control_wire::{ManagedCertificateId, WebhookId};
 use metrics::{counter, gauge};
 use metrics_exporter_prometheus::PrometheusHandle;
 use proxy_telemetry::Process;
@@ -33,6 +33,10 @@ const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
 const SILENCE_INTERVALS: u32 = 4;
 /// Interval of writing counts from memory: completed steps of traffic, refused sign-ins.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval of looking for certificates to obtain.
+const ISSUANCE_INTERVAL: Duration = Duration::from_secs(1);
+/// Certificates that a replica obtains at once.
+const MAX_ISSUANCES: usize = 20;
 /// Interval of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -52,7 +56,8 @@ impl Background {
         tokio::join!(
             self.maintain(replica),
             self.schedule(replica),
-            self.deliver(replica)
+            self.deliver(replica),
+            self.issue()
         );
     }
 
@@ -123,6 +128,44 @@ impl Background {
                 let app = Arc::clone(&self.app);
                 let task = sending.spawn(async move { app.send_webhook(webhook).await });
                 receivers.push((task.id(), webhook));
+            }
+        }
+    }
+
+    /// Obtains certificates: a separate task, because authorities are slow. Attempts run side by side; the database's
+    /// leases keep replicas from the same hosts.
+    async fn issue(&self) {
+        let mut looks = rounds(ISSUANCE_INTERVAL);
+        let mut attempts = JoinSet::new();
+        let mut running = Vec::<(Id, ManagedCertificateId)>::new();
+        loop {
+            tokio::select! {
+                _ = looks.tick() => {}
+                Some(ended) = attempts.join_next_with_id() => {
+                    let (id, done) = match ended {
+                        Ok((id, done)) => (id, done),
+                        Err(error) => (error.id(), Ok(())),
+                    };
+                    running.retain(|(own, _)| *own != id);
+                    if let Err(error) = done {
+                        failed("certificates", &error);
+                    }
+                    continue;
+                }
+            }
+            let due = self.app.due_issuances(self.app.now()).await;
+            let due = due.unwrap_or_else(|error| {
+                failed("certificates", &error);
+                Vec::new()
+            });
+            for certificate in due {
+                let is_running = running.iter().any(|(_, own)| *own == certificate);
+                if is_running || MAX_ISSUANCES <= running.len() {
+                    continue;
+                }
+                let app = Arc::clone(&self.app);
+                let task = attempts.spawn(async move { app.issue_certificate(certificate).await });
+                running.push((task.id(), certificate));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+use control_app::AcmeAuthorities;
 use control_domain::{HeartbeatInterval, Quotas, Retention};
 use control_sso::WebUrl;
 use ipnet::IpNet;
@@ -174,6 +175,39 @@ pub(crate) struct ServeArgs {
         action = ArgAction::Set
     )]
     pub(crate) sso_private_addresses: bool,
+    #[command(flatten)]
+    pub(crate) acme: AcmeArgs,
+}
+
+/// Certificate authorities for managed certificates. The same for all replicas.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AcmeArgs {
+    /// URLs of the directories of the certificate authorities that tenants may choose from, exactly as they write
+    /// them. One in a private network has to be named here; what it names elsewhere has to be public.
+    #[arg(
+        long,
+        env = "CONTROLD_ACME_DIRECTORIES",
+        value_delimiter = ',',
+        default_values_t = AcmeAuthorities::default().directories,
+        value_parser = directory_url
+    )]
+    acme_directories: Vec<String>,
+    /// Root certificates for the servers of these authorities, in PEM, instead of the system's.
+    #[arg(long, env = "CONTROLD_ACME_CA_FILE")]
+    acme_ca_file: Option<PathBuf>,
+}
+
+impl From<AcmeArgs> for AcmeAuthorities {
+    fn from(args: AcmeArgs) -> Self {
+        let AcmeArgs {
+            acme_directories,
+            acme_ca_file,
+        } = args;
+        Self {
+            directories: acme_directories,
+            ca_file: acme_ca_file,
+        }
+    }
 }
 
 /// Retention of values that have ended. The same for all replicas.
@@ -279,6 +313,13 @@ fn public_url(text: &str) -> Result<String, String> {
     let (_, authority) = base.split_once("://").ok_or(form)?;
     let is_bare = WebUrl::parse(base).is_some() && !authority.contains(['/', '?']);
     is_bare.then(|| base.to_owned()).ok_or(form.to_owned())
+}
+
+/// A directory over TLS, as authorities demand.
+fn directory_url(text: &str) -> Result<String, String> {
+    let form = "is not an address such as https://ca.example.com/acme/directory";
+    let url = WebUrl::parse(text).filter(WebUrl::is_https);
+    url.map(|_| text.to_owned()).ok_or(form.to_owned())
 }
 
 /// A network; an address is one of its own.

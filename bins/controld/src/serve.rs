@@ -115,6 +115,7 @@ async fn open_app(data_dir: &DataDir, args: &ServeArgs) -> Result<App, Box<dyn s
     app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
     app.quotas = args.quotas.into();
     app.retention = args.retention.into();
+    app.acme = args.acme.clone().into();
     app.sso_site = SsoSite {
         public_url: args.public_url.clone(),
         private_addresses: if args.sso_private_addresses {

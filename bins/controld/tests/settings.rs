@@ -697,6 +697,25 @@ fn an_address_is_a_network_of_trusted_proxies() {
 }
 
 #[test]
+fn authorities_are_addresses_over_tls_and_their_roots_are_read() {
+    let folder = Folder::new();
+    folder.certify("roots.pem");
+    let roots = folder.path("roots.pem");
+    let good = format!(
+        "acme-directories \"https://ca.internal/dir\" \"https://other.example/dir\"\nacme-ca-file \"{roots}\"\n"
+    );
+    let checked = folder.check(&good);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    let refused = folder.check("acme-directories \"http://ca.internal/dir\"\n");
+    assert!(text(&refused.stderr).contains("is not an address such as https://"));
+    folder.write("roots.pem", "no certificate");
+    let refused = folder.check(&good);
+    assert!(!refused.status.success());
+    let printed = text(&refused.stderr);
+    assert!(printed.contains("roots.pem"), "{printed}");
+}
+
+#[test]
 fn a_damaged_page_is_refused() {
     let folder = Folder::new();
     let data = data_folder(&folder);

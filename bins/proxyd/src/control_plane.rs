@@ -7,6 +7,7 @@ use crate::traffic::TrafficMeter;
 use control_client::{
     Certificates, Client, HeldCertificate, Host, Measured, Observation, Renewed, Settings, Started,
 };
+use control_wire::HttpChallenge;
 use proxy_model::ControlPlane;
 use proxy_model::registry::top;
 use proxy_server::{
@@ -136,6 +137,8 @@ struct ProxyHost {
     traffic: TrafficMeter,
     /// The bundle in force, with its certificates of today; `None` for the node's own configuration.
     in_force: Option<Delivery>,
+    /// Tokens of the validations that the listeners answer for the control plane.
+    tokens: Vec<String>,
     /// Processor time and time of day of the last heartbeat.
     last: Option<(Duration, Duration)>,
 }
@@ -147,6 +150,7 @@ impl ProxyHost {
             deliveries,
             traffic: TrafficMeter::default(),
             in_force: None,
+            tokens: Vec::new(),
             last: None,
         }
     }
@@ -225,6 +229,22 @@ impl Host for ProxyHost {
         self.deliveries.apply(Some(renewed.clone())).await?;
         self.in_force = Some(renewed);
         Ok(())
+    }
+
+    fn answer_challenges(&mut self, challenges: &[HttpChallenge]) {
+        let answers = self.deliveries.challenges();
+        for token in self.tokens.drain(..) {
+            answers.withdraw(&token);
+        }
+        for HttpChallenge {
+            host: _, // A token is of one host.
+            token,
+            key_authorization,
+        } in challenges
+        {
+            answers.publish(token, key_authorization);
+            self.tokens.push(token.clone());
+        }
     }
 
     fn observe(&mut self, seen: Observation) {

@@ -4,7 +4,7 @@ use crate::account::{
     api_key, invitation, member_sign_in, second_factor, session, setup, sign_in, user,
 };
 use crate::bundle::{archive as bundle_archive, signing_key};
-use crate::definition::{certificate, service, upstream};
+use crate::definition::{certificate, managed_certificate, service, upstream};
 use crate::node::{drift, enrolment_token, session as node_session};
 use crate::org::{member, removed_member, security};
 use crate::project::{role as project_role, webhook};
@@ -156,6 +156,7 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(MAX_REPORT_BYTES),
     row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
     row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
+    row(POST, "/nodes/{node}/challenges", Access::OwnNode, || routes!(node_session::challenges)),
     row(GET, "/nodes/{node}/certificates/{certificate}", Access::OwnNode, || routes!(node_session::certificate)),
     row(GET, "/nodes/{node}/bundles/{bundle}/archive", Access::OwnNode, || routes!(bundle_archive::node_archive)),
 
@@ -215,6 +216,14 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}/certificates/{certificate}", Access::READ_SERVICES, || routes!(certificate::view)),
     row(PUT, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::update)).versioned(),
     row(DELETE, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::delete)).versioned(),
+
+    row(GET, "/projects/{project}/managed-certificates", Access::READ_SERVICES, || routes!(managed_certificate::list)),
+    row(POST, "/projects/{project}/managed-certificates", Access::WRITE_SERVICES, || routes!(managed_certificate::create))
+        .creates("/projects/{project}/managed-certificates/{managed_certificate}"),
+    row(GET, "/projects/{project}/managed-certificates/{managed_certificate}", Access::READ_SERVICES, || routes!(managed_certificate::view)),
+    row(PUT, "/projects/{project}/managed-certificates/{managed_certificate}", Access::WRITE_SERVICES, || routes!(managed_certificate::update)).versioned(),
+    row(DELETE, "/projects/{project}/managed-certificates/{managed_certificate}", Access::WRITE_SERVICES, || routes!(managed_certificate::delete)).versioned(),
+    row(POST, "/projects/{project}/managed-certificates/{managed_certificate}/renew", Access::WRITE_SERVICES, || routes!(managed_certificate::renew)).versioned(),
 
     row(GET, "/api-keys", Access::READ_API_KEYS, || routes!(api_key::list)),
     row(POST, "/api-keys", Access::WRITE_API_KEYS, || routes!(api_key::create))

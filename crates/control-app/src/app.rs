@@ -29,18 +29,20 @@ use crate::app::report_budget::{ReportBudget, SizedReport};
 use crate::app::sso_site::{SsoDocuments, SsoSite};
 use crate::app::write_queue::WriteQueue;
 use crate::call::Call;
+use crate::definition::managed_certificate::authorities::AcmeAuthorities;
+use crate::definition::managed_certificate::plain_hosts::PlainHosts;
 use crate::error::Error;
 use crate::metric;
 use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Access, Actor, HeartbeatInterval, Quotas, Refusal, Retention, Tenant};
 use control_sso::WebUrl;
 use control_store::{Objects, Rate, Store, StoreError, Transaction};
-use control_wire::{CertificateId, NodeId, OrgId, ProjectId};
+use control_wire::{BundleId, CertificateId, NodeId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
 use metrics::{counter, gauge};
 use quick_cache::sync::Cache;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
@@ -48,6 +50,8 @@ use uuid::Uuid;
 const KNOWN_CREDENTIALS: usize = 100_000;
 /// Credentials that have ended and were used lately.
 const ENDED_USES: usize = 10_000;
+/// Bundles with hosts that this replica holds in memory.
+const BUNDLES: usize = 100;
 /// Maximum number of concurrent tasks on configurations and archives: each may take 200 MiB and a
 /// second.
 const HEAVY_TASKS: usize = 2;
@@ -90,6 +94,10 @@ pub struct App {
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
     pub(crate) metric_answers: MetricAnswers,
+    /// The hosts of bundles that are in force while certificates are obtained.
+    pub(crate) plain_hosts: Cache<BundleId, Arc<PlainHosts>>,
+    /// Certificate authorities that tenants may choose from; the same for all replicas.
+    pub acme: AcmeAuthorities,
     /// The URL of this installation, as identity providers and browsers use it.
     pub sso_site: SsoSite,
     /// Wakes live pages.
@@ -147,6 +155,8 @@ impl App {
             listing: Mutex::new(()),
             sso_documents: SsoDocuments::default(),
             metric_answers: MetricAnswers::default(),
+            plain_hosts: Cache::new(BUNDLES),
+            acme: AcmeAuthorities::default(),
             sso_site: SsoSite::default(),
             changes: Changes::default(),
             heartbeat_interval: HeartbeatInterval::default(),

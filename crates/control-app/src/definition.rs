@@ -2,6 +2,7 @@
 //! project.
 
 pub(crate) mod certificate;
+pub(crate) mod managed_certificate;
 pub(crate) mod service;
 pub(crate) mod upstream;
 

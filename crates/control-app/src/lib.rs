@@ -64,6 +64,7 @@ pub use control_store::{
     SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::NewCertificate;
+pub use definition::managed_certificate::authorities::AcmeAuthorities;
 pub use error::Error;
 pub use installation::setup::{Installation, NewInstallation};
 pub use installation::status::InstallationStatus;

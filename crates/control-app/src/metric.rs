@@ -79,6 +79,7 @@ metrics! {
     DATABASE_BYTES "control_database_bytes" Gauge [] "Size of the database, measured every five minutes; space that deleted rows left is included.";
     ARCHIVE_BYTES "control_archive_bytes" Gauge [] "Size of the archives of all bundles, measured every five minutes; bundles of the same bytes count each.";
     TRAFFIC_BYTES "control_traffic_bytes" Gauge [] "Size of the requests by steps of time, measured every five minutes; without indexes and pages.";
+    ACME_ORDERS "control_acme_orders_total" Counter ["result"] "Attempts to obtain or renew a certificate by ACME that were a `success` or a `failure`.";
     WEBHOOK_DELIVERIES "control_webhook_deliveries_total" Counter ["result"] "Attempts to deliver an event to a webhook that were `delivered`, are `retried`, or have `failed` for good, and events that were `dropped` because a queue was full.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
@@ -89,6 +90,7 @@ pub const RATE_CLASSES: &[&str] = &["general", "strict", "report_bytes"];
 pub const BACKGROUND_TASKS: &[&str] = &[
     "archives",
     "audit",
+    "certificates",
     "drift",
     "housekeeping",
     "recall",
@@ -145,6 +147,9 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
         HOUSEKEEPING_DELETED,
     ] {
         counter!(counter).increment(0);
+    }
+    for result in ["success", "failure"] {
+        counter!(ACME_ORDERS, "result" => result).increment(0);
     }
     for result in WEBHOOK_RESULTS {
         counter!(WEBHOOK_DELIVERIES, "result" => *result).increment(0);

@@ -6,8 +6,9 @@ use crate::settings::Settings;
 use crate::state::Identity;
 use control_bundle::MAX_ARCHIVE_BYTES;
 use control_wire::{
-    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse, JsonWebKeySet,
-    NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest, RegisterResponse, TokenResponse,
+    CertificateId, ChallengesRequest, DesiredState, EventsRequest, HeartbeatRequest,
+    HeartbeatResponse, JsonWebKeySet, NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest,
+    RegisterResponse, TokenResponse,
 };
 use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
 use reqwest::header::{ETAG, IF_NONE_MATCH, RETRY_AFTER};
@@ -159,12 +160,14 @@ impl Channel {
             order,
             certificates,
             trial,
+            challenges,
         } = state;
         Ok(match order {
             Some(order) => Desired::Order(Assignment {
                 order,
                 renewals: certificates,
                 trial: trial.map(|trial| Duration::from_secs(trial.confirm_secs)),
+                challenges,
                 tag,
             }),
             None => Desired::NoOrder(tag),
@@ -189,6 +192,17 @@ impl Channel {
     ) -> Result<NodeCertificate, ChannelError> {
         let request = self.request(Method::GET, own, &format!("certificates/{id}"));
         read_json(send(request).await?).await
+    }
+
+    /// Confirms the challenges that the node answers.
+    pub(crate) async fn confirm_challenges(
+        &self,
+        own: &Identity,
+        body: &ChallengesRequest,
+    ) -> Result<(), ChannelError> {
+        let request = self.request(Method::POST, own, "challenges");
+        send(with_json(request, body)).await?;
+        Ok(())
     }
 
     fn request(&self, method: Method, own: &Identity, path: &str) -> RequestBuilder {

@@ -2,6 +2,7 @@
 
 mod altered_files;
 mod certificates;
+mod challenges;
 mod events;
 mod jitter;
 mod liveness;
@@ -17,8 +18,8 @@ use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Storage, StoredState};
 use control_wire::{
-    Confirmation, Health, HeartbeatRequest, InstanceId, NodeEvent, NodeStatus, RegisterRequest,
-    Traffic,
+    Confirmation, Health, HeartbeatRequest, HttpChallenge, InstanceId, NodeEvent, NodeStatus,
+    RegisterRequest, Traffic,
 };
 use jiff::Timestamp;
 use std::fs;
@@ -63,6 +64,8 @@ pub struct Client {
     served: Certificates,
     /// `None` for a node without a disk.
     sealed: Option<SealedCertificates>,
+    /// Validations that the node answers.
+    challenges: Vec<HttpChallenge>,
     saved_identity: bool,
     saved: Option<PersistedState>,
     last_fault: Option<String>,
@@ -138,6 +141,7 @@ impl Client {
             certificates: Certificates::default(),
             served: Certificates::default(),
             sealed: None,
+            challenges: Vec::new(),
             last_fault: None,
             events: Vec::new(),
             connected: false,
@@ -349,7 +353,7 @@ impl Client {
                 Ok(Outcome::TokenIssued)
             }
             Action::Report(status) => self.report(&own, status, host.measure()).await,
-            Action::Poll { known, wait } => self.poll(&own, known, *wait).await,
+            Action::Poll { known, wait } => self.poll(&own, known, *wait, host).await,
             Action::Fetch(order) => {
                 let archive = match self.storage.archive(&order.digest) {
                     Some(archive) => archive,
@@ -449,13 +453,21 @@ impl Client {
     }
 
     async fn poll(
-        &self,
+        &mut self,
         own: &Identity,
         known: &str,
         wait: Duration,
+        host: &mut impl Host,
     ) -> Result<Outcome, ChannelError> {
         let clock = Clock::start();
         let desired = self.channel.desired(own, known, wait).await?;
+        match &desired {
+            Desired::Unchanged => {}
+            Desired::Order(offer) => {
+                self.answer_challenges(own, &offer.challenges, host).await?;
+            }
+            Desired::NoOrder(_) => self.answer_challenges(own, &[], host).await?,
+        }
         Ok(match desired {
             Desired::Unchanged => Outcome::Unchanged(clock.elapsed()),
             Desired::Order(offer) => Outcome::Assigned(offer),

@@ -2,7 +2,7 @@
 
 use crate::bundle::{Bundle, Certificates};
 use crate::event::RefusalReason;
-use control_wire::Traffic;
+use control_wire::{HttpChallenge, Traffic};
 use jiff::Timestamp;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +36,11 @@ pub trait Host: Send {
         drop(renewed);
         std::future::ready(Ok(()))
     }
+
+    /// Answers exactly these validations by certificate authorities from now on, on every listener without TLS.
+    ///
+    /// The default implementation does nothing, for hosts without listeners.
+    fn answer_challenges(&mut self, _challenges: &[HttpChallenge]) {}
 
     /// Receives the state of the client's connection to its control plane, after each action.
     ///

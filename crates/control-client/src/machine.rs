@@ -17,7 +17,7 @@ use crate::bundle::{Bundle, OwnVersions};
 use crate::event::{Event, EventKind, RefusalReason};
 use crate::state::{Identity, PersistedState};
 pub use action::Action;
-use control_wire::{JsonWebKeySet, NodeStatus, Order, RegisterResponse};
+use control_wire::{HttpChallenge, JsonWebKeySet, NodeStatus, Order, RegisterResponse};
 pub(crate) use phase::Phase;
 use served_certificates::ServedCertificates;
 use std::sync::Arc;
@@ -88,6 +88,8 @@ pub struct Assignment {
     pub renewals: u64,
     /// Time limit for the confirmation of an order on trial; `None` without a trial.
     pub trial: Option<Duration>,
+    /// Validations of the node's hosts that are under way; the driver answers them.
+    pub challenges: Vec<HttpChallenge>,
     /// The `ETag` of the answer, unchanged and with its quotes; empty without one.
     pub tag: String,
 }

@@ -187,6 +187,7 @@ impl Sample {
 /// An answer with this order and this number of renewals.
 fn assigned(order: Order, renewals: u64) -> Outcome {
     Outcome::Assigned(Assignment {
+        challenges: Vec::new(),
         tag: format!("\"{}-{renewals}\"", order.counter),
         order,
         renewals,

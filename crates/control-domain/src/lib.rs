@@ -41,6 +41,10 @@ pub use bundle::{
     BUNDLE_TRANSITIONS, Bundle, BundleArchive, BundleEvent, BundleSignature, BundleState,
 };
 pub use definition::certificate::{Certificate, CertificateFacts, CertificateState};
+pub use definition::managed_certificate::{
+    CertificateKeyType, IssuanceError, IssuanceProgress, ManagedCertificate,
+    ManagedCertificateSettings, ManagedCertificateState,
+};
 pub use definition::service::{Service, ServiceSettings};
 pub use definition::upstream::{LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 pub use labels::{LabelCondition, LabelSelector, Labels};

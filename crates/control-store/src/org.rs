@@ -23,6 +23,7 @@ const BELONGINGS: &[&str] = &[
     "DELETE FROM invitations WHERE org_id = $1",
     "DELETE FROM memberships WHERE org_id = $1",
     "DELETE FROM signing_keys WHERE org_id = $1",
+    "DELETE FROM acme_accounts WHERE org_id = $1",
     "DELETE FROM secrets WHERE org_id = $1",
 ];
 

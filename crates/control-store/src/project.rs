@@ -128,6 +128,7 @@ impl Transaction {
         self.leave_archives(project).await?;
         let services = sql("DELETE FROM services WHERE project_id = $1");
         services.bind(project).run(self).await?;
+        self.delete_managed_certificates(project).await?;
         let certificates = "DELETE FROM certificates WHERE project_id = $1 RETURNING secret_id";
         for row in sql(certificates).bind(project).rows(self).await? {
             let secret = sql("DELETE FROM secrets WHERE id = $1");

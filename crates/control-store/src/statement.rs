@@ -9,8 +9,8 @@ use crate::versioned::{Page, Versioned};
 use control_domain::Name;
 use control_wire::{
     ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId,
-    InvitationId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId,
-    SigningKeyId, UpstreamId, UserId, WebhookDeliveryId, WebhookId,
+    InvitationId, ManagedCertificateId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId,
+    ServiceId, SessionId, SigningKeyId, UpstreamId, UserId, WebhookDeliveryId, WebhookId,
 };
 use jiff::Timestamp;
 use sqlx::any::{AnyArguments, AnyQueryResult, AnyRow};
@@ -163,7 +163,8 @@ arguments! {
 }
 
 ids! {
-    Uuid, ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId, InvitationId, NodeEventId, NodeId, OrgId,
+    Uuid, ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId, InvitationId,
+    ManagedCertificateId, NodeEventId, NodeId, OrgId,
     ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId, UpstreamId, UserId, WebhookDeliveryId,
     WebhookId,
 }

@@ -1,6 +1,7 @@
 //! Services, upstreams and certificates: the inputs of compiled bundles.
 
 pub(crate) mod certificates;
+pub(crate) mod managed_certificates;
 pub(crate) mod services;
 pub(crate) mod upstreams;
 

@@ -4,7 +4,7 @@ use crate::account::{
     appearance, identities, invitation, password_reset, profile, proof, second_factor, set_up,
     sign_in,
 };
-use crate::definition::{certificates, services, upstreams};
+use crate::definition::{certificates, managed_certificates, services, upstreams};
 use crate::frame::failure_page::{no_method, no_page};
 use crate::organization::{
     api_keys, audit, installation, members, reset, settings, signing_keys, sso,
@@ -197,6 +197,14 @@ pub static PAGES: &[Page] = &[
         .with_form(certificates::change::MAX_FORM_BYTES),
     page("/projects/{project}/certificates/{certificate}/delete", Access::WRITE_SERVICES, || get(certificates::change::ask_deletion)),
     form("/projects/{project}/certificates/{certificate}/delete", Access::WRITE_SERVICES, || post(certificates::change::delete)),
+
+    page("/projects/{project}/managed-certificates", Access::READ_SERVICES, || get(managed_certificates::list)),
+    form("/projects/{project}/managed-certificates", Access::WRITE_SERVICES, || post(managed_certificates::create))
+        .fields(&["name", "hosts", "directory", "email", "key_type", "labels", "terms_agreed"]),
+    page("/projects/{project}/managed-certificates/{managed_certificate}", Access::READ_SERVICES, || get(managed_certificates::detail::show)),
+    form("/projects/{project}/managed-certificates/{managed_certificate}/renew", Access::WRITE_SERVICES, || post(managed_certificates::detail::renew)),
+    page("/projects/{project}/managed-certificates/{managed_certificate}/delete", Access::WRITE_SERVICES, || get(managed_certificates::detail::ask_deletion)),
+    form("/projects/{project}/managed-certificates/{managed_certificate}/delete", Access::WRITE_SERVICES, || post(managed_certificates::detail::delete)),
 
     page("/projects/{project}/drift", Access::READ_NODES, || get(node::drift::list)),
     page("/projects/{project}/drift/{drift}", Access::READ_NODES, || get(node::drift::detail::show)),

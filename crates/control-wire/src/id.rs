@@ -76,6 +76,8 @@ id! {
     EnrolmentTokenId,
     /// Names a running process of a node.
     InstanceId,
+    /// Names a certificate that is obtained and renewed by ACME.
+    ManagedCertificateId,
     /// Names an event of a node.
     NodeEventId,
     /// Names a user at an identity provider.

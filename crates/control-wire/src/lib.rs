@@ -2,6 +2,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod certificate;
+mod challenge;
 mod error;
 mod id;
 mod jwk;
@@ -10,11 +11,12 @@ mod order;
 pub mod rfc3339;
 
 pub use certificate::NodeCertificate;
+pub use challenge::{ChallengesRequest, HttpChallenge};
 pub use error::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 pub use id::{
     ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, IdentityId, InstanceId,
-    InvitationId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId, ServiceId, SessionId,
-    SigningKeyId, UpstreamId, UserId, WebhookDeliveryId, WebhookId,
+    InvitationId, ManagedCertificateId, NodeEventId, NodeId, OrgId, ProjectId, RolloutId, SecretId,
+    ServiceId, SessionId, SigningKeyId, UpstreamId, UserId, WebhookDeliveryId, WebhookId,
 };
 pub use jwk::{JsonWebKey, JsonWebKeySet, endorsed_text};
 pub use node::{

@@ -1,5 +1,6 @@
 //! The order to a node to run a bundle.
 
+use crate::challenge::HttpChallenge;
 use crate::id::{BundleId, NodeId, SigningKeyId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,6 +18,9 @@ pub struct DesiredState {
     /// is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
+    /// Validations of the node's hosts that are under way. The node confirms that it answers them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub challenges: Vec<HttpChallenge>,
 }
 
 /// Trial of an order. Not signed: a forged one makes a node run its own former bundle at worst.

@@ -1,6 +1,6 @@
 //! The account at the authority.
 
-use crate::authority::{AuthorityClient, RetryAfter};
+use crate::authority::{AuthorityAccess, AuthorityClient, RetryAfter};
 use crate::error::AcmeError;
 use crate::settings::{AcmeSettings, ExternalAccount};
 use crate::storage::Storage;
@@ -58,8 +58,16 @@ async fn builder(
     settings: &AcmeSettings,
     retry_after: &RetryAfter,
 ) -> Result<AccountBuilder, AcmeError> {
-    let (settings, asked) = (settings.clone(), retry_after.clone());
-    let client = blocking(move || AuthorityClient::new(&settings, asked)).await?;
+    builder_with(settings.into(), retry_after).await
+}
+
+/// The beginning of an account that is opened or created.
+pub(crate) async fn builder_with(
+    access: AuthorityAccess,
+    retry_after: &RetryAfter,
+) -> Result<AccountBuilder, AcmeError> {
+    let asked = retry_after.clone();
+    let client = blocking(move || AuthorityClient::new(access, asked)).await?;
     Ok(Account::builder_with_http(Box::new(client)))
 }
 
@@ -67,20 +75,28 @@ async fn create(
     builder: AccountBuilder,
     settings: &AcmeSettings,
 ) -> Result<(Account, AccountCredentials), AcmeError> {
-    let contact = format!("mailto:{}", settings.email);
-    let account = NewAccount {
-        contact: &[&contact],
-        // The configuration is refused without the agreement.
-        terms_of_service_agreed: true,
-        only_return_existing: false,
-    };
     let external = match settings.external_account.clone() {
         None => None,
         Some(account) => Some(blocking(move || external_key(&account)).await?),
     };
     let directory = settings.directory.clone();
-    let created = builder.create(&account, directory, external.as_ref());
-    Ok(created.await?)
+    create_for(builder, &settings.email, directory, external.as_ref()).await
+}
+
+/// Creates an account with this address. The caller has the agreement to the terms of the authority.
+pub(crate) async fn create_for(
+    builder: AccountBuilder,
+    email: &str,
+    directory: String,
+    external: Option<&ExternalAccountKey>,
+) -> Result<(Account, AccountCredentials), AcmeError> {
+    let contact = format!("mailto:{email}");
+    let account = NewAccount {
+        contact: &[&contact],
+        terms_of_service_agreed: true,
+        only_return_existing: false,
+    };
+    Ok(builder.create(&account, directory, external).await?)
 }
 
 /// Maximum size of the file of an external account's key, in bytes.

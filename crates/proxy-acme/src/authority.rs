@@ -1,5 +1,6 @@
 //! Requests to the authority, with bounds on everything that it may answer.
 
+use crate::address_rule::{AddressRule, RuledResolver, check_literal};
 use crate::error::AcmeError;
 use crate::settings::AcmeSettings;
 use bytes::Bytes;
@@ -10,6 +11,8 @@ use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
 use reqwest::Client;
 use reqwest::redirect::Policy;
+use std::fmt;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +31,37 @@ pub(crate) struct AuthorityClient {
     client: Client,
     user_agent: HeaderValue,
     retry_after: RetryAfter,
+    rule: Option<Arc<dyn AddressRule>>,
+}
+
+/// The way to an authority.
+#[derive(Clone)]
+pub struct AuthorityAccess {
+    /// URL of the authority's directory.
+    pub directory: String,
+    /// Root certificates for the authority's own server, PEM; `None` for the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Value of `User-Agent` in requests.
+    pub user_agent: String,
+    /// The addresses that may be connected to; `None` for all.
+    pub rule: Option<Arc<dyn AddressRule>>,
+}
+
+impl fmt::Debug for AuthorityAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AuthorityAccess({})", self.directory)
+    }
+}
+
+impl From<&AcmeSettings> for AuthorityAccess {
+    fn from(settings: &AcmeSettings) -> Self {
+        Self {
+            directory: settings.directory.clone(),
+            ca_file: settings.directory_ca_file.clone(),
+            user_agent: settings.user_agent.clone(),
+            rule: None,
+        }
+    }
 }
 
 impl RetryAfter {
@@ -39,11 +73,17 @@ impl RetryAfter {
 }
 
 impl AuthorityClient {
-    /// A client that trusts the root certificates of `settings`. Blocks.
-    pub(crate) fn new(settings: &AcmeSettings, retry_after: RetryAfter) -> Result<Self, AcmeError> {
+    /// A client that trusts the root certificates of `access`. Blocks.
+    pub(crate) fn new(access: AuthorityAccess, retry_after: RetryAfter) -> Result<Self, AcmeError> {
+        let AuthorityAccess {
+            directory: _, // The account has it.
+            ca_file,
+            user_agent,
+            rule,
+        } = access;
         let tls = ClientTlsSettings {
             sni: None,
-            ca_file: settings.directory_ca_file.clone(),
+            ca_file,
             client_certificate: None,
             min_version: TlsVersion::V1_2,
             alpn: vec![Alpn::Http1],
@@ -61,14 +101,19 @@ impl AuthorityClient {
             .http1_only()
             .https_only(true)
             .connect_timeout(CONNECT_TIME)
-            .timeout(ANSWER_TIME)
-            .build();
+            .timeout(ANSWER_TIME);
+        let client = match &rule {
+            Some(rule) => client.dns_resolver(Arc::new(RuledResolver::new(Arc::clone(rule)))),
+            None => client,
+        };
+        let client = client.build();
         let client = client.map_err(|error| AcmeError::Unreachable(error.to_string()))?;
-        let user_agent = HeaderValue::try_from(&settings.user_agent);
+        let user_agent = HeaderValue::try_from(&user_agent);
         Ok(Self {
             client,
             user_agent: user_agent.unwrap_or(HeaderValue::from_static("proxy-acme")),
             retry_after,
+            rule,
         })
     }
 }
@@ -81,8 +126,12 @@ impl HttpClient for AuthorityClient {
         let client = self.client.clone();
         let user_agent = self.user_agent.clone();
         let retry_after = self.retry_after.clone();
+        let rule = self.rule.clone();
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
+            if let Some(rule) = rule {
+                check_literal(&*rule, &parts.uri).map_err(|error| Error::Other(Box::new(error)))?;
+            }
             parts.headers.insert(USER_AGENT, user_agent);
             let Ok(body) = body.collect().await;
             let body = body.to_bytes();

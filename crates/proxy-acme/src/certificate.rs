@@ -54,19 +54,23 @@ impl StoredCertificate {
 
     /// Returns true if it is a certificate for these settings.
     pub(crate) fn fits(&self, settings: &AcmeSettings) -> bool {
-        let (hosts, key_type) = (&settings.hosts, settings.key_type);
+        self.covers(&settings.hosts, settings.key_type)
+    }
+
+    fn covers(&self, hosts: &[String], key_type: AcmeKeyType) -> bool {
         self.key_type == Some(key_type) && hosts.iter().all(|host| self.names.contains(host))
     }
 
     /// Checks a certificate that the authority has issued for the key with this `SubjectPublicKeyInfo`.
     pub(crate) fn check(
         &self,
-        settings: &AcmeSettings,
+        hosts: &[String],
+        key_type: AcmeKeyType,
         public_key: &[u8],
         now: SystemTime,
     ) -> Result<(), AcmeError> {
         let bad = |why: &str| Err(AcmeError::BadCertificate(why.to_owned()));
-        if !self.fits(settings) || self.public_key != public_key {
+        if !self.covers(hosts, key_type) || self.public_key != public_key {
             return bad("is not for the hosts or the key that were asked for");
         }
         if self.validity.not_after <= now {
@@ -139,35 +143,24 @@ fn system_time(time: ASN1Time) -> SystemTime {
 mod tests {
     use super::*;
     use crate::request::{SigningRequest, signing_request};
-    use crate::settings::Challenge;
     use rcgen::{CertificateParams, KeyPair};
 
     #[test]
     fn a_certificate_for_another_key_of_the_same_kind_is_refused() {
-        let settings = AcmeSettings {
-            hosts: vec!["a.test".to_owned()],
-            directory: String::new(),
-            directory_ca_file: None,
-            email: String::new(),
-            challenge: Challenge::Http01,
-            external_account: None,
-            key_type: AcmeKeyType::EcdsaP256,
-            storage: "/".into(),
-            user_agent: String::new(),
-        };
+        let (hosts, key_type) = (vec!["a.test".to_owned()], AcmeKeyType::EcdsaP256);
         let [ordered, other]: [SigningRequest; 2] =
-            std::array::from_fn(|_| signing_request(&settings.hosts, settings.key_type).unwrap());
+            std::array::from_fn(|_| signing_request(&hosts, key_type).unwrap());
         let issue = |request: &SigningRequest| {
             let key = KeyPair::from_pem(&request.key_pem).unwrap();
-            let params = CertificateParams::new(settings.hosts.clone()).unwrap();
+            let params = CertificateParams::new(hosts.clone()).unwrap();
             let pem = params.self_signed(&key).unwrap().pem();
             StoredCertificate::parse(pem.as_bytes()).unwrap()
         };
         let now = UNIX_EPOCH + Duration::from_hours(500_000);
 
-        let checked = issue(&ordered).check(&settings, &ordered.public_key, now);
+        let checked = issue(&ordered).check(&hosts, key_type, &ordered.public_key, now);
         assert!(checked.is_ok(), "{checked:?}");
-        let checked = issue(&other).check(&settings, &ordered.public_key, now);
+        let checked = issue(&other).check(&hosts, key_type, &ordered.public_key, now);
         assert!(
             matches!(checked, Err(AcmeError::BadCertificate(_))),
             "{checked:?}"

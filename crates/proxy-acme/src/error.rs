@@ -42,6 +42,14 @@ pub enum AcmeError {
     /// The authority does not answer, or not by ACME.
     #[error("the authority does not answer: {0}")]
     Unreachable(String),
+    /// The authority answers without an explanation, and with the time after which it accepts the next attempt.
+    #[error("the authority does not answer: {why}")]
+    Busy {
+        /// The answer.
+        why: String,
+        /// Time after which it accepts the next attempt.
+        retry_after: Duration,
+    },
     /// The authority did not decide in time.
     #[error("the authority did not decide in time")]
     TimedOut,
@@ -93,7 +101,7 @@ impl AcmeError {
             Self::BadAccount { .. } => "bad_account",
             Self::BadExternalKey { .. } => "bad_external_key",
             Self::BadRoots(_) => "bad_roots",
-            Self::Unreachable(_) => "unreachable",
+            Self::Unreachable(_) | Self::Busy { .. } => "unreachable",
             Self::TimedOut => "timed_out",
             Self::Refused(refusal) => &refusal.kind,
             Self::NotOffered { .. } => "not_offered",
@@ -113,7 +121,9 @@ impl AcmeError {
             }
             Self::BadExternalKey { .. } => "write the key as the authority gave it, in base64url",
             Self::BadRoots(_) => "check `directory-ca-file`",
-            Self::Unreachable(_) => "check `directory`, and that this machine reaches it",
+            Self::Unreachable(_) | Self::Busy { .. } => {
+                "check `directory`, and that this machine reaches it"
+            }
             Self::TimedOut => "wait: it is tried again",
             Self::Refused(refusal) => return refusal.advice(settings),
             Self::NotOffered { .. } => "choose another `challenge`; wildcards need `dns-01`",
@@ -126,10 +136,19 @@ impl AcmeError {
 
     /// Time after which the authority accepts the next attempt, if it sent one.
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::Refused(refusal) = self {
-            refusal.retry_after
-        } else {
-            None
+        match self {
+            Self::Refused(refusal) => refusal.retry_after,
+            Self::Busy { retry_after, .. } => Some(*retry_after),
+            Self::Storage { .. }
+            | Self::BadAccount { .. }
+            | Self::BadExternalKey { .. }
+            | Self::BadRoots(_)
+            | Self::Unreachable(_)
+            | Self::TimedOut
+            | Self::NotOffered { .. }
+            | Self::DnsCommand { .. }
+            | Self::Key(_)
+            | Self::BadCertificate(_) => None,
         }
     }
 }

@@ -19,10 +19,10 @@ const MAX_SLEEP: Duration = Duration::from_mins(10);
 /// Delay between two attempts to lock.
 const LOCK_RETRY: Duration = Duration::from_secs(2);
 /// Interval between requests for renewal information, if the authority specifies none.
-const WINDOW_INTERVAL: Duration = Duration::from_hours(6);
+pub(crate) const WINDOW_INTERVAL: Duration = Duration::from_hours(6);
 /// Bounds of the interval specified by the authority.
-const MIN_WINDOW_INTERVAL: Duration = Duration::from_mins(10);
-const MAX_WINDOW_INTERVAL: Duration = Duration::from_hours(24);
+pub(crate) const MIN_WINDOW_INTERVAL: Duration = Duration::from_mins(10);
+pub(crate) const MAX_WINDOW_INTERVAL: Duration = Duration::from_hours(24);
 
 /// An event of a certificate.
 #[derive(Debug)]
@@ -261,7 +261,7 @@ async fn stored(storage: &Storage) -> Result<Option<StoredCertificate>, AcmeErro
     .await
 }
 
-fn unix_time(seconds: i64) -> SystemTime {
+pub(crate) fn unix_time(seconds: i64) -> SystemTime {
     let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
     UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
 }

@@ -2,11 +2,13 @@
 //!
 //! [`keep`] is the task of one certificate. It reads and writes its [`Storage`], answers challenges
 //! through a [`Responder`] and reports each [`Event`]; the code that serves the certificate watches the
-//! file.
+//! file. [`AuthorityAccount`] is for callers with storage of their own.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod account;
+mod address_rule;
 mod authority;
+mod authority_account;
 mod certificate;
 mod dns_command;
 mod error;
@@ -18,8 +20,14 @@ mod responder;
 mod settings;
 mod storage;
 
+pub use address_rule::AddressRule;
+pub use authority::AuthorityAccess;
+pub use authority_account::{
+    AuthorityAccount, CertificateKey, HttpChallenge, IssuedCertificate, PlacedOrder,
+};
 pub use error::{AcmeError, Refusal};
 pub use keep::{Event, keep};
+pub use renewal::{Window, retry_delay};
 pub use responder::Responder;
 pub use settings::{AcmeSettings, Challenge, DnsCommand, ExternalAccount};
 pub use storage::Storage;

@@ -11,6 +11,7 @@ use instant_acme::{
     Account, AuthorizationHandle, AuthorizationStatus, CertificateIdentifier, ChallengeType,
     Identifier, KeyAuthorization, NewOrder, Order, OrderStatus, RetryPolicy,
 };
+use proxy_model::AcmeKeyType;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use zeroize::Zeroizing;
@@ -55,31 +56,47 @@ pub(crate) async fn obtain(
         published: Vec::new(),
     };
     answer_all(&mut order, settings, &mut answers).await?;
-    match order.poll_ready(&POLLS).await {
-        Ok(OrderStatus::Ready) => {}
-        Ok(_) => return Err(refusal(&mut order, None).await),
-        Err(error) => return Err(refusal(&mut order, Some(error)).await),
-    }
+    wait_until_ready(&mut order).await?;
     drop(answers);
     let own = settings.clone();
     let request = blocking(move || signing_request(&own.hosts, own.key_type)).await?;
-    let SigningRequest {
-        key_pem,
-        der,
-        public_key,
-    } = request;
-    order.finalize_csr(&der).await?;
-    let chain = order.poll_certificate(&POLLS).await?;
-    let parsed = StoredCertificate::parse(chain.as_bytes())?;
-    parsed.check(settings, &public_key, now())?;
+    let (hosts, key_type) = (&settings.hosts, settings.key_type);
+    let chain = finish(&mut order, &request, hosts, key_type, now()).await?;
+    let key_pem = request.key_pem;
     let mut pem = Zeroizing::new(Vec::with_capacity(key_pem.len() + chain.len() + 1));
     pem.extend_from_slice(key_pem.as_bytes());
     pem.extend_from_slice(chain.as_bytes());
     Ok(pem)
 }
 
+/// Waits until the authority has validated every host.
+pub(crate) async fn wait_until_ready(order: &mut Order) -> Result<(), AcmeError> {
+    match order.poll_ready(&POLLS).await {
+        Ok(OrderStatus::Ready) => Ok(()),
+        Ok(_) => Err(refusal(order, None).await),
+        Err(error) => Err(refusal(order, Some(error)).await),
+    }
+}
+
+/// Sends the signing request, unless the authority has it, and returns the checked chain in PEM.
+pub(crate) async fn finish(
+    order: &mut Order,
+    request: &SigningRequest,
+    hosts: &[String],
+    key_type: AcmeKeyType,
+    now: SystemTime,
+) -> Result<String, AcmeError> {
+    if order.state().status == OrderStatus::Ready {
+        order.finalize_csr(&request.der).await?;
+    }
+    let chain = order.poll_certificate(&POLLS).await?;
+    let parsed = StoredCertificate::parse(chain.as_bytes())?;
+    parsed.check(hosts, key_type, &request.public_key, now)?;
+    Ok(chain)
+}
+
 /// Places the order; without `replaced` if the authority does not accept that.
-async fn place(
+pub(crate) async fn place(
     account: &Account,
     hosts: &[Identifier],
     replaced: Option<CertificateIdentifier<'_>>,
@@ -197,7 +214,7 @@ impl Drop for Answers {
 }
 
 /// The reason why an order is not ready: the first challenge that failed, else `error`.
-async fn refusal(order: &mut Order, error: Option<instant_acme::Error>) -> AcmeError {
+pub(crate) async fn refusal(order: &mut Order, error: Option<instant_acme::Error>) -> AcmeError {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
         if authorization.refresh().await.is_err() {
@@ -211,7 +228,10 @@ async fn refusal(order: &mut Order, error: Option<instant_acme::Error>) -> AcmeE
     error.map_or(AcmeError::TimedOut, AcmeError::from)
 }
 
-fn refused_challenge(authorization: &AuthorizationHandle<'_>, host: &str) -> Option<AcmeError> {
+pub(crate) fn refused_challenge(
+    authorization: &AuthorizationHandle<'_>,
+    host: &str,
+) -> Option<AcmeError> {
     let mut challenges = authorization.challenges.iter();
     let problem = challenges.find_map(|challenge| challenge.error.as_ref())?;
     let host = Some(host.to_owned());

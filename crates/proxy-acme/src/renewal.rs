@@ -26,9 +26,11 @@ pub(crate) struct Validity {
 
 /// The window in which the authority requests a renewal. [RFC 9773 §4.2]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
-    pub(crate) start: SystemTime,
-    pub(crate) end: SystemTime,
+pub struct Window {
+    /// Its first moment.
+    pub start: SystemTime,
+    /// Its last moment.
+    pub end: SystemTime,
 }
 
 /// The time at which a certificate is renewed: in the window of the authority, else at two thirds
@@ -58,7 +60,7 @@ pub(crate) fn earliest_order(validity: Validity, now: SystemTime) -> SystemTime 
 
 /// The delay before the next attempt after `failures` in a row, at least one. `asked` is the delay
 /// requested by the authority.
-pub(crate) fn retry_delay(failures: u32, asked: Option<Duration>) -> Duration {
+pub fn retry_delay(failures: u32, asked: Option<Duration>) -> Duration {
     let factor = RETRY_FACTOR.saturating_pow(failures.saturating_sub(1));
     let delay = FIRST_RETRY.saturating_mul(factor).min(MAX_RETRY);
     delay.max(asked.unwrap_or_default().min(MAX_ASKED))

@@ -9,7 +9,7 @@ use rcgen::{
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
 
-/// A new key, with the request to sign a certificate for it.
+/// A key, with the request to sign a certificate for it.
 pub(crate) struct SigningRequest {
     /// PKCS#8, PEM.
     pub(crate) key_pem: Zeroizing<String>,
@@ -30,9 +30,24 @@ pub(crate) fn signing_request(
         AcmeKeyType::Rsa2048 => &PKCS_RSA_SHA256,
     };
     let key = KeyPair::generate_for(algorithm).map_err(failed)?;
+    request_with(hosts, &key)
+}
+
+/// The signing request for `hosts` of a key that exists, PKCS#8 in PEM.
+pub(crate) fn signing_request_again(
+    hosts: &[String],
+    key_pem: &str,
+) -> Result<SigningRequest, AcmeError> {
+    let key = KeyPair::from_pem(key_pem);
+    let key = key.map_err(|error| AcmeError::Key(error.to_string()))?;
+    request_with(hosts, &key)
+}
+
+fn request_with(hosts: &[String], key: &KeyPair) -> Result<SigningRequest, AcmeError> {
+    let failed = |error: rcgen::Error| AcmeError::Key(error.to_string());
     let mut params = CertificateParams::new(hosts).map_err(failed)?;
     params.distinguished_name = DistinguishedName::new();
-    let request = params.serialize_request(&key).map_err(failed)?;
+    let request = params.serialize_request(key).map_err(failed)?;
     Ok(SigningRequest {
         key_pem: Zeroizing::new(key.serialize_pem()),
         der: request.der().to_vec(),

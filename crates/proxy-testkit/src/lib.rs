@@ -24,6 +24,7 @@ mod dns_server;
 mod upstream;
 
 mod full_pipe;
+mod pebble;
 mod ports;
 mod proxyd;
 mod redis_server;
@@ -42,6 +43,8 @@ pub use http::fields::Fields;
 pub use http::message::{Framing, Request, Response};
 pub use http::wire::{Broken, End, Wire};
 pub use journal::Journal;
+pub use pebble::curl::{CurlAnswer, fetch, http, https};
+pub use pebble::{EXTERNAL_ACCOUNT, Pebble, Policy};
 pub use ports::{closed_port, free_port};
 pub use proxyd::config::{Config, Launcher, target};
 pub use proxyd::launch::Launch;

@@ -5,6 +5,7 @@ use crate::config::{ConfigError, ConfigFile};
 use crate::data_dir::DataDir;
 use crate::standard_output::print_line;
 use crate::tls::Tls;
+use control_app::AcmeAuthorities;
 use control_store::{Store, StoreError};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::collections::BTreeSet;
@@ -120,6 +121,7 @@ pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec
         retention: _,
         public_url: _, // Its form, too.
         sso_private_addresses: _,
+        acme,
     } = args;
     let mut faults = Vec::new();
     let mut fault = |setting, message: String| faults.push(Fault { setting, message });
@@ -146,6 +148,9 @@ pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec
     if *metrics_listen == Some(*listen) && listen.port() != 0 {
         let message = "is the address of --listen: choose another one".to_owned();
         fault("metrics-listen", message);
+    }
+    if let Err(message) = AcmeAuthorities::from(acme.clone()).check_roots() {
+        fault("acme-ca-file", message);
     }
     check_state(state, &mut fault);
     if faults.is_empty() {

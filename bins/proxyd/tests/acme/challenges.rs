@@ -1,8 +1,8 @@
 //! The other challenges, external accounts and kinds of keys.
 
-use crate::pebble::{EXTERNAL_ACCOUNT, Pebble, Policy};
 use crate::site::{Site, wait_for_certificate, wait_for_failure};
 use proxy_testkit::DnsReply;
+use proxy_testkit::{EXTERNAL_ACCOUNT, Pebble, Policy};
 use rcgen::{KeyPair, PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

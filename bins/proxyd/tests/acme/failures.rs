@@ -1,8 +1,8 @@
 //! Failures: diagnostics for operators, and continued service for clients.
 
-use crate::client::http;
-use crate::pebble::{Pebble, Policy};
 use crate::site::{Site, wait_for_certificate, wait_for_failure};
+use proxy_testkit::http;
+use proxy_testkit::{Pebble, Policy};
 use std::fs;
 
 #[test]

@@ -1,9 +1,9 @@
 //! Obtaining, storing and renewing by HTTP-01.
 
-use crate::client::http;
-use crate::pebble::{Pebble, Policy};
 use crate::site::{BINARY, Site, wait_for_certificate};
 use proxy_testkit::Launch;
+use proxy_testkit::http;
+use proxy_testkit::{Pebble, Policy};
 use std::time::{Duration, Instant};
 
 const HOSTS: &str = "\"www.a.test\" \"a.test\"";

@@ -1,13 +1,6 @@
 //! Certificates obtained by ACME from Pebble, the test authority of Let's Encrypt, by the real binary.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests may fail loudly"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
 
-mod client;
-mod pebble;
 mod site;
 
 mod challenges;

@@ -1,7 +1,7 @@
 //! One storage for several processes.
 
-use crate::pebble::{Pebble, Policy};
 use crate::site::{Site, wait_for_certificate};
+use proxy_testkit::{Pebble, Policy};
 use proxy_testkit::{Proxyd, Upgrade, free_port};
 
 /// Certificates that a process has ordered.

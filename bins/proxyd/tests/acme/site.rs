@@ -1,7 +1,7 @@
 //! A site of which proxyd obtains the certificate.
 
-use crate::client::{Answer, https};
-use crate::pebble::{EXTERNAL_ACCOUNT, Pebble};
+use proxy_testkit::{CurlAnswer, https};
+use proxy_testkit::{EXTERNAL_ACCOUNT, Pebble};
 use proxy_testkit::{Launch, Proxyd, Record};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -87,7 +87,7 @@ impl Site {
 
     /// Requests the page of `host`.
     #[track_caller]
-    pub(crate) fn ask(&self, host: &str, roots: &Path) -> Answer {
+    pub(crate) fn ask(&self, host: &str, roots: &Path) -> CurlAnswer {
         https(host, self.tls_port, roots)
     }
 

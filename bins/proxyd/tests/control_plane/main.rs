@@ -8,6 +8,7 @@
 )]
 
 mod fleet;
+mod refusing_authority;
 mod relay;
 mod traffic;
 mod world;
@@ -17,6 +18,7 @@ mod certificates;
 mod crashes;
 mod hostile;
 mod identities;
+mod managed_certificates;
 mod mishaps;
 mod orders;
 mod outages;

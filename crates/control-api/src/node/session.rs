@@ -13,8 +13,9 @@ use axum::http::request::Parts;
 use control_app::{App, RegisteredNode, desired_tag, metric};
 use control_domain::Refusal;
 use control_wire::{
-    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse,
-    NodeCertificate, NodeId, ProjectId, RegisterRequest, RegisterResponse, TokenResponse,
+    CertificateId, ChallengesRequest, DesiredState, EventsRequest, HeartbeatRequest,
+    HeartbeatResponse, NodeCertificate, NodeId, ProjectId, RegisterRequest, RegisterResponse,
+    TokenResponse,
 };
 use metrics::gauge;
 use serde::Deserialize;
@@ -145,6 +146,22 @@ pub(crate) async fn certificate(
     Ok(Resource::issued(
         app.node_certificate(&call, node, certificate).await?,
     ))
+}
+
+/// Notes the challenges of the desired state that the node answers, so that the authority may be notified. Unknown tokens
+/// are ignored.
+#[utoipa::path(
+    post, path = "/nodes/{node}/challenges", operation_id = "confirm_challenges", tag = "node",
+    request_body = ChallengesRequest, responses((status = 204))
+)]
+pub(crate) async fn challenges(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(node): Path<NodeId>,
+    Body(request): Body<ChallengesRequest>,
+) -> Result<StatusCode, Problem> {
+    app.confirm_challenges(&call, node, &request.tokens).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Stores events of the node. Counts as bytes of reports, like heartbeats.

@@ -33,6 +33,7 @@ const MAX_COUNT: i64 = 1_000_000_000_000_000;
 const NAMES: &[(&str, &str)] = &[
     ("AcceptRequest", "user_name"),
     ("CertificateRequest", "name"),
+    ("ManagedCertificateRequest", "name"),
     ("NewApiKeyRequest", "name"),
     ("NewBundleRequest", "name"),
     ("NewEnrolmentTokenRequest", "name"),
@@ -52,6 +53,7 @@ const NAMES: &[(&str, &str)] = &[
 /// Fields that are labels which a node gets or needs.
 const LABELS: &[(&str, &str)] = &[
     ("CertificateRequest", "node_labels"),
+    ("ManagedCertificateRequest", "node_labels"),
     ("NewEnrolmentTokenRequest", "labels"),
     ("PreviewRequest", "labels"),
     ("RegisterRequest", "labels"),
@@ -59,6 +61,7 @@ const LABELS: &[(&str, &str)] = &[
 
 /// Fields that are URLs which the control plane calls, or sends browsers to.
 const URLS: &[(&str, &str)] = &[
+    ("ManagedCertificateRequest", "directory"),
     ("OidcBody", "authorize_url"),
     ("OidcBody", "issuer"),
     ("OidcBody", "token_url"),
@@ -217,13 +220,15 @@ fn organizations() -> Vec<Fragment> {
     }});
     let email = json!({"format": "email", "maxLength": 254});
     vec![
-        ("DomainsBody", "domains", domains),
+        ("DomainsBody", "domains", domains.clone()),
+        ("ManagedCertificateRequest", "hosts", domains),
         ("OidcBody", "client_id", json!({"pattern": TEXT})),
         ("OidcBody", "group_mapping", mapping.clone()),
         ("OidcBody", "scopes", scopes),
         ("SamlBody", "group_mapping", mapping),
         ("SamlBody", "idp_entity_id", json!({"pattern": TEXT})),
         ("SamlBody", "sp_entity_id", json!({"pattern": TEXT})),
+        ("ManagedCertificateRequest", "email", email.clone()),
         ("SetUpRequest", "email", email),
     ]
 }

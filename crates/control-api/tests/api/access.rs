@@ -49,6 +49,7 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
         ("{service}", "services"),
         ("{upstream}", "upstreams"),
         ("{certificate}", "certificates"),
+        ("{managed_certificate}", "managed-certificates"),
         ("{webhook}", "webhooks"),
     ] {
         if path.contains(place) {

@@ -84,6 +84,10 @@ async fn fill(world: &World, by: &Credential) {
         let upstream = made(world, by, UPSTREAMS, named(UPSTREAMS)).await;
         let certificates = "/projects/{project}/certificates";
         made(world, by, certificates, named(certificates)).await;
+        let managed = "/projects/{project}/managed-certificates";
+        let mut body = named(managed);
+        body["name"] = json!(format!("{name}!"));
+        made(world, by, managed, body).await;
         let webhooks = "/projects/{project}/webhooks";
         made(world, by, webhooks, named(webhooks)).await;
         let ends = ["b", "ä"].contains(&name);

@@ -24,6 +24,7 @@ mod lists;
 mod live_changes;
 mod locations;
 mod makers;
+mod managed_certificates;
 mod members;
 mod metric_conditions;
 mod missing_certificates;

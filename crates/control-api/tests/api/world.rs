@@ -581,6 +581,13 @@ pub(crate) fn sample(path: &str) -> Value {
             let name = Uuid::now_v7().to_string();
             json!({"name": name, "chain_pem": chain, "private_key_pem": key})
         }
+        "/projects/{project}/managed-certificates"
+        | "/projects/{project}/managed-certificates/{managed_certificate}" => json!({
+            "name": Uuid::now_v7().to_string(), "hosts": ["a.example.com"],
+            "directory": "https://acme-staging-v02.api.letsencrypt.org/directory",
+            "email": "ops@example.com", "terms_agreed": true,
+        }),
+        "/nodes/{node}/challenges" => json!({"tokens": []}),
         "/projects/{project}/webhooks" | "/projects/{project}/webhooks/{webhook}" => json!({
             "name": Uuid::now_v7().to_string(), "url": "https://hooks.example.com/",
             "events": ["rollout.stopped"],

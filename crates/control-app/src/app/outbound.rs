@@ -245,7 +245,7 @@ impl Resolve for CheckingResolver {
 
 /// Returns true if an address is anything but a public one: loopback, private, shared, link-local,
 /// documentation, multicast, reserved, or an IPv6 form around such an IPv4 address (RFC 6890).
-fn is_private(address: IpAddr) -> bool {
+pub(crate) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_private_v4(address),
         IpAddr::V6(address) => is_private_v6(address),

@@ -2,8 +2,9 @@
 
 use control_domain::{
     ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, LinkedIdentity,
-    Membership, Node, Org, OrgSecurity, PolicyRules, Project, ProjectRole, Rollout, Scope, Service,
-    SigningKey, SsoConnection, SsoSettings, Target, Upstream, UpstreamTls, Webhook, WebhookEvent,
+    ManagedCertificate, Membership, Node, Org, OrgSecurity, PolicyRules, Project, ProjectRole,
+    Rollout, Scope, Service, SigningKey, SsoConnection, SsoSettings, Target, Upstream, UpstreamTls,
+    Webhook, WebhookEvent,
 };
 use control_store::AuditChange;
 use serde_json::{Value, json};
@@ -249,6 +250,19 @@ impl Audited for Certificate {
             "hosts": self.facts.hosts,
             "not_after": self.facts.not_after,
             "fingerprint": self.facts.fingerprint,
+            "node_labels": self.node_labels.pairs(),
+        })
+    }
+}
+
+impl Audited for ManagedCertificate {
+    fn audited(&self) -> Value {
+        json!({
+            "name": self.name.as_str(),
+            "hosts": self.hosts,
+            "directory": self.directory,
+            "email": self.email.as_str(),
+            "key_type": self.key_type.name(),
             "node_labels": self.node_labels.pairs(),
         })
     }

@@ -132,6 +132,14 @@ impl App {
             .seal_certificate(&mut tx, call, found.value.tenant, id, new)
             .await?;
         call.expect_version(found.version)?;
+        if tx.manager_of(id).await?.is_some() {
+            return Err(Refusal::WrongState {
+                noun: "a certificate",
+                state: "managed",
+                event: "be replaced: delete its managed certificate first",
+            }
+            .into());
+        }
         let has_same_nodes = sealed.node_labels == found.value.node_labels;
         if !has_same_nodes || !sealed.facts.renews(&found.value.facts, call.now) {
             check_exchange(&mut tx, project, call.now).await?;
@@ -161,6 +169,9 @@ impl App {
         let in_use = tx.certificate_in_use(id).await?;
         found.value.check_delete(&call.actor, in_use)?;
         call.expect_version(found.version)?;
+        if tx.manager_of(id).await?.is_some() {
+            return Err(Refusal::InUse("a managed certificate").into());
+        }
         tx.delete_certificate(id, found.version).await?;
         tx.delete_secret(found.value.secret).await?;
         let tenant = found.value.tenant;
@@ -256,7 +267,7 @@ impl fmt::Debug for NewCertificate {
 }
 
 /// Checks that the project's policy lets one person exchange a certificate, or the labels of its nodes, now.
-async fn check_exchange(
+pub(crate) async fn check_exchange(
     tx: &mut Transaction,
     project: ProjectId,
     now: Timestamp,

@@ -3,9 +3,10 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
+use control_bundle::digest;
 use control_domain::{Access, Node, Refusal, SigningKeyState, Tenant};
 use control_store::{NodeTarget, Transaction};
-use control_wire::{BundleId, DesiredState, NodeId, Order, OrgId, RolloutId, Trial};
+use control_wire::{BundleId, DesiredState, HttpChallenge, NodeId, Order, OrgId, RolloutId, Trial};
 use jiff::Timestamp;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -137,15 +138,21 @@ impl App {
         let Tenant { org, project } = tenant;
         let project = project.ok_or(Refusal::NotFound)?;
         let mut tx = self.store.read().await?;
-        let renewals = tx.certificate_renewals(project).await?;
+        let (renewals, has_challenges) = tx.certificate_signals(project).await?;
         let certificates = u64::try_from(renewals).unwrap_or_default();
         let found = tx.order(id).await?;
+        let challenges = if has_challenges {
+            tx.node_challenges(id).await?
+        } else {
+            Vec::new()
+        };
         drop(tx);
         let Some(found) = found else {
             return Ok(DesiredState {
                 order: None,
                 certificates,
                 trial: None,
+                challenges: Vec::new(),
             });
         };
         let trial = found.trial_secs.map(|secs| self.trial(secs));
@@ -162,6 +169,7 @@ impl App {
             order: Some(order),
             certificates,
             trial,
+            challenges,
         })
     }
 
@@ -197,11 +205,29 @@ impl App {
     }
 }
 
-/// The `ETag` of a desired state, without quotes: the order's counter, the key that signed, and the
-/// certificates' number.
+/// The `ETag` of a desired state, without quotes: the order's counter, the key that signed, the
+/// certificates' number, and a digest of the challenges if there are any.
 pub fn desired_tag(state: &DesiredState) -> String {
     match &state.order {
-        Some(order) => format!("{}-{}-{}", order.counter, order.kid, state.certificates),
+        Some(order) => {
+            let DesiredState {
+                certificates,
+                challenges,
+                ..
+            } = state;
+            let challenges = challenges_tag(challenges);
+            format!("{}-{}-{certificates}{challenges}", order.counter, order.kid)
+        }
         None => "0".to_owned(),
     }
+}
+
+fn challenges_tag(challenges: &[HttpChallenge]) -> String {
+    if challenges.is_empty() {
+        return String::new();
+    }
+    let tokens: Vec<&str> = { challenges.iter() }
+        .map(|challenge| challenge.token.as_str())
+        .collect();
+    format!("-{}", digest(tokens.join(" ").as_bytes()))
 }

@@ -32,6 +32,7 @@ pub(crate) fn tagged(order: Order, renewals: u64, tag: &str) -> Outcome {
     Outcome::Assigned(Assignment {
         order,
         renewals,
+        challenges: Vec::new(),
         trial: None,
         tag: tag.to_owned(),
     })
@@ -43,6 +44,7 @@ pub(crate) fn on_trial(order: Order, confirm_within: Duration) -> Outcome {
         tag: format!("\"{}-0\"", order.counter),
         order,
         renewals: 0,
+        challenges: Vec::new(),
         trial: Some(confirm_within),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::node::to_json;
-use crate::row::{id, json, number, text, time, versioned};
+use crate::row::{id, json, text, time, versioned};
 use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
@@ -137,14 +137,6 @@ impl Transaction {
                      WHERE id = $1";
         sql(count).bind(tenant.project).run(self).await?;
         Ok(next)
-    }
-
-    /// Number of renewals of certificates of the project.
-    pub async fn certificate_renewals(&mut self, project: ProjectId) -> Result<i64, StoreError> {
-        let one = sql("SELECT certificate_renewals FROM projects WHERE id = $1").bind(project);
-        let row = one.row(self).await?;
-        let found = row.map(|row| number(&row, "certificate_renewals"));
-        Ok(found.transpose()?.unwrap_or_default())
     }
 
     /// The label sets that certificates of the project need of their nodes, without the empty one.

@@ -65,4 +65,14 @@ impl Transaction {
             .await?;
         Ok(done.rows_affected() == 1)
     }
+
+    /// Ends the lease `name` of `holder`, if it has it.
+    pub async fn release_lease(&mut self, name: &str, holder: Uuid) -> Result<(), StoreError> {
+        query("DELETE FROM leases WHERE name = $1 AND holder = $2")
+            .bind(name)
+            .bind(holder.to_string())
+            .write_in(self)
+            .await?;
+        Ok(())
+    }
 }

@@ -211,6 +211,7 @@ fn find_by_id(noun: &str) -> Option<&'static str> {
         "services" => "SELECT id FROM services WHERE id = $1",
         "upstreams" => "SELECT id FROM upstreams WHERE id = $1",
         "certificates" => "SELECT id FROM certificates WHERE id = $1",
+        "managed-certificates" => "SELECT id FROM managed_certificates WHERE id = $1",
         "webhooks" => "SELECT id FROM webhooks WHERE id = $1",
         "drift" => "SELECT id FROM drift WHERE id = $1",
         "api-keys" => "SELECT id FROM api_keys WHERE id = $1",

@@ -193,14 +193,18 @@ impl Transaction {
         Ok(())
     }
 
-    /// Up to `limit` nodes with orders newer than the audit entry `seq`.
+    /// Up to `limit` nodes with orders or challenges newer than the audit entry `seq`.
     pub async fn nodes_ordered_after(
         &mut self,
         seq: i64,
         limit: i64,
     ) -> Result<Vec<NodeId>, StoreError> {
-        let newer = "SELECT node_id FROM node_orders WHERE seq > $1 ORDER BY seq LIMIT $2";
-        let rows = sql(newer).bind(seq).bind(limit).rows(self).await?;
+        let newer = "SELECT node_id, seq FROM node_orders WHERE seq > $1
+                     UNION ALL
+                     SELECT node_id, seq FROM acme_challenges WHERE seq > $2
+                     ORDER BY seq LIMIT $3";
+        let newer = sql(newer).bind(seq).bind(seq).bind(limit);
+        let rows = newer.rows(self).await?;
         rows.iter().map(|row| id(row, "node_id")).collect()
     }
 

@@ -6,13 +6,14 @@ use control_app::{
     BundleSource, ListFilter, NewBundle, NewCertificate, NodeSelection, Page, PageOrder,
 };
 use control_domain::{
-    BatchSize, CountedRequests, Gate, LoadBalancing, NewRollout, OnFailure, Role, RolloutCommand,
-    RolloutState, RouteCounts, ServiceSettings, StepTraffic, Strategy, Target, TrafficPeriod,
-    UpstreamSettings, WebhookEvent, WebhookSettings,
+    BatchSize, CertificateKeyType, CountedRequests, Gate, LoadBalancing,
+    ManagedCertificateSettings, NewRollout, OnFailure, Role, RolloutCommand, RolloutState,
+    RouteCounts, ServiceSettings, StepTraffic, Strategy, Target, TrafficPeriod, UpstreamSettings,
+    WebhookEvent, WebhookSettings,
 };
 use control_wire::{
-    BundleId, CertificateId, DriftId, NodeId, RegisterRequest, RolloutId, ServiceId, SigningKeyId,
-    UpstreamId, UserId, WebhookId,
+    BundleId, CertificateId, DriftId, ManagedCertificateId, NodeId, RegisterRequest, RolloutId,
+    ServiceId, SigningKeyId, UpstreamId, UserId, WebhookId,
 };
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub(crate) struct Fleet {
     pub(crate) member: UserId,
     pub(crate) signing_key: SigningKeyId,
     pub(crate) certificate: CertificateId,
+    pub(crate) managed_certificate: ManagedCertificateId,
     pub(crate) webhook: WebhookId,
     pub(crate) drift: DriftId,
     pub(crate) upstream: UpstreamId,
@@ -94,6 +96,7 @@ impl Fleet {
             member: UserId(Uuid::nil()),
             signing_key: SigningKeyId(Uuid::nil()),
             certificate,
+            managed_certificate: managed_certificate(world).await,
             webhook: webhook(world).await,
             drift: DriftId(Uuid::nil()),
             upstream,
@@ -326,6 +329,22 @@ async fn certificate(world: &World) -> CertificateId {
     };
     let call = world.call().await;
     let made = world.app.create_certificate(&call, world.project, new);
+    made.await.unwrap().value.id
+}
+
+/// A managed certificate that is not obtained yet.
+async fn managed_certificate(world: &World) -> ManagedCertificateId {
+    let settings = ManagedCertificateSettings {
+        name: "cart".to_owned(),
+        hosts: vec!["cart.example.com".to_owned()],
+        directory: world.app.acme.directories[0].clone(),
+        email: "ops@example.com".to_owned(),
+        terms_agreed: true,
+        key_type: CertificateKeyType::EcdsaP256,
+        node_labels: [("region".to_owned(), "fra".to_owned())].into(),
+    };
+    let call = world.call().await;
+    let made = { &world.app }.create_managed_certificate(&call, world.project, settings);
     made.await.unwrap().value.id
 }
 

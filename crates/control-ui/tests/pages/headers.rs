@@ -34,6 +34,8 @@ pub(crate) fn filled_path(fleet: &Fleet, page: &Page) -> String {
     let path = path.replace("{user}", &fleet.member.to_string());
     let path = path.replace("{signing_key}", &fleet.signing_key.to_string());
     let path = path.replace("{certificate}", &fleet.certificate.to_string());
+    let managed = fleet.managed_certificate.to_string();
+    let path = path.replace("{managed_certificate}", &managed);
     let path = path.replace("{webhook}", &fleet.webhook.to_string());
     let path = path.replace("{drift}", &fleet.drift.to_string());
     let path = path.replace("{upstream}", &fleet.upstream.to_string());

@@ -6,6 +6,7 @@
 use crate::config::live_tests::LiveTests;
 use crate::observe::events::ANSWER;
 use proxy_model::ControlPlane;
+use proxy_pipeline::ChallengeTokens;
 use proxy_telemetry::Registry;
 use proxy_tls::HeldCertificate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,7 @@ pub struct PrivateKeys {
 pub struct Deliveries {
     sender: mpsc::Sender<Pending>,
     registry: Arc<Registry>,
+    challenges: ChallengeTokens,
 }
 
 /// A delivery, and the receiver of its result.
@@ -97,10 +99,21 @@ impl BundleCheck {
 }
 
 impl Deliveries {
-    pub(crate) fn new(registry: Arc<Registry>) -> (Self, Inbox) {
+    /// `challenges` are those that the listeners of the process answer.
+    pub(crate) fn new(registry: Arc<Registry>, challenges: ChallengeTokens) -> (Self, Inbox) {
         // The client waits for each answer, so there is never a second one.
         let (sender, receiver) = mpsc::channel(1);
-        (Self { sender, registry }, Inbox(receiver))
+        let own = Self {
+            sender,
+            registry,
+            challenges,
+        };
+        (own, Inbox(receiver))
+    }
+
+    /// The answers of the listeners to validations by HTTP-01.
+    pub fn challenges(&self) -> &ChallengeTokens {
+        &self.challenges
     }
 
     /// Applies a bundle completely, or changes nothing; `None` applies the node's own

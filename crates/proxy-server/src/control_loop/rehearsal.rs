@@ -24,6 +24,7 @@ use crate::worker::heartbeat;
 use endpoints::{dns_settings, endpoints, upstreams_differ};
 use failing_targets::failing_targets;
 use proxy_model::{ConfigTest, LoadBalancing, Model, Target, TestRequest};
+use proxy_pipeline::ChallengeTokens;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
@@ -127,6 +128,7 @@ async fn sent(
             inherited: InheritedSockets::default(),
             listeners: ListenerSet::without_sockets(),
             snapshot: HealthSnapshot::default(),
+            challenges: ChallengeTokens::default(),
         },
         async || {},
     );

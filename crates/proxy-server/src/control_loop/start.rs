@@ -15,6 +15,7 @@ use crate::sockets::handover::Predecessor;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use proxy_model::ControlPlane;
+use proxy_pipeline::ChallengeTokens;
 use proxy_telemetry::{Lifecycle, Registry};
 use std::mem;
 use std::sync::Arc;
@@ -42,7 +43,8 @@ impl Process {
         }
         let lifecycle = new_lifecycle(build.version, build.commit, &registry);
         let model = Arc::new(loaded.model);
-        let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry));
+        let challenges = ChallengeTokens::default();
+        let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry), challenges.clone());
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
         // Before serving begins, because no step may fail after a client is accepted.
         let listeners =
@@ -60,6 +62,7 @@ impl Process {
                 inherited,
                 listeners: ListenerSet::default(),
                 snapshot: snapshot.unwrap_or_default(),
+                challenges,
             },
             async || relieve(predecessor, &registry).await,
         );

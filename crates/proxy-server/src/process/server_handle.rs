@@ -14,6 +14,7 @@ use crate::sockets::listener_set::ListenerSet;
 use crate::worker::HandedConnection;
 use crate::worker::heartbeat::CHECK_INTERVAL;
 use proxy_model::{LogTarget, Model, Setting};
+use proxy_pipeline::ChallengeTokens;
 use proxy_telemetry::Lifecycle;
 use socket2::Socket;
 use std::collections::VecDeque;
@@ -192,6 +193,7 @@ impl Control {
                 inherited: InheritedSockets::default(),
                 listeners: ListenerSet::without_sockets(),
                 snapshot: HealthSnapshot::default(),
+                challenges: ChallengeTokens::default(),
             },
             async || {},
         );

@@ -180,7 +180,10 @@ fn is_behind(row: usize, own: &str, other: &str) -> bool {
 fn crosses_planes_rightly(own: &str, other: &str) -> bool {
     let control = |name: &str| name.starts_with("control");
     match (control(own), control(other)) {
-        (true, false) => other == "proxy-tls" || matches!(layer_of(other), Some("core" | "model")),
+        (true, false) => {
+            ["proxy-acme", "proxy-tls"].contains(&other)
+                || matches!(layer_of(other), Some("core" | "model"))
+        }
         (false, true) => own == "proxyd" && matches!(other, "control-client" | "control-wire"),
         (true, true) => other != "control-client",
         (false, false) => true,

@@ -27,7 +27,7 @@ use crate::tls::{AcmeTasks, CertificateManager};
 use crate::worker::Common;
 use crate::worker::worker_pool::WorkerPool;
 use proxy_model::Model;
-use proxy_pipeline::{IdSource, Shared, Time, random_key};
+use proxy_pipeline::{ChallengeTokens, IdSource, Shared, Time, random_key};
 use proxy_plan::{Plan, TargetRegistry};
 use proxy_telemetry::{Lifecycle, LineRing, Registry};
 use proxy_upstream::StickyKey;
@@ -57,6 +57,8 @@ pub(crate) struct ServerParts<'k> {
     pub(crate) listeners: ListenerSet,
     /// Empty unless this process replaces another one.
     pub(crate) snapshot: HealthSnapshot,
+    /// Challenges that the listeners answer.
+    pub(crate) challenges: ChallengeTokens,
 }
 
 impl Server {
@@ -86,7 +88,8 @@ impl Server {
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes));
         let ids = IdSource::from_system().map_err(ApplyError::Thread)?;
-        let shared = shared_state::new(&plan, ids.key_seed(), health_changes, parts.lifecycle);
+        let mut shared = shared_state::new(&plan, ids.key_seed(), health_changes, parts.lifecycle);
+        shared.challenges = parts.challenges;
         let route_limits = LimitRegistry::new(ids.key_seed());
         let acme = acme_tasks(parts.purpose, &shared, &certificates, &parts.registry);
         let common = Common {

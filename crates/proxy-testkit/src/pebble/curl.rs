@@ -4,15 +4,17 @@ use std::path::Path;
 use std::process::Command;
 
 /// The outcome of a request by curl: the body, or the text of its error.
-pub(crate) struct Answer {
-    pub(crate) body: Result<String, String>,
+#[derive(Debug)]
+pub struct CurlAnswer {
+    /// The body, or the text of the error.
+    pub body: Result<String, String>,
     /// The chain that the server showed, in PEM with a description of each certificate.
-    pub(crate) certificates: String,
+    pub certificates: String,
 }
 
 /// Requests `/` of `host` at `port` of this machine, trusting `roots` only.
 #[track_caller]
-pub(crate) fn https(host: &str, port: u16, roots: &Path) -> Answer {
+pub fn https(host: &str, port: u16, roots: &Path) -> CurlAnswer {
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "20"])
         .args(["--resolve", &format!("{host}:{port}:127.0.0.1")])
@@ -25,8 +27,8 @@ pub(crate) fn https(host: &str, port: u16, roots: &Path) -> Answer {
         panic!("curl is missing: `cargo xtask setup` installs it");
     };
     let text = String::from_utf8_lossy(&output.stdout);
-    let (body, certificates) = text.split_once("\n=====\n").unwrap();
-    Answer {
+    let (body, certificates) = text.split_once("\n=====\n").expect("curl answers");
+    CurlAnswer {
         body: if output.status.success() {
             Ok(body.to_owned())
         } else {
@@ -38,28 +40,28 @@ pub(crate) fn https(host: &str, port: u16, roots: &Path) -> Answer {
 
 /// Requests a path at `port` of this machine without TLS; returns status and body.
 #[track_caller]
-pub(crate) fn http(port: u16, path: &str) -> (u16, String) {
+pub fn http(port: u16, path: &str) -> (u16, String) {
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "20"])
         .args(["--write-out", "\n%{http_code}"])
         .arg(format!("http://127.0.0.1:{port}{path}"))
         .output()
-        .unwrap();
+        .expect("curl answers");
     let text = String::from_utf8_lossy(&output.stdout);
-    let (body, status) = text.rsplit_once('\n').unwrap();
-    (status.parse().unwrap(), body.to_owned())
+    let (body, status) = text.rsplit_once('\n').expect("curl answers");
+    (status.parse().expect("curl answers"), body.to_owned())
 }
 
 /// Fetches a file over HTTPS.
 #[track_caller]
-pub(crate) fn fetch(url: &str, roots: &Path) -> String {
+pub fn fetch(url: &str, roots: &Path) -> String {
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--fail", "--max-time", "20"])
         .arg("--cacert")
         .arg(roots)
         .arg(url)
         .output()
-        .unwrap();
+        .expect("curl answers");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     String::from_utf8_lossy(&output.stdout).into_owned()

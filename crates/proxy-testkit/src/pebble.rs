@@ -1,7 +1,11 @@
 //! Pebble with a name server, on free ports of this machine.
 
-use crate::client::fetch;
-use proxy_testkit::{DnsServer, EVENT_TIMEOUT, free_port};
+pub(crate) mod curl;
+
+use crate::deadline::EVENT_TIMEOUT;
+use crate::dns_server::DnsServer;
+use crate::ports::free_port;
+use curl::fetch;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
@@ -15,35 +19,38 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The identifier and the MAC key of an external account, as configured in Pebble.
-pub(crate) const EXTERNAL_ACCOUNT: (&str, &str) = (
+pub const EXTERNAL_ACCOUNT: (&str, &str) = (
     "kid-1",
     "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W",
 );
 
 /// A running authority; killed when dropped.
-pub(crate) struct Pebble {
+#[derive(Debug)]
+pub struct Pebble {
     process: Child,
     folder: TempDir,
-    pub(crate) dns: DnsServer,
+    /// The name server that it validates with.
+    pub dns: DnsServer,
     port: u16,
     management_port: u16,
     /// The port at which it validates by HTTP-01.
-    pub(crate) http_port: u16,
+    pub http_port: u16,
     /// The port at which it validates by TLS-ALPN-01.
-    pub(crate) tls_port: u16,
+    pub tls_port: u16,
 }
 
 /// The authority's policy.
-#[derive(Clone, Copy)]
-pub(crate) struct Policy {
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
     /// Validity of certificates, in seconds.
-    pub(crate) validity_secs: u64,
+    pub validity_secs: u64,
     /// Accounts must be bound to external ones.
-    pub(crate) needs_external_account: bool,
+    pub needs_external_account: bool,
 }
 
 impl Policy {
-    pub(crate) const USUAL: Self = Self {
+    /// 90 days, without external accounts.
+    pub const USUAL: Self = Self {
         validity_secs: 90 * 24 * 3600,
         needs_external_account: false,
     };
@@ -52,8 +59,8 @@ impl Policy {
 impl Pebble {
     /// Starts an authority that resolves no name yet, and waits until it listens.
     #[track_caller]
-    pub(crate) fn start(policy: Policy) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    pub fn start(policy: Policy) -> Self {
+        let folder = tempfile::tempdir().expect("a folder of the test");
         let [port, management_port, http_port, tls_port] = std::array::from_fn(|_| free_port());
         write_server_certificate(&folder);
         let (key_id, key) = EXTERNAL_ACCOUNT;
@@ -74,9 +81,9 @@ impl Pebble {
             policy.needs_external_account,
             policy.validity_secs
         );
-        fs::write(folder.path().join("pebble.json"), config).unwrap();
+        fs::write(folder.path().join("pebble.json"), config).expect("a folder of the test");
         let dns = DnsServer::start();
-        let log = fs::File::create(folder.path().join("log")).unwrap();
+        let log = fs::File::create(folder.path().join("log")).expect("a folder of the test");
         let process = Command::new("pebble")
             .args(["-config", &path("pebble.json")])
             .args(["-dnsserver", &dns.address().to_string()])
@@ -84,7 +91,7 @@ impl Pebble {
             .env("PEBBLE_WFE_NONCEREJECT", "0")
             .env("PEBBLE_AUTHZREUSE", "0")
             .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
+            .stdout(log.try_clone().expect("a folder of the test"))
             .stderr(log)
             .spawn();
         let process = process.expect("pebble is installed by `cargo xtask setup`");
@@ -103,38 +110,38 @@ impl Pebble {
     }
 
     /// Resolves `host` to this machine.
-    pub(crate) fn resolve(&self, host: &str) {
+    pub fn resolve(&self, host: &str) {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         self.dns.set_addresses(host, &[here]);
     }
 
     /// URL of its directory.
-    pub(crate) fn directory(&self) -> String {
+    pub fn directory(&self) -> String {
         format!("https://localhost:{}/dir", self.port)
     }
 
     /// Roots for its own server.
-    pub(crate) fn server_roots(&self) -> PathBuf {
+    pub fn server_roots(&self) -> PathBuf {
         self.folder.path().join("root.crt")
     }
 
     /// The root of the certificates that it issues.
     #[track_caller]
-    pub(crate) fn issued_roots(&self) -> PathBuf {
+    pub fn issued_roots(&self) -> PathBuf {
         let url = format!("https://localhost:{}/roots/0", self.management_port);
         let root = fetch(&url, &self.server_roots());
         let file = self.folder.path().join("issued.crt");
-        fs::write(&file, root).unwrap();
+        fs::write(&file, root).expect("a folder of the test");
         file
     }
 
     /// Its log until now.
-    pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap()
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).expect("a folder of the test")
     }
 
     /// Ends it.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         drop(self.process.kill());
         drop(self.process.wait());
     }
@@ -155,17 +162,20 @@ fn write_server_certificate(folder: &TempDir) {
     params.distinguished_name.push(DnType::CommonName, "own");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let root = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let certificate = params.signed_by(&key, &root).unwrap();
+    let root =
+        CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a folder of the test"))
+            .expect("a folder of the test");
+    let key = KeyPair::generate().expect("a folder of the test");
+    let params =
+        CertificateParams::new(vec!["localhost".to_owned()]).expect("a folder of the test");
+    let certificate = params.signed_by(&key, &root).expect("a folder of the test");
     let files = [
         ("root.crt", root.pem()),
         ("server.crt", certificate.pem()),
         ("server.key", key.serialize_pem()),
     ];
     for (name, text) in files {
-        fs::write(folder.path().join(name), text).unwrap();
+        fs::write(folder.path().join(name), text).expect("a folder of the test");
     }
 }
 

@@ -1,0 +1,124 @@
+//! The certificate authorities that the installation permits, and the way to them.
+
+use crate::app::outbound::is_private;
+use control_domain::ManagedCertificate;
+use control_sso::WebUrl;
+use proxy_acme::{AddressRule, AuthorityAccess};
+use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The public authority, and its directory for trials.
+const PUBLIC: [&str; 2] = [
+    "https://acme-v02.api.letsencrypt.org/directory",
+    "https://acme-staging-v02.api.letsencrypt.org/directory",
+];
+
+/// The certificate authorities that tenants may choose from; replicas have the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcmeAuthorities {
+    /// URLs of their directories, exactly as tenants write them.
+    pub directories: Vec<String>,
+    /// Root certificates for the servers of the authorities, PEM; `None` for the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Listed authorities may be in a private network. What they name elsewhere has to be public.
+#[derive(Debug)]
+struct ListedHosts(Vec<String>);
+
+impl Default for AcmeAuthorities {
+    fn default() -> Self {
+        Self {
+            directories: PUBLIC.map(str::to_owned).to_vec(),
+            ca_file: None,
+        }
+    }
+}
+
+impl AcmeAuthorities {
+    /// Checks the file of root certificates, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The fault, with the file's name.
+    pub fn check_roots(&self) -> Result<(), String> {
+        if self.ca_file.is_none() {
+            return Ok(());
+        }
+        let tls = ClientTlsSettings {
+            sni: None,
+            ca_file: self.ca_file.clone(),
+            client_certificate: None,
+            min_version: TlsVersion::V1_2,
+            alpn: vec![Alpn::Http1],
+            verify: true,
+            pins: Vec::new(),
+        };
+        let loaded = ClientTls::load(tls, &PlatformRoots::new());
+        loaded.map(drop).map_err(|faults| {
+            let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            texts.join("; ")
+        })
+    }
+
+    /// The way to the authority of a managed certificate; `None` if the installation permits it no more.
+    pub(crate) fn access(&self, value: &ManagedCertificate) -> Option<AuthorityAccess> {
+        let Self {
+            directories,
+            ca_file,
+        } = self;
+        let is_listed = directories.contains(&value.directory);
+        let hosts = directories.iter().filter_map(|url| host(url));
+        is_listed.then(|| AuthorityAccess {
+            directory: value.directory.clone(),
+            ca_file: ca_file.clone(),
+            user_agent: concat!("controld/", env!("CARGO_PKG_VERSION")).to_owned(),
+            rule: Some(Arc::new(ListedHosts(hosts.collect()))),
+        })
+    }
+}
+
+impl AddressRule for ListedHosts {
+    fn permits(&self, host: &str, address: IpAddr) -> bool {
+        self.0.iter().any(|listed| listed == host) || !is_private(address)
+    }
+}
+
+fn host(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?']).next()?;
+    let without_port = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    WebUrl::parse(url).map(|_| without_port.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listed_host_may_be_private_and_others_may_not() {
+        let rule = ListedHosts(vec!["ca.internal".to_owned()]);
+        let private: IpAddr = "10.0.0.1".parse().unwrap();
+        assert!(rule.permits("ca.internal", private));
+        assert!(!rule.permits("metadata.internal", private));
+        assert!(!rule.permits("169.254.169.254", "169.254.169.254".parse().unwrap()));
+        assert!(rule.permits("acme.example", "1.1.1.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn the_host_of_a_directory_is_without_port() {
+        let of = |url: &str| host(url);
+        assert_eq!(
+            of("https://ca.example:14000/dir").as_deref(),
+            Some("ca.example")
+        );
+        assert_eq!(of("https://CA.example/dir").as_deref(), Some("ca.example"));
+        assert_eq!(of("https://[::1]:14000/dir").as_deref(), Some("[::1]"));
+        assert_eq!(of("ca.example"), None);
+    }
+}

@@ -1,0 +1,293 @@
+//! Issuance: one attempt for one certificate, by one replica at a time.
+
+use crate::app::App;
+use crate::audit::value::done;
+use crate::call::Call;
+use crate::error::Error;
+use crate::metric;
+use control_domain::{IssuanceProgress, ManagedCertificate};
+use control_store::{StoreError, Versioned};
+use control_wire::ManagedCertificateId;
+use jiff::{SignedDuration, Timestamp};
+use metrics::counter;
+use proxy_acme::{AcmeError, Refusal, retry_delay};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+/// Time after which another replica takes over from one that crashed.
+const LEASE: SignedDuration = SignedDuration::from_secs(15);
+/// Interval of extending the leases.
+const LEASE_EXTENSION: Duration = Duration::from_secs(5);
+/// Attempts of one organization in a round.
+const PER_ORG: i64 = 2;
+/// Attempts in a round.
+const PER_ROUND: i64 = 20;
+/// A wait is extended by up to this part, so that attempts after an outage are spread: 1/8.
+const SPREAD_PART: i64 = 8;
+
+/// The reason why an attempt ended without a certificate.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum IssuanceFault {
+    /// The authority, or the way to it.
+    #[error(transparent)]
+    Acme(#[from] AcmeError),
+    /// The installation permits the authority no more.
+    #[error("the installation permits this authority no more: choose another `directory`")]
+    NotPermitted,
+    /// No node serves a host.
+    #[error(
+        "no online node of the project serves {host} without TLS: the bundle in force needs a listener with the \
+         protocol `http`, and a route of this host"
+    )]
+    NotServed {
+        /// The host.
+        host: String,
+    },
+    /// Nodes did not confirm that they answer the challenges.
+    #[error(
+        "these nodes do not answer challenges: {}; a proxy of an earlier version cannot",
+        .nodes.join(", ")
+    )]
+    Unconfirmed {
+        /// Their names, some of them.
+        nodes: Vec<String>,
+    },
+    /// The organization places too many orders.
+    #[error("the organization's orders exceed the installation's rate")]
+    Rate {
+        /// Seconds until the next order.
+        retry_after_secs: u64,
+    },
+    /// Another certificate of the project has the name.
+    #[error("another certificate of the project has the name: rename one of them")]
+    NameTaken,
+    /// The settings were changed, or the lease was lost: another attempt follows.
+    #[error("superseded")]
+    Superseded,
+    /// The control plane itself.
+    #[error(transparent)]
+    Own(#[from] Error),
+}
+
+impl From<StoreError> for IssuanceFault {
+    fn from(error: StoreError) -> Self {
+        Self::Own(error.into())
+    }
+}
+
+impl IssuanceFault {
+    /// A name for programs.
+    fn kind(&self) -> &str {
+        match self {
+            Self::Acme(error) => error.kind(),
+            Self::NotPermitted => "not_permitted",
+            Self::NotServed { .. } => "not_served",
+            Self::Unconfirmed { .. } => "not_confirmed",
+            Self::Rate { .. } => "rate",
+            Self::NameTaken => "name_taken",
+            Self::Superseded => "superseded",
+            Self::Own(_) => "internal",
+        }
+    }
+
+    /// The delay that the authority or the rate requests.
+    fn asked(&self) -> Option<Duration> {
+        match self {
+            Self::Acme(error) => error.retry_after(),
+            Self::Rate { retry_after_secs } => Some(Duration::from_secs(*retry_after_secs)),
+            Self::NotPermitted
+            | Self::NotServed { .. }
+            | Self::Unconfirmed { .. }
+            | Self::NameTaken
+            | Self::Superseded
+            | Self::Own(_) => None,
+        }
+    }
+
+    /// Returns true if the order may still be finished: its result is not known.
+    fn keeps_order(&self) -> bool {
+        match self {
+            Self::Acme(
+                AcmeError::Unreachable(_) | AcmeError::Busy { .. } | AcmeError::TimedOut,
+            )
+            | Self::Own(_) => true,
+            Self::Acme(_)
+            | Self::NotPermitted
+            | Self::NotServed { .. }
+            | Self::Unconfirmed { .. }
+            | Self::Rate { .. }
+            | Self::NameTaken
+            | Self::Superseded => false,
+        }
+    }
+
+    /// Returns true if the authority has no such account any more.
+    fn is_of_account(&self) -> bool {
+        let is_unknown =
+            |refusal: &Refusal| refusal.host.is_none() && refusal.kind == "accountDoesNotExist";
+        let Self::Acme(error) = self else {
+            return false;
+        };
+        if let AcmeError::Refused(refusal) = error {
+            return is_unknown(refusal);
+        }
+        matches!(error, AcmeError::BadAccount { .. })
+    }
+}
+
+impl App {
+    /// Managed certificates with an attempt that is due, some of each organization.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn due_issuances(&self, now: Timestamp) -> Result<Vec<ManagedCertificateId>, Error> {
+        if self.is_clock_wrong() {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.store.read().await?;
+        let due = tx.due_managed_certificates(now, PER_ORG, PER_ROUND).await?;
+        Ok(due.into_iter().map(|found| found.value.id).collect())
+    }
+
+    /// One attempt for a managed certificate that is due, unless another replica works on one of its hosts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn issue_certificate(&self, id: ManagedCertificateId) -> Result<(), Error> {
+        let now = self.now();
+        let Some(found) = self.store.read().await?.managed_certificate(id).await? else {
+            return Ok(());
+        };
+        let holder = Uuid::now_v7();
+        let names = lease_names(&found.value);
+        if !self.hold_leases(&names, holder).await? {
+            return Ok(());
+        }
+        // Another replica may have finished before the leases were free.
+        let again = self.store.read().await?.managed_certificate(id).await?;
+        let done = match again {
+            // The next round takes the leases of the new hosts.
+            Some(found) if lease_names(&found.value) != names => Ok(()),
+            Some(found) if found.value.progress.next_at <= now => {
+                tokio::select! {
+                    done = Box::pin(self.attempt_issuance(found)) => done,
+                    () = self.extend_leases(&names, holder) => Ok(()),
+                }
+            }
+            Some(found) => self.ask_window(found.value, now).await,
+            None => Ok(()),
+        };
+        let mut tx = self.store.begin().await?;
+        for name in &names {
+            tx.release_lease(name, holder).await?;
+        }
+        tx.commit().await?;
+        done
+    }
+
+    /// Takes or extends all leases, or none.
+    async fn hold_leases(&self, names: &[String], holder: Uuid) -> Result<bool, Error> {
+        let now = self.now();
+        let mut tx = self.store.begin().await?;
+        for name in names {
+            if !tx.acquire_lease(name, holder, now, LEASE).await? {
+                return Ok(false);
+            }
+        }
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Returns when the leases are lost.
+    async fn extend_leases(&self, names: &[String], holder: Uuid) {
+        loop {
+            sleep(LEASE_EXTENSION).await;
+            // After an error of the database the next extension may be in time.
+            if matches!(self.hold_leases(names, holder).await, Ok(false)) {
+                return;
+            }
+        }
+    }
+
+    async fn attempt_issuance(&self, found: Versioned<ManagedCertificate>) -> Result<(), Error> {
+        let value = found.value.clone();
+        let fault = match self.obtain(found).await {
+            Ok(()) => {
+                counter!(metric::ACME_ORDERS, "result" => "success").increment(1);
+                return Ok(());
+            }
+            Err(fault) => fault,
+        };
+        if matches!(fault, IssuanceFault::Superseded) {
+            // The next round begins with the new settings.
+            return self.end_validation(value.id).await;
+        }
+        counter!(metric::ACME_ORDERS, "result" => "failure").increment(1);
+        self.note_issuance_failure(value, &fault).await
+    }
+
+    /// Stores the failure, unless the settings were changed meanwhile.
+    async fn note_issuance_failure(
+        &self,
+        value: ManagedCertificate,
+        fault: &IssuanceFault,
+    ) -> Result<(), Error> {
+        let now = self.now();
+        let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
+        let Some(current) = tx.managed_certificate(value.id).await? else {
+            return Ok(());
+        };
+        let mut current = current.value;
+        let waiting = tx.delete_challenges(value.id).await?;
+        if !fault.keeps_order() {
+            tx.forget_issuance(&current).await?;
+            current.progress.order_url = None;
+            current.progress.order_secret = None;
+        }
+        if fault.is_of_account()
+            && let Some(secret) = tx.acme_account(&value).await?
+        {
+            tx.delete_acme_account(value.tenant.org, secret).await?;
+        }
+        let wait = self.wait_after(&current.progress, fault);
+        let message = fault.to_string();
+        current.progress = current.progress.failed(fault.kind(), &message, wait, now);
+        tx.write_progress(&current).await?;
+        let next_at = current.progress.next_at;
+        let (kind, why) = (fault.kind(), &message);
+        tracing::warn!(certificate = %value.name, kind, why, %next_at, "a certificate could not be obtained");
+        tx.note_change(done(&json!({
+            "hosts": value.hosts, "kind": kind, "message": message, "next_at": next_at,
+        })));
+        let (call, tenant) = (Call::system(now), value.tenant);
+        let action = "managed_certificate.failed";
+        self.commit(tx, &call, action, tenant, value.id.0).await?;
+        self.orders.wake(&waiting);
+        Ok(())
+    }
+
+    /// 1 minute after the first failure, four times as long after each further one, at most 6 hours; longer if the
+    /// authority requests it.
+    fn wait_after(&self, progress: &IssuanceProgress, fault: &IssuanceFault) -> SignedDuration {
+        let failures = progress.failures.saturating_add(1);
+        let wait = retry_delay(failures, fault.asked()).as_secs();
+        let wait = i64::try_from(wait).unwrap_or(i64::MAX / SPREAD_PART / 2);
+        let [random] = self.environment.random();
+        let spread = wait / SPREAD_PART * i64::from(random) / i64::from(u8::MAX);
+        SignedDuration::from_secs(wait + spread)
+    }
+}
+
+/// The names of the leases, in one order for all replicas.
+fn lease_names(value: &ManagedCertificate) -> Vec<String> {
+    let mut names: Vec<String> = { value.hosts.iter() }
+        .map(|host| format!("certificate of {host}"))
+        .collect();
+    names.sort_unstable();
+    names
+}

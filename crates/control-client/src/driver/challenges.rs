@@ -1,0 +1,32 @@
+//! Validations by certificate authorities that the control plane hands to the node.
+
+use super::Client;
+use crate::channel::ChannelError;
+use crate::host::Host;
+use crate::state::Identity;
+use control_wire::{ChallengesRequest, HttpChallenge};
+
+impl Client {
+    /// Answers exactly these challenges from now on, and confirms that. The control plane notifies the authority after the
+    /// confirmations of all nodes; an answer that was not confirmed is repeated by the next poll.
+    pub(super) async fn answer_challenges(
+        &mut self,
+        own: &Identity,
+        challenges: &[HttpChallenge],
+        host: &mut impl Host,
+    ) -> Result<(), ChannelError> {
+        if self.challenges == challenges {
+            return Ok(());
+        }
+        host.answer_challenges(challenges);
+        if !challenges.is_empty() {
+            let tokens = challenges.iter().map(|challenge| challenge.token.clone());
+            let body = ChallengesRequest {
+                tokens: tokens.collect(),
+            };
+            self.channel.confirm_challenges(own, &body).await?;
+        }
+        self.challenges = challenges.to_vec();
+        Ok(())
+    }
+}

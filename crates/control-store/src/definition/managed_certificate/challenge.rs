@@ -1,0 +1,157 @@
+//! Validations that are under way, by node.
+
+use crate::error::StoreError;
+use crate::row::{id, number, text};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_domain::ManagedCertificate;
+use control_wire::{BundleId, HttpChallenge, ManagedCertificateId, NodeId, ProjectId};
+use jiff::Timestamp;
+
+/// A node that answers clients, and the bundle that it serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingNode {
+    /// The node.
+    pub node: NodeId,
+    /// Its name.
+    pub name: String,
+    /// The bundle that is in force, by the node's own word.
+    pub bundle: BundleId,
+}
+
+impl Transaction {
+    /// The nodes of a project with a heartbeat later than `online_since` and a bundle in force.
+    pub async fn serving_nodes(
+        &mut self,
+        project: ProjectId,
+        online_since: Timestamp,
+    ) -> Result<Vec<ServingNode>, StoreError> {
+        let online = "SELECT n.id AS id, n.name AS name, h.active_bundle_id AS active
+                      FROM node_heartbeats h JOIN nodes n ON n.id = h.node_id
+                      WHERE h.project_id = $1 AND h.seen_at > $2 AND h.active_bundle_id IS NOT NULL
+                      ORDER BY n.id";
+        let rows = sql(online).bind(project).bind(online_since);
+        let rows = rows.rows(self).await?;
+        let nodes = rows.iter().map(|row| {
+            Ok(ServingNode {
+                node: id(row, "id")?,
+                name: text(row, "name")?,
+                bundle: id(row, "active")?,
+            })
+        });
+        nodes.collect()
+    }
+
+    /// Hands a challenge to a node; `seq` is the entry of the audit log that announces it.
+    pub async fn insert_challenge(
+        &mut self,
+        value: &ManagedCertificate,
+        node: NodeId,
+        challenge: &HttpChallenge,
+        seq: i64,
+    ) -> Result<(), StoreError> {
+        let HttpChallenge {
+            host,
+            token,
+            key_authorization,
+        } = challenge;
+        let insert =
+            "INSERT INTO acme_challenges (node_id, token, managed_certificate_id, project_id, host,
+                        key_authorization, seq, confirmed)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, 0)
+                      ON CONFLICT (node_id, token) DO NOTHING";
+        let insert = sql(insert).bind(node).bind(token.as_str());
+        let insert = insert.bind(value.id).bind(value.tenant.project);
+        let insert = insert.bind(host.as_str()).bind(key_authorization.as_str());
+        insert.bind(seq).run(self).await?;
+        Ok(())
+    }
+
+    /// The challenges that a node answers, by token.
+    pub async fn node_challenges(
+        &mut self,
+        node: NodeId,
+    ) -> Result<Vec<HttpChallenge>, StoreError> {
+        let found = sql("SELECT host, token, key_authorization FROM acme_challenges
+                         WHERE node_id = $1 ORDER BY token");
+        let rows = found.bind(node).rows(self).await?;
+        let challenges = rows.iter().map(|row| {
+            Ok(HttpChallenge {
+                host: text(row, "host")?,
+                token: text(row, "token")?,
+                key_authorization: text(row, "key_authorization")?,
+            })
+        });
+        challenges.collect()
+    }
+
+    /// Notes that a node answers a challenge. Returns false if it has no such challenge.
+    pub async fn confirm_challenge(
+        &mut self,
+        node: NodeId,
+        token: &str,
+    ) -> Result<bool, StoreError> {
+        let confirm = "UPDATE acme_challenges SET confirmed = 1 WHERE node_id = $1 AND token = $2";
+        let written = sql(confirm).bind(node).bind(token).run(self).await?;
+        Ok(written > 0)
+    }
+
+    /// The nodes with a heartbeat later than `online_since` that have not confirmed a challenge, by name; at most
+    /// `limit`.
+    pub async fn unconfirmed_nodes(
+        &mut self,
+        value: ManagedCertificateId,
+        online_since: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        let silent =
+            "SELECT DISTINCT n.name AS name FROM acme_challenges c JOIN nodes n ON n.id = c.node_id
+                      JOIN node_heartbeats h ON h.node_id = c.node_id
+                      WHERE c.managed_certificate_id = $1 AND c.confirmed = 0 AND h.seen_at > $2
+                      ORDER BY n.name LIMIT $3";
+        let rows = sql(silent).bind(value).bind(online_since).bind(limit);
+        let rows = rows.rows(self).await?;
+        rows.iter().map(|row| text(row, "name")).collect()
+    }
+
+    /// The hosts of a certificate for which a node has confirmed the challenge.
+    pub async fn confirmed_hosts(
+        &mut self,
+        value: ManagedCertificateId,
+    ) -> Result<Vec<String>, StoreError> {
+        let found = sql("SELECT DISTINCT host FROM acme_challenges
+                         WHERE managed_certificate_id = $1 AND confirmed = 1 ORDER BY host");
+        let rows = found.bind(value).rows(self).await?;
+        rows.iter().map(|row| text(row, "host")).collect()
+    }
+
+    /// Ends the validations of a certificate. Returns the nodes that answered them.
+    pub async fn delete_challenges(
+        &mut self,
+        value: ManagedCertificateId,
+    ) -> Result<Vec<NodeId>, StoreError> {
+        let delete = sql(
+            "DELETE FROM acme_challenges WHERE managed_certificate_id = $1
+                          RETURNING node_id",
+        );
+        let rows = delete.bind(value).rows(self).await?;
+        rows.iter().map(|row| id(row, "node_id")).collect()
+    }
+
+    /// Number of renewals of certificates of the project, and whether any of its validations is under way.
+    pub async fn certificate_signals(
+        &mut self,
+        project: ProjectId,
+    ) -> Result<(i64, bool), StoreError> {
+        let one = "SELECT certificate_renewals,
+                     (SELECT COUNT(*) FROM acme_challenges c WHERE c.project_id = projects.id) AS challenges
+                   FROM projects WHERE id = $1";
+        let Some(row) = sql(one).bind(project).row(self).await? else {
+            return Ok((0, false));
+        };
+        Ok((
+            number(&row, "certificate_renewals")?,
+            number(&row, "challenges")? > 0,
+        ))
+    }
+}

@@ -1,0 +1,198 @@
+//! Managed certificates of a project: obtained and renewed by ACME, with the state of each.
+
+pub(crate) mod detail;
+
+use crate::frame::form::{self, Faults, Form};
+use crate::frame::{Frame, NavEntry, foot, show as shown};
+use crate::request::failure::Failure;
+use crate::request::fields::Fields;
+use crate::request::note::Note;
+use crate::request::path::Path;
+use crate::request::visit::Caller;
+use crate::ui::Ui;
+use crate::view::component::{RelativeTime, Status, Tone, when};
+use crate::view::phrase::{count, pick};
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use control_app::{ListFilter, Page, PageOrder};
+use control_domain::{
+    Access, CertificateKeyType, ManagedCertificate, ManagedCertificateSettings,
+    ManagedCertificateState,
+};
+use control_wire::{ManagedCertificateId, ProjectId};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// Managed certificates that the page reads: a project has no more.
+const MAX_SHOWN: i64 = 100;
+
+#[derive(Template)]
+#[template(path = "managed_certificates.html")]
+struct ManagedCertificatesPage {
+    frame: Frame,
+    project: ProjectId,
+    heading: String,
+    rows: Vec<Row>,
+    form: Form,
+    directories: Vec<(String, String)>,
+    key_types: Vec<(String, String)>,
+    may_write: bool,
+    foot: Option<String>,
+}
+
+struct Row {
+    id: ManagedCertificateId,
+    name: String,
+    status: Status,
+    hosts: Vec<String>,
+    next: RelativeTime,
+    error: String,
+}
+
+/// The managed certificates, and the form for a new one.
+pub(crate) async fn list(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Response, Failure> {
+    let form = Form::new(&caller.visit.csrf, Fields::default());
+    respond(&ui, &caller, project, form).await
+}
+
+/// Creates a managed certificate.
+pub(crate) async fn create(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(project): Path<ProjectId>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let faults = match read(&fields) {
+        Err(faults) => faults,
+        Ok(settings) => {
+            let made = ui
+                .app
+                .create_managed_certificate(&caller.call, project, settings);
+            match made.await {
+                Ok(made) => {
+                    let name = &made.value.name;
+                    let note = Note::good(format!(
+                        "The certificate {name} is ordered; its state is here."
+                    ));
+                    return Ok(note.at(&page(project, made.value.id), ui.cookie));
+                }
+                Err(error) => Faults::from_error(error)?,
+            }
+        }
+    };
+    let form = Form::refused(&caller.visit.csrf, fields, faults);
+    let mut response = respond(&ui, &caller, project, form).await?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}
+
+async fn respond(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    form: Form,
+) -> Result<Response, Failure> {
+    let title = NavEntry::Certificates.titled("Managed certificates");
+    let frame = Frame::project(ui, caller, project, title).await?;
+    let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
+    let all = Page {
+        after: None,
+        limit: MAX_SHOWN,
+        order: PageOrder::Oldest,
+    };
+    let found = app.managed_certificates(call, project, &ListFilter::default(), all);
+    let found: Vec<ManagedCertificate> = { found.await?.into_iter() }
+        .map(|found| found.value)
+        .collect();
+    let rows = found.iter().map(|own| Row {
+        id: own.id,
+        name: own.name.to_string(),
+        status: status(own, now),
+        hosts: own.hosts.clone(),
+        next: when(own.progress.next_at, now),
+        error: error(own),
+    });
+    let tenant = app.project(call, project).await?.value.tenant();
+    Ok(shown(&ManagedCertificatesPage {
+        frame,
+        project,
+        heading: heading(&found, now),
+        rows: rows.collect(),
+        form,
+        directories: { app.acme.directories.iter() }
+            .map(|url| (url.clone(), url.clone()))
+            .collect(),
+        key_types: { CertificateKeyType::ALL.iter() }
+            .map(|own| (own.name().to_owned(), own.name().to_owned()))
+            .collect(),
+        may_write: caller.may(Access::WRITE_SERVICES, tenant),
+        foot: foot(
+            caller,
+            Access::WRITE_SERVICES,
+            tenant,
+            "create and delete managed certificates",
+        ),
+    }))
+}
+
+fn read(fields: &Fields) -> Result<ManagedCertificateSettings, Faults> {
+    let key_type = CertificateKeyType::from_name(fields.get("key_type"));
+    let key_type = key_type.ok_or_else(|| Faults::from_field("key_type", "is none of these"))?;
+    let hosts = fields.get("hosts").split([' ', ',', '\r', '\n']);
+    Ok(ManagedCertificateSettings {
+        name: fields.get("name").trim().to_owned(),
+        hosts: hosts
+            .filter(|host| !host.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        directory: fields.get("directory").to_owned(),
+        email: fields.get("email").trim().to_owned(),
+        terms_agreed: fields.get("terms_agreed") == "yes",
+        key_type,
+        node_labels: form::labels(fields)?,
+    })
+}
+
+fn status(own: &ManagedCertificate, now: Timestamp) -> Status {
+    match own.state(now) {
+        ManagedCertificateState::Pending => Status::new(Tone::Off, "wait", "Is obtained"),
+        ManagedCertificateState::Valid => Status::new(Tone::Ok, "ok", "Valid"),
+        ManagedCertificateState::Renewing => Status::new(Tone::Off, "wait", "Is renewed"),
+        ManagedCertificateState::Failing => Status::new(Tone::Bad, "bad", "Fails"),
+    }
+}
+
+/// The last failure; empty without one.
+fn error(own: &ManagedCertificate) -> String {
+    let error = own.progress.error.as_ref();
+    error.map_or_else(String::new, |error| error.message.clone())
+}
+
+fn heading(found: &[ManagedCertificate], now: Timestamp) -> String {
+    let failing = |own: &&ManagedCertificate| own.state(now) == ManagedCertificateState::Failing;
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let failures = number(found.iter().filter(failing).count());
+    let all = number(found.len());
+    match (all, failures) {
+        (0, _) => "No certificate is managed yet.".to_owned(),
+        (_, 0) => format!(
+            "{} {} renewed here.",
+            count(all, "certificate"),
+            pick(all, "is", "are")
+        ),
+        (_, failures) => format!(
+            "{} cannot be obtained or renewed.",
+            count(failures, "certificate")
+        ),
+    }
+}
+
+fn page(project: ProjectId, id: ManagedCertificateId) -> String {
+    format!("/projects/{project}/managed-certificates/{id}")
+}
