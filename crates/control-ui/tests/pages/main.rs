@@ -18,6 +18,7 @@ mod forms;
 mod headers;
 mod large;
 mod live_parts;
+mod paged_lists;
 mod reports;
 mod settings;
 mod sign_in;
