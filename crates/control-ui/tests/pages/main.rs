@@ -16,6 +16,7 @@ mod fleet;
 mod form_fields;
 mod forms;
 mod headers;
+mod held_forms;
 mod large;
 mod live_parts;
 mod paged_lists;
