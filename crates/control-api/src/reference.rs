@@ -4,6 +4,7 @@
 mod access;
 pub(crate) mod constraints;
 pub(crate) mod docs;
+mod headers;
 mod html;
 mod markdown;
 mod model;

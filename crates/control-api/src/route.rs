@@ -28,6 +28,10 @@ pub struct Route {
     pub creates: Option<&'static str>,
     /// True if `If-Match` is compared with the version of the resource. Other writes refuse it.
     pub is_versioned: bool,
+    /// True if its answer is a resource with an `ETag`.
+    pub is_tagged: bool,
+    /// True if its answer may set or delete cookies.
+    pub sets_cookies: bool,
     pub(crate) handler: fn() -> UtoipaMethodRouter<Arc<App>>,
 }
 
@@ -46,6 +50,8 @@ pub(crate) const fn row(
         max_body_bytes: BODY_BYTES,
         creates: None,
         is_versioned: false,
+        is_tagged: false,
+        sets_cookies: false,
         handler,
     }
 }
@@ -80,6 +86,23 @@ impl Route {
     pub(crate) const fn versioned(mut self) -> Self {
         self.is_versioned = true;
         self
+    }
+
+    /// Answers with a resource that has an `ETag`.
+    pub(crate) const fn tagged(mut self) -> Self {
+        self.is_tagged = true;
+        self
+    }
+
+    /// Sets or deletes cookies.
+    pub(crate) const fn with_cookies(mut self) -> Self {
+        self.sets_cookies = true;
+        self
+    }
+
+    /// Returns true if its answer is the archive of a bundle.
+    pub(crate) fn is_archive(&self) -> bool {
+        self.path.ends_with("/archive") || self.path.ends_with("/download")
     }
 
     /// Returns true if answers are kept for `Idempotency-Key`. A public write has no actor to keep

@@ -37,25 +37,25 @@ const DELETE: Method = Method::DELETE;
 /// Every route, by noun.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
-    row(POST, "/setup", Access::SetUp, || routes!(setup::set_up)).strict()
+    row(POST, "/setup", Access::SetUp, || routes!(setup::set_up)).tagged().with_cookies().strict()
         .creates("/orgs/{org}"),
     row(GET, "/installation", Access::InstanceAdmin, || routes!(setup::status::view)),
 
-    row(POST, "/sign-in", Access::Public, || routes!(sign_in::sign_in)).strict().with_body(SIGN_IN_BYTES),
-    row(POST, "/sign-in/code", Access::Public, || routes!(sign_in::code)).strict().with_body(SIGN_IN_BYTES),
-    row(POST, "/sign-in/recovery", Access::Public, || routes!(sign_in::recovery)).strict().with_body(SIGN_IN_BYTES),
-    row(POST, "/sign-out", Access::Session, || routes!(session::sign_out)),
+    row(POST, "/sign-in", Access::Public, || routes!(sign_in::sign_in)).with_cookies().strict().with_body(SIGN_IN_BYTES),
+    row(POST, "/sign-in/code", Access::Public, || routes!(sign_in::code)).with_cookies().strict().with_body(SIGN_IN_BYTES),
+    row(POST, "/sign-in/recovery", Access::Public, || routes!(sign_in::recovery)).with_cookies().strict().with_body(SIGN_IN_BYTES),
+    row(POST, "/sign-out", Access::Session, || routes!(session::sign_out)).with_cookies(),
 
-    row(GET, "/users/me", Access::SignedIn, || routes!(user::me)),
-    row(PATCH, "/users/me", Access::Session, || routes!(user::rename)).versioned(),
-    row(POST, "/users/me/password", Access::FreshSession, || routes!(user::change_password)).strict(),
-    row(POST, "/users/me/strong", Access::Session, || routes!(sign_in::prove_again)).strict(),
+    row(GET, "/users/me", Access::SignedIn, || routes!(user::me)).tagged(),
+    row(PATCH, "/users/me", Access::Session, || routes!(user::rename)).tagged().versioned(),
+    row(POST, "/users/me/password", Access::FreshSession, || routes!(user::change_password)).with_cookies().strict(),
+    row(POST, "/users/me/strong", Access::Session, || routes!(sign_in::prove_again)).with_cookies().strict(),
     row(GET, "/users/me/sessions", Access::Session, || routes!(session::list)),
     row(DELETE, "/users/me/sessions", Access::Session, || routes!(session::revoke_others)),
     row(DELETE, "/users/me/sessions/{session}", Access::Session, || routes!(session::revoke)),
     row(GET, "/users/me/totp", Access::Session, || routes!(second_factor::view)),
     row(POST, "/users/me/totp", Access::FreshSession, || routes!(second_factor::start)),
-    row(POST, "/users/me/totp/confirm", Access::FreshSession, || routes!(second_factor::confirm)).strict(),
+    row(POST, "/users/me/totp/confirm", Access::FreshSession, || routes!(second_factor::confirm)).with_cookies().strict(),
     row(DELETE, "/users/me/totp", Access::FreshSession, || routes!(second_factor::remove)),
     row(POST, "/users/me/recovery-codes", Access::FreshSession, || routes!(second_factor::renew_codes)),
 
@@ -63,115 +63,115 @@ pub static ROUTES: &[Route] = &[
     row(DELETE, "/users/me/identities/{identity}", Access::FreshSession, || routes!(sso::unlink)),
 
     row(GET, "/orgs", Access::SignedIn, || routes!(org::list)),
-    row(POST, "/orgs", Access::FreshInstanceAdmin, || routes!(org::create))
+    row(POST, "/orgs", Access::FreshInstanceAdmin, || routes!(org::create)).tagged()
         .creates("/orgs/{org}"),
-    row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)),
-    row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)).versioned(),
+    row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)).tagged(),
+    row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)).tagged().versioned(),
     row(DELETE, "/orgs/{org}", Access::CONTROL, || routes!(org::delete)).versioned(),
     row(GET, "/orgs/{org}/limits", Access::READ_ORG, || routes!(org::limits::view)),
 
     row(GET, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::list)),
-    row(GET, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::view)),
-    row(PATCH, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::change_role)).versioned(),
+    row(GET, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::view)).tagged(),
+    row(PATCH, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::change_role)).tagged().versioned(),
     row(DELETE, "/orgs/{org}/members/{user}", Access::CONTROL, || routes!(member::remove)).versioned(),
 
     row(GET, "/orgs/{org}/members/{user}/sessions", Access::CONTROL, || routes!(member_sign_in::sessions)),
     row(DELETE, "/orgs/{org}/members/{user}/sessions", Access::CONTROL, || routes!(member_sign_in::end_sessions)),
     row(DELETE, "/orgs/{org}/members/{user}/totp", Access::CONTROL, || routes!(member_sign_in::reset_second_factor)),
     row(POST, "/orgs/{org}/members/{user}/reset-password", Access::CONTROL, || routes!(member_sign_in::create_reset)),
-    row(POST, "/password-resets/use", Access::Public, || routes!(member_sign_in::use_reset)).strict().with_body(SIGN_IN_BYTES),
+    row(POST, "/password-resets/use", Access::Public, || routes!(member_sign_in::use_reset)).with_cookies().strict().with_body(SIGN_IN_BYTES),
 
     row(GET, "/orgs/{org}/removed-members", Access::ADMINISTER, || routes!(removed_member::list)),
     row(DELETE, "/orgs/{org}/removed-members/{user}", Access::CONTROL, || routes!(removed_member::readmit)),
 
-    row(GET, "/orgs/{org}/security", Access::ADMINISTER, || routes!(security::view)),
-    row(PUT, "/orgs/{org}/security", Access::CONTROL, || routes!(security::update)).versioned(),
+    row(GET, "/orgs/{org}/security", Access::ADMINISTER, || routes!(security::view)).tagged(),
+    row(PUT, "/orgs/{org}/security", Access::CONTROL, || routes!(security::update)).tagged().versioned(),
 
     row(GET, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::list)),
-    row(POST, "/orgs/{org}/invitations", Access::CONTROL, || routes!(invitation::create))
+    row(POST, "/orgs/{org}/invitations", Access::CONTROL, || routes!(invitation::create)).tagged()
         .creates("/orgs/{org}/invitations/{invitation}"),
-    row(GET, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::view)),
+    row(GET, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::view)).tagged(),
     row(DELETE, "/orgs/{org}/invitations/{invitation}", Access::CONTROL, || routes!(invitation::delete)).versioned(),
-    row(POST, "/invitations/accept", Access::Invitee, || routes!(invitation::accept)).strict()
+    row(POST, "/invitations/accept", Access::Invitee, || routes!(invitation::accept)).tagged().with_cookies().strict()
         .creates("/orgs/{org}/members/{user}"),
-    row(POST, "/invitations/join", Access::Session, || routes!(invitation::join)).strict()
+    row(POST, "/invitations/join", Access::Session, || routes!(invitation::join)).tagged().strict()
         .creates("/orgs/{org}/members/{user}"),
 
     row(GET, "/orgs/{org}/audit", Access::ADMINISTER, || routes!(audit::list)),
     row(GET, "/orgs/{org}/audit/export", Access::ADMINISTER, || routes!(audit::export)),
 
-    row(GET, "/orgs/{org}/sso", Access::ADMINISTER, || routes!(sso::view)),
-    row(PUT, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::update)).versioned(),
+    row(GET, "/orgs/{org}/sso", Access::ADMINISTER, || routes!(sso::view)).tagged(),
+    row(PUT, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::update)).tagged().versioned(),
     row(DELETE, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::delete)).versioned(),
     row(PUT, "/orgs/{org}/sso/domains", Access::FreshInstanceAdmin, || routes!(sso::set_domains)),
 
     row(GET, "/orgs/{org}/signing-keys", Access::READ_ORG, || routes!(signing_key::list)),
-    row(POST, "/orgs/{org}/signing-keys", Access::CONTROL, || routes!(signing_key::create)),
-    row(POST, "/orgs/{org}/signing-keys/rotate", Access::CONTROL, || routes!(signing_key::rotate)),
-    row(POST, "/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::CONTROL, || routes!(signing_key::deactivate)).versioned(),
+    row(POST, "/orgs/{org}/signing-keys", Access::CONTROL, || routes!(signing_key::create)).tagged(),
+    row(POST, "/orgs/{org}/signing-keys/rotate", Access::CONTROL, || routes!(signing_key::rotate)).tagged(),
+    row(POST, "/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::CONTROL, || routes!(signing_key::deactivate)).tagged().versioned(),
     row(GET, "/orgs/{org}/jwks.json", Access::Public, || routes!(signing_key::jwks)),
 
     row(GET, "/orgs/{org}/projects", Access::READ_ORG, || routes!(project::list)),
-    row(POST, "/orgs/{org}/projects", Access::WRITE_PROJECTS, || routes!(project::create))
+    row(POST, "/orgs/{org}/projects", Access::WRITE_PROJECTS, || routes!(project::create)).tagged()
         .creates("/projects/{project}"),
-    row(GET, "/projects/{project}", Access::READ_ORG, || routes!(project::view)),
-    row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)).versioned(),
+    row(GET, "/projects/{project}", Access::READ_ORG, || routes!(project::view)).tagged(),
+    row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)).tagged().versioned(),
     row(DELETE, "/projects/{project}", Access::CONTROL, || routes!(project::delete)).versioned(),
-    row(PUT, "/projects/{project}/policy", Access::CONTROL, || routes!(project::set_policy)).versioned(),
+    row(PUT, "/projects/{project}/policy", Access::CONTROL, || routes!(project::set_policy)).tagged().versioned(),
 
     row(GET, "/projects/{project}/roles", Access::ADMINISTER, || routes!(project_role::list)),
-    row(GET, "/projects/{project}/roles/{user}", Access::ADMINISTER, || routes!(project_role::view)),
-    row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::give)).versioned(),
+    row(GET, "/projects/{project}/roles/{user}", Access::ADMINISTER, || routes!(project_role::view)).tagged(),
+    row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::give)).tagged().versioned(),
     row(DELETE, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::take)).versioned(),
 
     row(GET, "/projects/{project}/webhooks", Access::ADMINISTER, || routes!(webhook::list)),
-    row(POST, "/projects/{project}/webhooks", Access::CONTROL, || routes!(webhook::create))
+    row(POST, "/projects/{project}/webhooks", Access::CONTROL, || routes!(webhook::create)).tagged()
         .creates("/projects/{project}/webhooks/{webhook}"),
-    row(GET, "/projects/{project}/webhooks/{webhook}", Access::ADMINISTER, || routes!(webhook::view)),
-    row(PUT, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::update)).versioned(),
+    row(GET, "/projects/{project}/webhooks/{webhook}", Access::ADMINISTER, || routes!(webhook::view)).tagged(),
+    row(PUT, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::update)).tagged().versioned(),
     row(DELETE, "/projects/{project}/webhooks/{webhook}", Access::CONTROL, || routes!(webhook::delete)).versioned(),
-    row(POST, "/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || routes!(webhook::rotate_secret)).versioned(),
+    row(POST, "/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || routes!(webhook::rotate_secret)).tagged().versioned(),
     row(POST, "/projects/{project}/webhooks/{webhook}/test", Access::CONTROL, || routes!(webhook::test)).versioned(),
     row(GET, "/projects/{project}/webhooks/{webhook}/deliveries", Access::ADMINISTER, || routes!(webhook::deliveries)),
 
     row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
-    row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),
-    row(PATCH, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::rename)).versioned(),
+    row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)).tagged(),
+    row(PATCH, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::rename)).tagged().versioned(),
     row(DELETE, "/projects/{project}/enrolment-tokens/{enrolment_token}", Access::WRITE_NODES, || routes!(enrolment_token::delete)).versioned(),
-    row(POST, "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || routes!(enrolment_token::revoke)).versioned(),
+    row(POST, "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || routes!(enrolment_token::revoke)).tagged().versioned(),
 
     row(GET, "/projects/{project}/nodes", Access::READ_NODES, || routes!(node::list)),
     row(GET, "/projects/{project}/nodes/stats", Access::READ_NODES, || routes!(node::stats)),
     row(GET, "/projects/{project}/traffic", Access::READ_NODES, || routes!(node::traffic::view)),
-    row(GET, "/projects/{project}/nodes/{node}", Access::READ_NODES, || routes!(node::view)),
-    row(PATCH, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::update)).versioned(),
+    row(GET, "/projects/{project}/nodes/{node}", Access::READ_NODES, || routes!(node::view)).tagged(),
+    row(PATCH, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::update)).tagged().versioned(),
     row(DELETE, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::delete)).versioned(),
-    row(POST, "/projects/{project}/nodes/{node}/approve", Access::WRITE_NODES, || routes!(node::approve)).versioned(),
-    row(POST, "/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || routes!(node::rotate_key)).versioned(),
+    row(POST, "/projects/{project}/nodes/{node}/approve", Access::WRITE_NODES, || routes!(node::approve)).tagged().versioned(),
+    row(POST, "/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || routes!(node::rotate_key)).tagged().versioned(),
     row(GET, "/projects/{project}/nodes/{node}/events", Access::READ_NODES, || routes!(node::events)),
 
-    row(POST, "/projects/{project}/nodes/register", Access::Enrolment, || routes!(node_session::register)).strict()
+    row(POST, "/projects/{project}/nodes/register", Access::Enrolment, || routes!(node_session::register)).tagged().strict()
         .creates("/projects/{project}/nodes/{node}"),
     row(POST, "/nodes/{node}/token", Access::OwnNodeKey, || routes!(node_session::token)).strict(),
     row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(MAX_REPORT_BYTES),
-    row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
+    row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)).tagged(),
     row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
     row(POST, "/nodes/{node}/challenges", Access::OwnNode, || routes!(node_session::challenges)),
     row(GET, "/nodes/{node}/certificates/{certificate}", Access::OwnNode, || routes!(node_session::certificate)),
-    row(GET, "/nodes/{node}/bundles/{bundle}/archive", Access::OwnNode, || routes!(bundle_archive::node_archive)),
+    row(GET, "/nodes/{node}/bundles/{bundle}/archive", Access::OwnNode, || routes!(bundle_archive::node_archive)).tagged(),
 
     row(GET, "/projects/{project}/bundles", Access::READ_BUNDLES, || routes!(bundle::list)),
-    row(POST, "/projects/{project}/bundles", Access::WRITE_BUNDLES, || routes!(bundle::create))
+    row(POST, "/projects/{project}/bundles", Access::WRITE_BUNDLES, || routes!(bundle::create)).tagged()
         .with_body(bundle::MAX_BODY_BYTES)
         .creates("/projects/{project}/bundles/{bundle}"),
     row(POST, "/projects/{project}/bundles/preview", Access::READ_BUNDLES, || routes!(bundle::preview::preview))
         .with_body(bundle::MAX_BODY_BYTES),
-    row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)),
-    row(PATCH, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::rename)).versioned(),
+    row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)).tagged(),
+    row(PATCH, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::rename)).tagged().versioned(),
     row(DELETE, "/projects/{project}/bundles/{bundle}", Access::WRITE_BUNDLES, || routes!(bundle::delete)).versioned(),
-    row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)).versioned(),
+    row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)).tagged().versioned(),
     row(POST, "/projects/{project}/bundles/{bundle}/assign", Access::WRITE_BUNDLES, || routes!(bundle::assign)).versioned(),
-    row(GET, "/projects/{project}/bundles/{bundle}/download", Access::READ_BUNDLES, || routes!(bundle_archive::download)),
+    row(GET, "/projects/{project}/bundles/{bundle}/download", Access::READ_BUNDLES, || routes!(bundle_archive::download)).tagged(),
     row(GET, "/projects/{project}/bundles/{bundle}/verify", Access::READ_BUNDLES, || routes!(bundle_archive::verify)),
     row(GET, "/projects/{project}/bundles/{bundle}/sbom", Access::READ_BUNDLES, || routes!(bundle_archive::sbom)),
     row(GET, "/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || routes!(bundle_archive::diff)),
@@ -180,41 +180,41 @@ pub static ROUTES: &[Route] = &[
         .with_body(bundle::replay::MAX_BODY_BYTES),
 
     row(GET, "/projects/{project}/rollouts", Access::READ_ROLLOUTS, || routes!(rollout::list)),
-    row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create))
+    row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create)).tagged()
         .creates("/projects/{project}/rollouts/{rollout}"),
-    row(GET, "/projects/{project}/rollouts/{rollout}", Access::READ_ROLLOUTS, || routes!(rollout::view)),
+    row(GET, "/projects/{project}/rollouts/{rollout}", Access::READ_ROLLOUTS, || routes!(rollout::view)).tagged(),
     row(DELETE, "/projects/{project}/rollouts/{rollout}", Access::WRITE_ROLLOUTS, || routes!(rollout::delete)).versioned(),
     row(GET, "/projects/{project}/rollouts/{rollout}/nodes", Access::READ_ROLLOUTS, || routes!(rollout::nodes)),
-    row(POST, "/projects/{project}/rollouts/{rollout}/start", Access::WRITE_ROLLOUTS, || routes!(rollout::start)).versioned(),
-    row(POST, "/projects/{project}/rollouts/{rollout}/approve", Access::WRITE_ROLLOUTS, || routes!(rollout::approve)).versioned(),
-    row(POST, "/projects/{project}/rollouts/{rollout}/pause", Access::WRITE_ROLLOUTS, || routes!(rollout::pause)).versioned(),
-    row(POST, "/projects/{project}/rollouts/{rollout}/resume", Access::WRITE_ROLLOUTS, || routes!(rollout::resume)).versioned(),
-    row(POST, "/projects/{project}/rollouts/{rollout}/cancel", Access::WRITE_ROLLOUTS, || routes!(rollout::cancel)).versioned(),
-    row(POST, "/projects/{project}/rollouts/{rollout}/rollback", Access::WRITE_ROLLOUTS, || routes!(rollout::rollback)).versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/start", Access::WRITE_ROLLOUTS, || routes!(rollout::start)).tagged().versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/approve", Access::WRITE_ROLLOUTS, || routes!(rollout::approve)).tagged().versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/pause", Access::WRITE_ROLLOUTS, || routes!(rollout::pause)).tagged().versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/resume", Access::WRITE_ROLLOUTS, || routes!(rollout::resume)).tagged().versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/cancel", Access::WRITE_ROLLOUTS, || routes!(rollout::cancel)).tagged().versioned(),
+    row(POST, "/projects/{project}/rollouts/{rollout}/rollback", Access::WRITE_ROLLOUTS, || routes!(rollout::rollback)).tagged().versioned(),
 
     row(GET, "/projects/{project}/drift", Access::READ_NODES, || routes!(drift::list)),
-    row(GET, "/projects/{project}/drift/{drift}", Access::READ_NODES, || routes!(drift::view)),
-    row(POST, "/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || routes!(drift::resolve)).versioned(),
+    row(GET, "/projects/{project}/drift/{drift}", Access::READ_NODES, || routes!(drift::view)).tagged(),
+    row(POST, "/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || routes!(drift::resolve)).tagged().versioned(),
 
     row(GET, "/projects/{project}/services", Access::READ_SERVICES, || routes!(service::list)),
-    row(POST, "/projects/{project}/services", Access::WRITE_SERVICES, || routes!(service::create))
+    row(POST, "/projects/{project}/services", Access::WRITE_SERVICES, || routes!(service::create)).tagged()
         .creates("/projects/{project}/services/{service}"),
-    row(GET, "/projects/{project}/services/{service}", Access::READ_SERVICES, || routes!(service::view)),
-    row(PUT, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::update)).versioned(),
+    row(GET, "/projects/{project}/services/{service}", Access::READ_SERVICES, || routes!(service::view)).tagged(),
+    row(PUT, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::update)).tagged().versioned(),
     row(DELETE, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::delete)).versioned(),
 
     row(GET, "/projects/{project}/upstreams", Access::READ_SERVICES, || routes!(upstream::list)),
-    row(POST, "/projects/{project}/upstreams", Access::WRITE_SERVICES, || routes!(upstream::create))
+    row(POST, "/projects/{project}/upstreams", Access::WRITE_SERVICES, || routes!(upstream::create)).tagged()
         .creates("/projects/{project}/upstreams/{upstream}"),
-    row(GET, "/projects/{project}/upstreams/{upstream}", Access::READ_SERVICES, || routes!(upstream::view)),
-    row(PUT, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::update)).versioned(),
+    row(GET, "/projects/{project}/upstreams/{upstream}", Access::READ_SERVICES, || routes!(upstream::view)).tagged(),
+    row(PUT, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::update)).tagged().versioned(),
     row(DELETE, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::delete)).versioned(),
 
     row(GET, "/projects/{project}/certificates", Access::READ_SERVICES, || routes!(certificate::list)),
-    row(POST, "/projects/{project}/certificates", Access::WRITE_SERVICES, || routes!(certificate::create))
+    row(POST, "/projects/{project}/certificates", Access::WRITE_SERVICES, || routes!(certificate::create)).tagged()
         .creates("/projects/{project}/certificates/{certificate}"),
-    row(GET, "/projects/{project}/certificates/{certificate}", Access::READ_SERVICES, || routes!(certificate::view)),
-    row(PUT, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::update)).versioned(),
+    row(GET, "/projects/{project}/certificates/{certificate}", Access::READ_SERVICES, || routes!(certificate::view)).tagged(),
+    row(PUT, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::update)).tagged().versioned(),
     row(DELETE, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::delete)).versioned(),
 
     row(GET, "/projects/{project}/managed-certificates", Access::READ_SERVICES, || routes!(managed_certificate::list)),
@@ -226,11 +226,11 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/projects/{project}/managed-certificates/{managed_certificate}/renew", Access::WRITE_SERVICES, || routes!(managed_certificate::renew)).versioned(),
 
     row(GET, "/api-keys", Access::READ_API_KEYS, || routes!(api_key::list)),
-    row(POST, "/api-keys", Access::WRITE_API_KEYS, || routes!(api_key::create))
+    row(POST, "/api-keys", Access::WRITE_API_KEYS, || routes!(api_key::create)).tagged()
         .creates("/api-keys/{api_key}"),
-    row(GET, "/api-keys/{api_key}", Access::READ_API_KEYS, || routes!(api_key::view)),
-    row(PATCH, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::rename)).versioned(),
-    row(POST, "/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || routes!(api_key::revoke)).versioned(),
+    row(GET, "/api-keys/{api_key}", Access::READ_API_KEYS, || routes!(api_key::view)).tagged(),
+    row(PATCH, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::rename)).tagged().versioned(),
+    row(POST, "/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || routes!(api_key::revoke)).tagged().versioned(),
     row(DELETE, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::delete)).versioned(),
 ];
 

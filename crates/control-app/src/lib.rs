@@ -60,8 +60,8 @@ pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
     BundleFilter, CertificateFilter, DriftFilter, DueWebhook, Lease, ListFilter, Member,
     NodeCounts, NodeFilter, ObjectBytes, ObjectError, Objects, Page, PageOrder, Rate,
-    RemovedMember, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter, Sort, SortColumn,
-    SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
+    RemovedMember, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter, ServiceUse, Sort,
+    SortColumn, SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::NewCertificate;
 pub use definition::managed_certificate::authorities::AcmeAuthorities;

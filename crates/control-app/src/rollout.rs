@@ -27,6 +27,7 @@ use control_store::{
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use metrics::counter;
+use route_names::route_names;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -214,9 +215,10 @@ impl App {
         let bases = tx.ordered_bundles(rollout.id, limit).await?;
         drop(tx);
         let bases = bases.into_iter().collect();
-        let judged = self.judge(project, rollout.bundle, &bases).await?;
-        let names = self.route_names(&rollout, &bases).await?;
-        Ok(Some((judged, names)))
+        let compared = self.compare_bases(&rollout, &bases).await?;
+        let bundle = rollout.bundle;
+        let judged = self.judge_compared(project, bundle, &bases, &compared);
+        Ok(Some((judged.await?, route_names(&bases, &compared))))
     }
 
     /// The rollouts of a project, perhaps only those in one state.

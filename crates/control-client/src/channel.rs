@@ -25,6 +25,7 @@ const ARCHIVE_TIME: Duration = Duration::from_mins(5);
 const POLL_GRACE: Duration = Duration::from_secs(15);
 const MAX_JSON_BYTES: usize = 1024 * 1024;
 const MAX_REASON_CHARS: usize = 200;
+const MAX_FAILURE_BYTES: usize = 16 * 1024;
 /// Maximum length of an `ETag`; a longer one is ignored.
 const MAX_TAG_BYTES: usize = 256;
 
@@ -100,7 +101,8 @@ impl Channel {
     ) -> Result<RegisterResponse, ChannelError> {
         let path = format!("projects/{project}/nodes/register");
         let request = self.client.post(self.url(&path)).bearer_auth(token);
-        read_json(send(with_json(request, body)).await?).await
+        let sent = send(with_json(request, body)).await;
+        read_json(sent.map_err(with_cure)?).await
     }
 
     pub(crate) async fn exchange_token(&mut self, own: &Identity) -> Result<(), ChannelError> {
@@ -234,12 +236,37 @@ async fn send(request: RequestBuilder) -> Result<Response, ChannelError> {
     }
     let retry_after = response.headers().get(RETRY_AFTER);
     let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-    let why = format!("the control plane answered {status}");
+    let mut why = format!("the control plane answered {status}");
+    if let Some(message) = message(response).await {
+        why = format!("{why}: {message}");
+    }
     Err(match status.as_u16() {
         401 => ChannelError::Unauthorized,
         403 | 404 | 409 | 410 | 422 => ChannelError::Refused(why),
         _ => ChannelError::Failed(why, seconds.map(Duration::from_secs)),
     })
+}
+
+/// The sentence of a failure, bounded and without control characters; `None` if the answer has none.
+async fn message(response: Response) -> Option<String> {
+    let bytes = read(response, MAX_FAILURE_BYTES).await.ok()?;
+    let body: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    let message = body.pointer("/error/message")?.as_str()?;
+    let message = message.chars().filter(|char| !char.is_control());
+    let message: String = message.take(MAX_REASON_CHARS).collect();
+    Some(message).filter(|message| !message.is_empty())
+}
+
+/// Adds the setting to a refused enrolment by a name that another node has, such as that of a cloned machine.
+fn with_cure(error: ChannelError) -> ChannelError {
+    let ChannelError::Refused(why) = error else {
+        return error;
+    };
+    if !why.ends_with("name is taken") {
+        return ChannelError::Refused(why);
+    }
+    let cure = "`control-plane { node-name \"…\" }` gives this node another name than its host's";
+    ChannelError::Refused(format!("{why}; {cure}"))
 }
 
 /// The `ETag` unchanged, to be returned to the server; empty without one.
@@ -277,4 +304,48 @@ fn failed(error: &reqwest::Error) -> ChannelError {
     }
     let why: String = reason.to_string().chars().take(MAX_REASON_CHARS).collect();
     ChannelError::Failed(why, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// The fault after an answer with this body.
+    async fn fault(body: &str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let head = "HTTP/1.1 409 Conflict\r\ncontent-type: application/json\r\ncontent-length: ";
+        let answer = format!("{head}{}\r\n\r\n{body}", body.len());
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            _ = stream.read(&mut [0; 4096]).await.unwrap();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        let client = Client::builder().no_proxy().build().unwrap();
+        let sent = send(client.get(format!("http://{address}/"))).await;
+        server.await.unwrap();
+        match sent.map_err(with_cure) {
+            Err(ChannelError::Refused(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_has_the_sentence_of_the_control_plane_and_a_cure() {
+        let taken = fault(r#"{"error": {"code": "CONFLICT", "message": "name is taken"}}"#).await;
+        assert!(
+            taken.starts_with(
+                "the control plane answered 409 Conflict: name is taken; `control-plane"
+            ),
+            "{taken}"
+        );
+        let odd = fault("{\"error\": {\"message\": \"a\\u001b[2Jb\"}}").await;
+        assert_eq!(odd, "the control plane answered 409 Conflict: a[2Jb");
+        assert_eq!(
+            fault("no JSON").await,
+            "the control plane answered 409 Conflict"
+        );
+    }
 }

@@ -15,10 +15,16 @@ function refresh() {
   request.responseType = "document";
   request.onload = () => {
     if (request.status === 200 && request.response) { replace(request.response); fresh(); }
-    else if (request.status === 401) location.reload();
+    else if (request.status === 401 && !isEdited()) location.reload();
   };
   request.onloadend = () => { busy = false; if (wanted) { wanted = false; refresh(); } };
   request.send();
+}
+
+// The session has ended: a page with typed text stays, and its form says so when it is sent.
+function isEdited() {
+  const fields = [...document.querySelectorAll("main :is(input, textarea):not([type=hidden])")];
+  return fields.some((field) => field.value !== field.defaultValue);
 }
 
 function replace(page) {

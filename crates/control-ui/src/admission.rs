@@ -1,12 +1,15 @@
 //! Admission of requests: rate limit, authentication, permission, parsing of the form.
 
-use crate::account::sign_in::PENDING;
-use crate::frame::failure_page::render;
+mod rejection;
+
+use crate::account::proof::proof_of_form;
+use crate::account::sign_in::{PENDING, refused};
+use crate::frame::held::PROOF_FIELDS;
 use crate::page::Page;
 use crate::request::failure::Failure;
 use crate::request::fields::{Fields, csrf_token};
 use crate::request::note::Note;
-use crate::request::path::{is_own_path, leading_back};
+use crate::request::path::is_own_path;
 use crate::request::theme::Theme;
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
@@ -14,15 +17,16 @@ use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use control_app::{Call, Error, NamedTenant, Presented, metric};
+use axum::response::Response;
+use control_app::{Allowance, Call, Error, NamedTenant, Presented, StrongProof, metric};
 use control_auth::Secret;
-use control_domain::{Access, Actor};
+use control_domain::{Access, Actor, Refusal};
 use control_http::{
-    CorrelationId, browser, check_again, client_ip, cookie, identify, is_same_origin, named_tenant,
-    write_allowance,
+    CorrelationId, RateClass, browser, check_again, client_ip, cookie, identify, is_same_origin,
+    named_tenant, write_allowance,
 };
 use metrics::counter;
+use rejection::{Rejection, answer, held, held_unread};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -55,19 +59,25 @@ pub(crate) async fn admit(
     let (mut request, mut visit) = read_visit(&ui, request);
     let before = new_before(&ui, page, &request);
     let entered = enter(&ui, page, &mut request, &mut visit, before.as_deref()).await;
-    let (caller, mut response) = match entered {
+    let mut response = match entered {
         Ok(caller) => {
+            let held = held(page, &request, &visit);
             request.extensions_mut().insert(visit.clone());
             if let Some(caller) = caller.clone() {
                 request.extensions_mut().insert(caller);
             }
-            (caller, next.run(request).await)
+            let mut response = next.run(request).await;
+            match response.extensions_mut().remove::<Failure>() {
+                Some(failure) => answer(&ui, failure.into(), &visit, caller.as_ref(), held).await,
+                None => response,
+            }
         }
-        Err(failure) => (None, failure.into_response()),
+        Err(rejection) => {
+            let held = held_unread(&ui, page, &mut request, &visit).await;
+            answer(&ui, rejection, &visit, None, held).await
+        }
     };
-    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
-        response = render(&ui, failure, &visit, caller.as_ref()).await;
-    }
+    keep_session(&ui, &visit, &mut response);
     if let Some(allowance) = &visit.refused_by {
         write_allowance(allowance, response.headers_mut());
     }
@@ -111,6 +121,7 @@ fn read_visit(ui: &Ui, request: Request) -> (Request, Visit) {
         pending: secret(&ui.cookie.named(PENDING)),
         query: Fields::parse(query.as_bytes()),
         csrf: String::new(),
+        renewed: None,
         refused_by: None,
         theme: Theme::from_request(request.headers(), ui.cookie),
         note: Note::from_request(request.headers(), ui.cookie),
@@ -140,17 +151,28 @@ fn new_before(ui: &Ui, page: &Page, request: &Request) -> Option<String> {
     is_needed.then(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
+/// Sends the secret that a proof of identity in the form renewed, unless the page has renewed it again.
+fn keep_session(ui: &Ui, visit: &Visit, response: &mut Response) {
+    let prefix = format!("{}=", ui.cookie.name());
+    let mut sent = response.headers().get_all(header::SET_COOKIE).iter();
+    let is_sent = sent.any(|field| field.as_bytes().starts_with(prefix.as_bytes()));
+    let renewed = visit.renewed.as_ref().filter(|_| !is_sent);
+    if let Some(field) = renewed.and_then(|secret| ui.cookie.set(secret).ok()) {
+        response.headers_mut().append(header::SET_COOKIE, field);
+    }
+}
+
 /// The steps before the handler; returns the actor's request, or `None` on a public page.
 async fn enter(
     ui: &Ui,
-    page: &Page,
+    page: &'static Page,
     request: &mut Request,
     visit: &mut Visit,
     before: Option<&str>,
-) -> Result<Option<Caller>, Failure> {
+) -> Result<Option<Caller>, Rejection> {
     let is_form = page.method == Method::POST;
     if is_form && !is_same_origin(request) {
-        return Err(Failure::other_site());
+        return Err(Failure::other_site().into());
     }
     // A link's secret is sent with its form, which is small; other forms are read after their
     // sender is authenticated.
@@ -159,45 +181,161 @@ async fn enter(
     }
     let credential = credential(ui, page, request, visit, before);
     let actor = actor(ui, page, request.extensions(), &credential, visit).await?;
-    let call = match actor {
+    let admitted = match actor {
         None if page.access == Access::Public => None,
-        None => return Err(without_actor(page, visit)),
-        Some(actor) => {
-            let named = tenant_of_path(request).await;
-            ui.app.check_access_to(&actor, page.access, named).await?;
-            Some(call(actor, visit))
-        }
+        None => return Err(without_actor(page, visit).into()),
+        Some(actor) => Some(Admitted::check(ui, page, request, actor).await?),
     };
     // The token of no secret is no secret either.
     if is_form && credential.secret().is_empty() {
-        return Err(Failure::stale_form());
+        return Err(Failure::stale_form().into());
     }
     visit.csrf = csrf_token(credential.secret());
     if is_form && !page.is_linked() {
         read_form(page, request).await?;
-        if let Some(call) = &call {
-            let presented = credential.presented(visit.is_live);
-            let (extensions, actor) = (request.extensions(), &call.actor);
-            let checked = check_again(
-                &ui.app,
-                presented,
-                extensions,
-                actor,
-                page.access,
-                visit.now,
-            );
-            match checked.await {
-                Err(Error::Unauthenticated) => return Err(without_actor(page, visit)),
-                checked => checked?,
-            }
+        if let Some(admitted) = &admitted {
+            admitted
+                .check_again(ui, request.extensions(), &credential, visit)
+                .await?;
         }
     }
-    if let Some(fields) = request.extensions().get::<Fields>() {
-        fields.check_csrf(&visit.csrf)?;
-        fields.check_names(page.fields, page.boxes)?;
+    let proof = check_form(page, request, visit)?;
+    let Some(admitted) = admitted else {
+        return Ok(None);
+    };
+    let actor = match (proof, admitted.refusal.is_some()) {
+        (None, false) => admitted.actor,
+        (proof, _) => prove(ui, request.extensions(), visit, admitted, proof).await?,
+    };
+    let (call, visit) = (call(actor, visit), visit.clone());
+    Ok(Some(Caller { call, visit }))
+}
+
+/// An actor with the right to a page, perhaps after a proof of identity.
+struct Admitted {
+    page: &'static Page,
+    actor: Actor,
+    named: NamedTenant,
+    /// The proof that is missing.
+    refusal: Option<Refusal>,
+}
+
+impl Admitted {
+    async fn check(
+        ui: &Ui,
+        page: &'static Page,
+        request: &mut Request,
+        actor: Actor,
+    ) -> Result<Self, Rejection> {
+        let named = tenant_of_path(request).await;
+        let checked = ui.app.check_access_to(&actor, page.access, named).await;
+        let refusal = match checked {
+            Ok(()) => None,
+            Err(Error::Refused(refusal @ (Refusal::NotFresh | Refusal::NoSecondFactor)))
+                if page.method == Method::POST =>
+            {
+                Some(refusal)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self {
+            page,
+            actor,
+            named,
+            refusal,
+        })
     }
-    let visit = visit.clone();
-    Ok(call.map(|call| Caller { call, visit }))
+
+    /// The same after the form has arrived, which takes its time.
+    async fn check_again(
+        &self,
+        ui: &Ui,
+        extensions: &Extensions,
+        credential: &Credential,
+        visit: &Visit,
+    ) -> Result<(), Rejection> {
+        if self.refusal.is_some() {
+            return Ok(());
+        }
+        let presented = credential.presented(visit.is_live);
+        let access = self.page.access;
+        let checked = check_again(
+            &ui.app,
+            presented,
+            extensions,
+            &self.actor,
+            access,
+            visit.now,
+        );
+        match checked.await {
+            Err(Error::Unauthenticated) => Err(without_actor(self.page, visit).into()),
+            checked => Ok(checked?),
+        }
+    }
+}
+
+/// Checks the token and the names of a form. Returns the proof of identity that it was sent with.
+fn check_form(
+    page: &Page,
+    request: &mut Request,
+    visit: &Visit,
+) -> Result<Option<StrongProof>, Failure> {
+    let Some(fields) = request.extensions().get::<Fields>() else {
+        return Ok(None);
+    };
+    fields.check_csrf(&visit.csrf)?;
+    let proof = proof_of_form(fields);
+    let fields = { PROOF_FIELDS.into_iter() }.fold(fields.clone(), Fields::without);
+    fields.check_names(page.fields, page.boxes)?;
+    request.extensions_mut().insert(fields);
+    Ok(proof)
+}
+
+/// Compares the proof of identity that a form was sent with, and admits the actor once more, by the session's new
+/// secret.
+async fn prove(
+    ui: &Ui,
+    extensions: &Extensions,
+    visit: &mut Visit,
+    admitted: Admitted,
+    proof: Option<StrongProof>,
+) -> Result<Actor, Rejection> {
+    let Admitted {
+        page,
+        actor,
+        named,
+        refusal,
+    } = admitted;
+    let refusal = refusal.unwrap_or(Refusal::NotFresh);
+    let caller = Caller {
+        call: call(actor, visit),
+        visit: visit.clone(),
+    };
+    let Some(proof) = proof else {
+        return Err(Rejection::unproved(refusal, caller, None));
+    };
+    // Passwords are guessed as slowly as at the sign-in.
+    let class = RateClass::Strict;
+    let (allowance, _) = identify(&ui.app, class, None, extensions, visit.now, |_| true).await?;
+    if !allowance.admitted {
+        return Err(rate_limited(class, allowance, visit).into());
+    }
+    let secret = match ui.app.prove_again(&caller.call, proof).await {
+        Ok(secret) => secret,
+        Err(error) => {
+            let wrong = refused(error)?;
+            return Err(Rejection::unproved(refusal, caller, Some(wrong)));
+        }
+    };
+    let presented = Presented::Session(secret.reveal());
+    let actor = ui
+        .app
+        .authenticate(presented, visit.client_ip, visit.now)
+        .await?;
+    ui.app.check_access_to(&actor, page.access, named).await?;
+    visit.csrf = csrf_token(secret.reveal());
+    visit.renewed = Some(secret);
+    Ok(actor)
 }
 
 /// The identifiers in the path that determine the page's tenant.
@@ -262,12 +400,16 @@ async fn actor(
     .await;
     let (allowance, actor) = found?;
     if !allowance.admitted {
-        counter!(metric::RATE_LIMITED, "class" => page.rate.name()).increment(1);
-        let seconds = allowance.retry_after_secs;
-        visit.refused_by = Some(allowance);
-        return Err(Failure::rate_limited(seconds));
+        return Err(rate_limited(page.rate, allowance, visit));
     }
     Ok(actor)
+}
+
+fn rate_limited(class: RateClass, allowance: Allowance, visit: &mut Visit) -> Failure {
+    counter!(metric::RATE_LIMITED, "class" => class.name()).increment(1);
+    let seconds = allowance.retry_after_secs;
+    visit.refused_by = Some(allowance);
+    Failure::rate_limited(seconds)
 }
 
 /// Answer to a request without an actor: sign-in, then back to the page.
@@ -278,9 +420,7 @@ fn without_actor(page: &Page, visit: &Visit) -> Failure {
     if visit.is_live {
         return Failure::unauthenticated();
     }
-    let is_shown = page.method == Method::GET;
-    let back = if is_shown { visit.path.as_str() } else { "/" };
-    Failure::See(leading_back("/sign-in", back))
+    Failure::SignIn
 }
 
 async fn read_form(page: &Page, request: &mut Request) -> Result<(), Failure> {

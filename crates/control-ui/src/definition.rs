@@ -6,7 +6,8 @@ pub(crate) mod services;
 pub(crate) mod upstreams;
 
 use crate::request::fields::Fields;
-use control_app::Call;
+use crate::view::phrase::number;
+use control_app::{Call, ServiceUse};
 
 /// The call of a form that changes the version that its page showed: a change by another request in between is refused.
 fn versioned(call: &Call, fields: &Fields) -> Call {
@@ -14,5 +15,31 @@ fn versioned(call: &Call, fields: &Fields) -> Call {
     Call {
         if_match: version.map(|version| vec![version]),
         ..call.clone()
+    }
+}
+
+/// The services that use something, as a list of texts.
+fn users(found: &ServiceUse) -> Vec<String> {
+    let (first, last) = found.names.clone();
+    match found.count {
+        ..=1 => vec![first],
+        2 => vec![first, last],
+        count => vec![first, last, format!("{} more", number(count - 2))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_are_named_and_further_ones_counted() {
+        let found = |count| {
+            let names = ("a".to_owned(), "b".to_owned());
+            users(&ServiceUse { count, names })
+        };
+        assert_eq!(found(1), ["a"]);
+        assert_eq!(found(2), ["a", "b"]);
+        assert_eq!(found(3), ["a", "b", "1 more"]);
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod failure_page;
 pub(crate) mod form;
+pub(crate) mod held;
 mod navigation;
 
 pub(crate) use navigation::{NavEntry, PageTitle};

@@ -7,6 +7,7 @@ use control_app::App;
 use control_http::SessionCookie;
 use live_streams::LiveStreams;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// State that handlers share.
 #[derive(Debug)]
@@ -15,7 +16,12 @@ pub(crate) struct Ui {
     pub(crate) cookie: SessionCookie,
     /// The live pages that are open.
     pub(crate) streams: LiveStreams,
+    /// Permits to read forms of senders that are not authenticated, to show them again.
+    pub(crate) unread_forms: Semaphore,
 }
+
+/// Forms of senders that are not authenticated in memory at once.
+const MAX_UNREAD_FORMS: usize = 8;
 
 impl Ui {
     pub(crate) fn new(app: &Arc<App>, cookie: SessionCookie) -> Self {
@@ -23,6 +29,7 @@ impl Ui {
             app: Arc::clone(app),
             cookie,
             streams: LiveStreams::default(),
+            unread_forms: Semaphore::new(MAX_UNREAD_FORMS),
         }
     }
 

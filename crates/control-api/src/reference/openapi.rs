@@ -1,6 +1,6 @@
 //! The `OpenAPI` document: the handlers' annotations, completed with parts common to all.
 
-use crate::reference::constraints;
+use crate::reference::{constraints, headers};
 use crate::route::{PREFIX, Route};
 use axum::http::Method;
 use control_domain::{Access, ScopeRule};
@@ -53,17 +53,6 @@ const WRITE_FAILURES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Fields of a response to a request beyond the rate limit. All but the first stand in every response.
-const RATE_HEADERS: &[(&str, &str)] = &[
-    ("Retry-After", "Seconds until the next request is admitted"),
-    ("X-RateLimit-Limit", "Requests that are admitted at once"),
-    ("X-RateLimit-Remaining", "Requests that are left"),
-    (
-        "X-RateLimit-Reset",
-        "Time when all are left again, in seconds since 1970",
-    ),
-];
-
 /// The schema of a response that is an archive.
 const ARCHIVE_POINTER: &str = "/content/application~1zstd/schema";
 
@@ -109,7 +98,7 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
             "nodeKey": {"type": "apiKey", "in": "header", "name": "X-Service-Node-Key"},
         });
         components.insert("securitySchemes".to_owned(), schemes);
-        components.insert("headers".to_owned(), rate_headers());
+        components.insert("headers".to_owned(), headers::components());
     }
     document
 }
@@ -132,50 +121,23 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
             describe(status, response);
         }
         for (status, description) in failures_of(route).chain(unsorted) {
-            let mut failure = json!({
+            let failure = json!({
                 "description": description,
                 "content": {"application/json": {
                     "schema": {"$ref": "#/components/schemas/ErrorResponse"},
                 }},
             });
-            if status == "429"
-                && let Some(failure) = failure.as_object_mut()
-            {
-                failure.insert("headers".to_owned(), references_to_rate_headers());
-            }
             responses.entry(status).or_insert(failure);
         }
-        if let Some(path) = route.creates
-            && let Some(created) = responses.get_mut("201").and_then(Value::as_object_mut)
-        {
-            created.insert("headers".to_owned(), location_of(path));
-        }
-        if route.method == Method::GET {
+        if route.method == Method::GET && route.is_tagged {
             let unchanged =
                 json!({"description": "The resource still has an `ETag` of `If-None-Match`"});
             responses.entry("304").or_insert(unchanged);
         }
+        headers::complete(route, responses);
     }
     operation.insert("security".to_owned(), security_of(route.access));
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));
-}
-
-/// The fields of a response on the rate limit, by name.
-fn rate_headers() -> Value {
-    let fields = RATE_HEADERS.iter().map(|(name, description)| {
-        let schema = json!({"type": "integer", "minimum": 0});
-        let field = json!({"description": description, "schema": schema});
-        ((*name).to_owned(), field)
-    });
-    Value::Object(fields.collect())
-}
-
-fn references_to_rate_headers() -> Value {
-    let fields = RATE_HEADERS.iter().map(|(name, _)| {
-        let reference = json!({"$ref": format!("#/components/headers/{name}")});
-        ((*name).to_owned(), reference)
-    });
-    Value::Object(fields.collect())
 }
 
 /// Adds the description that `OpenAPI` requires to a handler's response without one, and the type of an archive, which
@@ -196,16 +158,6 @@ fn describe(status: &str, response: &mut Value) {
             _ => "The requested data, or the resource after the change",
         });
     }
-}
-
-fn location_of(path: &str) -> Value {
-    json!({
-        "Location": {
-            "description": format!("The path of what was created: `{PREFIX}{path}`"),
-            "required": true,
-            "schema": {"type": "string", "format": "uri-reference"},
-        },
-    })
 }
 
 fn parameters_of(route: &Route) -> Vec<Value> {
@@ -236,7 +188,7 @@ fn parameters_of(route: &Route) -> Vec<Value> {
             let version = "Carried out only if the resource has this `ETag`";
             parameters.push(header("If-Match", version));
         }
-    } else if route.method == Method::GET {
+    } else if route.method == Method::GET && route.is_tagged {
         let version = "Answered with 304 if the resource has this `ETag`";
         parameters.push(header("If-None-Match", version));
     }

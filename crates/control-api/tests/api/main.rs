@@ -50,6 +50,7 @@ mod rollout_races;
 mod rollouts;
 mod second_factors;
 mod second_persons;
+mod sent_headers;
 mod services;
 mod sign_in;
 mod sign_in_floods;

@@ -1,5 +1,6 @@
 //! A control plane that was set up, and credentials of every kind.
 
+use crate::sent_headers;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ConnectInfo;
@@ -495,8 +496,10 @@ impl World {
         let address = Ipv4Addr::from_bits(self.address.load(Ordering::Relaxed));
         let peer = ConnectInfo(SocketAddr::from((address, 40_000)));
         request.extensions_mut().get_or_insert(peer);
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());
+        sent_headers::check(&method, &path, status, &headers);
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         Answer {
             status,

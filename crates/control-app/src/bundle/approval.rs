@@ -3,13 +3,13 @@
 
 use crate::app::App;
 use crate::bundle::find;
-use crate::configuration::diff::is_risky;
+use crate::configuration::diff::{BaseComparison, is_risky};
 use crate::error::Error;
 use control_domain::{ApprovalRule, Bundle, Refusal};
 use control_store::{StoreError, Transaction};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of bundles to compare a new one with; if nodes run more, a change is risky.
 pub(crate) const MAX_BASES: u8 = 4;
@@ -31,12 +31,24 @@ impl App {
         bundle: BundleId,
         bases: &BTreeSet<Option<BundleId>>,
     ) -> Result<Approval, Error> {
+        let compared = BTreeMap::new();
+        self.judge_compared(project, bundle, bases, &compared).await
+    }
+
+    /// The same with bases that the bundle was compared with already.
+    pub(crate) async fn judge_compared(
+        &self,
+        project: ProjectId,
+        bundle: BundleId,
+        bases: &BTreeSet<Option<BundleId>>,
+        compared: &BTreeMap<BundleId, BaseComparison>,
+    ) -> Result<Approval, Error> {
         let found = self.store.read().await?.project(project).await?;
         let rule = found.ok_or(Refusal::NotFound)?.value.policy.rules.approve;
         let is_needed = match rule {
             ApprovalRule::None => false,
             ApprovalRule::All => true,
-            ApprovalRule::Risky => self.is_any_risky(project, bundle, bases).await?,
+            ApprovalRule::Risky => self.is_any_risky(project, bundle, bases, compared).await?,
         };
         Ok(Approval {
             project,
@@ -50,13 +62,19 @@ impl App {
         project: ProjectId,
         bundle: BundleId,
         bases: &BTreeSet<Option<BundleId>>,
+        compared: &BTreeMap<BundleId, BaseComparison>,
     ) -> Result<bool, Error> {
         if usize::from(MAX_BASES) < bases.len() {
             return Ok(true);
         }
         for base in bases {
             let Some(base) = *base else { return Ok(true) };
-            if base != bundle && self.is_risky(project, base, bundle).await? {
+            let is_risky = match compared.get(&base) {
+                _ if base == bundle => false,
+                Some(compared) => compared.is_risky,
+                None => self.is_risky(project, base, bundle).await?,
+            };
+            if is_risky {
                 return Ok(true);
             }
         }

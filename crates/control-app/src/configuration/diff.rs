@@ -111,8 +111,34 @@ pub(crate) struct CheckedFiles<'a> {
     pub(crate) files: &'a Files,
 }
 
+/// Difference from a bundle that nodes are ordered to run, as the start of a rollout needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BaseComparison {
+    /// True if the comparison names a risk.
+    pub(crate) is_risky: bool,
+    /// Routes of the base, each with those that answer its requests by another name alone.
+    pub(crate) successors: BTreeSet<(String, String)>,
+}
+
 /// Difference between `before` and `after`.
 pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comparison {
+    compare_whole(before, after).0
+}
+
+/// The risk and the renamed routes of a change, by one comparison.
+pub(crate) fn compare_base(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> BaseComparison {
+    let (compared, successors) = compare_whole(before, after);
+    BaseComparison {
+        is_risky: !compared.risks.is_empty(),
+        successors,
+    }
+}
+
+/// The difference, and the routes with successors of other names.
+fn compare_whole(
+    before: CheckedFiles<'_>,
+    after: CheckedFiles<'_>,
+) -> (Comparison, BTreeSet<(String, String)>) {
     let models = [before.model, after.model];
     let mut found = PlanDiff::compare(&plan(before.model), &plan(after.model));
     let files = file_changes(before.files, after.files);
@@ -124,7 +150,7 @@ pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comp
     found.judge_files(models, &other_files(&files, models), &renews);
     let PlanDiff {
         regions,
-        successors: _,
+        successors,
         unreachable,
         parts,
         settings,
@@ -140,7 +166,7 @@ pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comp
     let samples = samples.map(|regex| format!("path-regex {regex:?}: a sample of its paths"));
     let bounds = limits.iter().map(ToString::to_string);
     let drained = drained.iter().map(|one| one.connections.to_string());
-    Comparison {
+    let compared = Comparison {
         risks,
         omitted_requests: regions.len().saturating_sub(MAX_CHANGES),
         requests: regions.into_iter().take(MAX_CHANGES).map(moved).collect(),
@@ -155,21 +181,14 @@ pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comp
             .map(setting)
             .collect(),
         files,
-    }
+    };
+    (compared, successors)
 }
 
 /// Returns true if a change may hurt clients: whether the comparison, which `proxyd diff` shows
 /// too, names a risk.
 pub(crate) fn is_risky(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> bool {
     !compare(before, after).risks.is_empty()
-}
-
-/// Routes of `before`, each with those of `after` that answer its requests by another name alone.
-pub(crate) fn successors(
-    before: CheckedFiles<'_>,
-    after: CheckedFiles<'_>,
-) -> BTreeSet<(String, String)> {
-    PlanDiff::compare(&plan(before.model), &plan(after.model)).successors
 }
 
 /// The plan of a configuration without routes.

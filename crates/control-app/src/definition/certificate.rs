@@ -11,7 +11,7 @@ use control_domain::{
 use control_store::{CertificateFilter, Page, Transaction, Versioned};
 use control_wire::{CertificateId, NodeCertificate, NodeId, ProjectId};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -61,6 +61,25 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_SERVICES, tenant)?;
         Ok(tx.certificates(project, filter, page).await?)
+    }
+
+    /// Names of certificates of a project, without unknown ones and other projects' ones.
+    pub async fn certificate_names(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        certificates: &BTreeSet<CertificateId>,
+    ) -> Result<BTreeMap<CertificateId, String>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        let mut names = BTreeMap::new();
+        for id in certificates {
+            let found = tx.certificate(*id).await?.map(|found| found.value);
+            let found = found.filter(|certificate| certificate.tenant == tenant);
+            names.extend(found.map(|certificate| (*id, certificate.name.to_string())));
+        }
+        Ok(names)
     }
 
     /// One certificate.

@@ -6,8 +6,9 @@ use crate::call::Call;
 use crate::definition::check_service;
 use crate::error::Error;
 use control_domain::{Access, Refusal, Service, ServiceSettings, Tenant};
-use control_store::{Page, ServiceFilter, Transaction, Versioned};
-use control_wire::{ProjectId, ServiceId};
+use control_store::{Page, ServiceFilter, ServiceUse, Transaction, Versioned};
+use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
+use std::collections::BTreeMap;
 
 impl App {
     /// Creates a service.
@@ -42,6 +43,32 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_SERVICES, tenant)?;
         Ok(tx.services(project, filter, page).await?)
+    }
+
+    /// The services that use each of these upstreams of a project; an unused one is left out.
+    pub async fn upstream_users(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        upstreams: &[UpstreamId],
+    ) -> Result<BTreeMap<UpstreamId, ServiceUse>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        Ok(tx.services_of_upstreams(project, upstreams).await?)
+    }
+
+    /// The services that use each of these certificates of a project; an unused one is left out.
+    pub async fn certificate_users(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        certificates: &[CertificateId],
+    ) -> Result<BTreeMap<CertificateId, ServiceUse>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        Ok(tx.services_of_certificates(project, certificates).await?)
     }
 
     /// One service.

@@ -8,6 +8,7 @@ use crate::error::Error;
 use control_domain::{Access, Refusal, Upstream, UpstreamSettings};
 use control_store::{ListFilter, Page, Transaction, Versioned};
 use control_wire::{ProjectId, UpstreamId};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl App {
     /// Creates an upstream.
@@ -41,6 +42,25 @@ impl App {
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_SERVICES, tenant)?;
         Ok(tx.upstreams(project, filter, page).await?)
+    }
+
+    /// Names of upstreams of a project, without unknown ones and other projects' ones.
+    pub async fn upstream_names(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        upstreams: &BTreeSet<UpstreamId>,
+    ) -> Result<BTreeMap<UpstreamId, String>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        let mut names = BTreeMap::new();
+        for id in upstreams {
+            let found = tx.upstream(*id).await?.map(|found| found.value);
+            let found = found.filter(|upstream| upstream.tenant == tenant);
+            names.extend(found.map(|upstream| (*id, upstream.name.to_string())));
+        }
+        Ok(names)
     }
 
     /// One upstream.

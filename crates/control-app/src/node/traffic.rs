@@ -8,11 +8,13 @@ use crate::error::Error;
 use crate::node::traffic::summary::{
     NamedTraffic, Periods, Summary, TotalPeriods, TrafficFigures, TrafficPoint,
 };
-use control_domain::{Access, RouteCounts, Tenant, TrafficPeriod, TrafficStep, TrafficWindow};
+use control_domain::{
+    Access, CountedRequests, RouteCounts, Tenant, TrafficPeriod, TrafficStep, TrafficWindow,
+};
 use control_store::ReplacedCounters;
 use control_wire::{NodeId, ProjectId};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes that are listed: those with the most requests.
 const MAX_NODES: usize = 50;
@@ -137,6 +139,33 @@ impl App {
             total,
             steps,
         })
+    }
+
+    /// The requests of these nodes of a project in a period; a node without a report in it is left out.
+    pub async fn node_requests(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        period: TrafficPeriod,
+        nodes: &BTreeSet<NodeId>,
+    ) -> Result<BTreeMap<NodeId, CountedRequests>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let window = period.window(call.now);
+        let periods = Periods {
+            window,
+            earlier: window.week_before(),
+            steps: tx.project_traffic(project, window).await?,
+            earlier_steps: Vec::new(),
+            values: BTreeMap::new(),
+        };
+        // No connection is held meanwhile.
+        drop(tx);
+        let summary = { self.parse(tenant.org.0, move || periods.summary()) }.await??;
+        let found = summary.nodes.into_iter();
+        let found = found.filter(|(id, _)| nodes.contains(id));
+        Ok(found.map(|(id, figures)| (id, figures.counted)).collect())
     }
 
     /// The traffic of a project's nodes, from their heartbeats; with a label, by its values too.

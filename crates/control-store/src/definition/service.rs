@@ -7,8 +7,10 @@ use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Sort, SortColumn, Versioned};
 use control_domain::{Name, Service, Tenant};
-use control_wire::{ProjectId, ServiceId};
+use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use sqlx::any::AnyRow;
+use std::collections::BTreeMap;
+use uuid::Uuid;
 
 macro_rules! select {
     ($rest:literal) => {
@@ -36,6 +38,15 @@ pub struct ServiceFilter {
     pub name: Option<String>,
     /// Another order than by creation.
     pub sort: Option<Sort>,
+}
+
+/// Services that refer to one upstream or certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceUse {
+    /// Number of services, at least 1.
+    pub count: i64,
+    /// The first and the last of their names; the same name for one service.
+    pub names: (String, String),
 }
 
 impl Transaction {
@@ -94,6 +105,34 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
+    /// The services of each of these upstreams; an unused one is left out.
+    pub async fn services_of_upstreams(
+        &mut self,
+        project: ProjectId,
+        upstreams: &[UpstreamId],
+    ) -> Result<BTreeMap<UpstreamId, ServiceUse>, StoreError> {
+        let used = "SELECT upstream_id AS used_id, COUNT(*) AS uses, MIN(name) AS first_name,
+                    MAX(name) AS last_name FROM services WHERE project_id = ?";
+        let list = ListQuery::new(used, project);
+        let list = list.one_of("upstream_id", upstreams.iter().copied());
+        let rows = list.groups(self, " GROUP BY upstream_id LIMIT ?", i64::MAX);
+        rows.await?.iter().map(service_use).collect()
+    }
+
+    /// The services of each of these certificates; an unused one is left out.
+    pub async fn services_of_certificates(
+        &mut self,
+        project: ProjectId,
+        certificates: &[CertificateId],
+    ) -> Result<BTreeMap<CertificateId, ServiceUse>, StoreError> {
+        let used = "SELECT certificate_id AS used_id, COUNT(*) AS uses, MIN(name) AS first_name,
+                    MAX(name) AS last_name FROM services WHERE project_id = ?";
+        let list = ListQuery::new(used, project);
+        let list = list.one_of("certificate_id", certificates.iter().copied());
+        let rows = list.groups(self, " GROUP BY certificate_id LIMIT ?", i64::MAX);
+        rows.await?.iter().map(service_use).collect()
+    }
+
     /// Updates the service with `version`; returns the next one.
     ///
     /// # Errors
@@ -144,6 +183,13 @@ impl Transaction {
         delete.bind(service).write(self, version).await?;
         Ok(())
     }
+}
+
+/// A row of services by the upstream or certificate that they refer to.
+fn service_use<I: From<Uuid>>(row: &AnyRow) -> Result<(I, ServiceUse), StoreError> {
+    let names = (text(row, "first_name")?, text(row, "last_name")?);
+    let count = number(row, "uses")?;
+    Ok((id(row, "used_id")?, ServiceUse { count, names }))
 }
 
 impl Record for Service {

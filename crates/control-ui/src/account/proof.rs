@@ -2,7 +2,8 @@
 
 use crate::account::profile::{own_session, with_session};
 use crate::account::sign_in::refused;
-use crate::frame::form::Form;
+use crate::frame::form::{Faults, Form};
+use crate::frame::held::HeldForm;
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
@@ -28,12 +29,78 @@ struct ProofPage {
     kind: ProofKind,
 }
 
+#[derive(Template)]
+#[template(path = "prove_form.html")]
+struct ProofFormPage {
+    frame: Frame,
+    form: Form,
+    /// The form that is carried out with the proof.
+    held: HeldForm,
+    /// For password managers.
+    email: String,
+    kind: ProofKind,
+}
+
 /// A kind of proof available to the user.
 enum ProofKind {
     Code,
     Password,
     /// By the identity provider at this path.
     Provider(String),
+    /// None yet: the organization demands a second factor.
+    Factor,
+}
+
+impl ProofKind {
+    /// Returns true if the proof is a field of the form.
+    fn is_inline(&self) -> bool {
+        matches!(self, Self::Code | Self::Password)
+    }
+}
+
+/// The proof in a form; `None` without one.
+pub(crate) fn proof_of_form(fields: &Fields) -> Option<StrongProof> {
+    if let Some(code) = fields.given("proof_code") {
+        return Some(StrongProof::Code(code.to_owned()));
+    }
+    let password = fields.get("proof_password");
+    (!password.is_empty()).then(|| StrongProof::Password(Password::new(password.to_owned())))
+}
+
+/// The page that takes the proof, and sends the form with it.
+pub(crate) async fn ask(
+    ui: &Ui,
+    caller: &Caller,
+    held: HeldForm,
+    faults: Faults,
+    is_factor_missing: bool,
+) -> Result<Response, Failure> {
+    let (email, has_password) = user(ui, caller).await?;
+    let kind = if is_factor_missing {
+        ProofKind::Factor
+    } else {
+        kind(ui, caller, has_password, "/profile").await?
+    };
+    Ok(shown(&ProofFormPage {
+        frame: Frame::personal(
+            ui,
+            caller,
+            NavEntry::Profile.titled("Confirm your identity"),
+        )
+        .await?,
+        form: Form::refused(&caller.visit.csrf, Fields::default(), faults),
+        held,
+        email,
+        kind,
+    }))
+}
+
+/// The address of the user, and whether there is a password.
+async fn user(ui: &Ui, caller: &Caller) -> Result<(String, bool), Failure> {
+    Ok(match ui.app.identity(&caller.call).await? {
+        Identity::User { user, .. } => (user.email.to_string(), user.password.is_some()),
+        Identity::ApiKey { .. } => (String::new(), false),
+    })
 }
 
 /// The form of the proof.
@@ -67,10 +134,7 @@ pub(crate) async fn send(
 }
 
 async fn respond(ui: &Ui, caller: &Caller, form: Form, back: &str) -> Result<Response, Failure> {
-    let (email, has_password) = match ui.app.identity(&caller.call).await? {
-        Identity::User { user, .. } => (user.email.to_string(), user.password.is_some()),
-        Identity::ApiKey { .. } => (String::new(), false),
-    };
+    let (email, has_password) = user(ui, caller).await?;
     Ok(shown(&ProofPage {
         frame: Frame::personal(ui, caller, NavEntry::Profile.titled("Prove it is you")).await?,
         kind: kind(ui, caller, has_password, back).await?,

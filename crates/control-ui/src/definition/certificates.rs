@@ -10,20 +10,20 @@ use crate::request::fields::Fields;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{RelativeTime, Status, Tone, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, when};
+use crate::view::listing;
 use crate::view::phrase::{count, duration, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{CertificateFilter, Page, PageOrder, ServiceFilter};
+use control_app::{CertificateFilter, PageOrder, SortColumn};
 use control_domain::{Access, Certificate, CertificateState};
 use control_wire::{CertificateId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Certificates and services that the page reads, each.
-const MAX_SHOWN: i64 = 500;
+/// Certificates that the page shows.
+const SHOWN: usize = 100;
 /// A certificate is to be replaced this long before its end.
 const NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
 
@@ -34,6 +34,7 @@ struct CertificatesPage {
     project: ProjectId,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     form: Form,
     may_write: bool,
     foot: Option<String>,
@@ -68,17 +69,20 @@ async fn respond(
     let title = NavEntry::Certificates.titled("Certificates");
     let frame = Frame::project(ui, caller, project, title).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let users = users(ui, caller, project).await?;
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
+    let query = &caller.visit.query;
+    let (after, past) = (query.get("after"), query.get("past"));
+    let by_end = CertificateFilter {
+        sort: Some(listing::sort(SortColumn::ExpiresAt, false, after, past)),
+        ..CertificateFilter::default()
     };
-    let found = app
-        .certificates(call, project, &CertificateFilter::default(), page)
-        .await?;
-    let mut certificates: Vec<Certificate> = found.into_iter().map(|found| found.value).collect();
-    certificates.sort_by_key(|certificate| certificate.facts.not_after);
+    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let mut found = app.certificates(call, project, &by_end, page).await?;
+    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
+    let certificates: Vec<Certificate> = found.into_iter().map(|found| found.value).collect();
+    let end = certificates.last().map(|last| last.facts.not_after);
+    let last = last.zip(end.map(|end| end.as_millisecond().to_string()));
+    let ids: Vec<CertificateId> = certificates.iter().map(|one| one.id).collect();
+    let users = app.certificate_users(call, project, &ids).await?;
     let rows = certificates.iter().map(|certificate| Row {
         id: certificate.id,
         name: certificate.name.to_string(),
@@ -86,14 +90,22 @@ async fn respond(
         hosts: certificate.facts.hosts.clone(),
         ends: when(certificate.facts.not_after, now),
         labels: labels(certificate),
-        services: users.get(&certificate.id).cloned().unwrap_or_default(),
+        services: users
+            .get(&certificate.id)
+            .map(super::users)
+            .unwrap_or_default(),
     });
     let tenant = app.project(call, project).await?.value.tenant();
     Ok(shown(&CertificatesPage {
         frame,
         project,
-        heading: heading(&certificates, now),
+        heading: if after.is_empty() {
+            heading(&certificates, last.is_some(), now)
+        } else {
+            "Certificates that end later.".to_owned()
+        },
         rows: rows.collect(),
+        more: listing::next_sorted(last, "Show certificates that end later"),
         form,
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
         foot: foot(
@@ -103,30 +115,6 @@ async fn respond(
             "add, replace and delete certificates",
         ),
     }))
-}
-
-/// The names of the services that use each certificate.
-async fn users(
-    ui: &Ui,
-    caller: &Caller,
-    project: ProjectId,
-) -> Result<BTreeMap<CertificateId, Vec<String>>, Failure> {
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
-    };
-    let mut users: BTreeMap<CertificateId, Vec<String>> = BTreeMap::new();
-    let all = ServiceFilter::default();
-    let services = ui.app.services(&caller.call, project, &all, page);
-    for service in services.await? {
-        let service = service.value;
-        if let Some(certificate) = service.certificate {
-            let names = users.entry(certificate).or_default();
-            names.push(service.name.to_string());
-        }
-    }
-    Ok(users)
 }
 
 /// Labels that a node needs, as people write them.
@@ -148,8 +136,8 @@ fn status(certificate: &Certificate, now: Timestamp) -> Status {
     }
 }
 
-/// `certificates` are in the order of their ends.
-fn heading(certificates: &[Certificate], now: Timestamp) -> String {
+/// `certificates` are in the order of their ends; further ones may follow.
+fn heading(certificates: &[Certificate], has_more: bool, now: Timestamp) -> String {
     let number = i64::try_from(certificates.len()).unwrap_or(i64::MAX);
     match certificates.first() {
         None => "There is no certificate yet.".to_owned(),
@@ -158,6 +146,9 @@ fn heading(certificates: &[Certificate], now: Timestamp) -> String {
         }
         Some(first) => {
             let left = duration(first.facts.not_after.as_second() - now.as_second());
+            if has_more {
+                return format!("Of many certificates, the next one ends in {left}.");
+            }
             format!(
                 "{} {}; the next one ends in {left}.",
                 count(number, "certificate"),

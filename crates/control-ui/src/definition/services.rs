@@ -10,23 +10,23 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
+use crate::view::component::NextPage;
+use crate::view::listing;
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{CertificateFilter, ListFilter, Page, PageOrder, ServiceFilter};
+use control_app::{CertificateFilter, ListFilter, PageOrder, ServiceFilter, SortColumn};
 use control_domain::{Access, Service, ServiceSettings};
 use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Services, upstreams and certificates that the page reads, each.
-const PAGE: Page = Page {
-    after: None,
-    limit: 500,
-    order: PageOrder::Oldest,
-};
+/// Services that the page shows.
+const SHOWN: usize = 200;
+/// Upstreams and certificates that a form offers, each.
+const OFFERED: usize = 500;
 
 #[derive(Template)]
 #[template(path = "services.html")]
@@ -36,17 +36,22 @@ struct ServicesPage {
     csrf: String,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     form: Form,
     upstreams: Vec<(String, String)>,
     certificates: Vec<(String, String)>,
+    /// Sentence on choices that the form does not offer; empty if it offers all.
+    left_out: &'static str,
     may_write: bool,
     foot: Option<String>,
 }
 
-/// Upstreams and certificates of a project by name, for services to refer to.
+/// Upstreams and certificates of a project, for services to refer to.
 struct Names {
     upstreams: BTreeMap<UpstreamId, String>,
     certificates: BTreeMap<CertificateId, String>,
+    /// True if the project has others.
+    is_cut: bool,
 }
 
 struct Row {
@@ -77,24 +82,36 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, NavEntry::Services.titled("Services")).await?;
     let (app, call) = (&ui.app, &caller.call);
-    let names = Names::read(ui, caller, project).await?;
-    let services = app
-        .services(call, project, &ServiceFilter::default(), PAGE)
-        .await?;
-    let rows = services.iter().map(|service| row(&service.value, &names));
-    let mut rows: Vec<Row> = rows.collect();
-    rows.sort_by(|a, b| {
-        b.priority
-            .cmp(&a.priority)
-            .then_with(|| a.name.cmp(&b.name))
-    });
+    let query = &caller.visit.query;
+    let (after, past) = (query.get("after"), query.get("past"));
+    let by_priority = ServiceFilter {
+        sort: Some(listing::sort(SortColumn::Priority, true, after, past)),
+        ..ServiceFilter::default()
+    };
+    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let mut services = app.services(call, project, &by_priority, page).await?;
+    let last = listing::cut(&mut services, SHOWN, |service| service.value.id.0);
+    let last = last.zip(services.last().map(|last| last.value.priority.to_string()));
+    let services: Vec<Service> = services.into_iter().map(|service| service.value).collect();
+    let names = Names::read(ui, caller, project, &services).await?;
+    let rows: Vec<Row> = services
+        .iter()
+        .map(|service| row(service, &names))
+        .collect();
     let tenant = app.project(call, project).await?.value.tenant();
     Ok(shown(&ServicesPage {
         frame,
         project,
         csrf: caller.visit.csrf.clone(),
-        heading: heading(rows.len(), names.upstreams.len()),
+        heading: if last.is_some() || !after.is_empty() {
+            let number = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+            format!("{} of many, by priority.", count(number, "service"))
+        } else {
+            heading(rows.len(), names.upstreams.len())
+        },
         rows,
+        more: listing::next_sorted(last, "Show services of lower priority"),
+        left_out: names.left_out(),
         form,
         upstreams: names.upstream_choices(),
         certificates: names.certificate_choices(),
@@ -109,36 +126,82 @@ async fn respond(
 }
 
 impl Names {
-    async fn read(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<Self, Failure> {
-        let (app, call, all) = (&ui.app, &caller.call, ListFilter::default());
-        let upstreams = app.upstreams(call, project, &all, PAGE).await?;
-        let certificates = CertificateFilter::default();
-        let certificates = app.certificates(call, project, &certificates, PAGE).await?;
+    /// The first ones by name, and those that `services` refer to.
+    async fn read(
+        ui: &Ui,
+        caller: &Caller,
+        project: ProjectId,
+        services: &[Service],
+    ) -> Result<Self, Failure> {
+        let (app, call) = (&ui.app, &caller.call);
+        let by_name = Some(listing::sort(SortColumn::Name, false, "", ""));
+        let page = listing::page("", PageOrder::Oldest, OFFERED);
+        let filter = ListFilter {
+            sort: by_name.clone(),
+            ..ListFilter::default()
+        };
+        let mut upstreams = app.upstreams(call, project, &filter, page).await?;
+        let more_upstreams = listing::cut(&mut upstreams, OFFERED, |found| found.value.id.0);
+        let filter = CertificateFilter {
+            sort: by_name,
+            ..CertificateFilter::default()
+        };
+        let mut certificates = app.certificates(call, project, &filter, page).await?;
+        let more_certificates = listing::cut(&mut certificates, OFFERED, |found| found.value.id.0);
         let upstreams = upstreams.into_iter().map(|found| found.value);
         let certificates = certificates.into_iter().map(|found| found.value);
-        Ok(Self {
+        let mut names = Self {
             upstreams: upstreams
                 .map(|one| (one.id, one.name.to_string()))
                 .collect(),
             certificates: certificates
                 .map(|one| (one.id, one.name.to_string()))
                 .collect(),
-        })
+            is_cut: more_upstreams.is_some() || more_certificates.is_some(),
+        };
+        let unknown = services.iter().map(|service| service.upstream);
+        let unknown = unknown
+            .filter(|id| !names.upstreams.contains_key(id))
+            .collect();
+        let further = app.upstream_names(call, project, &unknown).await?;
+        names.upstreams.extend(further);
+        let unknown = services.iter().filter_map(|service| service.certificate);
+        let unknown = unknown
+            .filter(|id| !names.certificates.contains_key(id))
+            .collect();
+        let further = app.certificate_names(call, project, &unknown).await?;
+        names.certificates.extend(further);
+        Ok(names)
+    }
+
+    fn left_out(&self) -> &'static str {
+        if self.is_cut {
+            "The first 500 upstreams and certificates by name. A service with another one is made by controld ctl service."
+        } else {
+            ""
+        }
     }
 
     fn upstream_choices(&self) -> Vec<(String, String)> {
-        let choices = self.upstreams.iter();
-        choices
-            .map(|(id, name)| (id.to_string(), name.clone()))
-            .collect()
+        by_name(&self.upstreams)
     }
 
     fn certificate_choices(&self) -> Vec<(String, String)> {
         let none = [(String::new(), "None: in clear".to_owned())];
-        let choices = self.certificates.iter();
-        let choices = choices.map(|(id, name)| (id.to_string(), name.clone()));
-        none.into_iter().chain(choices).collect()
+        none.into_iter()
+            .chain(by_name(&self.certificates))
+            .collect()
     }
+}
+
+/// Identifiers with names, in the order of the names.
+fn by_name<I: ToString>(names: &BTreeMap<I, String>) -> Vec<(String, String)> {
+    let choices = names
+        .iter()
+        .map(|(id, name)| (id.to_string(), name.clone()));
+    let mut choices: Vec<(String, String)> = choices.collect();
+    choices.sort_by(|(_, a), (_, b)| a.cmp(b));
+    choices
 }
 
 fn row(service: &Service, names: &Names) -> Row {

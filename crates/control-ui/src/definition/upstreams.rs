@@ -10,23 +10,21 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
+use crate::view::component::NextPage;
+use crate::view::listing;
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::{ListFilter, Page, PageOrder, ServiceFilter};
+use control_app::{ListFilter, PageOrder, ServiceUse, SortColumn};
 use control_domain::{Access, LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 use control_wire::{ProjectId, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Upstreams and services that the page reads, each.
-const PAGE: Page = Page {
-    after: None,
-    limit: 500,
-    order: PageOrder::Oldest,
-};
+/// Upstreams that the page shows.
+const SHOWN: usize = 100;
 
 #[derive(Template)]
 #[template(path = "upstreams.html")]
@@ -36,6 +34,7 @@ struct UpstreamsPage {
     csrf: String,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     form: Form,
     balancing: Vec<(String, String)>,
     may_write: bool,
@@ -70,10 +69,18 @@ async fn respond(
     let frame =
         Frame::project(ui, caller, project, NavEntry::Upstreams.titled("Upstreams")).await?;
     let (app, call) = (&ui.app, &caller.call);
-    let found = app
-        .upstreams(call, project, &ListFilter::default(), PAGE)
-        .await?;
-    let users = users(ui, caller, project).await?;
+    let query = &caller.visit.query;
+    let (after, past) = (query.get("after"), query.get("past"));
+    let by_name = ListFilter {
+        sort: Some(listing::sort(SortColumn::Name, false, after, past)),
+        ..ListFilter::default()
+    };
+    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let mut found = app.upstreams(call, project, &by_name, page).await?;
+    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
+    let last = last.zip(found.last().map(|found| found.value.name.to_string()));
+    let shown_ids: Vec<UpstreamId> = found.iter().map(|found| found.value.id).collect();
+    let users = app.upstream_users(call, project, &shown_ids).await?;
     let rows = found.iter().map(|found| row(&found.value, &users));
     let rows: Vec<Row> = rows.collect();
     let tenant = app.project(call, project).await?.value.tenant();
@@ -82,8 +89,16 @@ async fn respond(
         frame,
         project,
         csrf: caller.visit.csrf.clone(),
-        heading: heading(rows.len(), targets),
+        heading: if last.is_some() || !after.is_empty() {
+            format!(
+                "{} of many, by name.",
+                count(signed(rows.len()), "upstream")
+            )
+        } else {
+            heading(rows.len(), targets)
+        },
         rows,
+        more: listing::next_sorted(last, "Show further upstreams"),
         form,
         balancing: balancing_choices(),
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
@@ -96,30 +111,13 @@ async fn respond(
     }))
 }
 
-/// The names of the services of each upstream.
-async fn users(
-    ui: &Ui,
-    caller: &Caller,
-    project: ProjectId,
-) -> Result<BTreeMap<UpstreamId, Vec<String>>, Failure> {
-    let all = ServiceFilter::default();
-    let services = ui.app.services(&caller.call, project, &all, PAGE).await?;
-    let mut users: BTreeMap<UpstreamId, Vec<String>> = BTreeMap::new();
-    for service in services {
-        let service = service.value;
-        let own = users.entry(service.upstream).or_default();
-        own.push(service.name.to_string());
-    }
-    Ok(users)
-}
-
 fn balancing_choices() -> Vec<(String, String)> {
     let all = LoadBalancing::ALL.iter();
     all.map(|one| (one.name().to_owned(), words(*one).to_owned()))
         .collect()
 }
 
-fn row(upstream: &Upstream, users: &BTreeMap<UpstreamId, Vec<String>>) -> Row {
+fn row(upstream: &Upstream, users: &BTreeMap<UpstreamId, ServiceUse>) -> Row {
     let is_weighted = upstream.load_balancing == LoadBalancing::Weighted;
     let targets = upstream.targets.iter();
     Row {
@@ -136,7 +134,10 @@ fn row(upstream: &Upstream, users: &BTreeMap<UpstreamId, Vec<String>>) -> Row {
             })
             .collect(),
         is_secure: upstream.tls.is_some(),
-        services: users.get(&upstream.id).cloned().unwrap_or_default(),
+        services: users
+            .get(&upstream.id)
+            .map(super::users)
+            .unwrap_or_default(),
     }
 }
 
@@ -149,14 +150,17 @@ fn words(balancing: LoadBalancing) -> &'static str {
     }
 }
 
+fn signed(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 fn heading(upstreams: usize, targets: usize) -> String {
-    let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    match number(upstreams) {
+    match signed(upstreams) {
         0 => "There is no upstream yet.".to_owned(),
         upstreams => format!(
             "{} with {} in all.",
             count(upstreams, "upstream"),
-            count(number(targets), "target")
+            count(signed(targets), "target")
         ),
     }
 }

@@ -1,5 +1,6 @@
 //! Conversion of failures to pages.
 
+use crate::frame::held::HeldForm;
 use crate::frame::{Frame, show};
 use crate::request::failure::{Failure, FailureText};
 use crate::request::note::see;
@@ -17,18 +18,31 @@ use control_http::{CorrelationId, prefers_html};
 struct FailurePage {
     frame: Frame,
     failure_text: FailureText,
+    /// True if the session of the form has ended.
+    has_ended: bool,
+    /// The form that was not carried out.
+    held: Option<HeldForm>,
+    /// False if the same form would be refused again.
+    can_send: bool,
+    /// The page that the form was sent from, unless it is unknown.
+    form_page: Option<String>,
     correlation_id: String,
 }
 
-/// The page of a failure.
+/// The page of a failure, with the form that was sent, so that nothing typed is lost.
 pub(crate) async fn render(
     ui: &Ui,
     failure: Failure,
     visit: &Visit,
     caller: Option<&Caller>,
+    held: Option<HeldForm>,
 ) -> Response {
+    let held = held.filter(|held| !held.is_empty());
+    let has_ended = matches!(failure, Failure::SignIn);
     let failure_text = match failure {
         Failure::See(path) => return see(&path),
+        Failure::SignIn if held.is_none() => return see(&leading_back("/sign-in", &visit.back)),
+        Failure::SignIn => FailureText::ended(),
         Failure::Proof(_) if visit.is_live => return StatusCode::FORBIDDEN.into_response(),
         Failure::Proof(path) => return see(&leading_back(path, &visit.back)),
         Failure::Text(failure_text) => *failure_text,
@@ -41,6 +55,10 @@ pub(crate) async fn render(
     let (status, retry_after) = (failure_text.status, failure_text.retry_after);
     let page = FailurePage {
         frame: Frame::for_failure(ui, title, visit, caller).await,
+        has_ended,
+        held,
+        can_send: status != StatusCode::UNPROCESSABLE_ENTITY,
+        form_page: Some(visit.back.clone()).filter(|back| back != "/" && *back != visit.path),
         failure_text,
         correlation_id,
     };
@@ -83,7 +101,9 @@ fn plain(
 ) -> Response {
     let failure_text = match failure {
         Failure::Text(failure_text) => *failure_text,
-        Failure::See(_) | Failure::Proof(_) => return StatusCode::NOT_FOUND.into_response(),
+        Failure::See(_) | Failure::SignIn | Failure::Proof(_) => {
+            return StatusCode::NOT_FOUND.into_response();
+        }
     };
     let status = failure_text.status;
     if !prefers_html(headers) {
@@ -91,6 +111,10 @@ fn plain(
     }
     let page = FailurePage {
         frame: Frame::bare(&heading(&failure_text), None),
+        has_ended: false,
+        held: None,
+        can_send: false,
+        form_page: None,
         failure_text,
         correlation_id: correlation_id.map_or_else(String::new, |Extension(CorrelationId(id))| id),
     };

@@ -9,6 +9,7 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{AbsoluteTime, RelativeTime, Status, moment, when};
+use crate::view::diagnostic::in_one_line;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -20,8 +21,6 @@ use std::sync::Arc;
 
 /// Maximum number of events on the page.
 const MAX_EVENTS: i64 = 50;
-/// Maximum number of drifts that are read.
-const MAX_DRIFTS: i64 = 200;
 
 #[derive(Template)]
 #[template(path = "node.html")]
@@ -48,6 +47,8 @@ struct NodePage {
     is_rotating: bool,
     routes: Vec<RouteRow>,
     events: Vec<EventRow>,
+    /// Order of the events, and whether there are more.
+    events_order: &'static str,
     may_write: bool,
     foot: Option<String>,
 }
@@ -73,30 +74,18 @@ pub(crate) async fn show(
     let node = app.node(call, project, id).await?.value;
     let title = node.name.to_string();
     let frame = Frame::project(&ui, &caller, project, NavEntry::Nodes.titled(&title)).await?;
-    let page = Page {
+    let one = Page {
         after: None,
-        limit: MAX_DRIFTS,
+        limit: 1,
         order: PageOrder::Oldest,
     };
     let open = DriftFilter {
         state: Some(DriftState::Open),
-        node: None,
+        node: Some(id),
     };
-    let drifts = app.drifts(call, project, &open, page).await?;
-    let has_drift = drifts.iter().any(|drift| drift.value.node == id);
+    let has_drift = !app.drifts(call, project, &open, one).await?.is_empty();
     let standing = node.standing(has_drift, app.heartbeat_interval, now);
-    let recent = Page {
-        after: None,
-        limit: MAX_EVENTS,
-        order: PageOrder::Newest,
-    };
-    let events = app.node_events(call, project, id, None, recent).await?;
-    let events = events.into_iter();
-    let events = events.map(|(_, event)| EventRow {
-        at: moment(event.at, now),
-        kind: event.kind,
-        message: event.message,
-    });
+    let (events, events_order) = events(&ui, &caller, project, id).await?;
     let report = node.report.as_ref();
     let empty = NodeStatus::default();
     let reported = report.map_or(&empty, |report| &report.status);
@@ -108,7 +97,7 @@ pub(crate) async fn show(
         csrf: caller.visit.csrf.clone(),
         status: status(standing).pill(),
         heading: heading(&title, standing),
-        explanation: explanation(standing),
+        explanation: explanation(standing, reported.active.is_some()),
         name: title,
         bundles: bundles(&ui, &caller, project, &node, reported).await?,
         labels: pairs(node.labels.pairs()),
@@ -127,7 +116,8 @@ pub(crate) async fn show(
         is_duplicated: node.duplicated_since(now).is_some(),
         is_rotating: node.rotating,
         routes: routes(report.and_then(|report| report.traffic.as_ref())),
-        events: events.collect(),
+        events,
+        events_order,
         may_write: caller.may(Access::WRITE_NODES, tenant),
         foot: foot(
             &caller,
@@ -195,11 +185,46 @@ fn heading(name: &str, standing: NodeStanding) -> String {
 }
 
 /// The sentence below the heading.
-fn explanation(standing: NodeStanding) -> &'static str {
+/// The newest events of the node, and a text on their order.
+async fn events(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    id: NodeId,
+) -> Result<(Vec<EventRow>, &'static str), Failure> {
+    let recent = Page {
+        after: None,
+        limit: MAX_EVENTS + 1,
+        order: PageOrder::Newest,
+    };
+    let mut found = ui
+        .app
+        .node_events(&caller.call, project, id, None, recent)
+        .await?;
+    let shown = usize::try_from(MAX_EVENTS).unwrap_or(usize::MAX);
+    let order = if shown < found.len() {
+        "By the node’s clock, newest first; the API lists those before the newest 50"
+    } else {
+        "By the node’s clock, newest first"
+    };
+    found.truncate(shown);
+    let now = caller.visit.now;
+    let rows = found.into_iter().map(|(_, event)| EventRow {
+        at: moment(event.at, now),
+        kind: event.kind,
+        message: in_one_line(&event.message),
+    });
+    Ok((rows.collect(), order))
+}
+
+fn explanation(standing: NodeStanding, has_bundle: bool) -> &'static str {
     match standing {
         NodeStanding::AsOrdered | NodeStanding::Drifted => "",
         NodeStanding::Moving => "It fetches the bundle, checks it, and answers with a heartbeat.",
-        NodeStanding::Refused => "It runs its former bundle. Its diagnostics have the reason.",
+        NodeStanding::Refused if has_bundle => {
+            "It runs its former bundle. Its diagnostics have the reason."
+        }
+        NodeStanding::Refused => "It runs no bundle yet. Its diagnostics have the reason.",
         NodeStanding::Unordered => "A rollout, or the assignment of a bundle, gives it one.",
         NodeStanding::Silent => {
             "It missed three heartbeats. It may serve all the same, with what it ran last: look at its machine and \

@@ -14,7 +14,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_app::{DriftFilter, NodeFilter, Page, PageOrder, Versioned};
-use control_domain::{Access, DriftState, LabelSelector, Node, NodeStanding};
+use control_domain::{Access, DriftState, LabelSelector, Node, NodeStanding, TrafficPeriod};
 use control_wire::{BundleId, NodeId, ProjectId};
 use form_urlencoded::byte_serialize;
 use std::collections::BTreeSet;
@@ -25,8 +25,8 @@ use uuid::Uuid;
 const SHOWN: usize = 100;
 /// Words of a filter.
 const MAX_WORDS: usize = 16;
-/// Drifts read at most, to separate drifted nodes from moving ones.
-const MAX_DRIFTS: i64 = 200;
+/// Drifts read at once, to separate drifted nodes from moving ones.
+const DRIFTS_READ: i64 = 500;
 
 #[derive(Template)]
 #[template(path = "nodes.html")]
@@ -238,6 +238,32 @@ async fn find(
     })
 }
 
+/// The nodes with an open drift.
+async fn drifting(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+) -> Result<BTreeSet<NodeId>, Failure> {
+    let open = DriftFilter {
+        state: Some(DriftState::Open),
+        node: None,
+    };
+    let mut page = Page {
+        after: None,
+        limit: DRIFTS_READ,
+        order: PageOrder::Oldest,
+    };
+    let mut nodes = BTreeSet::new();
+    loop {
+        let drifts = ui.app.drifts(&caller.call, project, &open, page).await?;
+        nodes.extend(drifts.iter().map(|drift| drift.value.node));
+        page.after = drifts.last().map(|last| last.value.id.0);
+        if page.after.is_none() {
+            return Ok(nodes);
+        }
+    }
+}
+
 async fn rows(
     ui: &Ui,
     caller: &Caller,
@@ -245,20 +271,13 @@ async fn rows(
     found: &[Versioned<Node>],
 ) -> Result<Vec<Row>, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let page = Page {
-        after: None,
-        limit: MAX_DRIFTS,
-        order: PageOrder::Oldest,
-    };
-    let open = DriftFilter {
-        state: Some(DriftState::Open),
-        node: None,
-    };
-    let drifts = app.drifts(call, project, &open, page).await?;
-    let drifting: BTreeSet<NodeId> = drifts.iter().map(|drift| drift.value.node).collect();
+    let drifting = drifting(ui, caller, project).await?;
     let reports = found.iter().filter_map(|node| node.value.report.as_ref());
     let bundles: BTreeSet<BundleId> = reports.filter_map(|report| report.status.active).collect();
     let names = app.bundle_names(call, project, &bundles).await?;
+    let shown = found.iter().map(|node| node.value.id).collect();
+    let hour = TrafficPeriod::Hour;
+    let requests = app.node_requests(call, project, hour, &shown).await?;
     let rows = found.iter().map(|found| {
         let node = &found.value;
         let report = node.report.as_ref();
@@ -280,7 +299,7 @@ async fn rows(
                 .unwrap_or_default(),
             seen: report.map(|report| when(report.seen_at, now)),
             version: version.unwrap_or_default(),
-            served: Served::new(report.and_then(|report| report.traffic.as_ref())),
+            served: requests.get(&node.id).map(Served::from).unwrap_or_default(),
         }
     });
     Ok(rows.collect())

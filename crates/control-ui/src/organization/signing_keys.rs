@@ -7,21 +7,22 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::{RelativeTime, Status, Tone, when};
+use crate::view::component::{NextPage, RelativeTime, Status, Tone, when};
 use crate::view::confirm::Confirm;
 use crate::view::link::Link;
+use crate::view::listing;
 use crate::view::phrase::{ago, short};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{Page, PageOrder};
+use control_app::PageOrder;
 use control_domain::{Access, SigningKey, SigningKeyState, Tenant};
 use control_wire::{OrgId, SigningKeyId};
 use jiff::Timestamp;
 use std::sync::Arc;
 
 /// Keys that the page shows.
-const MAX_SHOWN: i64 = 200;
+const SHOWN: usize = 100;
 
 #[derive(Template)]
 #[template(path = "signing_keys.html")]
@@ -30,6 +31,7 @@ struct KeysPage {
     org: OrgId,
     heading: String,
     rows: Vec<Row>,
+    more: NextPage,
     may_write: bool,
     foot: Option<String>,
 }
@@ -74,12 +76,10 @@ pub(crate) async fn list(
         NavEntry::SigningKeys.titled("Signing keys"),
     )
     .await?;
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
-    };
-    let found = ui.app.signing_keys(&caller.call, org, page).await?;
+    let after = caller.visit.query.get("after");
+    let page = listing::page(after, PageOrder::Newest, SHOWN);
+    let mut found = ui.app.signing_keys(&caller.call, org, page).await?;
+    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
     let mut keys: Vec<SigningKey> = found.into_iter().map(|found| found.value).collect();
     keys.sort_by_key(|key| {
         (
@@ -92,7 +92,12 @@ pub(crate) async fn list(
     Ok(shown(&KeysPage {
         frame,
         org,
-        heading: heading(&keys, now),
+        heading: if after.is_empty() {
+            heading(&keys, now)
+        } else {
+            "Older signing keys.".to_owned()
+        },
+        more: listing::next(last, "Show older keys"),
         rows: keys.iter().map(|key| row(key, now)).collect(),
         may_write: caller.may(Access::ADMINISTER, tenant),
         foot: foot(

@@ -8,17 +8,20 @@ use crate::request::failure::Failure;
 use crate::request::note::see;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
-use crate::view::component::Bar;
+use crate::view::component::{Bar, NextPage, more};
+use crate::view::listing;
 use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{ListFilter, Page, PageOrder};
+use control_app::{ListFilter, PageOrder, Versioned};
 use control_domain::{Access, Org, Project, TrafficPeriod};
+use control_wire::OrgId;
 use std::sync::Arc;
+use uuid::Uuid;
 
-/// Organizations and projects that the page shows, each.
-const MAX_SHOWN: i64 = 100;
+/// Organizations that the page shows, and projects of each.
+const SHOWN: usize = 50;
 /// Projects with charts; further ones have their figures as a sentence, so that the page stays below 100 KB.
 const MAX_CHARTED: usize = 20;
 
@@ -28,11 +31,14 @@ struct ProjectsPage {
     frame: Frame,
     heading: String,
     orgs: Vec<OrgCard>,
+    more: NextPage,
 }
 
 struct OrgCard {
     org: Org,
     projects: Vec<ProjectCard>,
+    /// The link to its further projects.
+    more: NextPage,
     may_create: bool,
 }
 
@@ -49,30 +55,21 @@ struct ProjectCard {
 
 /// The projects with their sentences; the overview of the only one.
 pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
-    let page = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
+    let query = &caller.visit.query;
+    let own = query.get("org").parse::<OrgId>().ok();
+    let (found, last) = match own {
+        Some(own) => (vec![ui.app.org(&caller.call, own).await?], None),
+        None => orgs(&ui, &caller).await?,
     };
     let mut orgs = Vec::new();
-    for org in ui
-        .app
-        .orgs(&caller.call, &ListFilter::default(), page)
-        .await?
-    {
-        let found = ui
-            .app
-            .projects(&caller.call, org.value.id, &ListFilter::default(), page)
-            .await?;
-        let mut projects = Vec::new();
-        for project in found {
-            projects.push(card(&ui, &caller, project.value).await?);
-        }
-        orgs.push(OrgCard {
-            may_create: caller.may(Access::WRITE_PROJECTS, org.value.tenant()),
-            org: org.value,
-            projects,
-        });
+    for org in found {
+        // The place in the address is that of an organization, or of a project of the only one.
+        let after = if own.is_some() {
+            query.get("after")
+        } else {
+            ""
+        };
+        orgs.push(org_card(&ui, &caller, org.value, after).await?);
     }
     let cards = orgs.iter_mut().flat_map(|org| &mut org.projects);
     for card in cards.skip(MAX_CHARTED) {
@@ -81,8 +78,9 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
     let all = orgs.iter().flat_map(|org| &org.projects);
     let total = all.clone().count();
     let only = all.clone().next().filter(|_| total == 1);
+    let is_whole = own.is_none() && query.get("all").is_empty() && query.get("after").is_empty();
     if let Some(only) = only
-        && caller.visit.query.get("all").is_empty()
+        && is_whole
         && caller.visit.note.is_none()
     {
         return Ok(see(&format!("/projects/{}", only.project.id)));
@@ -94,7 +92,36 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         frame,
         heading,
         orgs,
+        more: listing::next(last, "Show further organizations"),
     }))
+}
+
+/// A page of the user's organizations, and the last one if there are more.
+async fn orgs(ui: &Ui, caller: &Caller) -> Result<(Vec<Versioned<Org>>, Option<Uuid>), Failure> {
+    let page = listing::page(caller.visit.query.get("after"), PageOrder::Oldest, SHOWN);
+    let all = ListFilter::default();
+    let mut found = ui.app.orgs(&caller.call, &all, page).await?;
+    let last = listing::cut(&mut found, SHOWN, |org| org.value.id.0);
+    Ok((found, last))
+}
+
+/// The projects of an organization behind the project `after`.
+async fn org_card(ui: &Ui, caller: &Caller, org: Org, after: &str) -> Result<OrgCard, Failure> {
+    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let all = ListFilter::default();
+    let mut found = ui.app.projects(&caller.call, org.id, &all, page).await?;
+    let last = listing::cut(&mut found, SHOWN, |project| project.value.id.0);
+    let mut projects = Vec::new();
+    for project in found {
+        projects.push(card(ui, caller, project.value).await?);
+    }
+    let further = last.map(|last| format!("/?org={}&after={last}", org.id));
+    Ok(OrgCard {
+        may_create: caller.may(Access::WRITE_PROJECTS, org.tenant()),
+        more: more(further, "Show further projects"),
+        org,
+        projects,
+    })
 }
 
 async fn card(ui: &Ui, caller: &Caller, project: Project) -> Result<ProjectCard, Failure> {

@@ -18,8 +18,9 @@ use std::sync::Arc;
 
 /// Maximum number of hits of one kind.
 const MAX_SHOWN: usize = 20;
-/// Maximum number of bundles and of services that are searched.
-const MAX_SEARCHED: i64 = 500;
+/// Bundles or services that are read at once, and how often: of 20 000, the newest bundles and the oldest services.
+const READ: i64 = 500;
+const MAX_READS: usize = 40;
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -30,6 +31,24 @@ struct SearchPage {
     action: String,
     text: String,
     hits: Vec<Hit>,
+    /// True if there are hits that are not shown.
+    is_cut: bool,
+}
+
+/// Hits of all kinds.
+#[derive(Default)]
+struct Hits {
+    shown: Vec<Hit>,
+    is_cut: bool,
+}
+
+impl Hits {
+    /// Adds the hits of a kind.
+    fn add(&mut self, hits: impl IntoIterator<Item = Hit>) {
+        let mut hits = hits.into_iter();
+        self.shown.extend(hits.by_ref().take(MAX_SHOWN));
+        self.is_cut |= hits.next().is_some();
+    }
 }
 
 struct Hit {
@@ -49,34 +68,31 @@ pub(crate) async fn show(
     let frame = Frame::project(&ui, &caller, project, NavEntry::Overview.titled("Search")).await?;
     let text = caller.visit.query.given("q").unwrap_or_default();
     let hits = match text {
-        "" => Vec::new(),
+        "" => Hits::default(),
         text => find(&ui, &caller, project, text).await?,
     };
     Ok(shown(&SearchPage {
         frame,
-        heading: heading(text, hits.len()),
+        heading: heading(text, hits.shown.len(), hits.is_cut),
         action: format!("/projects/{project}/search"),
         text: text.to_owned(),
-        hits,
+        hits: hits.shown,
+        is_cut: hits.is_cut,
     }))
 }
 
 /// Nodes, bundles, services and routes with `text` in their names, at most [`MAX_SHOWN`] of each kind.
-async fn find(
-    ui: &Ui,
-    caller: &Caller,
-    project: ProjectId,
-    text: &str,
-) -> Result<Vec<Hit>, Failure> {
+async fn find(ui: &Ui, caller: &Caller, project: ProjectId, text: &str) -> Result<Hits, Failure> {
     let lower = text.to_lowercase();
     let matches = |name: &str| name.to_lowercase().contains(&lower);
     let base = format!("/projects/{project}");
-    let mut hits = find_nodes(ui, caller, project, &base, text).await?;
-    hits.extend(find_bundles(ui, caller, project, &base, matches).await?);
-    hits.extend(find_services(ui, caller, project, &base, matches).await?);
+    let mut hits = Hits::default();
+    hits.add(find_nodes(ui, caller, project, &base, text).await?);
+    hits.add(find_bundles(ui, caller, project, &base, matches).await?);
+    hits.add(find_services(ui, caller, project, &base, matches).await?);
     let routes = route_names(ui, caller, project).await?.into_iter();
-    let routes = routes.filter(|name| matches(name)).take(MAX_SHOWN);
-    hits.extend(routes.map(|name| Hit {
+    let routes = routes.filter(|name| matches(name));
+    hits.add(routes.map(|name| Hit {
         icon: icon("traffic"),
         kind: "Route",
         name,
@@ -93,7 +109,9 @@ async fn find_nodes(
     base: &str,
     text: &str,
 ) -> Result<Vec<Hit>, Failure> {
-    let limit = i64::try_from(MAX_SHOWN).unwrap_or(i64::MAX);
+    let limit = i64::try_from(MAX_SHOWN)
+        .unwrap_or(i64::MAX)
+        .saturating_add(1);
     let found = ui.app.nodes_named_like(&caller.call, project, text, limit);
     let nodes = found.await?.into_iter();
     let hits = nodes.map(|node| Hit {
@@ -113,12 +131,18 @@ async fn find_bundles(
     base: &str,
     matches: impl Fn(&str) -> bool,
 ) -> Result<Vec<Hit>, Failure> {
-    let found = ui
-        .app
-        .newest_bundles(&caller.call, project, None, MAX_SEARCHED);
-    let bundles = found.await?.into_iter().map(|bundle| bundle.value);
-    let bundles = bundles.filter(|bundle| matches(bundle.name.as_str()));
-    let hits = bundles.take(MAX_SHOWN).map(|bundle| Hit {
+    let (mut found, mut before) = (Vec::new(), None);
+    for _ in 0..MAX_READS {
+        let bundles = ui.app.newest_bundles(&caller.call, project, before, READ);
+        let bundles = bundles.await?;
+        before = bundles.last().map(|last| last.value.id);
+        let bundles = bundles.into_iter().map(|bundle| bundle.value);
+        found.extend(bundles.filter(|bundle| matches(bundle.name.as_str())));
+        if before.is_none() || MAX_SHOWN < found.len() {
+            break;
+        }
+    }
+    let hits = found.into_iter().map(|bundle| Hit {
         icon: icon("bundle"),
         kind: "Bundle",
         name: bundle.name.to_string(),
@@ -136,21 +160,28 @@ async fn find_services(
     base: &str,
     matches: impl Fn(&str) -> bool,
 ) -> Result<Vec<Hit>, Failure> {
-    let page = Page {
+    let mut page = Page {
         after: None,
-        limit: MAX_SEARCHED,
+        limit: READ,
         order: PageOrder::Oldest,
     };
     let filter = ServiceFilter::default();
-    let found = ui
-        .app
-        .services(&caller.call, project, &filter, page)
-        .await?;
-    let services = found.into_iter().map(|service| service.value);
-    let services = services.filter(|service| {
-        matches(service.name.as_str()) || service.host.as_deref().is_some_and(&matches)
-    });
-    let hits = services.take(MAX_SHOWN).map(|service| Hit {
+    let mut found = Vec::new();
+    for _ in 0..MAX_READS {
+        let services = ui
+            .app
+            .services(&caller.call, project, &filter, page)
+            .await?;
+        page.after = services.last().map(|last| last.value.id.0);
+        let services = services.into_iter().map(|service| service.value);
+        found.extend(services.filter(|service| {
+            matches(service.name.as_str()) || service.host.as_deref().is_some_and(&matches)
+        }));
+        if page.after.is_none() || MAX_SHOWN < found.len() {
+            break;
+        }
+    }
+    let hits = found.into_iter().map(|service| Hit {
         icon: icon("service"),
         kind: "Service",
         name: service.name.to_string(),
@@ -175,8 +206,14 @@ async fn route_names(
     Ok(names)
 }
 
-fn heading(text: &str, hits: usize) -> String {
+fn heading(text: &str, hits: usize, is_cut: bool) -> String {
     let hits = i64::try_from(hits).unwrap_or(i64::MAX);
+    if is_cut {
+        return format!(
+            "More than {} have “{text}” in their name.",
+            count(hits, "thing")
+        );
+    }
     match (text, hits) {
         ("", _) => "Search for a node, a bundle, a service, a host or a route.".to_owned(),
         (text, 0) => format!("Nothing has “{text}” in its name."),
@@ -191,8 +228,13 @@ mod tests {
 
     #[test]
     fn the_heading_says_what_was_found() {
-        assert_eq!(heading("fra", 0), "Nothing has “fra” in its name.");
-        assert_eq!(heading("fra", 1), "1 thing has “fra” in its name.");
-        assert_eq!(heading("fra", 2), "2 things have “fra” in their name.");
+        assert_eq!(heading("fra", 0, false), "Nothing has “fra” in its name.");
+        assert_eq!(heading("fra", 1, false), "1 thing has “fra” in its name.");
+        assert_eq!(
+            heading("fra", 2, false),
+            "2 things have “fra” in their name."
+        );
+        let cut = "More than 20 things have “fra” in their name.";
+        assert_eq!(heading("fra", 20, true), cut);
     }
 }

@@ -18,6 +18,8 @@ const MAX_FIELD_CHARS: usize = 60;
 pub(crate) enum Failure {
     /// Another page helps.
     See(String),
+    /// The session has ended: the sign-in page redirects back.
+    SignIn,
     /// The page at this path verifies the identity, and redirects back.
     Proof(&'static str),
     /// A page with the failure.
@@ -35,6 +37,20 @@ pub(crate) struct FailureText {
     pub(crate) retry_after: Option<u64>,
     /// For the log only.
     pub(crate) cause: Option<String>,
+}
+
+impl FailureText {
+    /// 401 for a form of a session that ended while it was open.
+    pub(crate) fn ended() -> Self {
+        Self {
+            status: StatusCode::UNAUTHORIZED,
+            sentence: "Your session has ended.".to_owned(),
+            advice: "Nothing was changed. Sign in in another tab, come back to this one, and send the form again."
+                .to_owned(),
+            retry_after: None,
+            cause: None,
+        }
+    }
 }
 
 /// The beginning of a field's name as a sender wrote it.
@@ -105,7 +121,7 @@ impl Failure {
         Self::with_text(
             StatusCode::FORBIDDEN,
             "This form belongs to an earlier sign-in.",
-            "Nothing was changed. Go back, load the page again, and send the form once more.",
+            "Nothing was changed, as you have signed in again since.",
         )
     }
 
@@ -205,7 +221,7 @@ impl Failure {
                 cause: Some(format!("{error:?}")),
                 ..*with_text
             })),
-            kept @ (Self::See(_) | Self::Proof(_)) => kept,
+            kept @ (Self::See(_) | Self::SignIn | Self::Proof(_)) => kept,
         }
     }
 }

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, header};
 use control_auth::sha256;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -18,7 +19,7 @@ const FORM_LIMIT: Duration = Duration::from_secs(30);
 
 /// Fields of a form, or of a query. Their values are not in logs: some are passwords.
 #[derive(Clone, Default)]
-pub(crate) struct Fields(Vec<(String, String)>);
+pub(crate) struct Fields(Arc<[(String, String)]>);
 
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,6 +74,12 @@ impl Fields {
         Some(self.get(name).trim()).filter(|value| !value.is_empty())
     }
 
+    /// The fields in the order of the form, without its token.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.0.iter().filter(|(name, _)| name != CSRF);
+        fields.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// All values of a field, such as several checkboxes of one name.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let own = self.0.iter().filter(move |(own, _)| own == name);
@@ -81,15 +88,18 @@ impl Fields {
 
     /// The same without a field that no page shows again.
     pub(crate) fn without(self, name: &str) -> Self {
-        let kept = self.0.into_iter().filter(|(own, _)| own != name);
-        Self(kept.collect())
+        if self.0.iter().all(|(own, _)| own != name) {
+            return self;
+        }
+        let kept = self.0.iter().filter(|(own, _)| own != name);
+        Self(kept.cloned().collect())
     }
 
     /// Refuses a form with fields other than the token, `once` and `boxes`, and with one twice that is no box: a value
     /// would be left out without a word.
     pub(crate) fn check_names(&self, once: &[&str], boxes: Option<&str>) -> Result<(), Failure> {
         let mut seen: Vec<&str> = Vec::new();
-        for (name, _) in &self.0 {
+        for (name, _) in self.0.iter() {
             let name = name.as_str();
             if boxes == Some(name) {
                 continue;

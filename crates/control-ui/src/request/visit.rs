@@ -42,6 +42,8 @@ pub(crate) struct Visit {
     pub(crate) csrf: String,
     /// The theme selected in this browser; `None` for the system's.
     pub(crate) theme: Option<Theme>,
+    /// The session's new secret, after a proof of identity in the form.
+    pub(crate) renewed: Option<Secret>,
     /// The rate limit that refused the request.
     pub(crate) refused_by: Option<Allowance>,
     /// The outcome of the form before this page.

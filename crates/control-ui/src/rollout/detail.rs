@@ -67,7 +67,7 @@ struct BatchCard {
 }
 
 struct GateTable {
-    /// The verdict in one sentence; `None` in batches of earlier releases.
+    /// The verdict in one sentence; `None` if the reason of the rollout has it, and in batches of earlier releases.
     verdict: Option<String>,
     batch: i64,
     is_now: bool,
@@ -179,11 +179,14 @@ fn plan(rollout: &Rollout) -> String {
     let strategy = &rollout.strategy;
     let size = rollout.batch_size;
     let one = match rollout.batches() {
-        1 => count(rollout.nodes, "node"),
-        _ => format!("{} each, one batch after the other", count(size, "node")),
+        1 => format!("{}; the batch", count(rollout.nodes, "node")),
+        _ => format!(
+            "{} each, one batch after the other; each",
+            count(size, "node")
+        ),
     };
     format!(
-        "{one}; each runs {} before it may pass, and has {} for that",
+        "{one} runs {} before it may pass, and has {} for that",
         duration(strategy.soak_secs),
         duration(strategy.deadline_secs)
     )
@@ -265,6 +268,8 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     let kept = kept.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
     let figures = progress.figures.clone().or(kept)?;
     let (own, others) = (figures.batch.nodes, figures.rest.nodes);
+    // A verdict that stopped the rollout stands at the top of the page.
+    let reason = progress.rollout.reason.as_deref().unwrap_or_default();
     // The last batch leaves no node to compare with.
     let others = if stored.batch.number == progress.rollout.batches() {
         format!("{} before the batch", pick(own, "itself", "themselves"))
@@ -276,7 +281,10 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
         batch: stored.batch.number,
         is_now: progress.figures.is_some(),
         note: format!("{} of the batch compared with {others}", count(own, "node")),
-        verdict: figures.verdict.clone(),
+        verdict: figures
+            .verdict
+            .clone()
+            .filter(|verdict| !reason.contains(verdict.as_str())),
         rows: rows(&figures, &gate),
     })
 }

@@ -14,7 +14,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::NodeSelection;
-use control_domain::{BatchSize, Gate, MetricCondition, NewRollout, OnFailure, Strategy};
+use control_domain::{
+    BatchSize, Gate, MetricCondition, NewRollout, OnFailure, Strategy, TrafficPeriod,
+};
 use control_wire::{BundleId, ProjectId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +29,8 @@ const GATE_HINT: &str =
 /// Hint of the gate for a project without a node that serves.
 const NO_GATE_HINT: &str =
     "No node runs a bundle yet, so there are no requests to compare with: a gate could not pass.";
+/// Hint of the gate for a project with few requests.
+const FEW_REQUESTS_HINT: &str = "The nodes reported fewer requests in the last hour than a gate needs on either side: it could not pass.";
 /// Initial values of the fields.
 const DEFAULTS: &[(&str, &str)] = &[
     ("batch_percent", "10"),
@@ -53,14 +57,14 @@ struct PlanPage {
     gate_hint: &'static str,
 }
 
-/// The form. The gate is off while no node serves: it would fail the first rollout for want of requests.
+/// The form. The gate is off while nodes serve too little: it would fail a rollout for want of requests.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
     let mut pairs = DEFAULTS.to_vec();
-    if !has_running_bundle(&ui, &caller, project).await? {
+    if gate_hint(&ui, &caller, project).await? != GATE_HINT {
         pairs.retain(|(name, _)| *name != "gate");
     }
     pairs.push(("bundle", caller.visit.query.get("bundle")));
@@ -191,8 +195,7 @@ async fn respond(
     .await?;
     let (app, call) = (&ui.app, &caller.call);
     let bundles = offered(ui, caller, project, &form).await?;
-    let counts = app.count_nodes(call, project).await?;
-    let (nodes, is_serving) = (counts.total, !counts.active.is_empty());
+    let nodes = app.count_nodes(call, project).await?.total;
     let on_failure = [
         ("roll_back", "Its nodes go back to what they ran"),
         ("pause", "The rollout waits for a person"),
@@ -207,7 +210,7 @@ async fn respond(
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .to_vec(),
         labels: app.label_names(call, project).await?.join(", "),
-        gate_hint: if is_serving { GATE_HINT } else { NO_GATE_HINT },
+        gate_hint: gate_hint(ui, caller, project).await?,
     }))
 }
 
@@ -233,10 +236,21 @@ async fn offered(
     Ok(bundles.collect())
 }
 
-/// Returns true if a node runs a bundle, so that a gate has something to compare with.
-async fn has_running_bundle(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<bool, Failure> {
-    let counts = ui.app.count_nodes(&caller.call, project).await?;
-    Ok(!counts.active.is_empty())
+/// The hint of the gate; [`GATE_HINT`] if nodes serve enough requests for one.
+async fn gate_hint(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<&'static str, Failure> {
+    let (app, call) = (&ui.app, &caller.call);
+    if app.count_nodes(call, project).await?.active.is_empty() {
+        return Ok(NO_GATE_HINT);
+    }
+    let traffic = app
+        .traffic_totals(call, project, TrafficPeriod::Hour)
+        .await?;
+    let requests = i64::try_from(traffic.total.counted.requests).unwrap_or(i64::MAX);
+    Ok(if requests < Gate::DEFAULT.min_requests {
+        FEW_REQUESTS_HINT
+    } else {
+        GATE_HINT
+    })
 }
 
 fn heading(bundles: usize, nodes: i64) -> String {

@@ -1,6 +1,7 @@
 //! A rollout in one sentence, and its state as a shape and a word.
 
 use crate::view::component::{Status, Tone};
+use crate::view::diagnostic::in_one_line;
 use crate::view::phrase::{count, number, pick, sentence};
 use control_app::RolloutProgress;
 use control_domain::{BatchState, Rollout, RolloutState};
@@ -111,7 +112,7 @@ fn reason(rollout: &Rollout) -> String {
 /// The whole reason as a sentence; `None` without one, or if it only states an operator's action.
 pub(crate) fn full_reason(rollout: &Rollout) -> Option<String> {
     let reason = rollout.reason.as_deref()?;
-    (!BY_HAND.contains(&reason)).then(|| sentence(reason))
+    (!BY_HAND.contains(&reason)).then(|| sentence(&in_one_line(reason)))
 }
 
 /// A batch's state as a shape and a word. One that was not opened waits.

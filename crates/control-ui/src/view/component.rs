@@ -1,6 +1,6 @@
 //! Components of pages: signs, states, times, bars, links to more.
 
-use crate::view::phrase::{ago, date_time, minute};
+use crate::view::phrase::{ago, date_time, minute, sentence};
 use askama::Template;
 use askama::filters::HtmlSafe;
 use jiff::Timestamp;
@@ -67,6 +67,20 @@ pub(crate) fn prose(text: &str) -> Prose<'_> {
         parts: parts
             .map(|(index, part)| (part, !index.is_multiple_of(2)))
             .collect(),
+    }
+}
+
+/// A whole sentence with its code.
+#[derive(Debug, Template)]
+#[template(ext = "html", source = "{{ crate::view::component::prose(text) }}")]
+pub(crate) struct ProseSentence {
+    text: String,
+}
+
+/// `text` with a capital letter and a full stop, and its code.
+pub(crate) fn prose_sentence(text: &str) -> ProseSentence {
+    ProseSentence {
+        text: sentence(text),
     }
 }
 
@@ -220,6 +234,7 @@ pub(crate) fn more(next: Option<String>, label: &'static str) -> NextPage {
 impl HtmlSafe for Icon {}
 impl HtmlSafe for Status {}
 impl HtmlSafe for Prose<'_> {}
+impl HtmlSafe for ProseSentence {}
 impl HtmlSafe for RelativeTime {}
 impl HtmlSafe for AbsoluteTime {}
 impl HtmlSafe for Bar {}
@@ -240,6 +255,8 @@ mod tests {
         let text = prose("write `<b>` here").to_string();
         assert_eq!(text, "write <code>&#60;b&#62;</code> here");
         assert_eq!(prose("one ` alone").to_string(), "one ` alone");
+        let fault = prose_sentence("`a` is wrong").to_string();
+        assert_eq!(fault, "<code>a</code> is wrong.");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Pages of a list: the items of one, and the link to the next.
 
 use crate::view::component::{NextPage, more};
-use control_app::{Page, PageOrder};
+use control_app::{Page, PageOrder, Sort, SortColumn, SortValue};
+use form_urlencoded::byte_serialize;
 use uuid::Uuid;
 
 /// The page behind the item `after`, with one item more than the `shown` ones.
@@ -10,6 +11,22 @@ pub(crate) fn page(after: &str, order: PageOrder, shown: usize) -> Page {
         after: after.parse().ok(),
         limit: i64::try_from(shown).unwrap_or(i64::MAX).saturating_add(1),
         order,
+    }
+}
+
+/// The order of a list by a column. Its page begins behind the item `after`, with its value `past`.
+pub(crate) fn sort(column: SortColumn, descending: bool, after: &str, past: &str) -> Sort {
+    let after = if after.is_empty() {
+        None
+    } else if column.is_text() {
+        Some(SortValue::Text(past.replace('\0', "")))
+    } else {
+        past.parse().ok().map(SortValue::Number)
+    };
+    Sort {
+        column,
+        descending,
+        after,
     }
 }
 
@@ -23,6 +40,15 @@ pub(crate) fn cut<T>(items: &mut Vec<T>, shown: usize, id: impl Fn(&T) -> Uuid) 
 /// The link to the page behind the item `last`.
 pub(crate) fn next(last: Option<Uuid>, label: &'static str) -> NextPage {
     more(last.map(|last| format!("?after={last}")), label)
+}
+
+/// The link to the page behind the item `last` of a sorted list, with its value of the column.
+pub(crate) fn next_sorted(last: Option<(Uuid, String)>, label: &'static str) -> NextPage {
+    let address = last.map(|(last, value)| {
+        let value: String = byte_serialize(value.as_bytes()).collect();
+        format!("?after={last}&past={value}")
+    });
+    more(address, label)
 }
 
 #[cfg(test)]
@@ -41,5 +67,20 @@ mod tests {
         let link = next(last, "Show more").to_string();
         assert!(link.contains("href=\"?after=00000000-0000-0000-0000-000000000003\""));
         assert_eq!(page("", PageOrder::Newest, 3).limit, 4);
+    }
+
+    #[test]
+    fn a_sorted_list_goes_on_behind_the_value_of_its_last_item() {
+        let last = Some((Uuid::from_u128(3), "a & b".to_owned()));
+        let link = next_sorted(last, "Show more").to_string();
+        let expected = "href=\"?after=00000000-0000-0000-0000-000000000003&#38;past=a+%26+b\"";
+        assert!(link.contains(expected), "{link}");
+        let read = |column, after, past| sort(column, false, after, past).after;
+        let text = SortValue::Text("a & b".to_owned());
+        assert_eq!(read(SortColumn::Name, "3", "a & b"), Some(text));
+        let number = read(SortColumn::Priority, "3", "-7");
+        assert_eq!(number, Some(SortValue::Number(-7)));
+        assert_eq!(read(SortColumn::Priority, "3", "x"), None);
+        assert_eq!(read(SortColumn::Name, "", "a"), None);
     }
 }

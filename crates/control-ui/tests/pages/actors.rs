@@ -135,9 +135,19 @@ fn refusal(page: &Page, actor: &Actor) -> Option<StatusCode> {
     is_led.then_some(led)
 }
 
+/// Whether a form asks for a proof of identity: it is carried out with the proof.
+fn is_asked_for_proof(page: &Page, actor: &Actor) -> bool {
+    let is_led = refusal(page, actor) == Some(StatusCode::SEE_OTHER);
+    is_led && page.method == Method::POST
+}
+
 /// Whether the answer is the one that the row has for the actor.
 fn is_right(page: &Page, actor: &Actor, answer: &Shown) -> bool {
     let is_stale = answer.heading() == STALE_FORM;
+    if is_asked_for_proof(page, actor) {
+        let is_asked = answer.heading() == "Confirm your identity.";
+        return is_asked && answer.status == StatusCode::FORBIDDEN;
+    }
     match refusal(page, actor) {
         Some(status) => answer.status == status && !is_stale,
         None if page.method == Method::POST => is_stale,

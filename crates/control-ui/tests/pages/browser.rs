@@ -46,6 +46,8 @@ async fn every_page_is_whole_in_a_browser() {
         "/replay",
     ];
     let bare = bare.map(|path| empty.path(&format!("/projects/{{project}}{path}")));
+    let stale = world.stale_admin().await;
+    let proof = [format!("send:{}", world.path("/projects/{project}/policy"))];
     let reader = world.member(Role::Reader).await;
     let moved = moved_bundle(&world).await;
     let replay = format!(
@@ -57,6 +59,7 @@ async fn every_page_is_whole_in_a_browser() {
         failures.extend(drive(&world, &world.admin, "filled", &filled).await);
         failures.extend(drive(&world, &reader, "reader", &replay).await);
         failures.extend(drive(&empty, &empty.admin, "empty", &bare).await);
+        failures.extend(drive(&world, &stale, "stale", &proof).await);
     };
     if timeout(LIMIT, looks).await.is_err() {
         failures.push(format!("the browser took longer than {LIMIT:?}"));

@@ -142,9 +142,8 @@ async fn a_stale_proof_is_renewed_before_the_form_of_a_connection() {
     let sent = world
         .submit(policy, policy, &stale, &[("approve", "all")])
         .await;
-    assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text);
-    let location = sent.header("location");
-    assert!(location.starts_with("/profile/prove?return="), "{location}");
+    assert_eq!(sent.status, StatusCode::FORBIDDEN, "{}", sent.text);
+    assert_eq!(sent.heading(), "Confirm your identity.");
     let shown = world.get("/orgs/{org}/sso/oidc", &stale).await;
     assert_eq!(shown.status, StatusCode::SEE_OTHER);
     let expected = "/profile/prove?return=%2Forgs%2F";

@@ -46,6 +46,14 @@ async fn requests_of_heartbeats_are_shown_beside_a_week_before() {
         assert_eq!(of_groups.sum::<u64>(), requests);
         assert_eq!(traffic.groups.len(), 3, "regions");
         check_rows(&shown, &fleet);
+        // The list of nodes has the requests of the same hour.
+        let list = world.get("/projects/{project}/nodes", &world.admin).await;
+        let link = format!("/nodes/{}\"", fleet.nodes[0]);
+        let row = between(&list.text, &link, "</tr>");
+        let in_list = between(row, "data-label=\"Requests\">", "</td>");
+        let nodes = between(&shown.text, "id=\"by-node\"", "</section>");
+        let is_same = nodes.contains(&format!(">{in_list}</td>"));
+        assert!(is_same && !in_list.is_empty(), "{in_list} in {nodes}");
         for period in ["day", "week"] {
             let path = format!("{path}?period={period}&by=region");
             let shown = world.get(&path, &world.admin).await;

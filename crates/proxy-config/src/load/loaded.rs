@@ -49,9 +49,12 @@ impl Loaded {
     }
 
     /// Adds a warning if no request could be served. A part of a configuration may lack listeners
-    /// or routes; one that is about to be applied should not.
+    /// or routes; one that is about to be applied should not. The file of a node that follows a control
+    /// plane has neither: a bundle brings them.
     pub fn expect_to_serve(&mut self) {
-        let message = if self.model.listeners.is_empty() {
+        let message = if self.model.control_plane.is_some() {
+            return;
+        } else if self.model.listeners.is_empty() {
             "there is no listener: no client can connect"
         } else if self.model.routes.is_empty() {
             "there is no route: every request is answered 404"

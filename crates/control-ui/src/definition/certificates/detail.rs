@@ -1,6 +1,7 @@
 //! One certificate, and the form that replaces it.
 
-use super::{labels, status, users};
+use super::{labels, status};
+use crate::definition::users;
 use crate::frame::form::Form;
 use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
@@ -58,7 +59,10 @@ pub(super) async fn respond(
     let title = NavEntry::Certificates.titled("Certificate");
     let frame = Frame::project(ui, caller, project, title).await?;
     let certificate = ui.app.certificate(&caller.call, project, id).await?.value;
-    let services = users(ui, caller, project).await?.remove(&id);
+    let services = ui
+        .app
+        .certificate_users(&caller.call, project, &[id])
+        .await?;
     let (now, name) = (caller.visit.now, certificate.name.to_string());
     let labels = labels(&certificate);
     let filled = || {
@@ -77,7 +81,7 @@ pub(super) async fn respond(
         ends: when(certificate.facts.not_after, now),
         fingerprint: certificate.facts.fingerprint.clone(),
         hosts: certificate.facts.hosts.clone(),
-        services: services.unwrap_or_default(),
+        services: services.get(&id).map(users).unwrap_or_default(),
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
         foot: foot(
             caller,

@@ -35,6 +35,7 @@ struct ServicePage {
     form: Form,
     upstreams: Vec<(String, String)>,
     certificates: Vec<(String, String)>,
+    left_out: &'static str,
     may_write: bool,
     foot: Option<String>,
 }
@@ -86,7 +87,9 @@ async fn respond(
     let frame = Frame::project(ui, caller, project, NavEntry::Services.titled("Service")).await?;
     let found = ui.app.service(&caller.call, project, id).await?;
     let (service, version) = (found.value, found.version);
-    let names = Names::read(ui, caller, project).await?;
+    let services = [service];
+    let names = Names::read(ui, caller, project, &services).await?;
+    let [service] = services;
     let row = row(&service, &names);
     let tenant = service.tenant;
     Ok(shown(&ServicePage {
@@ -105,6 +108,7 @@ async fn respond(
         form: refused.unwrap_or_else(|| Form::new(&caller.visit.csrf, filled(&service))),
         upstreams: names.upstream_choices(),
         certificates: names.certificate_choices(),
+        left_out: names.left_out(),
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
         foot: foot(
             caller,

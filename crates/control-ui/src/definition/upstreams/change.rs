@@ -1,6 +1,6 @@
 //! One upstream, and the form that changes it.
 
-use super::{Row, balancing_choices, in_form, read, row, users};
+use super::{Row, balancing_choices, in_form, read, row};
 use crate::definition::versioned;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, foot, show as shown};
@@ -86,7 +86,8 @@ async fn respond(
     let frame = Frame::project(ui, caller, project, NavEntry::Upstreams.titled("Upstream")).await?;
     let found = ui.app.upstream(&caller.call, project, id).await?;
     let (upstream, version) = (found.value, found.version);
-    let row = row(&upstream, &users(ui, caller, project).await?);
+    let users = ui.app.upstream_users(&caller.call, project, &[id]).await?;
+    let row = row(&upstream, &users);
     let tls = upstream.tls.as_ref();
     let server_name = tls.and_then(|tls| tls.server_name.clone());
     let tenant = upstream.tenant;

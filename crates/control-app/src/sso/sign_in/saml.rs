@@ -1,0 +1,239 @@
+//! End of a sign-in by SAML: the response of the provider, and the ticket of the browser that began it.
+
+use super::{SamlArrival, SsoOutcome};
+use crate::app::App;
+use crate::call::visit::Visit;
+use crate::error::Error;
+use crate::sso::arrival::{Arrival, SsoBrowser, check_browser};
+use crate::sso::failure::SsoFailure;
+use crate::sso::provider::SamlIdp;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use control_auth::Secret;
+use control_domain::{
+    SSO_ATTEMPT_LIFETIME, SSO_TICKET_LIFETIME, SamlSettings, SsoAttemptContents, SsoConnection,
+    SsoPurpose, SsoRefusal, SsoSettings,
+};
+use control_sso::AssertedUser;
+use control_sso::saml::{Claims, Expected, SamlError, Solicited, accept};
+use control_store::{SsoPending, StoreError, Versioned};
+use control_wire::OrgId;
+use jiff::Timestamp;
+
+/// A SAML response, not verified, with the attempt that it belongs to.
+struct BegunBySaml {
+    xml: Vec<u8>,
+    connection: Versioned<SsoConnection>,
+    /// `None` for an unsolicited response.
+    pending: Option<SsoPending<SsoAttemptContents>>,
+}
+
+impl App {
+    /// Takes a SAML response that a browser posted from the provider's site, without a cookie.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SsoRefused`] for every broken rule; the connection's administrators see which.
+    pub async fn accept_saml(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        response: &str,
+        relay_state: &str,
+    ) -> Result<SamlArrival, Error> {
+        let begun = self.begun_by_saml(visit, org, response, relay_state).await;
+        let (purpose, arrived) = match begun {
+            Ok(begun) => {
+                let pending = begun.pending.as_ref();
+                let purpose = pending.map_or(SsoPurpose::SignIn, |pending| pending.purpose);
+                (purpose, self.arrive_by_saml(visit, org, begun).await)
+            }
+            Err(failure) => (SsoPurpose::SignIn, Err(failure)),
+        };
+        match arrived {
+            Ok((arrival, Some(browser_hash))) => {
+                if let Err(refusal) = arrival.check_proof() {
+                    let asserted = Some(&arrival.asserted);
+                    let noted = self.note_failure(visit, org, false, asserted, refusal.into());
+                    return Err(noted.await);
+                }
+                let ticket = self.new_secret();
+                let pending = SsoPending {
+                    hash: ticket.hash(),
+                    browser_hash,
+                    org,
+                    contents: arrival.asserted,
+                    return_to: arrival.return_to,
+                    purpose,
+                    ends_at: visit.now + SSO_TICKET_LIFETIME,
+                };
+                let mut tx = self.store.begin().await?;
+                tx.insert_sso_ticket(&pending).await?;
+                tx.commit().await?;
+                Ok(SamlArrival::Ticket(ticket))
+            }
+            Ok((arrival, None)) => {
+                let none = SsoBrowser {
+                    browser: None,
+                    actor: None,
+                };
+                let done = self.conclude(visit, org, false, none, Ok(arrival)).await;
+                done.map(|outcome| SamlArrival::Unsolicited(Box::new(outcome)))
+            }
+            Err(failure) => {
+                let is_trial = purpose.is_trial();
+                Err(self.note_failure(visit, org, is_trial, None, failure).await)
+            }
+        }
+    }
+
+    async fn begun_by_saml(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        response: &str,
+        relay_state: &str,
+    ) -> Result<BegunBySaml, SsoFailure> {
+        let compact: String = response.split_ascii_whitespace().collect();
+        let xml = STANDARD.decode(compact).map_err(|_| SamlError::Base64)?;
+        let connection = self.connection(org).await?;
+        let SsoSettings::Saml(settings) = &connection.value.settings else {
+            return Err(SsoRefusal::NoAttempt.into());
+        };
+        let pending = match self.take_attempt(visit, org, relay_state).await {
+            Ok(pending) => Some(pending),
+            Err(SsoFailure::Refused(_)) if settings.allow_unsolicited => None,
+            Err(failure) => return Err(failure),
+        };
+        Ok(BegunBySaml {
+            xml,
+            connection,
+            pending,
+        })
+    }
+
+    /// The arrival, and the cookie's hash of the browser that began the sign-in; `None` if no
+    /// browser did.
+    async fn arrive_by_saml(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        begun: BegunBySaml,
+    ) -> Result<(Arrival, Option<String>), SsoFailure> {
+        let BegunBySaml {
+            xml,
+            connection,
+            pending,
+        } = begun;
+        let SsoSettings::Saml(settings) = &connection.value.settings else {
+            return Err(SsoRefusal::NoAttempt.into());
+        };
+        let solicited = match pending.as_ref().map(|pending| &pending.contents) {
+            Some(SsoAttemptContents::Saml { request_id }) => Solicited::Request(request_id),
+            Some(SsoAttemptContents::Oidc { .. }) => return Err(SsoRefusal::NoAttempt.into()),
+            None => Solicited::Unsolicited,
+        };
+        let claims = self.verified_claims(&connection, settings, &xml, solicited, visit.now);
+        let claims = claims.await?;
+        self.use_once(org, &claims).await?;
+        let asserted = AssertedUser::from(claims);
+        let Some(pending) = pending else {
+            let arrival = Arrival {
+                org,
+                asserted,
+                return_to: "/".to_owned(),
+                purpose: SsoPurpose::SignIn,
+                begun_at: None,
+            };
+            return Ok((arrival, None));
+        };
+        let arrival = Arrival {
+            org,
+            asserted,
+            return_to: pending.return_to,
+            purpose: pending.purpose,
+            begun_at: Some(pending.ends_at - SSO_ATTEMPT_LIFETIME),
+        };
+        Ok((arrival, Some(pending.browser_hash)))
+    }
+
+    /// An unknown certificate is looked up in refreshed metadata.
+    async fn verified_claims(
+        &self,
+        connection: &Versioned<SsoConnection>,
+        settings: &SamlSettings,
+        xml: &[u8],
+        solicited: Solicited<'_>,
+        now: Timestamp,
+    ) -> Result<Claims, SsoFailure> {
+        let verify = |idp: &SamlIdp| {
+            let expected = Expected {
+                idp_entity_id: idp.entity_id.as_deref(),
+                sp_entity_id: &settings.sp_entity_id,
+                acs_url: &settings.assertion_consumer_service_url,
+                solicited,
+            };
+            accept(xml, &idp.keys, &expected, now)
+        };
+        let idp = self.saml_idp(connection, settings, false, now).await?;
+        let claims = verify(&idp);
+        if claims != Err(SamlError::Signature) || idp.read_at.is_none() {
+            let claims = claims?;
+            if idp.entity_id.is_none() {
+                self.learn_issuer(connection, &claims.issuer, now).await?;
+            }
+            return Ok(claims);
+        }
+        let idp = self.saml_idp(connection, settings, true, now).await?;
+        Ok(verify(&idp)?)
+    }
+
+    async fn use_once(&self, org: OrgId, claims: &Claims) -> Result<(), SsoFailure> {
+        let mut tx = self.store.begin().await?;
+        let used = tx
+            .use_assertion(org, &claims.replay_key(), claims.not_on_or_after)
+            .await;
+        match used {
+            Ok(()) => Ok(tx.commit().await?),
+            Err(StoreError::Conflict) => Err(SsoRefusal::Replay.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Completes a SAML sign-in: the browser that began it presents the ticket of its response.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SsoRefused`] for every broken rule; the connection's administrators see which.
+    pub async fn finish_saml(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        browser: SsoBrowser<'_>,
+        ticket: &Secret,
+    ) -> Result<SsoOutcome, Error> {
+        let arrived = self.arrive_with_ticket(visit, org, browser, ticket).await;
+        self.conclude(visit, org, false, browser, arrived).await
+    }
+
+    async fn arrive_with_ticket(
+        &self,
+        visit: &Visit,
+        org: OrgId,
+        browser: SsoBrowser<'_>,
+        ticket: &Secret,
+    ) -> Result<Arrival, SsoFailure> {
+        let mut tx = self.store.begin().await?;
+        let found = tx.take_sso_ticket(&ticket.hash()).await?;
+        tx.commit().await?;
+        let found = found.filter(|found| found.org == org && visit.now < found.ends_at);
+        let pending = found.ok_or(SsoRefusal::NoAttempt)?;
+        check_browser(&pending, browser)?;
+        Ok(Arrival {
+            org,
+            asserted: pending.contents,
+            return_to: pending.return_to,
+            purpose: pending.purpose,
+            begun_at: None,
+        })
+    }
+}

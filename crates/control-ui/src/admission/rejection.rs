@@ -1,0 +1,119 @@
+//! Answers to requests that are not admitted, or fail: a form keeps what was typed.
+
+use crate::account::proof;
+use crate::frame::failure_page::render;
+use crate::frame::form::Faults;
+use crate::frame::held::HeldForm;
+use crate::page::Page;
+use crate::request::failure::Failure;
+use crate::request::fields::{Fields, csrf_token};
+use crate::request::visit::{Caller, Visit};
+use crate::ui::Ui;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use control_app::Error;
+use control_domain::{Access, Refusal};
+use control_http::{cookie, is_same_origin};
+
+/// A request that is not admitted.
+#[derive(Debug)]
+pub(super) struct Rejection {
+    pub(super) failure: Failure,
+    /// The actor, if it is known and its form may be carried out with a proof of identity.
+    pub(super) caller: Option<Caller>,
+    /// The status and the faults of a wrong proof.
+    pub(super) proof: Option<(StatusCode, Faults)>,
+}
+
+impl Rejection {
+    /// A form of `caller` that needs a proof of identity, or had a wrong one.
+    pub(super) fn unproved(
+        refusal: Refusal,
+        caller: Caller,
+        proof: Option<(StatusCode, Faults)>,
+    ) -> Self {
+        Self {
+            failure: refusal.into(),
+            caller: Some(caller),
+            proof,
+        }
+    }
+}
+
+impl From<Failure> for Rejection {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            caller: None,
+            proof: None,
+        }
+    }
+}
+
+impl From<Error> for Rejection {
+    fn from(error: Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl From<Refusal> for Rejection {
+    fn from(refusal: Refusal) -> Self {
+        Failure::from(refusal).into()
+    }
+}
+
+/// The page of a failure. A form that needs a proof of identity is carried out with it.
+pub(super) async fn answer(
+    ui: &Ui,
+    rejection: Rejection,
+    visit: &Visit,
+    caller: Option<&Caller>,
+    held: Option<HeldForm>,
+) -> Response {
+    let caller = rejection.caller.as_ref().or(caller);
+    let (path, caller, held) = match (rejection.failure, caller, held) {
+        (Failure::Proof(path), Some(caller), Some(held)) => (path, caller, held),
+        (failure, caller, held) => return render(ui, failure, visit, caller, held).await,
+    };
+    let (status, faults) =
+        { rejection.proof }.unwrap_or((StatusCode::FORBIDDEN, Faults::default()));
+    let is_factor_missing = path == "/profile/totp";
+    match proof::ask(ui, caller, held, faults, is_factor_missing).await {
+        Ok(mut response) => {
+            *response.status_mut() = status;
+            response
+        }
+        Err(failure) => render(ui, failure, visit, Some(caller), None).await,
+    }
+}
+
+/// The form of a request that was read, to be shown again if it is not carried out.
+pub(super) fn held(page: &Page, request: &Request, visit: &Visit) -> Option<HeldForm> {
+    if page.method != Method::POST {
+        return None;
+    }
+    let fields = request.extensions().get::<Fields>()?;
+    Some(HeldForm::new(&visit.path, &visit.csrf, fields))
+}
+
+/// The same for a request that was refused before its form was read. Its sender is not authenticated: few are read at
+/// once.
+pub(super) async fn held_unread(
+    ui: &Ui,
+    page: &Page,
+    request: &mut Request,
+    visit: &Visit,
+) -> Option<HeldForm> {
+    if let Some(held) = held(page, request, visit) {
+        return Some(held);
+    }
+    let is_form = page.method == Method::POST && page.access != Access::Public && !page.is_linked();
+    let session = cookie(request.headers(), ui.cookie.name()).map(csrf_token);
+    let csrf = session.filter(|_| is_form && is_same_origin(request))?;
+    let _permit = ui.unread_forms.try_acquire().ok()?;
+    let body = std::mem::take(request.body_mut());
+    let fields = Fields::read(request.headers(), body, page.max_form_bytes);
+    let held = HeldForm::new(&visit.path, &csrf, &fields.await.ok()?);
+    Some(held).filter(|held| !held.is_empty())
+}
