@@ -1,6 +1,5 @@
 //! The last look at a site: what would refuse the whole result is left out or closed, whatever language it comes from.
 
-use crate::kdl::Node;
 use crate::migrated::Place;
 use crate::site::path_regex::{Converted, converted};
 use crate::site::{Message, Path, Policies, Route, Service, Site, Upstream, header_fault};
