@@ -584,6 +584,18 @@ pub(crate) fn sample(path: &str) -> Value {
             let name = Uuid::now_v7().to_string();
             json!({"name": name, "chain_pem": chain, "private_key_pem": key})
         }
+        "/projects/{project}/webhooks" | "/projects/{project}/webhooks/{webhook}" => json!({
+            "name": Uuid::now_v7().to_string(), "url": "https://hooks.example.com/",
+            "events": ["rollout.stopped"],
+        }),
+        "/api-keys" => json!({"name": Uuid::now_v7().to_string(), "scopes": ["api_keys:admin"]}),
+        _ => sample_of_acme(path),
+    }
+}
+
+/// A body for the routes of certificates by ACME; null for any other route.
+fn sample_of_acme(path: &str) -> Value {
+    match path {
         "/projects/{project}/managed-certificates"
         | "/projects/{project}/managed-certificates/{managed_certificate}" => json!({
             "name": Uuid::now_v7().to_string(), "hosts": ["a.example.com"],
@@ -591,11 +603,6 @@ pub(crate) fn sample(path: &str) -> Value {
             "email": "ops@example.com", "terms_agreed": true,
         }),
         "/nodes/{node}/challenges" => json!({"tokens": []}),
-        "/projects/{project}/webhooks" | "/projects/{project}/webhooks/{webhook}" => json!({
-            "name": Uuid::now_v7().to_string(), "url": "https://hooks.example.com/",
-            "events": ["rollout.stopped"],
-        }),
-        "/api-keys" => json!({"name": Uuid::now_v7().to_string(), "scopes": ["api_keys:admin"]}),
         _ => Value::Null,
     }
 }

@@ -106,7 +106,8 @@ async fn respond(
         limit: MAX_SHOWN,
         order: PageOrder::Oldest,
     };
-    let found = app.managed_certificates(call, project, &ListFilter::default(), all);
+    let filter = ListFilter::default();
+    let found = app.managed_certificates(call, project, &filter, all);
     let found: Vec<ManagedCertificate> = { found.await?.into_iter() }
         .map(|found| found.value)
         .collect();
