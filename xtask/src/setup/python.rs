@@ -61,7 +61,7 @@ pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
 pub(super) const KUBERNETES: PythonEnvironment = PythonEnvironment {
     name: "kubernetes",
     requirements: &["kubernetes-validate>=1.37,<2"],
-    program: "bin/kubernetes-validate",
+    proof: Proof::Program("bin/kubernetes-validate"),
 };
 
 /// The other side of `cargo xtask identity`: an identity provider, an authenticator, and a reader of QR codes.

@@ -4,23 +4,24 @@ use super::admin_interface::Endpoint;
 use crate::cli::AdminInterface;
 use crate::terminal::{print_error, say};
 use proxy_top::AdminClient;
+use std::io;
 use std::process::ExitCode;
 
 /// Requests `/ready`, which needs no token. Exit code 0: ready; 1: not ready, no answer, or the configuration has errors.
-pub(super) fn run(interface: &AdminInterface) -> ExitCode {
+pub(super) fn run(interface: &AdminInterface) -> io::Result<ExitCode> {
     let Some(endpoint) = Endpoint::of(interface) else {
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     };
     let ready =
         AdminClient::new(endpoint.address, None).and_then(|client| proxy_top::ready(&client));
     match ready {
         Ok(()) => {
-            say("ready");
-            ExitCode::SUCCESS
+            say("ready")?;
+            Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
             print_error(format_args!("proxyd: {error}"));
-            ExitCode::FAILURE
+            Ok(ExitCode::FAILURE)
         }
     }
 }

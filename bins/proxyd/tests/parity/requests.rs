@@ -10,7 +10,7 @@ const METHODS: &[&str] = &["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
 const ANN: &str = "Basic YW5uOm9uZQ==";
 const OTHER: &str = "Basic eDp5";
 
-pub(crate) fn of(site: &str, servers: &Servers) -> Vec<Request> {
+pub(crate) fn site_requests(site: &str, servers: &Servers) -> Vec<Request> {
     match site {
         "access" => access(),
         "application" => application(),
@@ -33,6 +33,7 @@ fn get_all(host: &'static str, targets: &[&str]) -> Vec<Request> {
     targets.iter().map(|it| Request::get(host, it)).collect()
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of requests")]
 fn locations() -> Vec<Request> {
     const HOST: &str = "shop.test";
     let targets = [
@@ -149,6 +150,7 @@ fn locations() -> Vec<Request> {
     all
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of requests")]
 fn rewrites() -> Vec<Request> {
     const HOST: &str = "pages.test";
     let targets = [

@@ -10,10 +10,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::park_timeout;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
+/// Pause between attempts to connect to a server that starts.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The user `ann` with the password `one`, with a hash that both servers know.
 const USERS: &str = "ann:$2y$04$co9osgv9qGuwPD/XdNUES.f2whZRS2F1aiA/sEoPTBqLenVJfvbqS\n";
@@ -61,7 +63,7 @@ impl Servers {
                 .replace("ROOT", &folder.path().join("www").display().to_string())
         });
         let nginx = Nginx::start(folder, &for_nginx);
-        let proxyd = proxyd(for_proxyd);
+        let proxyd = proxyd(&for_proxyd);
         let servers = Self {
             nginx,
             _proxyd: proxyd,
@@ -102,15 +104,12 @@ impl Servers {
     }
 
     fn wait_for(&self, port: u16) {
-        let begun = Instant::now();
+        let mut attempts = EVENT_TIMEOUT.as_millis() / PAUSE.as_millis();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             let log = fs::read_to_string(self.nginx.folder.path().join("error.log"));
-            assert!(
-                begun.elapsed() < EVENT_TIMEOUT,
-                "{port}: {}",
-                log.unwrap_or_default()
-            );
-            park_timeout(Duration::from_millis(5));
+            assert!(0 < attempts, "{port}: {}", log.unwrap_or_default());
+            attempts = attempts.saturating_sub(1);
+            park_timeout(PAUSE);
         }
     }
 }
@@ -119,10 +118,8 @@ impl Nginx {
     fn start(folder: TempDir, site: &str) -> Self {
         let path = |name: &str| folder.path().join(name).display().to_string();
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-        let temporary: String = temporary
-            .iter()
-            .map(|name| format!("{name}_temp_path {};\n", path(name)))
-            .collect();
+        let temporary = temporary.map(|name| format!("{name}_temp_path {};\n", path(name)));
+        let temporary = temporary.concat();
         let text = format!(
             "daemon off; worker_processes 1; pid {}; error_log {} warn;\nevents {{ }}\nhttp {{\n\
              types {{ text/html html; text/css css; application/javascript js; application/json json; text/plain txt; image/x-icon ico; }}\n\
@@ -151,7 +148,7 @@ impl Drop for Nginx {
     }
 }
 
-fn proxyd(site: String) -> Proxyd {
+fn proxyd(site: &str) -> Proxyd {
     let source = Source {
         name: "site.conf".to_owned(),
         text: format!("default_type application/octet-stream;\n{site}"),

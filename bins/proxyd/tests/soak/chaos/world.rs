@@ -181,6 +181,7 @@ impl World {
             DnsReply::Addresses(..) => "name with other addresses".to_owned(),
             DnsReply::Services(..)
             | DnsReply::TextsIn(_)
+            | DnsReply::AfterForgeries(..)
             | DnsReply::Failure
             | DnsReply::Silence
             | DnsReply::Garbage

@@ -487,7 +487,7 @@ pub(super) const HURTFUL: &[(Bundle, RiskClass)] = &[
     (
         Bundle::new(
             "no metrics are exported",
-            &[(r#"otlp {"#, "otlp { metrics #false;")],
+            &[("otlp {", "otlp { metrics #false;")],
         ),
         RecordsChanged,
     ),

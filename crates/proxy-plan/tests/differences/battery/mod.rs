@@ -14,6 +14,7 @@ use proxy_model::Model;
 use proxy_plan::diff::{Change, ChangedFile, Risk, RiskClass};
 use proxy_plan::{Plan, PlanDiff};
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
 const EDGE: &str = include_str!("edge.kdl");
 
@@ -79,7 +80,8 @@ fn compared(bundle: &Bundle) -> Result<PlanDiff, String> {
         };
         let name = name.clone();
         // Parts of the configuration are compared by their settings.
-        (!name.ends_with(".kdl")).then_some(ChangedFile { name, change })
+        let is_configuration = Path::new(&name).extension().is_some_and(|end| end == "kdl");
+        (!is_configuration).then_some(ChangedFile { name, change })
     });
     let changed: Vec<ChangedFile> = changed.collect();
     diff.judge_files(models, &changed, &|_, _| false);
