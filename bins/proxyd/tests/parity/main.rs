@@ -33,7 +33,7 @@ fn requests_are_answered_alike_or_differ_for_a_known_reason() {
     let (mut count, mut alike) = (0, 0);
     for (site, text) in SITES {
         let servers = Servers::start(text);
-        for request in requests::of(site, &servers) {
+        for request in requests::site_requests(site, &servers) {
             count += 1;
             let [nginx, proxyd] = servers.ports().map(|port| servers.exchange(port, &request));
             let found = Exchange::differences(&nginx, &proxyd);

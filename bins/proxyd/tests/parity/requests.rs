@@ -10,7 +10,7 @@ const METHODS: &[&str] = &["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
 const ANN: &str = "Basic YW5uOm9uZQ==";
 const OTHER: &str = "Basic eDp5";
 
-pub(crate) fn of(site: &str, servers: &Servers) -> Vec<Request> {
+pub(crate) fn site_requests(site: &str, servers: &Servers) -> Vec<Request> {
     match site {
         "access" => access(),
         "application" => application(),
