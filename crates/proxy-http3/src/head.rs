@@ -194,9 +194,9 @@ mod tests {
         let mut bytes = vec![0, 0];
         for (name, value) in fields {
             // Literals with lengths below the prefix, or one byte above it.
-            match name.len() {
-                len @ 0..7 => bytes.push(0x20 | len as u8),
-                len => bytes.extend([0x27, (len - 7) as u8]),
+            match u8::try_from(name.len()).unwrap() {
+                len @ 0..7 => bytes.push(0x20 | len),
+                len => bytes.extend([0x27, len - 7]),
             }
             bytes.extend_from_slice(name.as_bytes());
             bytes.push(u8::try_from(value.len()).unwrap());
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn more_fields_than_a_map_holds_are_refused() {
-        let many = [&[0, 0][..], &[0xd1; 40_000]].concat();
+        let many = [&[0, 0][..], &vec![0xd1; 40_000]].concat();
         let limits = SectionLimits {
             max_bytes: 1 << 22,
             max_fields: 100_000,

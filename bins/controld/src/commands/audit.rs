@@ -51,7 +51,7 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
     }
     match keyed_from {
         None if *entries == 0 => {
-            print_line(format_args!("the audit log is complete: it has no entry"))?
+            print_line(format_args!("the audit log is complete: it has no entry"))?;
         }
         None => {
             print_line(format_args!(

@@ -205,7 +205,7 @@ pub(crate) fn print_faults(faults: &[Fault], file: Option<&ConfigFile>) {
 /// Shows the faults of a file, with their lines.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) fn show(error: &ConfigError) {
-    let theme = if std::io::stderr().is_terminal() {
+    let theme = if io::stderr().is_terminal() {
         GraphicalTheme::unicode()
     } else {
         GraphicalTheme::unicode_nocolor()

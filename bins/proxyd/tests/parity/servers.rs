@@ -144,7 +144,7 @@ impl Drop for Nginx {
         let pid = rustix::process::Pid::from_child(&self.process);
         // The main process ends its workers.
         _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        _ = self.process.wait();
+        drop(self.process.wait());
     }
 }
 

@@ -68,15 +68,12 @@ fn decoded(text: &str) -> String {
     while let Some((before, after)) = rest.split_once('%') {
         decoded.push_str(before);
         let digits = after.get(..2).unwrap_or_default();
-        match u8::from_str_radix(digits, 16) {
-            Ok(byte) => {
-                decoded.push(char::from(byte));
-                rest = after.get(2..).unwrap_or_default();
-            }
-            Err(_) => {
-                decoded.push('%');
-                rest = after;
-            }
+        if let Ok(byte) = u8::from_str_radix(digits, 16) {
+            decoded.push(char::from(byte));
+            rest = after.get(2..).unwrap_or_default();
+        } else {
+            decoded.push('%');
+            rest = after;
         }
     }
     decoded.push_str(rest);

@@ -106,28 +106,7 @@ fn beside(block: &str, inner: &str) -> String {
             "failure-mode \"open\"",
         ],
         "agents.agent" => &["unix-socket \"/run/x.sock\"", "failure-mode \"open\""],
-        "listeners.listener" if inner.starts_with("proxy-protocol") => {
-            &["trusted-proxies \"10.0.0.0/8\""]
-        }
-        "listeners.listener" if inner.starts_with("http3") => &[
-            "protocol \"https\"",
-            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
-        ],
-        "listeners.listener" if inner.starts_with("alt-svc-max-age") => &[
-            "http3 #true",
-            "protocol \"https\"",
-            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
-        ],
-        "listeners.listener" if inner.starts_with("alt-svc-port") => &[
-            "http3 #true",
-            "alt-svc-max-age-secs 60",
-            "protocol \"https\"",
-            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
-        ],
-        "listeners.listener" if inner.starts_with("tls") => &["protocol \"https\""],
-        "listeners.listener" if inner.starts_with("protocol \"https\"") => {
-            &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]
-        }
+        "listeners.listener" => beside_of_listener(inner),
         "listeners.listener.tls.acme" if inner.starts_with("dns-command") => &[
             "challenge \"dns-01\"",
             "dns-command \"/usr/bin/dns\"",
@@ -160,6 +139,33 @@ fn beside(block: &str, inner: &str) -> String {
     lines.dedup_by_key(|line| name(line));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// Like [`beside`], for a listener.
+fn beside_of_listener(inner: &str) -> &'static [&'static str] {
+    match inner {
+        _ if inner.starts_with("proxy-protocol") => &["trusted-proxies \"10.0.0.0/8\""],
+        _ if inner.starts_with("http3") => &[
+            "protocol \"https\"",
+            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
+        ],
+        _ if inner.starts_with("alt-svc-max-age") => &[
+            "http3 #true",
+            "protocol \"https\"",
+            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
+        ],
+        _ if inner.starts_with("alt-svc-port") => &[
+            "http3 #true",
+            "alt-svc-max-age-secs 60",
+            "protocol \"https\"",
+            "tls { cert-file \"a.pem\"; key-file \"a.key\" }",
+        ],
+        _ if inner.starts_with("tls") => &["protocol \"https\""],
+        _ if inner.starts_with("protocol \"https\"") => {
+            &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]
+        }
+        _ => &[],
+    }
 }
 
 /// Like [`beside`], for a route and its blocks.

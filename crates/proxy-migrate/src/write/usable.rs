@@ -164,6 +164,7 @@ fn close(route: &mut Route) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kdl::Node;
 
     #[test]
     fn routes_that_would_refuse_the_file_are_closed() {
