@@ -218,12 +218,12 @@ pub static ROUTES: &[Route] = &[
     row(DELETE, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::delete)).versioned(),
 
     row(GET, "/projects/{project}/managed-certificates", Access::READ_SERVICES, || routes!(managed_certificate::list)),
-    row(POST, "/projects/{project}/managed-certificates", Access::WRITE_SERVICES, || routes!(managed_certificate::create))
+    row(POST, "/projects/{project}/managed-certificates", Access::WRITE_SERVICES, || routes!(managed_certificate::create)).tagged()
         .creates("/projects/{project}/managed-certificates/{managed_certificate}"),
-    row(GET, "/projects/{project}/managed-certificates/{managed_certificate}", Access::READ_SERVICES, || routes!(managed_certificate::view)),
-    row(PUT, "/projects/{project}/managed-certificates/{managed_certificate}", Access::WRITE_SERVICES, || routes!(managed_certificate::update)).versioned(),
+    row(GET, "/projects/{project}/managed-certificates/{managed_certificate}", Access::READ_SERVICES, || routes!(managed_certificate::view)).tagged(),
+    row(PUT, "/projects/{project}/managed-certificates/{managed_certificate}", Access::WRITE_SERVICES, || routes!(managed_certificate::update)).tagged().versioned(),
     row(DELETE, "/projects/{project}/managed-certificates/{managed_certificate}", Access::WRITE_SERVICES, || routes!(managed_certificate::delete)).versioned(),
-    row(POST, "/projects/{project}/managed-certificates/{managed_certificate}/renew", Access::WRITE_SERVICES, || routes!(managed_certificate::renew)).versioned(),
+    row(POST, "/projects/{project}/managed-certificates/{managed_certificate}/renew", Access::WRITE_SERVICES, || routes!(managed_certificate::renew)).tagged().versioned(),
 
     row(GET, "/api-keys", Access::READ_API_KEYS, || routes!(api_key::list)),
     row(POST, "/api-keys", Access::WRITE_API_KEYS, || routes!(api_key::create)).tagged()

@@ -48,12 +48,7 @@ async fn a_managed_certificate_is_pending_until_it_is_issued() {
         let mut body = sample(ALL);
         body["name"] = view["name"].clone();
         let taken = world.post(ALL, &key, body).await;
-        assert_eq!(
-            taken.status,
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "{}",
-            taken.text
-        );
+        assert_eq!(taken.status, StatusCode::CONFLICT, "{}", taken.text);
         let due = world.post(&format!("{own}/renew"), &key, Value::Null).await;
         assert_eq!(due.status, StatusCode::OK, "{}", due.text);
         let stale = [("if-match", "\"9\"")];
@@ -82,12 +77,7 @@ async fn the_name_of_a_certificate_is_not_managed_a_second_time() {
         let mut body = sample(ALL);
         body["name"] = stored.body["name"].clone();
         let taken = world.post(ALL, &key, body).await;
-        assert_eq!(
-            taken.status,
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "{}",
-            taken.text
-        );
+        assert_eq!(taken.status, StatusCode::CONFLICT, "{}", taken.text);
     }
 }
 

@@ -62,8 +62,9 @@ async fn a_form_is_carried_out_with_its_proof_of_identity() {
 async fn a_form_is_carried_out_with_a_code_and_asks_for_its_secrets_again() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let mut browser = Browser::with_session(&world, &world.admin);
+    let user = world.admin_user().await;
     let (app, _) = browser.set_up_totp().await;
-    let stale = world.stale_admin().await;
+    let stale = world.stale_session(user).await;
     let mut browser = Browser::with_session(&world, &stale);
     browser.open("/profile").await;
     let path = "/profile/password";

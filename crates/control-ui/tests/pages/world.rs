@@ -258,14 +258,20 @@ impl World {
 
     /// A session of the administrator with a proof of identity that is too old for changes.
     pub(crate) async fn stale_admin(&self) -> String {
-        let (call, since) = (
-            self.call().await,
-            self.app.now() - SignedDuration::from_mins(30),
-        );
-        let Actor::User { id, .. } = call.actor else {
+        self.stale_session(self.admin_user().await).await
+    }
+
+    pub(crate) async fn admin_user(&self) -> UserId {
+        let Actor::User { id, .. } = self.call().await.actor else {
             panic!("the administrator is a user");
         };
-        self.session_since(id, since).await
+        id
+    }
+
+    /// A session that began half an hour ago.
+    pub(crate) async fn stale_session(&self, user: UserId) -> String {
+        let since = self.app.now() - SignedDuration::from_mins(30);
+        self.session_since(user, since).await
     }
 
     /// Configures single sign-on for the organization, and links an identity of the administrator

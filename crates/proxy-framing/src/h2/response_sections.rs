@@ -198,6 +198,10 @@ impl ResponseSections {
                 Some(FieldKind::Regular) | None => {}
             }
         }
+        // Streams of the target end the connection, which a reset would prevent.
+        if stream.is_multiple_of(2) {
+            return true;
+        }
         let may_have_status = place.is_err();
         let is_well_formed = !has_other && (may_have_status || status.is_none());
         match place {
@@ -303,6 +307,12 @@ mod tests {
                 &[refused(fields), next],
             );
         }
+    }
+
+    #[test]
+    fn sections_on_streams_of_the_target_reach_the_parser() {
+        let sent = [head(0, 1, &[OK]), head(END_STREAM, 2, &[PATH])];
+        check(&sent, &sent);
     }
 
     #[test]

@@ -171,14 +171,16 @@ fn routes_take_turns_and_so_do_the_clients_of_each() {
 
 #[test]
 fn routes_and_clients_with_their_share_are_passed_over_and_keep_their_turn() {
-    let other = |route, client| Claim {
-        destination: Destination { route, upstream: 2 },
+    let elsewhere = |route, upstream, client| Claim {
+        destination: Destination { route, upstream },
         client: ClientKey::V4(client),
     };
+    let other = |route, client| elsewhere(route, 2, client);
     let mut shares = FairShares::new(SEED);
-    // The maximum share of a holder with one free place, or two.
-    for _ in 0..16 {
-        shares.enter(to(1, 1));
+    // The maximum share of a holder with one free place, or two: of a route by many clients, and of one client.
+    for number in 0..16 {
+        shares.enter(to(1, 10 + number));
+        shares.enter(elsewhere(9, 9, 1));
     }
     let mut queue = queue(10);
     let [route, upstream, client, served] = [to(1, 2), to(2, 2), other(3, 1), other(3, 2)]

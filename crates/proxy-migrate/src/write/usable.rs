@@ -1,5 +1,6 @@
 //! The last look at a site: what would refuse the whole result is left out or closed, whatever language it comes from.
 
+use crate::kdl::Node;
 use crate::migrated::Place;
 use crate::site::path_regex::{Converted, converted};
 use crate::site::{Message, Path, Policies, Route, Service, Site, Upstream, header_fault};
@@ -17,6 +18,9 @@ pub(super) fn make_usable(site: &mut Site, file: &str) {
     };
     for upstream in &mut site.upstreams {
         without_repetitions(upstream);
+    }
+    for listener in &mut site.listeners {
+        name_proxies(&mut listener.settings);
     }
     let upstreams = site.upstreams.iter().map(|it| it.name.clone());
     let upstreams: HashSet<String> = upstreams.collect();
@@ -36,6 +40,15 @@ pub(super) fn make_usable(site: &mut Site, file: &str) {
         is_kept
     });
     site.routes = routes;
+}
+
+/// PROXY headers need the addresses of their senders. Loopback stands for senders that the file does not name; a note of
+/// the language asks for them.
+fn name_proxies(settings: &mut Vec<Node>) {
+    let has = |name: &str| settings.iter().any(|it| it.is(name));
+    if has("proxy-protocol") && !has("trusted-proxies") {
+        settings.push(Node::text("trusted-proxies", "127.0.0.1"));
+    }
 }
 
 fn without_repetitions(upstream: &mut Upstream) {
@@ -164,7 +177,6 @@ fn close(route: &mut Route) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kdl::Node;
 
     #[test]
     fn routes_that_would_refuse_the_file_are_closed() {
