@@ -118,7 +118,7 @@ fn check_installed(debian: &Machine, name: &str) -> Result<(), TaskError> {
     debian.run(&format!(
         "{check} && {name} --version && getent passwd {name} \
          && test \"$(stat -c %U /var/lib/{name})\" = {name} \
-         && systemctl is-enabled {name} && systemd-analyze verify {name}.service"
+         && systemctl is-enabled {name} && systemd-analyze verify /usr/lib/systemd/system/{name}.service"
     ))?;
     let serves = match name {
         "proxyd" => "proxyd health",

@@ -172,7 +172,7 @@ async fn pages_follow_each_other_in_every_order_of_every_list() {
         fill(&world, &admin).await;
         let places = fill_inner(&world, &admin).await;
         let lists = sorted_lists(&world).await;
-        assert_eq!(lists.len(), 20, "{lists:?}");
+        assert_eq!(lists.len(), 21, "{lists:?}");
         for SortedList { path, fields } in lists {
             let fill = |path: String, (name, id): &(&str, String)| path.replace(name, id);
             let path = places.iter().fold(path, fill);
