@@ -1,9 +1,11 @@
 //! `cargo xtask setup`: installs missing tools.
 
 mod debian;
+mod extra;
 mod node;
 mod python;
 
+pub(crate) use extra::Extra;
 use node::NodeModules;
 use python::{PYTHON_ENVIRONMENTS, PythonEnvironment};
 use xtask_kit::command;
@@ -14,15 +16,6 @@ use xtask_kit::workspace::Workspace;
 
 /// Version of cargo-deny that reads our `deny.toml`.
 const DENY_VERSION: &str = "^0.20";
-
-/// Tools beyond those of the tests.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Extra {
-    /// Peers to measure against, and what `ship` needs.
-    pub(crate) bench: bool,
-    /// What `package --check` needs.
-    pub(crate) package: bool,
-}
 
 /// Installs missing tools.
 ///

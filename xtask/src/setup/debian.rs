@@ -1,6 +1,6 @@
 //! Debian packages and their installation.
 
-use crate::setup::Extra;
+use crate::setup::extra::Extra;
 use rustix::process::geteuid;
 use std::process::Command;
 use xtask_kit::command;

@@ -20,11 +20,11 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// The endpoint that the command line names; `None` after the fault was printed.
-    pub(super) fn of(interface: &AdminInterface) -> Option<Self> {
+    pub(super) fn from_arguments(interface: &AdminInterface) -> Option<Self> {
         let AdminInterface { config, admin } = interface;
         match (admin, config) {
             (Some(address), _) => Some(Self::without_token(address.clone())),
-            (None, Some(file)) => Self::of_configuration(file),
+            (None, Some(file)) => Self::from_configuration(file),
             (None, None) => Some(Self::without_token(AdminAddress::Tcp(DEFAULT_ADDRESS))),
         }
     }
@@ -37,7 +37,7 @@ impl Endpoint {
     }
 
     /// The endpoint of the configuration `file`: its address, or the Unix socket if it has no address.
-    fn of_configuration(file: &Path) -> Option<Self> {
+    fn from_configuration(file: &Path) -> Option<Self> {
         let model = match proxy_config::load(file) {
             Ok(Loaded { model, .. }) => model,
             Err(report) => {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 /// Requests `/ready`, which needs no token. Exit code 0: ready; 1: not ready, no answer, or the configuration has errors.
 pub(super) fn run(interface: &AdminInterface) -> io::Result<ExitCode> {
-    let Some(endpoint) = Endpoint::of(interface) else {
+    let Some(endpoint) = Endpoint::from_arguments(interface) else {
         return Ok(ExitCode::FAILURE);
     };
     let ready =

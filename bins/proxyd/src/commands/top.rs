@@ -43,7 +43,7 @@ fn client(arguments: &Top) -> Option<AdminClient> {
     let Endpoint {
         address,
         token_file,
-    } = Endpoint::of(&arguments.interface)?;
+    } = Endpoint::from_arguments(&arguments.interface)?;
     let token_file = arguments.token_file.clone().or(token_file);
     let token = match &token_file {
         None => None,

@@ -4,6 +4,7 @@ pub(crate) mod authorities;
 pub(crate) mod issuance;
 pub(crate) mod order;
 pub(crate) mod plain_hosts;
+mod serving_nodes;
 pub(crate) mod validation;
 
 use crate::app::{App, taken, tenant};

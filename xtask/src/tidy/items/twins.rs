@@ -12,6 +12,11 @@ const KNOWN_TWINS: &[&[&str]] = &[
         "crates/agent-protocol/src/encoding.rs Encoding",
         "crates/proxy-model/src/agent.rs AgentEncoding",
     ],
+    // The interface of the control plane has its own words; `control-app` translates them by a match of all variants.
+    &[
+        "crates/control-domain/src/definition/managed_certificate.rs CertificateKeyType",
+        "crates/proxy-model/src/listener/acme.rs AcmeKeyType",
+    ],
     &[
         "crates/control-app/src/metric.rs MetricKind",
         "crates/proxy-telemetry/src/names/metric.rs Kind",
