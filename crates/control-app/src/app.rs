@@ -1,5 +1,6 @@
 //! The application: state shared by all handlers.
 
+pub(crate) mod acme;
 pub(crate) mod audit_event;
 pub(crate) mod changes;
 pub(crate) mod idempotency;
@@ -16,6 +17,8 @@ pub(crate) mod report_budget;
 pub(crate) mod sso_site;
 pub(crate) mod write_queue;
 
+use crate::app::acme::authorities::AcmeAuthorities;
+use crate::app::acme::plain_hosts::PlainHosts;
 use crate::app::audit_event::AuditEvent;
 use crate::app::changes::Changes;
 use crate::app::metric_answers::MetricAnswers;
@@ -29,8 +32,6 @@ use crate::app::report_budget::{ReportBudget, SizedReport};
 use crate::app::sso_site::{SsoDocuments, SsoSite};
 use crate::app::write_queue::WriteQueue;
 use crate::call::Call;
-use crate::definition::managed_certificate::authorities::AcmeAuthorities;
-use crate::definition::managed_certificate::plain_hosts::PlainHosts;
 use crate::error::Error;
 use crate::metric;
 use control_auth::{AuditKey, Sealer, Secret};

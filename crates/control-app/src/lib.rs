@@ -34,6 +34,7 @@ pub use account::second_factor::{NewSecondFactor, SecondFactor, TotpSetup};
 pub use account::session::{NewSession, SessionInfo};
 pub use account::sign_in::{SignedIn, StrongProof};
 pub use account::user::Identity;
+pub use app::acme::authorities::AcmeAuthorities;
 pub use app::changes::{ChangeScope, Changes, Waiter, Wake};
 pub use app::named_tenant::NamedTenant;
 pub use app::permits::{BodyPermit, UploadPermit, UploadPressure};
@@ -64,7 +65,6 @@ pub use control_store::{
     SortColumn, SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::NewCertificate;
-pub use definition::managed_certificate::authorities::AcmeAuthorities;
 pub use error::Error;
 pub use installation::setup::{Installation, NewInstallation};
 pub use installation::status::InstallationStatus;

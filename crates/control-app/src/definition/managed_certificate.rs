@@ -1,9 +1,7 @@
 //! Managed certificates: the settings by which certificates are obtained and renewed.
 
-pub(crate) mod authorities;
 pub(crate) mod issuance;
 pub(crate) mod order;
-pub(crate) mod plain_hosts;
 mod serving_nodes;
 pub(crate) mod validation;
 

@@ -1,8 +1,8 @@
 //! Nodes that serve a host without TLS, where an authority validates it.
 
 use crate::app::App;
+use crate::app::acme::plain_hosts::PlainHosts;
 use crate::configuration::check;
-use crate::definition::managed_certificate::plain_hosts::PlainHosts;
 use crate::error::Error;
 use control_domain::{ManagedCertificate, Refusal};
 use control_store::ServingNode;
