@@ -44,7 +44,8 @@ fn depends(program: &Path) -> Result<String, TaskError> {
             }
         });
     }
-    depends.extend(["init-system-helpers (>= 1.54~)", "passwd"].map(str::to_owned));
+    // `kill` of the units' reload is in procps.
+    depends.extend(["init-system-helpers (>= 1.54~)", "passwd", "procps"].map(str::to_owned));
     Ok(Vec::from_iter(depends).join(", "))
 }
 

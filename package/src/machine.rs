@@ -14,7 +14,7 @@ use xtask_kit::terminal::say;
 
 /// Packages beyond the minimum: the init system, and the tools of the trial.
 const PACKAGES: &str =
-    "--include=systemd,systemd-sysv,dbus,init-system-helpers,curl,openssl,iproute2";
+    "--include=systemd,systemd-sysv,dbus,init-system-helpers,procps,curl,openssl,iproute2";
 /// Mounts what systemd expects of a container, and becomes it. `$1` is the root.
 const BOOT: &str = r#"
 mount --bind "$1" "$1"
