@@ -4,6 +4,7 @@ use crate::image::USER;
 use crate::product::PRODUCTS;
 use crate::trial::skip;
 use crate::wait;
+use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -15,12 +16,13 @@ use xtask_kit::workspace::Workspace;
 /// Time of a container to become healthy.
 const MAX_START: Duration = Duration::from_secs(30);
 /// Options that take everything from a container that an image does not need.
-const RESTRICTED: [&str; 6] = [
+const RESTRICTED: [&str; 7] = [
     "--read-only",
     "--cap-drop=all",
     "--security-opt=no-new-privileges",
     "--network=none",
     "--tmpfs=/tmp",
+    "--ulimit=nproc=4096",
     "--detach",
 ];
 
@@ -45,7 +47,10 @@ pub(crate) fn run(workspace: &Workspace, out: &Path, files: &[String]) -> Result
         let Some(product) = PRODUCTS.iter().find(|product| image.contains(product.name)) else {
             return Err(TaskError::Failed(format!("{file} is loaded as {image}")));
         };
-        let started = podman(&[&["run"][..], &RESTRICTED, &[&image]].concat())?;
+        // The default is above the limit of some machines.
+        let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(1 << 20);
+        let limit = format!("--ulimit=nofile={limit}");
+        let started = podman(&[&["run", &limit][..], &RESTRICTED, &[&image]].concat())?;
         let container = started.trim();
         let tried = check(container, product.name);
         if tried.is_err() {

@@ -15,7 +15,8 @@ use xtask_kit::terminal::say;
 /// Packages beyond the minimum: the init system, and the tools of the trial.
 const PACKAGES: &str =
     "--include=systemd,systemd-sysv,dbus,init-system-helpers,procps,curl,openssl,iproute2";
-/// Mounts what systemd expects of a container, and becomes it. `$1` is the root.
+/// Mounts what systemd expects of a container, and becomes it. `$1` is the root; a process in a mere chroot may make no user
+/// namespace, which units have.
 const BOOT: &str = r#"
 mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
@@ -36,7 +37,10 @@ mkdir "$1/dev/pts" "$1/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
 ln -s pts/ptmx "$1/dev/ptmx"
 ip link set lo up
-exec env -i container=lxc PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$1" /sbin/init
+cd "$1"
+pivot_root . .
+umount --lazy .
+exec env -i container=lxc PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot . /sbin/init
 "#;
 const MAX_BOOT: Duration = Duration::from_mins(1);
 /// Folders that the package manager, the init system and their tools write to.

@@ -10,7 +10,7 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// A listener with a certificate, whose key root gives to the group of the program.
+/// A listener with a certificate. Its key is readable for the group of the program.
 const TLS_SITE: &str = r#"
 cd /etc/proxyd
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \
@@ -113,7 +113,11 @@ pub(crate) fn skip(workspace: &Workspace, reason: &str) -> Result<(), TaskError>
 fn check_installed(debian: &Machine, name: &str) -> Result<(), TaskError> {
     let check = match name {
         "proxyd" => "proxyd --test --config /etc/proxyd/proxyd.kdl",
-        _ => "controld check --config /etc/controld/controld.kdl",
+        // The check refuses a data folder in use.
+        _ => {
+            "systemctl stop controld && controld check --config /etc/controld/controld.kdl \
+             && systemctl start controld"
+        }
     };
     debian.run(&format!(
         "{check} && {name} --version && getent passwd {name} \

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-/// A control plane that permits Pebble, and a node whose bundle answers Pebble's validations.
+/// A control plane that permits Pebble, and a node with a bundle that answers its validations.
 struct Site {
     pebble: Pebble,
     world: World,

@@ -176,7 +176,7 @@ impl Exchange {
         }
     }
 
-    /// What nginx and proxyd did differently. Where the statuses differ, fields and bodies are not compared: they follow
+    /// Differences between nginx and proxyd. Where the statuses differ, fields and bodies are not compared: they follow
     /// from it.
     pub(crate) fn differences(nginx: &Self, proxyd: &Self) -> Vec<String> {
         let mut found = Vec::new();

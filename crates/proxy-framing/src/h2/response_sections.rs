@@ -254,7 +254,7 @@ mod tests {
         frame(HEADERS, END_HEADERS | flags, stream, &fields.concat())
     }
 
-    /// What the parser gets of `bytes` in pieces of `size`.
+    /// The bytes for the parser, if `bytes` come in pieces of `size`.
     fn passed(bytes: &[u8], size: usize) -> Vec<u8> {
         let mut sections = ResponseSections::default();
         let pieces = bytes.chunks(size);

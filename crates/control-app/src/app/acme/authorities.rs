@@ -24,7 +24,7 @@ pub struct AcmeAuthorities {
     pub ca_file: Option<PathBuf>,
 }
 
-/// Listed authorities may be in a private network. What they name elsewhere has to be public.
+/// Listed authorities may be in a private network. Other addresses that they name have to be public.
 #[derive(Debug)]
 struct ListedHosts(Vec<String>);
 
