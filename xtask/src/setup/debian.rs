@@ -236,12 +236,13 @@ fn install_all(workspace: &Workspace, wanted: &[&Package]) -> Vec<String> {
         ));
     }
     let still = absent.into_iter().filter(|package| !is_here(package));
+    let mut still: Vec<String> = still
+        .map(|package| format!("{} ({})", package.name, package.reason))
+        .collect();
+    if let (Some(last), Some(error)) = (still.last_mut(), error) {
+        *last = format!("{last}: {}", error.message());
+    }
     still
-        .map(|package| {
-            let cause = error.as_ref().map(TaskError::message).unwrap_or_default();
-            format!("{} ({}) {cause}", package.name, package.reason)
-        })
-        .collect()
 }
 
 fn is_here(package: &Package) -> bool {
@@ -251,6 +252,8 @@ fn is_here(package: &Package) -> bool {
 fn apt(workspace: &Workspace, absent: &[&Package]) -> Result<(), TaskError> {
     command::run(as_root(workspace, "apt-get").args(["--quiet", "update"]))?;
     let mut install = as_root(workspace, "apt-get");
+    // Another installation may be running; without this, apt-get fails at once.
+    install.args(["--option", "DPkg::Lock::Timeout=300"]);
     install.args(["--quiet", "--yes", "--no-install-recommends", "install"]);
     command::run(install.args(absent.iter().map(|package| package.name)))
 }

@@ -4,11 +4,17 @@ use crate::support::{
     Authority, BINARY, HeldHandshakes, Http3Answer, Http3Client, Site, head_of, live, over_tls,
     start, to,
 };
-use proxy_testkit::{Gate, Launch, Proxyd, Reload, Upgrade, Upstream};
+use proxy_testkit::{Gate, Launch, Proxyd, Reload, Upgrade, Upstream, free_port};
 use std::net::UdpSocket;
 
 const GOAWAY: u64 = 0x7;
 const NO_ERROR: u64 = 0x100;
+
+/// An address at which no other test opens a TCP or UDP socket, even while a reload has closed this one's.
+/// [`free_port`] claims its ports at 127.0.0.1.
+fn own_address() -> String {
+    format!("127.0.0.2:{}", free_port())
+}
 
 #[test]
 fn a_renewed_certificate_is_shown_to_new_connections() {
@@ -96,8 +102,12 @@ fn http3_comes_and_goes_with_reloads() {
     let upstream = Upstream::saying("hello");
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
-    let without = to(&upstream, &over_tls(""));
-    let with = to(&upstream, &format!("{}; http3 #true", over_tls("")));
+    let address = own_address();
+    let at = |settings: &str| to(&upstream, settings).replacen("127.0.0.1:0", &address, 1);
+    let (without, with) = (
+        at(&over_tls("")),
+        at(&format!("{}; http3 #true", over_tls(""))),
+    );
     let proxyd = start(&without, &[("site", &site)]);
     for _ in 0..2 {
         assert_eq!(proxyd.reload(&with), Reload::Applied);
@@ -117,10 +127,12 @@ fn a_taken_udp_port_is_reported() {
     let upstream = Upstream::saying("hello");
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
-    let without = to(&upstream, &over_tls(""));
+    let address = own_address();
+    let at = |settings: &str| to(&upstream, settings).replacen("127.0.0.1:0", &address, 1);
+    let without = at(&over_tls(""));
     let proxyd = start(&without, &[("site", &site)]);
     let taken = UdpSocket::bind(proxyd.address()).unwrap();
-    let with = to(&upstream, &format!("{}; http3 #true", over_tls("")));
+    let with = at(&format!("{}; http3 #true", over_tls("")));
     let refused = proxyd.reload(&with);
     assert!(
         matches!(&refused, Reload::Refused(why) if why.contains("ss -lunp")),
@@ -284,8 +296,12 @@ fn connections_survive_fewer_and_more_workers() {
 fn new_clients_are_served_while_a_former_endpoint_has_connections() {
     let gate = Gate::new();
     let upstream = Upstream::gated(&gate, "late");
-    let without = to(&upstream, &over_tls(""));
-    let with = to(&upstream, &format!("{}; http3 #true", over_tls("")));
+    let address = own_address();
+    let at = |settings: &str| to(&upstream, settings).replacen("127.0.0.1:0", &address, 1);
+    let (without, with) = (
+        at(&over_tls("")),
+        at(&format!("{}; http3 #true", over_tls(""))),
+    );
     let site = Site::with(&with);
     live(async {
         let old = site.connect().await;
@@ -307,8 +323,8 @@ fn new_clients_are_served_while_a_former_endpoint_has_connections() {
 #[test]
 fn a_service_manager_passes_the_socket() {
     let upstream = Upstream::saying("hello");
-    let passed = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = passed.local_addr().unwrap().to_string();
+    let address = own_address();
+    let passed = UdpSocket::bind(&address).unwrap();
     let at = |settings: &str| to(&upstream, settings).replacen("127.0.0.1:0", &address, 1);
     let (with, without) = (
         at(&format!("{}; http3 #true", over_tls(""))),
