@@ -100,7 +100,10 @@ fn is_page(path: &str) -> bool {
 /// Files that a page links to, by their paths in the workspace.
 fn links<'t>(page: &'t str, text: &'t str) -> impl Iterator<Item = String> + 't {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let targets = { text.split("](").skip(1) }.filter_map(|rest| rest.split([')', '#']).next());
+    let targets = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', '#']).next());
     let relative = targets.filter(|target| !target.is_empty() && !target.contains(':'));
     relative.map(move |target| {
         let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();

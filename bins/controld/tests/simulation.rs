@@ -162,7 +162,9 @@ fn step_batch(nodes: usize) -> usize {
 /// The mean time of a step with this many nodes in the rollout outside the batch.
 fn step_time(world: &World, bundle: &str, batch: usize) -> Duration {
     let measurement = Measurement::start(&world.operator);
-    { &world.operator }.begin_rollout(bundle, batch, STEP_BATCHES.into());
+    world
+        .operator
+        .begin_rollout(bundle, batch, STEP_BATCHES.into());
     let usage = measurement.usage(&world.operator);
     println!("{STEP_BATCHES} batches of {batch}: {usage}");
     usage.step_time

@@ -72,8 +72,8 @@ async fn retry(settings: Settings, host: &mut ProxyHost) {
 fn spawn<F: Future<Output = ()>>(work: impl FnOnce() -> F + Send + 'static) -> Stop {
     let (stop, stopped) = oneshot::channel::<()>();
     let run = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        match { runtime }.enable_all().build() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        match runtime.enable_all().build() {
             Ok(runtime) => runtime.block_on(async {
                 tokio::select! {
                     () = work() => {}
@@ -195,9 +195,7 @@ impl Host for ProxyHost {
 
     async fn try_out(&mut self, started: Started) -> Result<Vec<String>, Vec<String>> {
         let delivery = delivery_of(&started);
-        let tests = { &self.deliveries }
-            .rehearse_and_apply(delivery.clone())
-            .await?;
+        let tests = self.deliveries.rehearse_and_apply(delivery.clone()).await?;
         let LiveOutcome {
             mut failures,
             known,

@@ -58,7 +58,9 @@ pub(crate) fn check(files: &Files) -> Checked {
 /// the files name.
 pub(crate) fn check_with(files: &Files, certificates: &BTreeSet<CertificateId>) -> Checked {
     let mut checked = check(files);
-    let missing = { checked.model.iter() }
+    let missing = checked
+        .model
+        .iter()
         .flat_map(|model| missing_certificates(model, files, certificates))
         .take(MAX_DIAGNOSTICS);
     let missing: Vec<Diagnostic> = missing.collect();

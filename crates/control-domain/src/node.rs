@@ -249,7 +249,10 @@ impl Node {
             state: "approved",
             event: "be approved",
         })?;
-        let granted = { requested.pairs().clone().into_iter() }
+        let granted = requested
+            .pairs()
+            .clone()
+            .into_iter()
             .filter(|_| grants_labels)
             .map(|(name, value)| (name, Some(value)));
         let labels = self.labels.clone().merge(granted.collect())?;

@@ -86,8 +86,8 @@ impl SimulatedFleet {
         let project = operator.project().to_owned();
         let nodes = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread();
-            let runtime = { runtime }.enable_all().build().expect("a runtime");
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().expect("a runtime");
             runtime.block_on(live(&nodes, options, url, project, token, stopped));
         });
         let fleet = Self {

@@ -285,7 +285,9 @@ fn check_form(
     };
     fields.check_csrf(&visit.csrf)?;
     let proof = proof_of_form(fields);
-    let fields = { PROOF_FIELDS.into_iter() }.fold(fields.clone(), Fields::without);
+    let fields = PROOF_FIELDS
+        .into_iter()
+        .fold(fields.clone(), Fields::without);
     fields.check_names(page.fields, page.boxes)?;
     request.extensions_mut().insert(fields);
     Ok(proof)

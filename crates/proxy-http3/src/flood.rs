@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     fn taken(meter: &mut FloodMeter, kind: FloodKind, now: u64) -> u32 {
-        let events = 0..100_000_u32;
-        { events }
+        let mut events = 0..100_000_u32;
+        events
             .find(|_| meter.take(kind, 1, now).is_err())
             .unwrap_or(100_000)
     }

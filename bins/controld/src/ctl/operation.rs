@@ -218,7 +218,9 @@ fn field(document: &Value, name: &str, schema: &Value) -> Field {
 /// The defaults of an object's fields, which its flag takes as JSON.
 fn defaults(schema: &Value) -> String {
     let properties = schema.get("properties").and_then(Value::as_object);
-    let defaults: Vec<String> = { properties.into_iter().flatten() }
+    let defaults: Vec<String> = properties
+        .into_iter()
+        .flatten()
         .filter_map(|(name, property)| Some(format!("`{name}` {}", property.get("default")?)))
         .collect();
     if defaults.is_empty() {

@@ -93,8 +93,8 @@ fn an_order_wakes_every_long_poll() {
     let nodes = insert(&url, tenant, count);
     let authority = program.base_url().strip_prefix("http://").unwrap();
     let to: SocketAddr = authority.parse().unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = { runtime }.worker_threads(2).enable_all().build().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     let clock = Stopwatch::start();
     let mut latencies = runtime.block_on(async {
         let (waiting, mut waits) = unbounded_channel();

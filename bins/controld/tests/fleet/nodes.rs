@@ -29,8 +29,8 @@ pub(crate) fn insert(url: &str, tenant: Tenant, count: usize) -> Vec<InsertedNod
             InsertedNode { id, key }
         })
         .collect();
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Store::open(url).await.unwrap();
         for chunk in nodes.chunks(CHUNK) {

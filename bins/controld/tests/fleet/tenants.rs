@@ -427,8 +427,8 @@ fn show(what: &str, calls: &mut Calls) -> Duration {
 
 fn populated(data: &Path, program: &Program, keys: &[String]) -> Vec<Organization> {
     let to = address(program);
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
     let mut organizations: Vec<Organization> = runtime.block_on(async {
         let mut populated = Vec::new();
         for (number, key) in (0..).zip(keys) {
@@ -464,8 +464,8 @@ fn a_hostile_organization_holds_up_no_other() {
     let mut organizations = populated(folder.path(), &program, &keys);
     let hostile = organizations.remove(0);
     let to = address(&program);
-    let runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = { runtime }.worker_threads(2).enable_all().build().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     let (mut alone, mut beside, answers) = runtime.block_on(async {
         let alone = work_of_all(&organizations, to, time).await;
         let mut attacker = Attacker::new(hostile, to).await;

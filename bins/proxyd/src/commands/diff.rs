@@ -30,7 +30,8 @@ pub(super) fn run(arguments: &Diff) -> io::Result<ExitCode> {
     };
     let mut diff = PlanDiff::compare(&old, &new);
     let models = [&**old.model(), &**new.model()];
-    let (names, files): (Vec<ChangedFile>, Vec<String>) = { changed_files(models).into_iter() }
+    let (names, files): (Vec<ChangedFile>, Vec<String>) = changed_files(models)
+        .into_iter()
         .chain(changed_pages(models))
         .unzip();
     diff.judge_files(models, &names, &|before, after| {

@@ -219,7 +219,11 @@ fn new_roots_are_taken_without_a_reload() {
     assert!(printed.text("file").ends_with("root.pem"), "{printed:?}");
     // The proxy connects by itself, as a request would.
     let back = "a target accepts connections again";
-    drop({ proxyd.stderr() }.find(0, |record| record.text("message") == back));
+    drop(
+        proxyd
+            .stderr()
+            .find(0, |record| record.text("message") == back),
+    );
     assert_eq!(get_root(&proxyd).status, 200);
 }
 

@@ -244,7 +244,9 @@ impl Copy {
             1
         };
         let call = self.call(org, user);
-        let done = { &self.app }.command_rollout(&call, project, self.rollout, command);
+        let done = self
+            .app
+            .command_rollout(&call, project, self.rollout, command);
         drop(done.await);
     }
 

@@ -100,7 +100,8 @@ async fn no_malformed_identifier_reaches_anything() {
     for world in worlds().await {
         for route in ROUTES {
             let by = caller(&world, route).await;
-            let paths = { places(route.path).into_iter() }
+            let paths = places(route.path)
+                .into_iter()
                 .flat_map(|place| MALFORMED.map(|text| route.path.replace(place, text)));
             for path in paths {
                 let answer = send(&world, route, &path, &by, &sample(route.path)).await;

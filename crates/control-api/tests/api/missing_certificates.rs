@@ -65,7 +65,8 @@ async fn a_bundle_with_a_certificate_that_does_not_exist_is_rejected_when_it_is_
             let errors: Vec<Value> = errors
                 .map(|one| json!([one["code"], one["line"], one["message"]]))
                 .collect();
-            let expected: Vec<Value> = { expected.iter() }
+            let expected: Vec<Value> = expected
+                .iter()
                 .map(|(line, message)| json!(["missing-file", line, message]))
                 .collect();
             assert_eq!(errors, expected, "{}", made.body);

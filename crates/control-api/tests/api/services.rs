@@ -311,7 +311,8 @@ async fn every_field_that_a_rule_refuses_is_reported() {
             answer.body
         );
         let details = answer.body["error"]["details"].as_array().unwrap();
-        let message: Vec<&str> = { details.iter() }
+        let message: Vec<&str> = details
+            .iter()
             .filter_map(|detail| detail["field"].as_str())
             .collect();
         assert_eq!(message, fields, "{path}: {}", answer.body);

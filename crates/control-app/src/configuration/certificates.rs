@@ -20,11 +20,13 @@ pub(super) fn missing_certificates(
     let served = served.map(|one| [Some(&one.cert_file), Some(&one.key_file)]);
     let shown = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
     let shown = shown.map(|tls| [tls.cert_file.as_ref(), tls.key_file.as_ref()]);
-    let delivered: BTreeSet<String> = { known.iter() }
+    let delivered: BTreeSet<String> = known
+        .iter()
         .filter(|id| files.contains_key(&chain_file(**id)))
         .map(|id| key_file(*id))
         .collect();
-    let mut unknown: BTreeSet<String> = { files.keys() }
+    let mut unknown: BTreeSet<String> = files
+        .keys()
         .filter_map(|name| certificate_of(name))
         .filter(|id| !known.contains(id))
         .map(chain_file)

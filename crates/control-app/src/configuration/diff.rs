@@ -159,7 +159,9 @@ fn compare_whole(
         sampled_regexes,
         limits,
     } = found;
-    let risks = { risks.into_iter().map(risk) }
+    let risks = risks
+        .into_iter()
+        .map(risk)
         .chain(hidden_secrets(&files, models))
         .collect();
     let samples = sampled_regexes.iter();

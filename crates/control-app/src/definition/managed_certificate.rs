@@ -97,7 +97,9 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         let before = found.value.clone();
         let directories = &self.acme.directories;
-        let value = { found.value }.update(&call.actor, settings, directories, call.now)?;
+        let value = found
+            .value
+            .update(&call.actor, settings, directories, call.now)?;
         call.expect_version(found.version)?;
         let has_certificate = value.certificate.is_some();
         let is_same = value.hosts == before.hosts && value.node_labels == before.node_labels;
@@ -131,7 +133,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
-        let value = { found.value }.renew(&call.actor, call.now)?;
+        let value = found.value.renew(&call.actor, call.now)?;
         call.expect_version(found.version)?;
         tx.make_issuance_due(id, call.now).await?;
         let tenant = value.tenant;

@@ -226,7 +226,8 @@ fn challenges_tag(challenges: &[HttpChallenge]) -> String {
     if challenges.is_empty() {
         return String::new();
     }
-    let tokens: Vec<&str> = { challenges.iter() }
+    let tokens: Vec<&str> = challenges
+        .iter()
         .map(|challenge| challenge.token.as_str())
         .collect();
     format!("-{}", digest(tokens.join(" ").as_bytes()))

@@ -99,7 +99,9 @@ impl App {
         org: OrgId,
         heartbeat_request: HeartbeatRequest,
     ) -> Result<PackedHeartbeat, Error> {
-        let is_large = { heartbeat_request.traffic.as_ref() }
+        let is_large = heartbeat_request
+            .traffic
+            .as_ref()
             .is_some_and(|it| MAX_SMALL_ROUTES < it.routes.len());
         let pack = move || {
             check_heartbeat(&heartbeat_request)?;

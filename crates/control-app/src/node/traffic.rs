@@ -133,7 +133,7 @@ impl App {
         };
         // No connection is held meanwhile.
         drop(tx);
-        let (total, steps) = { self.parse(tenant.org.0, move || periods.totals()) }.await??;
+        let (total, steps) = self.parse(tenant.org.0, move || periods.totals()).await??;
         Ok(TrafficTotals {
             window,
             total,
@@ -162,7 +162,9 @@ impl App {
         };
         // No connection is held meanwhile.
         drop(tx);
-        let summary = { self.parse(tenant.org.0, move || periods.summary()) }.await??;
+        let summary = self
+            .parse(tenant.org.0, move || periods.summary())
+            .await??;
         let found = summary.nodes.into_iter();
         let found = found.filter(|(id, _)| nodes.contains(id));
         Ok(found.map(|(id, figures)| (id, figures.counted)).collect())
@@ -199,7 +201,9 @@ impl App {
             routes,
             nodes: counted,
             groups,
-        } = { self.parse(tenant.org.0, move || periods.summary()) }.await??;
+        } = self
+            .parse(tenant.org.0, move || periods.summary())
+            .await??;
         let mut tx = self.store.read().await?;
         let mut nodes = Vec::new();
         for (id, figures) in counted {

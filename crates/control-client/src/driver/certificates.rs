@@ -46,8 +46,8 @@ impl Client {
     }
 
     pub(super) fn certificates_at_start(&mut self, needed: &[CertificateId]) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let fetching = async {
             let Some(own) = self.machine.identity().cloned() else {

@@ -180,7 +180,9 @@ impl RouteCounts {
     /// Counts the routes with the fewest requests together, so that at most 50 are counted apart.
     pub fn bound(&mut self) {
         let mut rest = self.routes.remove("").unwrap_or_default();
-        let mut by_requests: Vec<(u64, String)> = { self.routes.iter() }
+        let mut by_requests: Vec<(u64, String)> = self
+            .routes
+            .iter()
             .map(|(name, counted)| (counted.requests, name.clone()))
             .collect();
         by_requests.sort_unstable_by(|one, other| other.cmp(one));
@@ -240,7 +242,9 @@ mod tests {
             report(&[("a", 130), ("b", 20), ("idle", 7), ("new", 5)]),
         );
         let counted = now.since(&before);
-        let requests: Vec<(&str, u64)> = { counted.routes.iter() }
+        let requests: Vec<(&str, u64)> = counted
+            .routes
+            .iter()
             .map(|(name, counted)| (name.as_str(), counted.requests))
             .collect();
         assert_eq!(requests, [("a", 30), ("b", 20), ("new", 5)]);
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn at_most_fifty_routes_are_counted_apart_and_no_request_is_lost() {
         let names: Vec<String> = (1..=60).map(|number| format!("r{number}")).collect();
-        let routes: Vec<(&str, u64)> = { names.iter() }.map(String::as_str).zip(1..).collect();
+        let routes: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(1..).collect();
         let mut counted = report(&routes);
         let total = counted.total();
         counted.bound();

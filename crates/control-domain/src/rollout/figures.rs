@@ -93,7 +93,9 @@ impl Comparison {
             return self;
         }
         let Self { batch, rest } = &mut self;
-        let reports = { batch.reports.iter_mut() }
+        let reports = batch
+            .reports
+            .iter_mut()
             .chain(&mut batch.reports_before)
             .chain(&mut rest.reports);
         reports.for_each(|report| names.join(report));
@@ -256,10 +258,13 @@ fn each_counter(
         (Some(now), Some(before)) => each_connection_counter(now, before, visit),
         (_, None) | (None, Some(_)) => true,
     };
-    connections && { routes.iter() }.all(|(name, before)| match now.routes.get_mut(name) {
-        Some(now) => each_route_counter(now, before, visit),
-        None => false,
-    })
+    connections
+        && routes
+            .iter()
+            .all(|(name, before)| match now.routes.get_mut(name) {
+                Some(now) => each_route_counter(now, before, visit),
+                None => false,
+            })
 }
 
 fn each_connection_counter(

@@ -345,7 +345,8 @@ fn stored_report(row: &AnyRow) -> Result<StoredReport, StoreError> {
         seen_at: time(row, "seen_at")?,
         version: optional_text(row, "software")?,
         instance: optional_id(row, "instance")?,
-        earlier_instances: { earlier.split_whitespace() }
+        earlier_instances: earlier
+            .split_whitespace()
             .filter_map(|id| id.parse().ok())
             .collect(),
         duplicate: duplicate.map(|(since, seen_at)| DuplicateNode { since, seen_at }),

@@ -76,8 +76,9 @@ pub(super) async fn answer(
         (Failure::Proof(path), Some(caller), Some(held)) => (path, caller, held),
         (failure, caller, held) => return render(ui, failure, visit, caller, held).await,
     };
-    let (status, faults) =
-        { rejection.proof }.unwrap_or((StatusCode::FORBIDDEN, Faults::default()));
+    let (status, faults) = rejection
+        .proof
+        .unwrap_or((StatusCode::FORBIDDEN, Faults::default()));
     let is_factor_missing = path == "/profile/totp";
     match proof::ask(ui, caller, held, faults, is_factor_missing).await {
         Ok(mut response) => {

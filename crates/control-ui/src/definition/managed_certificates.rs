@@ -108,9 +108,8 @@ async fn respond(
     };
     let filter = ListFilter::default();
     let found = app.managed_certificates(call, project, &filter, all);
-    let found: Vec<ManagedCertificate> = { found.await?.into_iter() }
-        .map(|found| found.value)
-        .collect();
+    let found: Vec<ManagedCertificate> =
+        found.await?.into_iter().map(|found| found.value).collect();
     let rows = found.iter().map(|own| Row {
         id: own.id,
         name: own.name.to_string(),
@@ -126,10 +125,14 @@ async fn respond(
         heading: heading(&found, now),
         rows: rows.collect(),
         form,
-        directories: { app.acme.directories.iter() }
+        directories: app
+            .acme
+            .directories
+            .iter()
             .map(|url| (url.clone(), url.clone()))
             .collect(),
-        key_types: { CertificateKeyType::ALL.iter() }
+        key_types: CertificateKeyType::ALL
+            .iter()
             .map(|own| (own.name().to_owned(), own.name().to_owned()))
             .collect(),
         may_write: caller.may(Access::WRITE_SERVICES, tenant),

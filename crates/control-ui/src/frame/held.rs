@@ -123,7 +123,9 @@ impl HeldForm {
 
     /// The typed values.
     pub(crate) fn values(&self) -> HeldValues<'_> {
-        let typed = { self.kept.iter() }
+        let typed = self
+            .kept
+            .iter()
             .filter(|(name, value)| !value.is_empty() && !UNTYPED.contains(&name.as_str()));
         let values = typed.map(|(name, value)| TypedValue {
             name,

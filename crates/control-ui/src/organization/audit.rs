@@ -72,7 +72,9 @@ pub(crate) async fn list(
     };
     let before = query.get("before").parse::<i64>().ok();
     let is_filtered = filter != AuditFilter::default();
-    let found = { &ui.app }.audit_log(&caller.call, org, &filter, before, SHOWN_COUNT);
+    let found = ui
+        .app
+        .audit_log(&caller.call, org, &filter, before, SHOWN_COUNT);
     let found = found.await?;
     let now = caller.visit.now;
     let newest = found.records.first();

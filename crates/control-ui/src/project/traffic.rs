@@ -97,13 +97,11 @@ pub(crate) async fn show(
         label: words(other).0,
         is_current: other == period,
     });
-    let labels = { names.iter() }.filter(|name| Some(*name) != label.as_ref());
+    let labels = names.iter().filter(|name| Some(*name) != label.as_ref());
     let labels = labels.map(|name| (name.clone(), link(project, period, Some(name))));
     let step_rows = traffic.steps.iter().map(|point| StepRow {
         at: minute(point.at, now),
-        served: { point.counted.as_ref() }
-            .map(Served::from)
-            .unwrap_or_default(),
+        served: point.counted.as_ref().map(Served::from).unwrap_or_default(),
     });
     Ok(shown(&TrafficPage {
         frame,

@@ -132,7 +132,8 @@ async fn respond(
         rows,
         more: listing::next(last, "Show older webhooks"),
         form,
-        events: { WebhookEvent::ALL.iter() }
+        events: WebhookEvent::ALL
+            .iter()
             .map(|event| (event.name(), words(*event)))
             .collect(),
     }))
@@ -225,7 +226,8 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let webhook = ui.app.webhook(&caller.call, project, id).await?.value;
     let newest = listing::page("", PageOrder::Newest, SHOWN);
-    let mut found = { &ui.app }
+    let mut found = ui
+        .app
         .webhook_deliveries(&caller.call, project, id, newest)
         .await?;
     found.truncate(SHOWN);

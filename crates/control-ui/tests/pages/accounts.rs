@@ -40,8 +40,9 @@ async fn a_signed_in_user_joins_another_organization_by_the_link() {
     for world in worlds().await {
         let (org, project) = world.other_org("globex").await;
         let call = world.call().await;
-        let invitation =
-            { &world.app }.create_invitation(&call, org, "bo@example.com", Role::Operator);
+        let invitation = world
+            .app
+            .create_invitation(&call, org, "bo@example.com", Role::Operator);
         let (_, secret) = invitation.await.unwrap();
         let link = format!("/invitations/accept?token={}", secret.reveal());
         let to = format!("/invitations/join?secret={}", secret.reveal());

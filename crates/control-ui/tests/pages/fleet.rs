@@ -344,7 +344,9 @@ async fn managed_certificate(world: &World) -> ManagedCertificateId {
         node_labels: [("region".to_owned(), "fra".to_owned())].into(),
     };
     let call = world.call().await;
-    let made = { &world.app }.create_managed_certificate(&call, world.project, settings);
+    let made = world
+        .app
+        .create_managed_certificate(&call, world.project, settings);
     made.await.unwrap().value.id
 }
 

@@ -80,8 +80,9 @@ async fn an_unknown_or_a_repeated_field_is_refused_by_every_form() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let fleet = Fleet::new(&world).await;
     let call = world.call().await;
-    let invitation =
-        { &world.app }.create_invitation(&call, world.org, "eve@example.com", Role::Reader);
+    let invitation = world
+        .app
+        .create_invitation(&call, world.org, "eve@example.com", Role::Reader);
     let (_, secret) = invitation.await.unwrap();
     let link = secret.reveal().to_owned();
     let accept = format!("/invitations/accept?token={link}");

@@ -99,7 +99,10 @@ impl Tutorial {
         };
         let call = self.world.call_at(self.reports.now).await;
         let selection = NodeSelection::Named(self.nodes.clone());
-        let made = { &self.world.app }.create_rollout(&call, self.world.project, new, selection);
+        let made = self
+            .world
+            .app
+            .create_rollout(&call, self.world.project, new, selection);
         made.await.unwrap().value.id
     }
 
@@ -110,7 +113,7 @@ impl Tutorial {
             let now = self.reports.now;
             self.world.app.advance_rollout(rollout, now).await.unwrap();
             let call = self.world.call_at(now).await;
-            let found = { &self.world.app }.rollout(&call, self.world.project, rollout);
+            let found = self.world.app.rollout(&call, self.world.project, rollout);
             if found.await.unwrap().value.rollout.state == state {
                 return;
             }
@@ -130,7 +133,9 @@ async fn the_tutorial_shows_its_pages_as_they_are() {
     let second = bundle(&tutorial.world, "second", &configuration(3_001)).await;
     let call = tutorial.world.call_at(tutorial.reports.now).await;
     let world = &tutorial.world;
-    let assigned = { &world.app }.assign_bundle(&call, world.project, first, &tutorial.nodes);
+    let assigned = world
+        .app
+        .assign_bundle(&call, world.project, first, &tutorial.nodes);
     assigned.await.unwrap();
     for _ in 0..4 {
         tutorial.round(Some(second)).await;
@@ -141,8 +146,9 @@ async fn the_tutorial_shows_its_pages_as_they_are() {
     tutorial.picture("plan", &page, heading).await;
     let call = tutorial.world.call_at(tutorial.reports.now).await;
     let world = &tutorial.world;
-    let started =
-        { &world.app }.command_rollout(&call, world.project, rollout, RolloutCommand::Start);
+    let started = world
+        .app
+        .command_rollout(&call, world.project, rollout, RolloutCommand::Start);
     started.await.unwrap();
     tutorial
         .until(rollout, RolloutState::RolledBack, second)

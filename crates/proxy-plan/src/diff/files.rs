@@ -103,7 +103,9 @@ impl PlanDiff {
                             // A new file is no other answer to requests that had one.
                             || class == RiskClass::AnswerChanged && *change == Change::Added
                 };
-                let class = { old.zip(new).map(|(old, new)| old.min(new)) }
+                let class = old
+                    .zip(new)
+                    .map(|(old, new)| old.min(new))
                     .filter(|class| !is_harmless(*class));
                 let change = match change {
                     Change::Added => "is new",

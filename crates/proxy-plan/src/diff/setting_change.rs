@@ -72,7 +72,8 @@ pub(super) fn route_changes(
 ) -> Vec<SettingChange> {
     let block = |route: &Route| format!("routes.route[{:?}].", route.id);
     let (old_block, new_block) = (block(old), block(new));
-    let renamed: Settings = { route_settings(before, old).into_iter() }
+    let renamed: Settings = route_settings(before, old)
+        .into_iter()
         .filter_map(|(path, values)| {
             let rest = path.strip_prefix(&old_block)?;
             Some((format!("{new_block}{rest}"), values))

@@ -252,8 +252,8 @@ mod tests {
         assert_eq!(names(folder.path()), ["a.sock"], "the disk hangs");
 
         drop(answer);
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.build().unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.build().unwrap();
         runtime.block_on(disk.run(|| ())).unwrap();
         assert!(names(folder.path()).is_empty());
     }

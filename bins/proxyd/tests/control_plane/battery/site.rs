@@ -173,7 +173,7 @@ impl Site {
         let tls = ClientConfig::builder_with_provider(Arc::new(
             tokio_rustls::rustls::crypto::aws_lc_rs::default_provider(),
         ));
-        let tls = { tls }.with_safe_default_protocol_versions().unwrap();
+        let tls = tls.with_safe_default_protocol_versions().unwrap();
         let tls = Arc::new(tls.with_root_certificates(roots).with_no_client_auth());
         let sockets = tempfile::tempdir().unwrap();
         let socket = sockets.path().join("guard.sock");

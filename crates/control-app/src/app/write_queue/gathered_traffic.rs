@@ -127,7 +127,8 @@ mod tests {
         }
         assert_eq!(gathered.take_over(at("06:05:01")).await.len(), 0);
         let over = gathered.take_over(at("10:05:05")).await;
-        let counts: Vec<(Timestamp, u64)> = { over.iter() }
+        let counts: Vec<(Timestamp, u64)> = over
+            .iter()
             .map(|((at, _), step)| (*at, step.routes.total().requests))
             .collect();
         assert_eq!(counts, [(at("10:00:00"), 5)], "06:00 is too old");

@@ -285,7 +285,9 @@ impl App {
 
 /// The names of the leases, in one order for all replicas.
 fn lease_names(value: &ManagedCertificate) -> Vec<String> {
-    let mut names: Vec<String> = { value.hosts.iter() }
+    let mut names: Vec<String> = value
+        .hosts
+        .iter()
         .map(|host| format!("certificate of {host}"))
         .collect();
     names.sort_unstable();

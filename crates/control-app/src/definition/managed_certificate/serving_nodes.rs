@@ -18,7 +18,10 @@ impl App {
     ) -> Result<Vec<ServingNode>, Error> {
         let project = value.tenant.project.ok_or(Refusal::NotFound)?;
         let since = self.heartbeat_interval.online_since(self.now());
-        let mut nodes = { self.store.read().await? }
+        let mut nodes = self
+            .store
+            .read()
+            .await?
             .serving_nodes(project, since)
             .await?;
         let mut bundles: Vec<BundleId> = nodes.iter().map(|node| node.bundle).collect();

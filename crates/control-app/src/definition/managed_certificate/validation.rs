@@ -42,7 +42,8 @@ impl App {
         order: &mut PlacedOrder,
     ) -> Result<(), IssuanceFault> {
         let challenges = order.challenges().await?;
-        let hosts: BTreeSet<String> = { challenges.iter() }
+        let hosts: BTreeSet<String> = challenges
+            .iter()
             .map(|challenge| challenge.host.clone())
             .collect();
         self.hand_out(value, challenges).await?;

@@ -121,5 +121,7 @@ fn connections(node: &Traffic, hits: impl Fn(ConnectionTraffic) -> Hits) -> Hits
 }
 
 fn tried(counts: ConnectionTraffic) -> u64 {
-    { counts.handshakes_completed }.saturating_add(counts.handshakes_failed)
+    counts
+        .handshakes_completed
+        .saturating_add(counts.handshakes_failed)
 }

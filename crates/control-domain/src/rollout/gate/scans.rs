@@ -109,7 +109,8 @@ fn scan(compared: &Comparison, min_requests: i64) -> Option<Additional> {
     }
     let least = float(u64::try_from(min_requests).unwrap_or_default());
     let sides = [&compared.rest.reports, &compared.batch.reports_before];
-    let mut sides = { sides.into_iter() }
+    let mut sides = sides
+        .into_iter()
         .map(|nodes| Standard::new(nodes))
         .filter(|side| least <= side.answered);
     let first = sides.next()?;
@@ -135,7 +136,7 @@ fn additional(
         .map(|(name, own)| (*name, own, excess(name, own)));
     let more: Vec<_> = routes.filter(|(_, _, excess)| 0.0 < *excess).collect();
     let sum: f64 = more.iter().map(|(_, _, excess)| excess).sum();
-    let (name, own, excess) = { more.into_iter() }.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let (name, own, excess) = more.into_iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let is_large = MIN_PART * float(own.not_found.saturating_add(own.answered)) <= excess;
     if !is_large || excess < sum * ONE_ROUTE {
         return None;

@@ -23,7 +23,8 @@ const MAX_NAMED_SETTINGS: usize = 5;
 /// The risks of a change, most severe class first.
 pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
     let mut risks = region_risks(compared);
-    let together: Vec<Risk> = { rate_limit_risks(compared).into_iter() }
+    let together: Vec<Risk> = rate_limit_risks(compared)
+        .into_iter()
         .chain(target_risks(compared))
         .chain(network_risks(compared))
         .collect();

@@ -104,7 +104,9 @@ fn no_harmless_bundle_has_a_class() {
     let is_unlisted = |risk: &Risk| risk.class == RiskClass::Unlisted;
     let stopped = HARMLESS.iter().filter_map(|bundle| {
         let risks = compared(bundle).map(|diff| diff.risks);
-        let is_harmless = { risks.as_ref() }.is_ok_and(|risks| risks.iter().all(is_unlisted));
+        let is_harmless = risks
+            .as_ref()
+            .is_ok_and(|risks| risks.iter().all(is_unlisted));
         (!is_harmless).then(|| format!("{}: {risks:#?}\n", bundle.name))
     });
     let stopped: String = stopped.collect();

@@ -72,14 +72,17 @@ pub(super) async fn endpoints(
     let loaded = loading.run(model, keys, now()).await.ok()?;
     let names = NameTable::new(model, new_registry());
     let found = names.first_look_ups().run(model).await;
-    let missing: BTreeSet<String> = { found.missing().into_iter() }
+    let missing: BTreeSet<String> = found
+        .missing()
+        .into_iter()
         .map(|name| name.to_string())
         .collect();
     let names = names.prepare(model, found, now());
     let registry = TargetRegistry::new(StickyKey(random_key().ok()?));
     let mut targets = registry.begin().with_resolution(names.resolution.clone());
     let plan = Plan::compile(1, Arc::clone(model), &mut targets);
-    let tested: BTreeSet<String> = { live_tests(&plan).into_iter() }
+    let tested: BTreeSet<String> = live_tests(&plan)
+        .into_iter()
         .filter_map(|test| test.upstream)
         .collect();
     let requested = requested_upstreams(model);
@@ -90,7 +93,10 @@ pub(super) async fn endpoints(
         let targets = used.map(|target| Endpoint {
             label: Arc::clone(&target.label),
             address: target.state.address(),
-            is_missing: { target.name.as_deref() }.is_some_and(|name| missing.contains(name)),
+            is_missing: target
+                .name
+                .as_deref()
+                .is_some_and(|name| missing.contains(name)),
             probe: probe_settings(model, target, upstream, tls.as_ref()),
         });
         let has_check = model.health_check.is_some();
@@ -109,7 +115,10 @@ pub(super) async fn endpoints(
 /// a server may take a request of HTTP for an attack.
 fn requested_upstreams(model: &Model) -> BTreeSet<&str> {
     let is_relayed = |listener: &&Listener| listener.protocol.is_relayed();
-    let relayed: BTreeSet<&str> = { model.listeners.iter().filter(is_relayed) }
+    let relayed: BTreeSet<&str> = model
+        .listeners
+        .iter()
+        .filter(is_relayed)
         .map(|listener| listener.name.as_str())
         .collect();
     let (mut requested, mut others) = (BTreeSet::new(), BTreeSet::new());

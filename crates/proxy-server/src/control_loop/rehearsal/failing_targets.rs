@@ -61,7 +61,9 @@ async fn judge(
     }
     let own = own?;
     let is_known = |target: &Endpoint| own.targets.iter().any(|old| old.is_same_target(target));
-    let new: Vec<&Endpoint> = { upstream.targets.iter() }
+    let new: Vec<&Endpoint> = upstream
+        .targets
+        .iter()
         .filter(|target| !is_known(target))
         .collect();
     if new.is_empty() {

@@ -182,8 +182,8 @@ mod tests {
         assert_eq!(inherited.relay.process(), 3);
 
         assert!(inherited.relay.send(5, &datagram("1.2.3.4:5", None)));
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_io().build().unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_io().build().unwrap();
         runtime.block_on(async {
             let (sender, mut delivered) = tokio::sync::mpsc::unbounded_channel();
             let running = tokio::spawn(receiver.run(move |endpoint, datagram| {

@@ -140,8 +140,8 @@ mod tests {
     fn pass(sockets: &[Passed]) -> Vec<Passed> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let receiving = std::thread::spawn(move || receive(&mut theirs));
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build().unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
         runtime.block_on(async {
             ours.set_nonblocking(true).unwrap();
             let mut ours = tokio::net::UnixStream::from_std(ours).unwrap();

@@ -17,7 +17,8 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
             let mut new = new.iter();
             new.any(|new| same_agent([compared.before, compared.after], old, new))
         };
-        let gone: Vec<String> = { missing(change).into_iter() }
+        let gone: Vec<String> = missing(change)
+            .into_iter()
             .filter(|old| !is_renamed(old))
             .collect();
         if missing(change).is_empty() && added(change).is_empty() {

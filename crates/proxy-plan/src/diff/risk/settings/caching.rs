@@ -74,7 +74,8 @@ fn forwarded(change: &SettingChange) -> Classified {
     let row = change.row;
     let [before, after] = [&change.before, &change.after].map(|one| number(one).unwrap_or(0.0));
     let falls = || change.change != Change::Added && after * FALLEN <= before;
-    let personal: Vec<String> = { added(change).into_iter() }
+    let personal: Vec<String> = added(change)
+        .into_iter()
         .filter(|name| PERSONAL.contains(&name.to_ascii_lowercase().as_str()))
         .collect();
     let text = if row == cache::KEY_HEADERS.path && !personal.is_empty() {

@@ -117,7 +117,8 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         return Some((RiskClass::HeaderEditRemoved, text));
     }
     let new = without(&after, &before);
-    let deciding: Vec<String> = { new.iter() }
+    let deciding: Vec<String> = new
+        .iter()
         .filter(|name| {
             let name = name.to_ascii_lowercase();
             let is_protection = values.contains(&row) && PROTECTING.contains(&name.as_str());

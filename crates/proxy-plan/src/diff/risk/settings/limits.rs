@@ -196,7 +196,9 @@ fn protects(row: &str) -> bool {
 
 /// Returns true if a new limit ends few exchanges.
 fn is_usual(row: &str, value: f64) -> bool {
-    { USUAL_LIMITS.iter() }.any(|(usual, least)| *usual == row && *least <= value)
+    USUAL_LIMITS
+        .iter()
+        .any(|(usual, least)| *usual == row && *least <= value)
 }
 
 /// Returns true if a setting without a value means that there is no limit.

@@ -112,7 +112,7 @@ fn together(inline: &[Setting<IpNet>], files: &[Setting<NetworkFile>]) -> Vec<Ip
 /// The networks without those of few clients that the configuration does not name: attackers are refused like that.
 fn known(model: &Model, mut networks: Vec<IpNet>) -> Vec<IpNet> {
     let listeners = model.listeners.iter();
-    let trusted = { listeners.clone() }.flat_map(|one| &one.trusted_proxies);
+    let trusted = listeners.clone().flat_map(|one| &one.trusted_proxies);
     let trusted = trusted.map(|network| network.value);
     let access = listeners.map(|one| &one.access);
     let access = access.chain(model.routes.iter().map(|one| &one.policies.access));
@@ -137,7 +137,8 @@ fn outside(networks: &[IpNet], others: &[IpNet]) -> Vec<IpNet> {
 }
 
 fn shown(networks: &[IpNet]) -> String {
-    let named: Vec<String> = { networks.iter() }
+    let named: Vec<String> = networks
+        .iter()
         .take(MAX_NAMED_NETWORKS)
         .map(ToString::to_string)
         .collect();

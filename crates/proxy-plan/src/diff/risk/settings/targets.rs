@@ -180,7 +180,7 @@ fn changed(before: &Upstream, after: &Upstream) -> Option<String> {
         ));
     }
     let (old, new) = (kept(before, after), kept(after, before));
-    let moved = { old.iter() }.find(|(address, old)| {
+    let moved = old.iter().find(|(address, old)| {
         let new = new.get(*address).copied().unwrap_or_default();
         is_far(**old, new)
     })?;

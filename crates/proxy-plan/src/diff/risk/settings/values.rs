@@ -14,13 +14,19 @@ pub(super) type Routes<'m> = [Option<&'m Route>; 2];
 
 /// The values before that are not among those after, as text.
 pub(super) fn missing(change: &SettingChange) -> Vec<String> {
-    let gone = { change.before.iter() }.filter(|value| !change.after.contains(value));
+    let gone = change
+        .before
+        .iter()
+        .filter(|value| !change.after.contains(value));
     gone.map(text).collect()
 }
 
 /// The values after that are not among those before, as text.
 pub(super) fn added(change: &SettingChange) -> Vec<String> {
-    let new = { change.after.iter() }.filter(|value| !change.before.contains(value));
+    let new = change
+        .after
+        .iter()
+        .filter(|value| !change.before.contains(value));
     new.map(text).collect()
 }
 
