@@ -1,7 +1,7 @@
 //! Agents with HTTP/2 clients.
 
 use crate::http2_client::{Answer, Http2, ask, get, send_all, send_some};
-use crate::runtime::live;
+use crate::runtime::block_on;
 use crate::stage::{AMPLE, Phase, Stage, wait_for_metric};
 use agent_protocol::{Block, BodyData, Decision, ProxyMessage};
 use proxy_testkit::{AgentReply, Proxyd};
@@ -32,8 +32,8 @@ fn record_of(proxyd: &Proxyd, path: &str) -> proxy_testkit::Record {
 #[test]
 fn an_agent_sees_every_phase_of_a_request_over_http2() {
     let stage = start(Phase::Completion, AgentReply::Silence, AMPLE, "");
-    live(async {
-        let mut http = Http2::knowing(stage.proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(stage.proxyd.address()).await;
         let answer = post(&mut http, "/a?b=c").await;
         assert_eq!((answer.status.as_u16(), answer.text()), (200, "served"));
     });
@@ -61,8 +61,8 @@ fn a_block_at_each_phase_ends_its_stream_alone() {
     for phase in Phase::ASKED {
         let stage = start(phase, AgentReply::block(), AMPLE, "");
         stage.chosen.choose(0);
-        live(async {
-            let mut http = Http2::knowing(stage.proxyd.address()).await;
+        block_on(async {
+            let mut http = Http2::prior_knowledge(stage.proxyd.address()).await;
             let answer = post(&mut http, "/blocked").await;
             assert_eq!(answer.status, 403, "{phase:?}");
             assert_eq!(answer.error_code(), "WAF_BLOCKED");
@@ -86,8 +86,8 @@ fn a_grpc_caller_gets_the_error_in_trailers() {
     let stage = start(Phase::RequestHeaders, reply, AMPLE, "");
     stage.chosen.choose(0);
 
-    live(async {
-        let mut http = Http2::knowing(stage.proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(stage.proxyd.address()).await;
         let call = |method: &str| {
             let mut request = ask(method, "/a.B/C");
             let kind = "application/grpc".parse().unwrap();
@@ -116,8 +116,8 @@ fn a_timeout_at_each_phase_ends_its_stream_alone() {
 fn time_out_at(phase: Phase) {
     let stage = start(phase, AgentReply::Silence, "timeout-ms 2500", "");
     stage.chosen.choose(0);
-    live(async {
-        let mut http = Http2::knowing(stage.proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(stage.proxyd.address()).await;
         let answer = post(&mut http, "/silent").await;
         assert_eq!(answer.status, 504, "{phase:?}");
         assert_eq!(answer.error_code(), "AGENT");
@@ -134,8 +134,8 @@ fn a_reset_while_an_agent_is_asked_gives_everything_back() {
     for (index, phase) in Phase::ASKED.into_iter().enumerate() {
         let stage = start(phase, AgentReply::Silence, AMPLE, top);
         stage.chosen.choose(0);
-        live(async {
-            let mut http = Http2::knowing(stage.proxyd.address()).await;
+        block_on(async {
+            let mut http = Http2::prior_knowledge(stage.proxyd.address()).await;
             let (response, mut stream) = http.begin(ask("POST", "/reset")).await;
             send_all(&mut stream, BODY).await.unwrap();
             stage.agent.wait_for_events(index + 1);
@@ -164,8 +164,8 @@ fn a_reset_while_an_agent_is_asked_gives_everything_back() {
 fn a_reset_in_the_middle_of_a_body_that_is_held_for_an_agent_gives_everything_back() {
     let top = "limits { max-in-flight-requests 2 }";
     let stage = start(Phase::RequestBody, AgentReply::Silence, AMPLE, top);
-    live(async {
-        let mut http = Http2::knowing(stage.proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(stage.proxyd.address()).await;
         let (response, mut stream) = http.begin(ask("POST", "/reset")).await;
         send_some(&mut stream, BODY).await;
         stage.agent.wait_for_events(1);
@@ -191,8 +191,8 @@ fn a_reset_in_the_middle_of_a_body_that_is_held_for_an_agent_gives_everything_ba
 fn streams_of_one_connection_are_asked_about_at_the_same_time() {
     let stage = start(Phase::RequestBody, AgentReply::Silence, AMPLE, "");
     stage.chosen.choose(0);
-    live(async {
-        let mut http = Http2::knowing(stage.proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(stage.proxyd.address()).await;
         let mut waiting = Vec::new();
         for _ in 0..3 {
             let (response, mut stream) = http.begin(ask("POST", "/slow")).await;

@@ -1,6 +1,6 @@
 //! The party at fault for a failure over HTTP/2: see `in_process/blame.rs` of `proxy-server`.
 
-use crate::support::{Answer, Http2, Http2Upstream, ask, live, start};
+use crate::support::{Answer, Http2, Http2Upstream, ask, block_on, start};
 use proxy_testkit::{Upstream, get as get1, ok};
 
 /// One failure is enough for the breaker and for an ejection.
@@ -33,8 +33,8 @@ fn a_clients_own_short_grpc_timeout_counts_nothing() {
     });
     let proxyd = start(&to(upstream.address(), ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for _ in 0..6 {
             let mut call = ask("POST", "/a.B/C");
             let fields = call.headers_mut();
@@ -51,7 +51,7 @@ fn a_clients_own_short_grpc_timeout_counts_nothing() {
 
 #[test]
 fn an_upgrade_that_the_target_cannot_take_counts_nothing() {
-    let upstream = Http2Upstream::start(|request| async { request.say("well") });
+    let upstream = Http2Upstream::start(|request| async { request.reply("well") });
     let proxyd = start(&to(upstream.address, "protocol \"h2\""), &[]);
     let upgrade = [
         ("Connection", "Upgrade"),

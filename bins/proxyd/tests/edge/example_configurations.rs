@@ -1,7 +1,8 @@
 //! Each file of `examples/configs` with real requests; the quickstart has a suite of its own.
 
 use crate::support::{
-    Authority, BINARY, GrpcService, Plain, TlsClient, TlsUpstream, caller, greeting, live, ready,
+    Authority, BINARY, GrpcService, Plain, TlsClient, TlsUpstream, block_on, caller, ready,
+    server_config,
 };
 use bytes::Bytes;
 use proxy_model::registry::{self, Presence};
@@ -100,7 +101,7 @@ fn two_hosts_have_a_certificate_and_an_upstream_each() {
     });
     let proxyd = launch.start();
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         for (host, identity) in &identities {
             let mut connection = client.connect(proxyd.address(), host).await;
@@ -130,7 +131,7 @@ fn a_site_redirects_while_its_certificate_is_not_there_yet() {
 
     let answer = proxyd.connect().ask(get("/page", &[]));
     assert_eq!(answer.status, 308);
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&Authority::new("root"));
         let refused = client.try_connect(proxyd.addresses()[1], "www.example.com");
         assert!(refused.await.is_err());
@@ -141,7 +142,7 @@ fn a_site_redirects_while_its_certificate_is_not_there_yet() {
 fn a_database_and_servers_that_end_tls_are_relayed_to() {
     let database = Upstream::saying("the database");
     let authority = Authority::new("root");
-    let server = |name| TlsUpstream::start(greeting(&authority.issue(&[name]), None, &[]));
+    let server = |name| TlsUpstream::start(server_config(&authority.issue(&[name]), None, &[]));
     let (mail, sites) = (server("mail.example.com"), server("shop.example.com"));
     let proxyd = Example::read("relays.kdl")
         .with(
@@ -161,12 +162,12 @@ fn a_database_and_servers_that_end_tls_are_relayed_to() {
 
     let answer = RawClient::connect(*raw).ask(get("/", &[]));
     assert_eq!(answer.text(), "the database");
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         for (name, server) in [("mail.example.com", &mail), ("shop.example.com", &sites)] {
             let mut connection = client.connect(*tls, name).await;
             assert_eq!(connection.get(name, "/").await.0, 200);
-            assert_eq!(server.greeting().server_name.as_deref(), Some(name));
+            assert_eq!(server.next_handshake().server_name.as_deref(), Some(name));
         }
     });
 }
@@ -203,7 +204,7 @@ fn an_application_gets_its_page_its_assets_and_its_api() {
 
 #[test]
 fn a_websocket_and_a_grpc_call_pass_one_listener() {
-    live(async {
+    block_on(async {
         let (service, chat) = (GrpcService::start(None), Upstream::websocket());
         let authority = Authority::new("root");
         let launch = Example::read("websocket-grpc.kdl")

@@ -1,6 +1,6 @@
 //! gRPC: deadlines, trailers, and errors in gRPC's form.
 
-use crate::support::{Answer, Http2, Http2Upstream, ask, live, start};
+use crate::support::{Answer, Http2, Http2Upstream, ask, block_on, start};
 use bytes::Bytes;
 use h2::Reason;
 use http::{Request, Response};
@@ -56,12 +56,12 @@ fn a_call_has_its_trailers() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let (body, _) = request.read().await.unwrap();
         let fields = &[("content-type", "application/grpc")];
-        request.say_with(fields, body, &[("grpc-status", "0"), ("x-more", "yes")]);
+        request.reply_with(fields, body, &[("grpc-status", "0"), ("x-more", "yes")]);
     });
     let proxyd = start(&to(upstream.address, ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut body) = http.begin(call(&[])).await;
         body.send_data(Bytes::from_static(b"message"), true)
             .unwrap();
@@ -82,8 +82,8 @@ fn an_error_without_a_message_passes_unchanged() {
     });
     let proxyd = start(&to(upstream.address, ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let answer = http.ask(call(&[])).await;
         assert_eq!(answer.header("grpc-status"), Some("5"));
         assert!(answer.body.is_empty());
@@ -98,8 +98,8 @@ fn a_callers_deadline_ends_its_call() {
     });
     let proxyd = start(&to(upstream.address, ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let answer = http.ask(call(&[("grpc-timeout", "2000m")])).await;
         assert_eq!(status_and_message(&answer).0, "4");
         let id = answer.header("x-correlation-id").unwrap();
@@ -118,8 +118,8 @@ fn a_routes_deadline_goes_before_a_callers_that_is_later() {
     let route = "policies { timeouts { request-ms 2000 } }";
     let proxyd = start(&to(upstream.address, route), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let answer = http.ask(call(&[("grpc-timeout", "1H")])).await;
         assert_eq!(status_and_message(&answer).0, "4");
     });
@@ -129,11 +129,11 @@ fn a_routes_deadline_goes_before_a_callers_that_is_later() {
 
 #[test]
 fn an_invalid_deadline_is_left_alone() {
-    let upstream = Http2Upstream::start(|request| async { request.say("hello") });
+    let upstream = Http2Upstream::start(|request| async { request.reply("hello") });
     let proxyd = start(&to(upstream.address, ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let answer = http.ask(call(&[("grpc-timeout", "soon")])).await;
         assert_eq!(answer.text(), "hello");
         // The header has no meaning for other requests.
@@ -152,8 +152,8 @@ fn an_invalid_deadline_is_left_alone() {
 fn a_target_that_cannot_be_reached_is_unavailable() {
     let proxyd = start(&to(closed_port(), ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let answer = http.ask(call(&[])).await;
         let (status, message) = status_and_message(&answer);
         assert_eq!(status, "14");
@@ -166,8 +166,8 @@ fn a_target_that_cannot_be_reached_is_unavailable() {
 fn grpc_web_callers_get_the_error_in_a_body() {
     let proxyd = start(&to(closed_port(), ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut request = call(&[]);
         let kind = "application/grpc-web+proto".parse().unwrap();
         request.headers_mut().insert("content-type", kind);
@@ -195,8 +195,8 @@ fn a_call_that_breaks_off_ends_with_trailers() {
     });
     let proxyd = start(&to(upstream.address, ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let late = http.ask(call(&[("grpc-timeout", "300m")])).await;
         assert_eq!(late.text(), "some");
         assert_eq!(late.trailers["grpc-status"], "4");

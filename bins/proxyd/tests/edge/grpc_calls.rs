@@ -1,6 +1,6 @@
 //! Calls by a real gRPC client to a real gRPC server, in plaintext and over TLS.
 
-use crate::support::{Authority, BINARY, GrpcService, Plain, caller, live, ready};
+use crate::support::{Authority, BINARY, GrpcService, Plain, block_on, caller, ready};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use proxy_testkit::{Launch, Proxyd, closed_port};
@@ -134,7 +134,7 @@ async fn ping_pong(grpc: &mut Grpc<Channel>) {
 
 #[test]
 fn every_kind_of_call_passes_in_clear() {
-    live(async {
+    block_on(async {
         let mut line = in_clear("", "").await;
         every_kind(&mut line.grpc).await;
     });
@@ -142,7 +142,7 @@ fn every_kind_of_call_passes_in_clear() {
 
 #[test]
 fn every_kind_of_call_passes_over_tls_on_both_sides() {
-    live(async {
+    block_on(async {
         let mut line = over_tls().await;
         every_kind(&mut line.grpc).await;
     });
@@ -150,7 +150,7 @@ fn every_kind_of_call_passes_over_tls_on_both_sides() {
 
 #[test]
 fn calls_at_once_share_a_connection_and_do_not_wait_for_each_other() {
-    live(async {
+    block_on(async {
         let mut line = in_clear("", "").await;
         let watch = ready(&mut line.grpc).await.server_streaming(
             Request::new(text("first")),
@@ -177,7 +177,7 @@ fn calls_at_once_share_a_connection_and_do_not_wait_for_each_other() {
 
 #[test]
 fn metadata_passes_both_ways() {
-    live(async {
+    block_on(async {
         let mut line = in_clear("", "").await;
         let mut request = Request::new(text("x"));
         let bytes = MetadataValue::from_bytes(&[0, 255, 10, 13]);
@@ -204,7 +204,7 @@ fn metadata_passes_both_ways() {
 
 #[test]
 fn a_status_is_forwarded_unchanged() {
-    live(async {
+    block_on(async {
         let mut line = in_clear("", "").await;
         let call =
             ready(&mut line.grpc)
@@ -225,7 +225,7 @@ fn a_status_is_forwarded_unchanged() {
 
 #[test]
 fn our_own_failures_are_statuses_too() {
-    live(async {
+    block_on(async {
         let mut line = in_clear("policies { timeouts { request-ms 3000 } }", "").await;
         let call =
             ready(&mut line.grpc)
@@ -256,7 +256,7 @@ fn our_own_failures_are_statuses_too() {
         closed_port()
     );
     let proxyd = Launch::new(BINARY, &kdl).start();
-    live(async {
+    block_on(async {
         let mut grpc = caller(proxyd.address(), None).await;
         let call = ready(&mut grpc)
             .await
@@ -275,7 +275,7 @@ fn our_own_failures_are_statuses_too() {
 
 #[test]
 fn a_deadline_is_passed_on_and_kept() {
-    live(async {
+    block_on(async {
         let mut line = in_clear("", "").await;
         let mut request = Request::new(text("x"));
         request.set_timeout(Duration::from_secs(2));
@@ -295,7 +295,7 @@ fn a_deadline_is_passed_on_and_kept() {
 
 #[test]
 fn a_caller_that_gives_up_is_known_to_the_server() {
-    live(async {
+    block_on(async {
         let mut line = in_clear("", "").await;
         let mut other = line.grpc.clone();
         let hanging = tokio::spawn(async move {
@@ -329,7 +329,7 @@ fn a_caller_that_gives_up_is_known_to_the_server() {
 
 #[test]
 fn a_large_message_passes_both_ways() {
-    live(async {
+    block_on(async {
         let mut line = over_tls().await;
         let large: Vec<u8> = (0..1_048_576_u32).flat_map(u32::to_be_bytes).collect();
         let large = Bytes::from(large);
@@ -343,7 +343,7 @@ fn a_large_message_passes_both_ways() {
 
 #[test]
 fn a_stream_outlives_its_timeouts_while_the_caller_sends() {
-    live(async {
+    block_on(async {
         let mut line = in_clear("", "timeouts { read-ms 2500; request-ms 2500 }").await;
         let (sender, receiver) = mpsc::channel(1);
         let request = Request::new(ReceiverStream::new(receiver));

@@ -1,7 +1,7 @@
 //! Health checks by HTTP/2 and over TLS.
 #![expect(clippy::disallowed_methods, reason = "a test waits for a result")]
 
-use crate::support::{Authority, BINARY, Http2Upstream, TlsUpstream, greeting};
+use crate::support::{Authority, BINARY, Http2Upstream, TlsUpstream, server_config};
 use proxy_testkit::{Launch, Proxyd, RawClient};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -68,7 +68,7 @@ fn a_grpc_check_asks_about_its_service() {
             };
             let fields = [("content-type", "application/grpc")];
             let trailers = [("grpc-status", "0")];
-            request.say_with(&fields, vec![0, 0, 0, 0, 2, 8, status], &trailers);
+            request.reply_with(&fields, vec![0, 0, 0, 0, 2, 8, status], &trailers);
         }
     });
     let root = Authority::new("root");
@@ -89,7 +89,11 @@ fn a_grpc_check_asks_about_its_service() {
 fn a_check_of_an_upstream_with_tls_is_made_over_tls_and_verified() {
     let root = Authority::new("root");
     let named = |sni: &str| {
-        let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &["http/1.1"]));
+        let target = TlsUpstream::start(server_config(
+            &root.issue(&["up.test"]),
+            None,
+            &["http/1.1"],
+        ));
         let tls = format!("tls {{ sni \"{sni}\"; ca-file \"root.pem\" }}");
         let check = format!("health-check {{ type \"http\"; {QUICK} }}");
         (
@@ -100,7 +104,10 @@ fn a_check_of_an_upstream_with_tls_is_made_over_tls_and_verified() {
 
     let (proxyd, target) = named("up.test");
     wait(&proxyd, has_passed);
-    assert_eq!(target.greeting().server_name.as_deref(), Some("up.test"));
+    assert_eq!(
+        target.next_handshake().server_name.as_deref(),
+        Some("up.test")
+    );
     let (proxyd, _target) = named("other.test");
     let entry = wait(&proxyd, |entry| entry["healthy"] == false);
     let last_error = entry["last_error"].as_str().unwrap();

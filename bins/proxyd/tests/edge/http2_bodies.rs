@@ -1,7 +1,7 @@
 //! Bodies and trailers over HTTP/2.
 
 use crate::support::{
-    Answer, Http2, Http2Upstream, ask, get, live, plain, send_all, start, to, to_http2,
+    Answer, Http2, Http2Upstream, ask, block_on, get, plain, send_all, start, to, to_http2,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
@@ -19,8 +19,8 @@ fn large_bodies_go_both_ways() {
         .map(|byte| byte.to_le_bytes()[0])
         .collect();
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut stream) = http.begin(ask("POST", "/")).await;
         send_all(&mut stream, &body).await.unwrap();
         let answer = Answer::whole(response.await.unwrap()).await.unwrap();
@@ -36,8 +36,8 @@ fn a_body_with_a_length_keeps_it() {
     let upstream = Upstream::echo();
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut request = ask("POST", "/");
         request.headers_mut().insert("content-length", 5.into());
         let (response, mut stream) = http.begin(request).await;
@@ -61,8 +61,8 @@ fn a_body_of_another_length_than_declared_is_no_request() {
     });
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for body in ["hell", "hello!"] {
             let mut request = ask("POST", "/");
             request.headers_mut().insert("content-length", 5.into());
@@ -88,7 +88,7 @@ fn a_client_that_does_not_read_holds_its_upstream_back() {
     });
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
+    block_on(async {
         let mut builder = h2::client::Builder::new();
         // Unread streams do not block the one that is read.
         builder.initial_connection_window_size(8 << 16);
@@ -134,8 +134,8 @@ fn an_upstream_that_does_not_read_holds_its_client_back() {
     let proxyd = start(&kdl, &[]);
     let body = vec![7; 32 << 20];
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let before = proxyd.rss_bytes();
         let (response, mut stream) = http.begin(ask("POST", "/")).await;
         let sent = Arc::new(AtomicBool::new(false));
@@ -147,7 +147,7 @@ fn an_upstream_that_does_not_read_holds_its_client_back() {
             })
         };
         // It is not read while many other requests are served.
-        let mut other = Http2::knowing(proxyd.address()).await;
+        let mut other = Http2::prior_knowledge(proxyd.address()).await;
         for _ in 0..50 {
             assert_eq!(other.get("/").await.status, 200);
         }
@@ -167,8 +167,8 @@ fn trailers_go_both_ways() {
     let upstream = Upstream::answering(trailing);
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut request = ask("POST", "/");
         let headers = request.headers_mut();
         headers.insert("te", "trailers".parse().unwrap());
@@ -203,8 +203,8 @@ fn trailers_are_held_to_the_limits_of_heads() {
         (0..count).map(field).collect::<HeaderMap>()
     };
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for (trailers, status, limit) in [
             (of(10, 1), 200, ""),
             (
@@ -242,8 +242,8 @@ fn an_answer_before_the_end_of_the_request_is_delivered() {
     });
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut stream) = http.begin(ask("POST", "/")).await;
         stream
             .send_data(Bytes::from_static(b"some"), false)
@@ -264,8 +264,8 @@ fn a_response_that_breaks_off_does_not_look_whole() {
     });
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let response = http.send(get("/")).await.await.unwrap();
         let id = response.headers()["x-correlation-id"]
             .to_str()
@@ -300,7 +300,7 @@ fn a_stream_with_a_client_that_reads_nothing_is_given_up() {
         &[],
     );
 
-    live(async {
+    block_on(async {
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(1_000);
         let io = plain(proxyd.address()).await;
@@ -346,8 +346,8 @@ fn a_body_that_grows_too_large_behind_an_early_answer_is_not_an_http2_upstream_s
     let address = upstream.address;
     let proxyd = start(&to_http2(address, "limits { max-body-size-bytes 10 }"), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut stream) = http.begin(ask("POST", "/")).await;
         stream.send_data("1234".into(), false).unwrap();
         let response = response.await.unwrap();

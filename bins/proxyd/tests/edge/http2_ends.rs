@@ -1,8 +1,8 @@
 //! The ends of HTTP/2 streams and connections.
 
 use crate::support::{
-    Answer, DATA, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, Http2, PING, ask, get,
-    live, start, to,
+    Answer, DATA, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, Http2, PING, ask,
+    block_on, get, start, to,
 };
 use proxy_testkit::{Gate, Upgrade, Upstream, ok};
 
@@ -21,8 +21,8 @@ fn a_request_that_its_client_gives_up_is_given_up_upstream() {
     });
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut stream) = http.begin(ask("POST", "/")).await;
         stream.send_reset(h2::Reason::CANCEL);
         drop(response);
@@ -45,8 +45,8 @@ fn a_drained_connection_ends_when_its_streams_have() {
     let upstream = Upstream::gated(&gate, "late");
     let mut proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let response = http.send(get("/")).await;
         upstream.wait_for_requests(1);
         proxyd.terminate();
@@ -78,8 +78,8 @@ fn a_client_that_reconnects_in_time_is_refused_nothing() {
     };
     let mut proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let slow = http.send(get("/slow")).await;
         upstream.wait_for_requests(1);
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
@@ -115,8 +115,8 @@ fn an_idle_connection_gets_a_goaway() {
         &[],
     );
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         assert_eq!(http.get("/").await.status, 200);
         http.end().await.unwrap();
 
@@ -135,7 +135,7 @@ fn a_connection_without_a_request_is_not_kept() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, "h2c #true; timeouts { header-ms 300 }"), &[]);
 
-    live(async {
+    block_on(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         assert_eq!(frames.next_of(GOAWAY).await.code(), 0);
         while frames.next().await.is_some() {}
@@ -150,7 +150,7 @@ fn a_head_that_stands_still_ends_its_connection() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, "h2c #true; timeouts { header-ms 300 }"), &[]);
 
-    live(async {
+    block_on(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         frames.send(HEADERS, END_STREAM, 1, GET).await;
         assert_ne!(frames.next_of(GOAWAY).await.code(), 0);
@@ -165,7 +165,7 @@ fn a_breach_of_the_protocol_ends_its_connection_and_is_reported() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
+    block_on(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         // A stream id that only servers may use.
         frames.send(HEADERS, END_STREAM | END_HEADERS, 2, GET).await;

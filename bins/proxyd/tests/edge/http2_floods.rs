@@ -2,8 +2,8 @@
 
 use crate::support::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY,
-    HEADERS, Http2, Http2Upstream, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
-    live, start, to, to_http2,
+    HEADERS, Http2, Http2Upstream, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, block_on,
+    frame, start, to, to_http2,
 };
 use proxy_testkit::{Proxyd, Upstream, get};
 
@@ -40,12 +40,12 @@ fn each_kind_of_flood_ends_its_connection() {
     ];
     for (name, frame) in cases {
         let (_upstream, proxyd) = running();
-        live(async {
+        block_on(async {
             let mut client = Frames::connect(proxyd.address(), &[]).await;
             let code = flood(&mut client, |_| frame.clone()).await;
             assert_eq!(code, ENHANCE_YOUR_CALM, "{name}");
             // Other clients are not affected.
-            let mut other = Http2::knowing(proxyd.address()).await;
+            let mut other = Http2::prior_knowledge(proxyd.address()).await;
             assert_eq!(other.get("/").await.status, 200);
         });
         wait_for_goaway(&proxyd);
@@ -63,7 +63,7 @@ fn a_flood_is_counted_by_its_reason_and_not_as_a_rate_limit() {
     let upstream = Upstream::saying("hello");
     let kdl = to(&upstream, "h2c #true").replacen("routes {", METRICS, 1);
     let proxyd = start(&kdl, &[]);
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         let ping = frame(PING, 0, 0, &[0; 8]);
         let code = flood(&mut client, |_| ping.clone()).await;
@@ -87,7 +87,7 @@ fn a_flood_is_counted_by_its_reason_and_not_as_a_rate_limit() {
 #[test]
 fn requests_given_up_as_fast_as_they_come_end_their_connection() {
     let (_upstream, proxyd) = running();
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         let code = flood(&mut client, |round| {
             let stream = round * 2 + 1;
@@ -131,7 +131,7 @@ fn expired_deadlines_at_a_stalled_upstream_are_no_flood() {
     let address = upstream.address;
     let proxyd = start(&to_http2(address, ""), &[]);
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         for batch in 0..6 {
             give_a_batch_up(&mut client, batch, |count| {
@@ -158,7 +158,7 @@ fn expired_deadlines_at_a_stalled_http1_upstream_are_no_flood() {
     });
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         for batch in 0..4 {
             give_a_batch_up(&mut client, batch, |count| {
@@ -183,7 +183,7 @@ fn a_listener_says_how_many_streams_may_be_given_up() {
         let upstream = Upstream::saying("hello");
         let listener = format!("h2c #true; max-stream-resets {allowed}");
         let proxyd = start(&to(&upstream, &listener), &[]);
-        live(async {
+        block_on(async {
             let mut client = Frames::connect(proxyd.address(), &[]).await;
             // Reset before it was processed: one read returns both frames.
             let pairs = (0..sent).map(|number| {
@@ -211,7 +211,7 @@ fn a_listener_says_how_many_streams_may_be_given_up() {
 #[test]
 fn data_frames_without_data_end_their_connection() {
     let (_upstream, proxyd) = running();
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         client.send(HEADERS, END_HEADERS, 1, GET).await;
         let code = flood(&mut client, |_| frame(DATA, 0, 1, &[])).await;
@@ -223,7 +223,7 @@ fn data_frames_without_data_end_their_connection() {
 #[test]
 fn a_head_of_endless_continuations_ends_its_connection() {
     let (_upstream, proxyd) = running();
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         client.send(HEADERS, END_STREAM, 1, GET).await;
         let code = flood(&mut client, |_| frame(CONTINUATION, 0, 1, &[])).await;
@@ -235,7 +235,7 @@ fn a_head_of_endless_continuations_ends_its_connection() {
 #[test]
 fn a_header_section_that_unfolds_beyond_measure_is_refused() {
     let (upstream, proxyd) = running();
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         // One field of 4000 bytes is indexed, then referenced a thousand times for one byte each.
         let mut head = GET.to_vec();
@@ -255,7 +255,7 @@ fn a_header_section_that_unfolds_beyond_measure_is_refused() {
                 break;
             }
         }
-        let mut other = Http2::knowing(proxyd.address()).await;
+        let mut other = Http2::prior_knowledge(proxyd.address()).await;
         assert_eq!(other.get("/").await.status, 200);
     });
     assert_eq!(upstream.requests().len(), 1);

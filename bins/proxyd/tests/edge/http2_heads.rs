@@ -1,7 +1,8 @@
 //! Heads that are valid in only one of HTTP/2 and HTTP/1.1.
 
 use crate::support::{
-    END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, RST_STREAM, get, literal, live, start, to,
+    END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, RST_STREAM, block_on, get, literal,
+    start, to,
 };
 use http::HeaderValue;
 use proxy_testkit::{Proxyd, Upstream};
@@ -17,8 +18,8 @@ fn running(more: &str) -> (Upstream, Proxyd) {
 #[test]
 fn crumbs_of_a_cookie_are_joined() {
     let (upstream, proxyd) = running("");
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut request = get("/");
         for crumb in ["a=1", "b=2", "c=3"] {
             request
@@ -34,8 +35,8 @@ fn crumbs_of_a_cookie_are_joined() {
 #[test]
 fn a_host_that_differs_from_the_authority_is_refused() {
     let (upstream, proxyd) = running("");
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for (host, status) in [("A.TEST", 200), ("b.test", 400)] {
             let mut request = get("/");
             request.headers_mut().insert("host", host.parse().unwrap());
@@ -55,7 +56,7 @@ fn a_host_that_differs_from_the_authority_is_refused() {
 #[test]
 fn a_request_without_authority_goes_by_its_host() {
     let (upstream, proxyd) = running("");
-    live(async {
+    block_on(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         let nameless = b"\x82\x84\x86";
         let named = [nameless, &literal(b"host", b"b.test")[..]].concat();
@@ -76,7 +77,7 @@ fn the_name_of_the_correlation_id_is_spelt_out_once() {
     // `x-correlation-id` by the code of RFC 7541, appendix B.
     const NAME: &[u8] = b"\xf2\xb1\x0f\x65\x85\xa0\x69\x31\xea\x58\xd2\x7f";
     let (_upstream, proxyd) = running("");
-    let spelt = live(async {
+    let spelt = block_on(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         let mut spelt = Vec::new();
         for stream in [1, 3, 5] {
@@ -94,7 +95,7 @@ fn the_name_of_the_correlation_id_is_spelt_out_once() {
 #[test]
 fn fields_of_a_connection_end_their_stream() {
     let (upstream, proxyd) = running("");
-    live(async {
+    block_on(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         let unfit = [
             literal(b"connection", b"close"),
@@ -119,7 +120,7 @@ fn fields_of_a_connection_end_their_stream() {
 #[test]
 fn no_line_end_and_no_zero_passes() {
     let (upstream, proxyd) = running("");
-    live(async {
+    block_on(async {
         for value in [&b"a\r\nx-forged: 1"[..], b"a\nb", b"a\rb", b"a\0b"] {
             let mut frames = Frames::connect(proxyd.address(), &[]).await;
             let head = [GET, &literal(b"x", value)].concat();
@@ -153,8 +154,8 @@ fn no_line_end_and_no_zero_passes() {
 #[test]
 fn white_space_around_a_value_is_refused() {
     let (upstream, proxyd) = running("");
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut request = get("/");
         request
             .headers_mut()
@@ -176,8 +177,8 @@ fn heads_beyond_the_limits_are_answered_with_the_limit() {
              max-header-value-bytes 300; max-header-size-bytes 1024; {settings} }}"
         );
         let (upstream, proxyd) = running(&limits);
-        live(async {
-            let mut http = Http2::knowing(proxyd.address()).await;
+        block_on(async {
+            let mut http = Http2::prior_knowledge(proxyd.address()).await;
             let many: Vec<_> = (0..13).map(|n| (format!("x{n}"), "1".to_owned())).collect();
             let long: Vec<_> = (0..4).map(|n| (format!("x{n}"), "1".repeat(300))).collect();
             let cases = [
@@ -241,7 +242,7 @@ fn nothing_that_is_no_request_by_http1_becomes_one() {
             b"\x82\x86\x41\x06a.test\x04\x03/\xc3\xa9".to_vec(),
         ),
     ];
-    live(async {
+    block_on(async {
         for (name, head) in unfit {
             let mut frames = Frames::connect(proxyd.address(), &[]).await;
             frames

@@ -1,7 +1,7 @@
 //! Policies of routes with HTTP/2 on both sides: retries by status, compression, copies, and the race
 //! between addresses of a name.
 
-use crate::support::{Answer, Http2, Http2Upstream, ask, get, live, send_all, start};
+use crate::support::{Answer, Http2, Http2Upstream, ask, block_on, get, send_all, start};
 use http::{HeaderMap, Response};
 use proxy_coding::{Decoder, DecodingLimits};
 use proxy_testkit::{DnsServer, SilentListener};
@@ -28,7 +28,7 @@ fn kdl(targets: &[SocketAddr], policies: &str, shadow: SocketAddr) -> String {
 }
 
 fn saying(text: &'static str) -> Http2Upstream {
-    Http2Upstream::start(move |request| async move { request.say(text) })
+    Http2Upstream::start(move |request| async move { request.reply(text) })
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn a_request_is_sent_to_another_target_after_a_status() {
     let policy = "retry { on \"503\"; budget-percent 100 }";
     let proxyd = start(&kdl(&targets, policy, well.address), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for _ in 0..4 {
             let mut request = get("/a?b=c");
             let fields = request.headers_mut();
@@ -71,13 +71,13 @@ fn a_response_over_http2_is_compressed_with_its_trailers_kept() {
     let text: &'static str = "some words and more words, ".repeat(2_000).leak();
     let upstream = Http2Upstream::start(move |request| async move {
         let fields = [("content-type", "text/plain")];
-        request.say_with(&fields, text, &[("x-sum", "7")]);
+        request.reply_with(&fields, text, &[("x-sum", "7")]);
     });
     let address = upstream.address;
     let proxyd = start(&kdl(&[address], "compression", address), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for coding in ["zstd", "br", "gzip"] {
             let mut request = get("/");
             let fields = request.headers_mut();
@@ -124,15 +124,15 @@ fn a_shadow_over_http2_gets_a_copy_with_the_body() {
             let Some((body, _)) = request.read().await else {
                 return;
             };
-            request.say(body);
+            request.reply(body);
         })
     };
     let (upstream, shadow) = (echo(), echo());
     let policy = "shadow { upstream \"shadow\" }";
     let proxyd = start(&kdl(&[upstream.address], policy, shadow.address), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (answer, mut stream) = http.begin(ask("POST", "/a?b=c")).await;
         send_all(&mut stream, b"order").await.unwrap();
         let answer = Answer::whole(answer.await.unwrap()).await.unwrap();
@@ -184,8 +184,8 @@ fn a_silent_address_of_a_name_does_not_keep_http2_requests_waiting() {
     );
     let proxyd = start(&kdl, &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for _ in 0..4 {
             // The time of connecting is longer than the deadline of tests.
             assert_eq!(http.get("/").await.text(), "answered");

@@ -1,7 +1,7 @@
 //! Characters of a target that clients send unescaped, over HTTP/2.
 
 use crate::support::{
-    END_HEADERS, END_STREAM, Frames, HEADERS, Http2Upstream, curl, live, start, to, to_http2,
+    END_HEADERS, END_STREAM, Frames, HEADERS, Http2Upstream, block_on, curl, start, to, to_http2,
 };
 use http::Response;
 use proxy_testkit::{Proxyd, RawClient, Upstream, get};
@@ -32,7 +32,7 @@ fn path(first: u8, value: &str) -> Vec<u8> {
 
 /// Requests each of these paths on one connection.
 fn ask_all(proxyd: &Proxyd, paths: &[Vec<u8>]) {
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         for (stream, path) in (1..).step_by(2).zip(paths) {
             let head = [PATHLESS, path].concat();

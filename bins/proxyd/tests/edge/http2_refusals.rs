@@ -3,7 +3,7 @@
 
 use crate::support::{
     CANCEL, DATA, END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, Http2Upstream, POST,
-    PROTOCOL_ERROR, RST_STREAM, frame, literal, live, start, to, to_http2,
+    PROTOCOL_ERROR, RST_STREAM, block_on, frame, literal, start, to, to_http2,
 };
 use proxy_testkit::{Proxyd, Upstream, get};
 
@@ -51,7 +51,7 @@ fn trailers_with_a_pseudo_header_field_abort_the_upload() {
     });
     let proxyd = start(&with_metrics(&to(&upstream, "h2c #true")), &[]);
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         let [head, piece, trailers] = [
             frame(HEADERS, END_HEADERS, 1, POST),
@@ -85,7 +85,7 @@ fn trailers_with_a_pseudo_header_field_reset_the_stream_to_an_http2_upstream() {
     let address = upstream.address;
     let proxyd = start(&to_http2(address, ""), &[]);
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         client.send_raw(&with_a_path_behind()).await.unwrap();
         let reset = client.next_of(RST_STREAM).await;
@@ -102,7 +102,7 @@ fn a_stream_that_never_became_a_request_leaves_a_record() {
         let upstream = Upstream::saying("hello");
         let proxyd = start(&with_metrics(&to(&upstream, "h2c #true")), &[]);
 
-        live(async {
+        block_on(async {
             let mut client = Frames::connect(proxyd.address(), &[]).await;
             let ends = END_STREAM | END_HEADERS;
             client.send(HEADERS, ends, 1, &head).await;
@@ -132,7 +132,7 @@ fn a_malformed_path_ends_its_stream_alone() {
     let paths = ["/< ", "/>\n", "/`\0", "/?<\x7f", "<", "/é>"];
     let ends = END_STREAM | END_HEADERS;
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         let mut stream = 1;
         for path in paths {
@@ -159,7 +159,7 @@ fn a_header_section_that_the_library_refuses_leaves_a_record() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&with_metrics(&to(&upstream, "h2c #true")), &[]);
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         // One field of 4000 bytes enters the table, then is referenced several times by one byte
         // each.
@@ -184,14 +184,14 @@ fn a_client_that_gives_a_stream_up_leaves_no_such_record() {
     });
     let mut proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         let sent = frame(HEADERS, END_STREAM | END_HEADERS, 1, GET);
         client.send_raw(&sent).await.unwrap();
         tokio::task::block_in_place(|| upstream.wait_for_requests(1));
         let reset = frame(RST_STREAM, 0, 1, &CANCEL.to_be_bytes());
         client.send_raw(&reset).await.unwrap();
-        let mut other = Http2::knowing(proxyd.address()).await;
+        let mut other = Http2::prior_knowledge(proxyd.address()).await;
         drop(other.send(crate::support::get("/")).await);
     });
     upstream.wait_for_ends(1);

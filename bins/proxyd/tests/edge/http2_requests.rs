@@ -1,7 +1,7 @@
 //! Requests over HTTP/2, at their upstreams and clients.
 
 use crate::support::{
-    Authority, Frames, Http2, SETTINGS, TlsClient, ask, curl, get, live, over_tls, start, to,
+    Authority, Frames, Http2, SETTINGS, TlsClient, ask, block_on, curl, get, over_tls, start, to,
 };
 use proxy_testkit::{Gate, RawClient, Upstream, ok};
 
@@ -14,7 +14,7 @@ fn http2_is_negotiated_over_tls() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority).offering(&["h2"]);
         let secure = client.connect(proxyd.address(), "a.test").await;
         let mut http = Http2::over(secure.stream).await;
@@ -52,8 +52,8 @@ fn http2_is_spoken_without_tls_where_that_is_allowed() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         assert_eq!(http.get("/").await.text(), "hello");
     });
     // HTTP/1.1 is used for every other method, with any first letter.
@@ -116,8 +116,8 @@ fn streams_do_not_wait_for_each_other() {
     };
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let slow = http.send(get("/slow")).await;
         for _ in 0..20 {
             assert_eq!(http.get("/fast").await.text(), "/fast");
@@ -134,7 +134,7 @@ fn no_more_streams_are_open_than_allowed() {
     let upstream = Upstream::gated(&gate, "late");
     let proxyd = start(&to(&upstream, "h2c #true; max-concurrent-streams 2"), &[]);
 
-    live(async {
+    block_on(async {
         use crate::support::{END_HEADERS, END_STREAM, GET, HEADERS, REFUSED_STREAM, RST_STREAM};
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         let settings = frames.next_of(SETTINGS).await;
@@ -170,8 +170,8 @@ fn our_own_answers_are_whole() {
     );
     let proxyd = start(&kdl, &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let answer = http.get("/nowhere").await;
         assert_eq!(answer.status, 404);
         assert_eq!(answer.error_code(), "ROUTE_NOT_FOUND");
@@ -189,8 +189,8 @@ fn early_hints_come_before_the_answer() {
     let upstream = Upstream::answering([hints.as_bytes(), &ok("hello")].concat());
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut response = http.send(get("/")).await;
         let hint = std::future::poll_fn(|cx| response.poll_informational(cx)).await;
         let hint = hint.unwrap().unwrap();
@@ -208,8 +208,8 @@ fn a_response_without_content_has_no_length() {
     let upstream = Upstream::answering([hints, nothing].concat());
     let proxyd = start(&to(&upstream, H2C), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut response = http.send(get("/")).await;
         let hint = std::future::poll_fn(|cx| response.poll_informational(cx)).await;
         assert_eq!(hint.unwrap().unwrap().headers().len(), 0);
@@ -225,8 +225,8 @@ fn a_body_held_back_is_asked_for_when_it_is_wanted() {
     let limited = to(&upstream, H2C) + "limits { max-body-size-bytes 10 }";
     let proxyd = start(&limited, &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let request = |length: &str| {
             let mut request = ask("POST", "/");
             let headers = request.headers_mut();

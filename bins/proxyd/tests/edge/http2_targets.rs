@@ -41,7 +41,7 @@ fn checking(name: &'static str, permits: &Arc<Semaphore>) -> Http2Upstream {
                 Some(wanted) if wanted == name => name.to_owned(),
                 wanted => format!("{name} got a request for {wanted:?}"),
             };
-            request.say(message);
+            request.reply(message);
         }
     })
 }
@@ -135,7 +135,7 @@ fn refusing_once(permits: &Arc<Semaphore>) -> Http2Upstream {
                 permits.acquire().await.unwrap().forget();
                 request.respond.send_reset(Reason::REFUSED_STREAM);
             } else {
-                request.say("old");
+                request.reply("old");
             }
         }
     })

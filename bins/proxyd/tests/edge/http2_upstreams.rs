@@ -1,8 +1,8 @@
 //! HTTP/2 towards targets.
 
 use crate::support::{
-    Answer, Authority, BINARY, Http2, Http2Upstream, Manner, ask, get, greeting, live, plain,
-    send_all, start,
+    Answer, Authority, BINARY, Http2, Http2Upstream, UpstreamOptions, ask, block_on, get, plain,
+    send_all, server_config, start,
 };
 use bytes::Bytes;
 use h2::Reason;
@@ -30,8 +30,8 @@ fn to(targets: &[SocketAddr], more: &str) -> String {
 }
 
 #[test]
-fn an_upstream_is_spoken_to_in_its_protocol() {
-    let upstream = Http2Upstream::start(|request| async { request.say("hello") });
+fn requests_are_sent_by_the_protocol_of_the_upstream() {
+    let upstream = Http2Upstream::start(|request| async { request.reply("hello") });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
     let mut client = proxyd.connect();
@@ -59,11 +59,12 @@ fn an_upstream_over_tls_must_agree_to_http2() {
     let identity = root.issue(&["up.test"]);
     let tls = r#"tls { sni "up.test"; ca-file "root.pem" }"#;
     for (protocols, status) in [(&["h2"][..], 200), (&["http/1.1"], 502), (&[], 502)] {
-        let manner = Manner {
-            tls: Some(greeting(&identity, None, protocols)),
-            ..Manner::default()
+        let options = UpstreamOptions {
+            tls: Some(server_config(&identity, None, protocols)),
+            ..UpstreamOptions::default()
         };
-        let upstream = Http2Upstream::speaking(manner, |request| async { request.say("hello") });
+        let upstream =
+            Http2Upstream::with_options(options, |request| async { request.reply("hello") });
         let launch = Launch::new(BINARY, &to(&[upstream.address], tls));
         root.write(launch.folder(), "root.pem");
         let proxyd = launch.start();
@@ -82,7 +83,7 @@ fn an_upstream_over_tls_must_agree_to_http2() {
 }
 
 #[test]
-fn a_target_that_does_not_speak_http2_is_a_bad_gateway() {
+fn a_target_without_http2_is_a_bad_gateway() {
     let upstream = Upstream::start(|served| {
         if served.exactly(24).is_ok() {
             served.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
@@ -98,16 +99,16 @@ fn a_target_that_does_not_speak_http2_is_a_bad_gateway() {
 }
 
 /// An upstream that answers with a permit for each response.
-fn waiting(manner: Manner) -> (Http2Upstream, Arc<Semaphore>) {
+fn waiting(options: UpstreamOptions) -> (Http2Upstream, Arc<Semaphore>) {
     let permits = Arc::new(Semaphore::new(0));
     let upstream = {
         let permits = Arc::clone(&permits);
-        Http2Upstream::speaking(manner, move |request| {
+        Http2Upstream::with_options(options, move |request| {
             let permits = Arc::clone(&permits);
             async move {
                 permits.acquire().await.unwrap().forget();
                 let number = request.connection.to_string();
-                request.say(number);
+                request.reply(number);
             }
         })
     };
@@ -116,15 +117,15 @@ fn waiting(manner: Manner) -> (Http2Upstream, Arc<Semaphore>) {
 
 #[test]
 fn requests_share_a_connection_as_long_as_it_has_room() {
-    let manner = Manner {
+    let options = UpstreamOptions {
         max_streams: Some(2),
-        ..Manner::default()
+        ..UpstreamOptions::default()
     };
-    let (upstream, permits) = waiting(manner);
+    let (upstream, permits) = waiting(options);
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         // From the first response on, the target's maximum is known.
         permits.add_permits(1);
         assert_eq!(http.get("/").await.text(), "0");
@@ -147,11 +148,11 @@ fn requests_share_a_connection_as_long_as_it_has_room() {
 
 #[test]
 fn requests_that_come_together_wait_for_one_connection() {
-    let (upstream, permits) = waiting(Manner::default());
+    let (upstream, permits) = waiting(UpstreamOptions::default());
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut waiting = Vec::new();
         for _ in 0..50 {
             waiting.push(http.send(get("/")).await);
@@ -171,15 +172,15 @@ fn bodies_and_trailers_go_both_ways() {
         let (body, trailers) = request.read().await.unwrap();
         assert_eq!(trailers["x-count"], "7");
         assert_eq!(request.head.headers["te"], "trailers");
-        request.say_with(&[("x-a", "b")], body, &[("x-sum", "9")]);
+        request.reply_with(&[("x-a", "b")], body, &[("x-sum", "9")]);
     });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
     let body: Vec<u8> = (0..3_000_000_u32)
         .map(|byte| byte.to_le_bytes()[0])
         .collect();
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut request = ask("POST", "/");
         request
             .headers_mut()
@@ -206,7 +207,7 @@ fn bodies_and_trailers_go_both_ways() {
 fn a_body_by_http1_reaches_a_target_by_http2() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let (body, _) = request.read().await.unwrap();
-        request.say(body);
+        request.reply(body);
     });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
@@ -224,7 +225,7 @@ fn a_body_by_http1_reaches_a_target_by_http2() {
 }
 
 #[test]
-fn a_conversation_goes_on_while_both_sides_talk() {
+fn both_bodies_stream_at_the_same_time() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let mut send = request
             .respond
@@ -242,15 +243,15 @@ fn a_conversation_goes_on_while_both_sides_talk() {
     });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut up) = http.begin(ask("POST", "/")).await;
         let mut down = response.await.unwrap().into_body();
         for round in 0..100_u8 {
             up.send_data(Bytes::from(vec![round; 3]), false).unwrap();
-            let heard = down.data().await.unwrap().unwrap();
-            down.flow_control().release_capacity(heard.len()).unwrap();
-            assert_eq!(heard, vec![round; 3]);
+            let echoed = down.data().await.unwrap().unwrap();
+            down.flow_control().release_capacity(echoed.len()).unwrap();
+            assert_eq!(echoed, vec![round; 3]);
         }
         up.send_data(Bytes::new(), true).unwrap();
         while let Some(rest) = down.data().await {
@@ -273,8 +274,8 @@ fn a_client_that_only_sends_does_not_stop_a_target_that_only_sends() {
     });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut up) = http.begin(ask("POST", "/")).await;
         let response = response.await.unwrap();
         // The response is not read before everything is sent.
@@ -289,11 +290,11 @@ fn a_request_that_a_target_refuses_unseen_is_sent_to_another() {
     let refusing = Http2Upstream::start(|mut request| async move {
         request.respond.send_reset(Reason::REFUSED_STREAM);
     });
-    let willing = Http2Upstream::start(|request| async { request.say("hello") });
+    let willing = Http2Upstream::start(|request| async { request.reply("hello") });
     let proxyd = start(&to(&[refusing.address, willing.address], ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for _ in 0..4 {
             // A POST, too: the target has not processed it.
             let answer = http.ask(ask("POST", "/")).await;
@@ -315,7 +316,7 @@ fn a_get_whose_stream_a_target_resets_without_a_response_is_sent_again() {
         let resetting = Http2Upstream::start(move |mut request| async move {
             request.respond.send_reset(code);
         });
-        let willing = Http2Upstream::start(|request| async { request.say("hello") });
+        let willing = Http2Upstream::start(|request| async { request.reply("hello") });
         let proxyd = start(&to(&[resetting.address, willing.address], ""), &[]);
 
         for _ in 0..4 {
@@ -334,14 +335,14 @@ fn a_get_whose_stream_a_target_resets_without_a_response_is_sent_again() {
 
 #[test]
 fn a_connection_that_is_to_end_is_finished_and_replaced() {
-    let (upstream, permits) = waiting(Manner::default());
+    let (upstream, permits) = waiting(UpstreamOptions::default());
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let old = http.send(get("/old")).await;
         upstream.requests.wait_for(1);
-        upstream.leave();
+        upstream.send_goaway();
         // Until the proxy has received it, requests still use the old connection.
         let mut waiting = Vec::new();
         while upstream.connections.len() < 2 {
@@ -371,8 +372,8 @@ fn a_response_that_a_target_gives_up_does_not_look_whole() {
     });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut up) = http.begin(ask("POST", "/")).await;
         let response = response.await.unwrap();
         let id = response.headers()["x-correlation-id"]
@@ -397,7 +398,7 @@ fn a_client_that_gives_up_gives_up_one_stream_only() {
             let gate = gate.clone();
             async move {
                 if request.head.uri.path() != "/wait" {
-                    return request.say("hello");
+                    return request.reply("hello");
                 }
                 let reset = std::future::poll_fn(|cx| request.respond.poll_reset(cx)).await;
                 assert_eq!(reset.unwrap(), Reason::CANCEL);
@@ -432,13 +433,13 @@ fn a_slow_client_slows_its_own_stream_only() {
     });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
-    live(async {
-        let mut slow = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut slow = Http2::prior_knowledge(proxyd.address()).await;
         let mut unread = Vec::new();
         for _ in 0..20 {
             unread.push(slow.send(get("/large")).await.await.unwrap());
         }
-        let mut quick = Http2::knowing(proxyd.address()).await;
+        let mut quick = Http2::prior_knowledge(proxyd.address()).await;
         for _ in 0..20 {
             assert_eq!(quick.get("/small").await.text(), "xxxxx");
         }
@@ -473,7 +474,7 @@ fn early_hints_are_passed_on() {
         *hint.status_mut() = http::StatusCode::EARLY_HINTS;
         hint.headers_mut().insert("link", "</a>".parse().unwrap());
         request.respond.send_informational(hint).unwrap();
-        request.say("hello");
+        request.reply("hello");
     });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
@@ -481,8 +482,8 @@ fn early_hints_are_passed_on() {
     let hint = client.ask(get1("/", &[]));
     assert_eq!((hint.status, hint.fields.get("link")), (103, Some("</a>")));
     assert_eq!(client.response().status, 200);
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut response = http.send(get("/")).await;
         let hint = std::future::poll_fn(|cx| response.poll_informational(cx)).await;
         assert_eq!(hint.unwrap().unwrap().headers()["link"], "</a>");
@@ -492,15 +493,15 @@ fn early_hints_are_passed_on() {
 
 #[test]
 fn an_idle_connection_to_a_target_is_closed_in_time() {
-    let upstream = Http2Upstream::start(|request| async { request.say("hello") });
+    let upstream = Http2Upstream::start(|request| async { request.reply("hello") });
     let pool = "connection-pool { idle-timeout-ms 2000 }";
     let proxyd = start(&to(&[upstream.address], pool), &[]);
 
     let mut client = proxyd.connect();
     assert_eq!(client.ask(get1("/", &[])).status, 200);
     let before = proxyd.open_files();
-    // Only the number of files shows it.
-    live(async {
+    // The proxy logs no closed idle connection: its open files show it.
+    block_on(async {
         while proxyd.open_files() >= before {
             tokio::task::yield_now().await;
         }
@@ -511,11 +512,11 @@ fn an_idle_connection_to_a_target_is_closed_in_time() {
 
 /// A target that returns every byte of a tunnel.
 fn tunnelling() -> Http2Upstream {
-    let manner = Manner {
+    let options = UpstreamOptions {
         tunnels: true,
-        ..Manner::default()
+        ..UpstreamOptions::default()
     };
-    Http2Upstream::speaking(manner, |mut request| async move {
+    Http2Upstream::with_options(options, |mut request| async move {
         if request.head.uri.path() == "/no" {
             let mut refusal = Response::new(());
             *refusal.status_mut() = http::StatusCode::FORBIDDEN;
@@ -581,7 +582,7 @@ fn a_websocket_by_http2_goes_on_by_http2() {
     let upstream = tunnelling();
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
-    live(async {
+    block_on(async {
         let mut http = Http2::over(plain(proxyd.address()).await).await;
         while !http.send.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
@@ -600,7 +601,7 @@ fn a_websocket_by_http2_goes_on_by_http2() {
 
 #[test]
 fn a_target_without_tunnels_opens_none() {
-    let upstream = Http2Upstream::start(|request| async { request.say("hello") });
+    let upstream = Http2Upstream::start(|request| async { request.reply("hello") });
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
     let response = proxyd.connect().ask(get1("/chat", UPGRADE));
@@ -648,23 +649,23 @@ fn an_answer_that_http1_could_not_carry_is_a_bad_gateway() {
 
 #[test]
 fn a_get_on_a_fresh_connection_that_closes_silently_is_sent_again() {
-    let mute = Upstream::start(|served| {
+    let silent = Upstream::start(|served| {
         // The preface and the first frames, then nothing.
         drop(served.exactly(24));
     });
-    let upstream = Http2Upstream::start(|request| async { request.say("hello") });
-    let proxyd = start(&to(&[mute.address(), upstream.address], ""), &[]);
+    let upstream = Http2Upstream::start(|request| async { request.reply("hello") });
+    let proxyd = start(&to(&[silent.address(), upstream.address], ""), &[]);
 
     for _ in 0..4 {
         let response = proxyd.connect().ask(get1("/", &[]));
         assert_eq!((response.status, response.text().as_str()), (200, "hello"));
     }
-    assert_eq!(mute.connections(), 2, "each had its turn");
+    assert_eq!(silent.connections(), 2, "each target was tried");
 }
 
 #[test]
 fn an_http2_connection_that_another_worker_keeps_idle_is_no_obstacle() {
-    let upstream = Http2Upstream::start(|request| async { request.say("hello") });
+    let upstream = Http2Upstream::start(|request| async { request.reply("hello") });
     let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 5 }";
     let kdl = to(&[upstream.address], settings).replace("worker-threads 1", "worker-threads 2");
     let proxyd = start(&kdl, &[]);

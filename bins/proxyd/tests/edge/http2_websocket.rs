@@ -1,6 +1,6 @@
 //! WebSocket through an HTTP/2 stream. [RFC 8441]
 
-use crate::support::{Answer, Http2, ask, live, start, to};
+use crate::support::{Answer, Http2, ask, block_on, start, to};
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,8 +47,8 @@ fn a_websocket_goes_through_a_stream() {
     let upstream = websocket();
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         // The server has to announce support first.
         while !http.send.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
@@ -113,8 +113,8 @@ fn an_upstream_that_does_not_switch_opens_no_tunnel() {
     });
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         while !http.send.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
         }
@@ -130,8 +130,8 @@ fn an_answer_to_another_key_opens_no_tunnel() {
     let upstream = Upstream::websocket();
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         while !http.send.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
         }
@@ -146,8 +146,8 @@ fn other_tunnels_are_not_served() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         while !http.send.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
         }
@@ -164,8 +164,8 @@ fn a_tunnel_with_a_length_does_not_leave_its_upstream_waiting_for_a_body() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         while !http.send.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
         }
@@ -201,8 +201,8 @@ fn a_tunnel_counts_as_a_connection_of_its_client() {
         let kdl = to(&upstream, "h2c #true");
         let proxyd = start(&format!("{kdl}\nlimits {{ {limit} }}"), &[]);
 
-        live(async {
-            let mut http = Http2::knowing(proxyd.address()).await;
+        block_on(async {
+            let mut http = Http2::prior_knowledge(proxyd.address()).await;
             while !http.send.is_extended_connect_protocol_enabled() {
                 tokio::task::yield_now().await;
             }

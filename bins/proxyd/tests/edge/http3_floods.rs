@@ -1,6 +1,6 @@
 //! Floods over HTTP/3.
 
-use crate::support::{Http3Client, Site, frame_of, head_of, live};
+use crate::support::{Http3Client, Site, block_on, frame_of, head_of};
 use proxy_testkit::{Gate, Upstream};
 use quinn::VarInt;
 
@@ -21,7 +21,7 @@ fn requests_given_up_as_fast_as_they_come_end_their_connection_over_http3() {
     let gate = Gate::new();
     let upstream = Upstream::gated(&gate, "late");
     let site = Site::to(&upstream, "max-stream-resets 16");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let flood = async {
             loop {
@@ -55,7 +55,7 @@ fn floods_of_control_frames_end_their_connection() {
         (&[0x3], &cancellation),
     ] {
         let site = Site::to(&upstream, "");
-        live(async {
+        block_on(async {
             let client = Http3Client::trusting(&site.authority, None);
             let connecting = client
                 .endpoint
@@ -78,7 +78,7 @@ fn a_priority_for_each_request_is_no_flood() {
     const PRIORITY_UPDATE: u64 = 0xf_0700;
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let mut client = site.connect().await;
         for stream in 0_u16..500 {
             // The stream's number in two bytes, and its priority.
@@ -103,7 +103,7 @@ fn frames_without_data_on_a_request_stream_end_their_connection() {
     let upstream = Upstream::echo();
     for frame in [frame_of(0x0, b""), frame_of(0x21, b"")] {
         let site = Site::to(&upstream, "");
-        live(async {
+        block_on(async {
             let client = site.connect().await;
             let (mut send, _receive) = client.open().await;
             send.write_all(&head_of("POST", "/", &[])).await.unwrap();
@@ -119,7 +119,7 @@ fn frames_without_data_on_a_request_stream_end_their_connection() {
 fn streams_of_unknown_types_are_bounded() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         while let Ok(mut stream) = client.connection.open_uni().await {
             drop(stream.write_all(&[0x21, 0x0]).await);
@@ -134,7 +134,7 @@ fn streams_of_unknown_types_are_bounded() {
 fn incomplete_heads_of_many_streams_are_bounded() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let mut held = Vec::new();
         // The section is 60 KiB long, and its last byte never arrives.

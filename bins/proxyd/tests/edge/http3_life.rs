@@ -1,7 +1,7 @@
 //! The life of HTTP/3 connections: certificates, reloads, drains, migration.
 
 use crate::support::{
-    Authority, BINARY, HeldHandshakes, Http3Answer, Http3Client, Site, head_of, live, over_tls,
+    Authority, BINARY, HeldHandshakes, Http3Answer, Http3Client, Site, block_on, head_of, over_tls,
     start, to,
 };
 use proxy_testkit::{Gate, Launch, Proxyd, Reload, Upgrade, Upstream, free_port};
@@ -24,7 +24,7 @@ fn a_renewed_certificate_is_shown_to_new_connections() {
     let kdl = to(&upstream, &format!("{}; http3 #true", over_tls("")));
     let proxyd = start(&kdl, &[("site", &first)]);
     let shown = || {
-        live(async {
+        block_on(async {
             let client = Http3Client::trusting(&authority, None);
             let client = client.connect(proxyd.address()).await.unwrap();
             let chain = client.connection.peer_identity().unwrap();
@@ -52,7 +52,7 @@ fn client_certificates_are_verified_over_http3() {
     let member = members.issue_to_client("member");
     let stranger = servers.issue_to_client("stranger");
     for (identity, status) in [(None, 495), (Some(&stranger), 495), (Some(&member), 200)] {
-        live(async {
+        block_on(async {
             let client = Http3Client::trusting(&servers, identity);
             let client = client.connect(proxyd.address()).await.unwrap();
             assert_eq!(client.get("/").await.status, status);
@@ -65,7 +65,7 @@ fn a_drain_lets_requests_end() {
     let gate = Gate::new();
     let upstream = Upstream::gated(&gate, "late");
     let mut site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let (mut send, receive) = client.open().await;
         send.write_all(&head_of("GET", "/", &[])).await.unwrap();
@@ -84,7 +84,7 @@ fn a_drain_lets_requests_end() {
 fn other_settings_retire_connections_with_goaway() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         assert_eq!(client.get("/").await.status, 200);
         let settings = format!("{}; http3 #true; max-stream-resets 300", over_tls(""));
@@ -111,7 +111,7 @@ fn http3_comes_and_goes_with_reloads() {
     let proxyd = start(&without, &[("site", &site)]);
     for _ in 0..2 {
         assert_eq!(proxyd.reload(&with), Reload::Applied);
-        live(async {
+        block_on(async {
             let client = Http3Client::trusting(&authority, None);
             let client = client.connect(proxyd.address()).await.unwrap();
             assert_eq!(client.get("/").await.status, 200);
@@ -147,7 +147,7 @@ fn a_connection_survives_a_new_port_with_any_number_of_workers() {
     let upstream = Upstream::saying("hello");
     let kdl = to(&upstream, &format!("{}; http3 #true", over_tls("")));
     let site = Site::with(&kdl.replace("worker-threads 1", "worker-threads 4"));
-    live(async {
+    block_on(async {
         let client = Http3Client::trusting(&site.authority, None);
         let connection = client.connect(site.proxyd.address()).await.unwrap();
         for _ in 0..12 {
@@ -164,7 +164,7 @@ fn a_new_address_gets_further_requests_on_another_connection() {
     let gate = Gate::new();
     let upstream = Upstream::gated(&gate, "late");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = Http3Client::trusting(&site.authority, None);
         let connection = client.connect(site.proxyd.address()).await.unwrap();
         let (mut send, receive) = connection.open().await;
@@ -191,7 +191,7 @@ fn an_upgrade_keeps_connections_of_http3() {
     let upstream = Upstream::gated(&gate, "late");
     let kdl = to(&upstream, &format!("{}; http3 #true", over_tls("")));
     let mut site = Site::with(&kdl.replace("worker-threads 1", "worker-threads 2"));
-    live(async {
+    block_on(async {
         let client = Http3Client::trusting(&site.authority, None);
         let old = client.connect(site.proxyd.address()).await.unwrap();
         let (mut send, receive) = old.open().await;
@@ -213,7 +213,7 @@ fn many_handshakes_at_once_have_to_prove_their_address() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
     let held = HeldHandshakes::open(&site);
-    live(async {
+    block_on(async {
         // A client that proves its address is served.
         assert_eq!(site.connect().await.get("/").await.status, 200);
     });
@@ -227,7 +227,7 @@ fn the_end_of_the_drain_time_closes_connections() {
     let mut site = Site::with(&format!(
         "{kdl} system {{ graceful-shutdown-timeout-ms 300 }}"
     ));
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let (mut send, _receive) = client.open().await;
         send.write_all(&head_of("GET", "/", &[])).await.unwrap();
@@ -244,7 +244,7 @@ fn the_end_of_the_drain_time_closes_connections() {
 fn an_immediate_stop_closes_connections() {
     let upstream = Upstream::saying("hello");
     let mut site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let clients = [site.connect().await, site.connect().await];
         site.proxyd.quit();
         for client in &clients {
@@ -261,7 +261,7 @@ fn connections_survive_fewer_and_more_workers() {
     let kdl = to(&upstream, &format!("{}; http3 #true", over_tls("")));
     let with = |workers| kdl.replace("worker-threads 1", &format!("worker-threads {workers}"));
     let site = Site::with(&with(4));
-    live(async {
+    block_on(async {
         let mut open = Vec::new();
         // One at least of each worker, most likely: the kernel spreads them by their ports.
         for number in 1..=16 {
@@ -303,7 +303,7 @@ fn new_clients_are_served_while_a_former_endpoint_has_connections() {
         at(&format!("{}; http3 #true", over_tls(""))),
     );
     let site = Site::with(&with);
-    live(async {
+    block_on(async {
         let old = site.connect().await;
         let (mut send, receive) = old.open().await;
         send.write_all(&head_of("GET", "/", &[])).await.unwrap();
@@ -337,7 +337,7 @@ fn a_service_manager_passes_the_socket() {
     identity.write(launch.folder(), "site");
     let mut proxyd = launch.start();
     let is_served = |proxyd: &Proxyd| {
-        live(async {
+        block_on(async {
             let client = Http3Client::trusting(&authority, None);
             let client = client.connect(proxyd.address()).await.unwrap();
             assert_eq!(client.get("/").await.status, 200);

@@ -1,6 +1,6 @@
 //! Limits and timeouts of HTTP/3.
 
-use crate::support::{Http3, Http3Client, Site, head_of, live, over_tls, to};
+use crate::support::{Http3, Http3Client, Site, block_on, head_of, over_tls, to};
 use proxy_testkit::Upstream;
 use quinn::ConnectionError;
 
@@ -17,7 +17,7 @@ fn site(upstream: &Upstream, blocks: &str) -> Site {
 fn a_client_has_as_many_connections_of_http3_as_of_tcp() {
     let upstream = Upstream::saying("hello");
     let site = site(&upstream, "limits { max-connections-per-client 2 }");
-    live(async {
+    block_on(async {
         let open: Vec<Http3> = vec![site.connect().await, site.connect().await];
         let client = Http3Client::trusting(&site.authority, None);
         let third = client.endpoint.connect(site.proxyd.address(), "a.test");
@@ -38,7 +38,7 @@ fn a_client_has_as_many_connections_of_http3_as_of_tcp() {
 fn connections_above_the_total_are_refused_in_their_handshake() {
     let upstream = Upstream::saying("hello");
     let site = site(&upstream, "limits { max-total-connections 1 }");
-    live(async {
+    block_on(async {
         let first = site.connect().await;
         let client = Http3Client::trusting(&site.authority, None);
         let refused = client.connect(site.proxyd.address()).await.err().unwrap();
@@ -59,7 +59,7 @@ fn rates_count_requests_of_all_versions_together() {
     let kdl = to(&upstream, &format!("{}; http3 #true", over_tls("")));
     let rate = "policies { rate-limit { rate \"2/min\"; burst 2 } }";
     let site = Site::with(&kdl.replacen("upstream \"u\"", &format!("upstream \"u\"; {rate}"), 1));
-    live(async {
+    block_on(async {
         let over_tcp = crate::support::TlsClient::trusting(&site.authority);
         let mut over_tcp = over_tcp.connect(site.proxyd.address(), "a.test").await;
         let head = over_tcp.head("a.test", "/").await;
@@ -77,7 +77,7 @@ fn a_client_that_does_not_read_loses_its_response() {
     let body = "a".repeat(16 << 20);
     let upstream = Upstream::saying(&body);
     let site = Site::to(&upstream, "timeouts { write-idle-secs 1 }");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let (mut send, mut receive) = client.open().await;
         send.write_all(&head_of("GET", "/", &[("x-correlation-id", "slow")]))
@@ -98,7 +98,7 @@ fn a_client_that_does_not_read_loses_its_response() {
 fn a_head_that_does_not_arrive_loses_its_stream() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "timeouts { header-secs 1 }");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let (mut send, mut receive) = client.open().await;
         send.write_all(&head_of("GET", "/", &[])[..10])

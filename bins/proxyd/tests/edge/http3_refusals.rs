@@ -1,6 +1,6 @@
 //! Requests and streams that HTTP/3 forbids.
 
-use crate::support::{Http3, Http3Client, Site, frame_of, head_of, live, section_of};
+use crate::support::{Http3, Http3Client, Site, block_on, frame_of, head_of, section_of};
 use proxy_testkit::Upstream;
 use quinn::{ReadError, ReadToEndError};
 
@@ -63,7 +63,7 @@ fn malformed_heads_end_their_stream_only() {
         with(&[("proxy-connection", "close")]),
         with(&[("te", "gzip")]),
     ];
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         for head in &heads {
             assert_eq!(reset(&client, head).await, MESSAGE_ERROR, "{head:?}");
@@ -83,7 +83,7 @@ fn malformed_heads_end_their_stream_only() {
 fn contradictory_hosts_and_lengths_are_answered_400() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         for fields in [
             &[("host", "b.test")][..],
@@ -109,7 +109,7 @@ fn contradictory_hosts_and_lengths_are_answered_400() {
 fn connect_is_refused_over_http3() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let head = section_of(&[(":method", "CONNECT"), (":authority", "a.test:443")]);
         let answer = client.send(&head).await.unwrap();
@@ -122,7 +122,7 @@ fn connect_is_refused_over_http3() {
 fn a_body_of_another_length_is_malformed() {
     let upstream = Upstream::echo();
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         for (length, body) in [("5", &b"ab"[..]), ("1", b"ab"), ("0", b"ab")] {
             let mut bytes = head_of("POST", "/", &[("content-length", length)]);
@@ -140,7 +140,7 @@ fn a_body_of_another_length_is_malformed() {
 fn incomplete_and_endless_heads_end_their_stream() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         assert_eq!(reset(&client, b"").await, REQUEST_INCOMPLETE);
         assert_eq!(
@@ -175,7 +175,7 @@ fn frames_where_they_are_not_allowed_end_the_connection() {
         (frame_of(0x1, &[0, 0, 0x80]), 0x200),
         (frame_of(0x1, &[2, 0, 0x80]), 0x200),
     ];
-    live(async {
+    block_on(async {
         for (bytes, code) in &cases {
             let client = site.connect().await;
             drop(client.send(bytes).await);
@@ -200,7 +200,7 @@ fn violations_on_control_and_qpack_streams_end_the_connection() {
         (&[0x2, 0x40], 0x201),
         (&[0x3, 0x0], 0x202),
     ];
-    live(async {
+    block_on(async {
         for (bytes, code) in cases {
             let client = site.connect().await;
             let mut stream = client.connection.open_uni().await.unwrap();
@@ -239,7 +239,7 @@ fn a_control_stream_follows_its_rules() {
         (&[0x0, 0x4, 0x0, 0xd, 0x1, 0x4, 0xd, 0x1, 0x3], 0x108),
         (&[0x0, 0x4, 0x0, 0x7, 0x1, 0x0, 0x7, 0x1, 0x4], 0x108),
     ];
-    live(async {
+    block_on(async {
         for (bytes, code) in cases {
             let client = Http3Client::trusting(&site.authority, None);
             let connecting = client.endpoint.connect(site.proxyd.address(), "a.test");

@@ -1,6 +1,6 @@
 //! Requests over HTTP/3.
 
-use crate::support::{Http3Client, Site, frame_of, head_of, live, over_tls, section_of, to};
+use crate::support::{Http3Client, Site, block_on, frame_of, head_of, over_tls, section_of, to};
 use proxy_testkit::{Gate, Upstream};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 fn http3_is_spoken_where_it_is_switched_on() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         for _ in 0..3 {
             let answer = client.get("/x?y").await;
@@ -57,7 +57,7 @@ fn http3_is_advertised_where_a_setting_says_so() {
     ] {
         let site = Site::to(&upstream, settings);
         let port = site.proxyd.address().port().to_string();
-        live(async {
+        block_on(async {
             let client = crate::support::TlsClient::trusting(&site.authority);
             let mut client = client.connect(site.proxyd.address(), "a.test").await;
             let head = client.head("a.test", "/").await;
@@ -80,7 +80,7 @@ fn a_body_is_carried_in_both_directions() {
     let body: Vec<u8> = (0..3_000_000_u32)
         .map(|number| number.to_le_bytes()[1])
         .collect();
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         for length in [1, 1000, 3_000_000] {
             let body = &body[..length];
@@ -98,7 +98,7 @@ fn a_body_is_carried_in_both_directions() {
 fn cookies_are_joined_and_trailers_pass() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let fields = [("cookie", "a=1"), ("cookie", "b=2"), ("x", "y")];
         let mut bytes = head_of("POST", "/", &fields);
@@ -122,7 +122,7 @@ fn streams_do_not_wait_for_each_other() {
         1,
     );
     let site = Site::with(&kdl);
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let late = client.get("/late");
         let early = async {
@@ -138,7 +138,7 @@ fn streams_do_not_wait_for_each_other() {
 fn a_withheld_body_is_asked_for() {
     let upstream = Upstream::echo();
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let answer = client
             .ask("POST", "/", &[("expect", "100-continue")], b"body")
@@ -155,7 +155,7 @@ fn a_large_body_is_answered_413_and_a_large_head_429() {
         "{} limits {{ max-body-size-bytes 1000 }}",
         to(&upstream, &format!("{}; http3 #true", over_tls("")))
     ));
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let answer = client
             .ask("POST", "/", &[("content-length", "2000")], &[0; 2000])
@@ -175,7 +175,7 @@ fn no_more_streams_are_open_than_allowed_over_http3() {
     let gate = Gate::new();
     let upstream = Upstream::gated(&gate, "late");
     let site = Site::to(&upstream, "max-concurrent-streams 2");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let mut open = Vec::new();
         for _ in 0..2 {
@@ -196,7 +196,7 @@ fn a_client_that_leaves_is_no_failure_of_the_upstream() {
     let gate = Gate::new();
     let upstream = Upstream::gated(&gate, "late");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = site.connect().await;
         let (mut send, mut receive) = client.open().await;
         send.write_all(&head_of("GET", "/gone", &[("x-correlation-id", "gone")]))
@@ -218,7 +218,7 @@ fn a_response_with_trailers_keeps_them() {
                     5\r\nhello\r\n0\r\nx-sum: 1\r\n\r\n";
     let upstream = Upstream::answering(response);
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let answer = site.connect().await.get("/").await;
         assert_eq!(answer.text(), "hello");
         assert_eq!(answer.trailers, [("x-sum".to_owned(), "1".to_owned())]);
@@ -231,7 +231,7 @@ fn early_hints_pass_before_the_response() {
         "HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
     );
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let answer = site.connect().await.get("/").await;
         assert_eq!(answer.interim, [103]);
         assert_eq!((answer.status, answer.text()), (200, "ok"));
@@ -242,7 +242,7 @@ fn early_hints_pass_before_the_response() {
 fn early_data_is_not_offered() {
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");
-    live(async {
+    block_on(async {
         let client = Http3Client::trusting(&site.authority, None);
         let first = client.connect(site.proxyd.address()).await.unwrap();
         // The tickets of the session have arrived before the response.

@@ -2,7 +2,7 @@
 
 use crate::support::{
     Authority, BINARY, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, SETTINGS, TlsClient,
-    frame, live, over_tls, start, to,
+    block_on, frame, over_tls, start, to,
 };
 use proxy_testkit::{Launch, Reload, Upstream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -16,7 +16,7 @@ fn a_reload_that_demands_client_certificates_reaches_open_connections() {
     servers.issue(&["a.test"]).write(launch.folder(), "site");
     let proxyd = launch.start();
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&servers);
         let mut plain = client.connect(proxyd.address(), "a.test").await;
         assert_eq!(plain.get("a.test", "/").await.0, 200);
@@ -55,7 +55,7 @@ fn a_reload_that_tightens_a_listener_sends_goaway() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
-    live(async {
+    block_on(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         frames.send(HEADERS, END_STREAM | END_HEADERS, 1, GET).await;
         upstream.wait_for_requests(1);
@@ -72,7 +72,7 @@ fn an_http2_connection_ends_at_its_greatest_age_and_after_its_last_request() {
     let upstream = Upstream::saying("hello");
     for bound in ["max-connection-age-secs 1", "max-requests-per-connection 1"] {
         let proxyd = start(&to(&upstream, &format!("h2c #true; {bound}")), &[]);
-        live(async {
+        block_on(async {
             let mut frames = Frames::connect(proxyd.address(), &[]).await;
             frames.send(HEADERS, END_STREAM | END_HEADERS, 1, GET).await;
             let notice = frames.next_of(GOAWAY).await;

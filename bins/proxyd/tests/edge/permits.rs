@@ -2,7 +2,7 @@
 //! `RST_STREAM` while the connection continues.
 #![expect(clippy::disallowed_methods, reason = "tests wait until a deadline")]
 
-use crate::support::{BINARY, Http2, ask, live, send_some};
+use crate::support::{BINARY, Http2, ask, block_on, send_some};
 use agent_protocol::Wants;
 use h2::Reason;
 use proxy_testkit::{
@@ -285,8 +285,8 @@ fn a_client_that_leaves_at_any_point_gives_its_permits_back() {
 #[test]
 fn a_stream_that_is_reset_at_any_point_gives_its_permits_back() {
     let setup = Setup::start();
-    live(async {
-        let mut http = Http2::knowing(setup.proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(setup.proxyd.address()).await;
         for round in 0..2 {
             for stage in STAGES {
                 let id = format!("http2-{stage:?}-{round}");

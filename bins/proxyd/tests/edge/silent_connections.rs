@@ -1,6 +1,6 @@
 //! Connections without a byte of the client when the process drains or reloads.
 
-use crate::support::{Authority, Identity, TlsClient, live, over_tls, plain, start, to};
+use crate::support::{Authority, Identity, TlsClient, block_on, over_tls, plain, start, to};
 use proxy_testkit::{End, Proxyd, RawClient, Reload, Upstream, get};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +29,7 @@ fn a_drain_does_not_wait_for_a_first_byte() {
     let (authority, site) = site();
     let upstream = Upstream::saying("hello");
     let by_tls = |proxyd: &Proxyd| {
-        live(async {
+        block_on(async {
             let client = TlsClient::trusting(&authority);
             let mut client = client.connect(proxyd.address(), "a.test").await;
             assert_eq!(client.get("a.test", "/").await.0, 200);
@@ -65,9 +65,9 @@ fn a_handshake_that_begins_after_a_reload_is_by_the_new_settings() {
     let kdl = to(&upstream, &over_tls(""));
     let proxyd = start(&kdl, &[("site", &site), ("other", &other)]);
 
-    live(async {
+    block_on(async {
         let newest = TlsClient::trusting(&authority);
-        let old = TlsClient::speaking(&authority, &[&TLS12]);
+        let old = TlsClient::with_versions(&authority, &[&TLS12]);
         let [first, second] = [plain(proxyd.address()).await, plain(proxyd.address()).await];
         newest.connect(proxyd.address(), "a.test").await;
         let tightened = to(&upstream, &over_tls("min-version \"1.3\"")).replace("site.", "other.");
@@ -107,7 +107,7 @@ fn a_proxy_protocol_header_after_a_reload_is_taken_from_its_trusted_proxies_only
     let kdl = to(&upstream, PROXIED);
     let proxyd = start(&kdl, &[]);
 
-    live(async {
+    block_on(async {
         let header =
             b"PROXY TCP4 192.0.2.7 192.0.2.9 40000 80\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n";
         let mut silent = plain(proxyd.address()).await;

@@ -2,8 +2,8 @@
 
 use crate::support::{
     Authority, CANCEL, DATA, END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, Http2Upstream,
-    INITIAL_WINDOW, POST, RST_STREAM, TlsClient, WINDOW_UPDATE, ask, frame, live, over_tls, start,
-    to,
+    INITIAL_WINDOW, POST, RST_STREAM, TlsClient, WINDOW_UPDATE, ask, block_on, frame, over_tls,
+    start, to,
 };
 use proxy_testkit::{Upstream, ok};
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn a_stream_with_a_sipping_client_is_given_up() {
         &[],
     );
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[(INITIAL_WINDOW, 10)]).await;
         let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, GET);
         client.send_raw(&get).await.unwrap();
@@ -58,7 +58,7 @@ fn a_body_that_drips_by_http2_is_answered_408() {
         &[],
     );
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         client.send(HEADERS, END_HEADERS, 1, POST).await;
         let head = loop {
@@ -94,7 +94,7 @@ fn a_body_that_drips_over_tls_is_answered_408() {
     let listener = over_tls("") + "; timeouts { body-idle-ms 600 }";
     let proxyd = start(&to(&upstream, &listener), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut client = client.connect(proxyd.address(), "a.test").await;
         // Behind the rest of the handshake.
@@ -120,7 +120,7 @@ fn a_body_that_drips_over_tls_is_answered_408() {
 fn a_grpc_call_that_only_sends_heartbeats_goes_on() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let (body, _) = request.read().await.unwrap();
-        request.say(body);
+        request.reply(body);
     });
     let address = upstream.address;
     let proxyd = start(
@@ -140,8 +140,8 @@ fn a_grpc_call_that_only_sends_heartbeats_goes_on() {
         &[],
     );
 
-    live(async {
-        let mut http = Http2::knowing(proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let mut request = ask("POST", "/");
         let grpc = "application/grpc".parse().unwrap();
         request.headers_mut().insert("content-type", grpc);
@@ -172,7 +172,7 @@ fn a_client_that_reads_slowly_by_http2_does_not_outlast_the_route_s_total() {
         &[],
     );
 
-    live(async {
+    block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[(INITIAL_WINDOW, 2_000)]).await;
         let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, GET);
         client.send_raw(&get).await.unwrap();

@@ -1,6 +1,6 @@
 //! One client with many stalled streams over HTTP/2, and another client.
 
-use crate::support::{Http2, Http2Upstream, get, live, plain, start, to};
+use crate::support::{Http2, Http2Upstream, block_on, get, plain, start, to};
 use h2::RecvStream;
 use http::{HeaderValue, Response};
 use proxy_testkit::{Proxyd, Upstream, ok};
@@ -48,11 +48,11 @@ fn stalled_streams_of_one_client_leave_places_to_another() {
     );
     let proxyd = start(&kdl, &[]);
 
-    live(async {
+    block_on(async {
         let mut stalled = Vec::new();
         let mut connections = Vec::new();
         for _ in 0..CONNECTIONS {
-            let mut http = Http2::knowing(proxyd.address()).await;
+            let mut http = Http2::prior_knowledge(proxyd.address()).await;
             for _ in 0..STREAMS {
                 stalled.push(http.send(get("/hung")).await);
             }
@@ -121,7 +121,7 @@ fn compressed_streams_that_one_client_does_not_read_hold_few_encoders() {
     // Without a window there is no encoder at all; a byte is enough for one.
     for (window_bytes, max_growth) in [(0, 100 << 20), (1, 220 << 20)] {
         let proxyd = start(&kdl, &[]);
-        live(async {
+        block_on(async {
             let before = proxyd.rss_bytes();
             let (connections, responses) = stall(&proxyd, "/", window_bytes).await;
 
@@ -159,7 +159,7 @@ fn pages_and_texts_that_a_client_does_not_read_are_not_copied() {
     );
     let proxyd = start(&kdl, &[]);
 
-    live(async {
+    block_on(async {
         let before = proxyd.rss_bytes();
         let (texts, pages) = (
             stall(&proxyd, "/text", 0).await,
@@ -168,7 +168,7 @@ fn pages_and_texts_that_a_client_does_not_read_are_not_copied() {
 
         let grown = proxyd.peak_rss_bytes().saturating_sub(before);
         assert!(grown < 50 << 20, "800 responses grew by {grown} bytes");
-        let mut http = Http2::knowing(proxyd.address()).await;
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
         assert!(http.get("/text").await.text() == long);
         let mut request = get("/page");
         let html = HeaderValue::from_static("text/html");

@@ -1,6 +1,6 @@
 //! Static files: contents, conditions, and files that are never sent.
 
-use crate::support::{BINARY, Http2, ask, live};
+use crate::support::{BINARY, Http2, ask, block_on};
 use proxy_testkit::{Launch, Proxyd, RawClient, Response, get};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -508,8 +508,8 @@ fn a_large_file_flows_as_the_client_takes_it() {
     client.body(&mut head);
     assert!(head.body == large);
 
-    live(async {
-        let mut http = Http2::knowing(site.proxyd.address()).await;
+    block_on(async {
+        let mut http = Http2::prior_knowledge(site.proxyd.address()).await;
         let answer = http.get("/large.bin").await;
         assert_eq!(
             answer.header("content-type"),

@@ -28,8 +28,8 @@ pub(crate) use frames::{
 pub(crate) use grpc_service::{GrpcService, Plain, caller, ready};
 pub(crate) use held_handshakes::HeldHandshakes;
 pub(crate) use http2::{Answer, Http2, ask, get, plain, send_all, send_some};
-pub(crate) use http2_upstream::{Http2Upstream, Manner};
+pub(crate) use http2_upstream::{Http2Upstream, UpstreamOptions};
 pub(crate) use http3::{Http3, Http3Answer, Http3Client, Site, frame_of, head_of, section_of};
-pub(crate) use runtime::live;
+pub(crate) use runtime::block_on;
 pub(crate) use staples::{Staples, ocsp_response};
-pub(crate) use tls_upstream::{TlsUpstream, greeting};
+pub(crate) use tls_upstream::{TlsUpstream, server_config};

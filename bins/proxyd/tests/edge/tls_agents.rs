@@ -1,7 +1,7 @@
 //! TLS facts in events for agents.
 
 use crate::support::{
-    Authority, BINARY, Identity, TlsClient, TlsUpstream, greeting, live, over_tls,
+    Authority, BINARY, Identity, TlsClient, TlsUpstream, block_on, over_tls, server_config,
 };
 use agent_protocol::{ProxyMessage, TlsClient as TlsFacts, Wants};
 use aws_lc_rs::digest::{SHA256, digest};
@@ -37,7 +37,7 @@ fn tls_facts(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> TlsFac
     servers.issue(&["a.test"]).write(launch.folder(), "site");
     let proxyd = launch.start();
     let client = client(&servers, &members);
-    live(async {
+    block_on(async {
         let mut client = client.connect(proxyd.address(), "a.test").await;
         assert_eq!(client.get("a.test", "/").await.0, 200);
     });
@@ -52,7 +52,7 @@ fn tls_facts(client: impl FnOnce(&Authority, &Authority) -> TlsClient) -> TlsFac
 #[test]
 fn an_agent_gets_the_version_and_the_name_of_tls() {
     for (version, name) in [(&TLS12, "1.2"), (&TLS13, "1.3")] {
-        let tls_facts = tls_facts(|servers, _| TlsClient::speaking(servers, &[version]));
+        let tls_facts = tls_facts(|servers, _| TlsClient::with_versions(servers, &[version]));
 
         assert_eq!(tls_facts.version.as_deref(), Some(name));
         assert_eq!(tls_facts.server_name.as_deref(), Some("a.test"));
@@ -86,7 +86,7 @@ fn a_login_server_over_tls_is_verified() {
     let root = Authority::new("root");
     for (names, status) in [(&["auth.test"], 200), (&["other.test"], 503)] {
         let application = Upstream::saying("served");
-        let server = TlsUpstream::start(greeting(&root.issue(names), None, &["http/1.1"]));
+        let server = TlsUpstream::start(server_config(&root.issue(names), None, &["http/1.1"]));
         let kdl = format!(
             r#"
             listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}

@@ -1,6 +1,6 @@
 //! Selection and renewal of certificates.
 
-use crate::support::{Authority, Http2, TlsClient, live, over_tls, start, to};
+use crate::support::{Authority, Http2, TlsClient, block_on, over_tls, start, to};
 use http::Request;
 use proxy_testkit::{Reload, Upstream};
 use std::fs;
@@ -18,7 +18,7 @@ fn a_further_certificate_is_selected_by_sni() {
         &[("site", &site), ("b", &other)],
     );
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         for (name, identity) in [("a.test", &site), ("b.test", &other)] {
             let mut connection = client.connect(proxyd.address(), name).await;
@@ -40,7 +40,7 @@ fn a_certificate_is_shown_for_the_names_it_was_given_for() {
         &[("site", &site), ("b", &other)],
     );
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         for (name, identity) in [("a.test", &site), ("b.test", &other)] {
             let connection = client.connect(proxyd.address(), name).await;
@@ -60,7 +60,7 @@ fn a_host_of_another_certificate_is_misdirected() {
         &[("site", &site), ("b", &other)],
     );
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut connection = client.connect(proxyd.address(), "a.test").await;
         for (host, status) in [
@@ -87,7 +87,7 @@ fn a_stream_for_a_host_of_another_certificate_is_misdirected() {
         &[("site", &site), ("b", &other)],
     );
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority).offering(&["h2"]);
         let connection = client.connect(proxyd.address(), "a.test").await;
         let mut http = Http2::over(connection.stream).await;
@@ -109,7 +109,7 @@ fn the_expiry_of_a_certificate_is_a_metric_that_follows_its_renewal() {
     let kdl = to(&upstream, &over_tls("")).replacen("routes {", METRICS, 1);
     let proxyd = start(&kdl, &[("site", &old)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut connection = client.connect(proxyd.address(), "a.test").await;
         let (_, metrics) = connection.get("a.test", "/metrics").await;
@@ -137,7 +137,7 @@ fn a_certificate_is_in_force_when_its_reload_has_succeeded() {
         let new = authority.issue(&["a.test"]);
         new.write(proxyd.folder(), "site");
         assert_eq!(proxyd.reload(&kdl), Reload::Applied);
-        live(async {
+        block_on(async {
             let client = TlsClient::trusting(&authority);
             let connection = client.connect(proxyd.address(), "a.test").await;
             assert_eq!(connection.shown(), new.der());
@@ -162,7 +162,7 @@ fn an_expired_certificate_on_disk_is_a_warning_of_a_reload_as_it_is_at_a_start()
         record.text("warning").contains("certificate-expires")
     });
     assert!(warned.text("warning").contains("expired on"), "{warned:?}");
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let connection = client.connect(proxyd.address(), "a.test").await;
         assert_eq!(connection.shown(), site.der(), "the valid one stays");
@@ -176,7 +176,7 @@ fn a_renewed_certificate_is_shown_without_a_reload() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &old)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut open = client.connect(proxyd.address(), "a.test").await;
         assert_eq!(open.shown(), old.der());
@@ -201,7 +201,7 @@ fn a_connection_without_a_request_so_far_is_served_after_a_reload() {
     let kdl = to(&upstream, &over_tls(""));
     let proxyd = start(&kdl, &[("site", &site), ("other", &other)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut open = client.connect(proxyd.address(), "a.test").await;
         assert_eq!(open.shown(), site.der());
@@ -228,7 +228,7 @@ fn a_bad_renewal_changes_nothing_and_is_reported() {
         record.text("message") == "a new certificate cannot be used; the old one stays"
     });
     assert!(printed.text("faults").contains("site.crt"), "{printed:?}");
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let connection = client.connect(proxyd.address(), "a.test").await;
         assert_eq!(connection.shown(), site.der());
@@ -244,7 +244,7 @@ fn a_reload_brings_other_certificates() {
     let proxyd = start(&kdl, &[("site", &site), ("other", &other)]);
 
     proxyd.reload(&kdl.replace("site.", "other."));
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let connection = client.connect(proxyd.address(), "a.test").await;
         assert_eq!(connection.shown(), other.der());

@@ -1,6 +1,6 @@
 //! Mandatory and optional client certificates.
 
-use crate::support::{Authority, Identity, TlsClient, live, over_tls, to};
+use crate::support::{Authority, Identity, TlsClient, block_on, over_tls, to};
 use proxy_testkit::{Proxyd, Upstream};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Fixture {
             None => TlsClient::trusting(&self.servers),
             Some(identity) => TlsClient::showing(&self.servers, identity),
         };
-        live(async {
+        block_on(async {
             let mut client = client.connect(self.proxyd.address(), "a.test").await;
             // The verdict holds for every request of the connection.
             client.get("a.test", "/").await;
@@ -82,7 +82,7 @@ fn a_certificate_that_expires_on_an_open_connection_is_refused() {
         .issue_to_client_for("member", Duration::from_secs(4));
     let client = TlsClient::showing(&fixture.servers, &member);
 
-    live(async {
+    block_on(async {
         let mut client = client.connect(fixture.proxyd.address(), "a.test").await;
         assert_eq!(client.get("a.test", "/").await.0, 200);
         let (status, body) = loop {

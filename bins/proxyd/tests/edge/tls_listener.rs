@@ -1,6 +1,6 @@
 //! Protocols of a TLS listener, and the ends of its connections.
 
-use crate::support::{Authority, TlsClient, live, over_tls, start, to};
+use crate::support::{Authority, TlsClient, block_on, over_tls, start, to};
 use proxy_testkit::{RawClient, Upstream, get, ok};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,7 +13,7 @@ fn https_is_spoken_with_the_listeners_certificate() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let mut client = TlsClient::trusting(&authority)
             .connect(proxyd.address(), "a.test")
             .await;
@@ -33,7 +33,7 @@ fn the_listeners_protocols_are_offered() {
     let upstream = Upstream::saying("hello");
     for (alpn, both) in [("", "h2"), (r#"alpn "http/1.1""#, "http/1.1")] {
         let proxyd = start(&to(&upstream, &over_tls(alpn)), &[("site", &site)]);
-        live(async {
+        block_on(async {
             for (offered, agreed) in [
                 (&["h2", "http/1.1"][..], Some(both)),
                 (&["http/1.1"], Some("http/1.1")),
@@ -58,9 +58,9 @@ fn a_version_outside_the_listeners_range_is_refused() {
         (r#"max-version "1.2""#, [true, false]),
     ] {
         let proxyd = start(&to(&upstream, &over_tls(range)), &[("site", &site)]);
-        live(async {
+        block_on(async {
             for (version, accepted) in [&TLS12, &TLS13].into_iter().zip(spoken) {
-                let client = TlsClient::speaking(&authority, &[version]);
+                let client = TlsClient::with_versions(&authority, &[version]);
                 let connected = client.try_connect(proxyd.address(), "a.test").await;
                 assert_eq!(connected.is_ok(), accepted, "{range} {version:?}");
             }
@@ -78,7 +78,7 @@ fn large_bodies_go_both_ways() {
         .map(|byte| byte.to_le_bytes()[0])
         .collect();
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut client = client.connect(proxyd.address(), "a.test").await;
         let length = body.len();
@@ -99,7 +99,7 @@ fn an_idle_connection_still_serves_after_its_buffers_were_freed() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut client = client.connect(proxyd.address(), "a.test").await;
         client.get("a.test", "/").await;
@@ -127,7 +127,7 @@ fn a_client_gets_close_notify() {
     let listener = format!("{}; {SHORT_TIMEOUTS}", over_tls(""));
     let proxyd = start(&to(&upstream, &listener), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         // Without `close_notify`, reading to the end fails.
         let mut rest = Vec::new();
@@ -162,7 +162,7 @@ fn a_broken_response_does_not_look_whole_to_an_old_client() {
     });
     let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut old = client.connect(proxyd.address(), "a.test").await;
         let request = b"GET / HTTP/1.0\r\nHost: a.test\r\n\r\n";
@@ -180,7 +180,7 @@ fn a_session_is_resumed_after_a_reload() {
     let kdl = to(&upstream, &over_tls(""));
     let proxyd = start(&kdl, &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut first = client.connect(proxyd.address(), "a.test").await;
         first.get("a.test", "/").await;
@@ -235,7 +235,7 @@ fn a_failed_handshake_leaves_one_record_and_a_port_check_none() {
 
     // Opened and closed, as port checks do.
     drop(RawClient::connect(proxyd.address()));
-    live(async {
+    block_on(async {
         let strangers = TlsClient::trusting(&Authority::new("other"));
         let refused = strangers.try_connect(proxyd.address(), "a.test").await;
         assert!(refused.is_err());
@@ -259,7 +259,7 @@ fn a_tls_connection_too_many_is_closed_without_a_handshake() {
     let kdl = to(&upstream, &over_tls("")) + "limits { max-total-connections 1 }";
     let proxyd = start(&kdl, &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut first = client.connect(proxyd.address(), "a.test").await;
         first.get("a.test", "/").await;

@@ -1,6 +1,8 @@
 //! The PROXY protocol in front of TLS.
 
-use crate::support::{Authority, BINARY, Http2, TlsClient, get, live, over_tls, plain, start, to};
+use crate::support::{
+    Authority, BINARY, Http2, TlsClient, block_on, get, over_tls, plain, start, to,
+};
 use proxy_testkit::{Launch, Upstream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -21,7 +23,7 @@ fn a_trusted_proxy_s_header_precedes_the_tls_handshake() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, &listener()), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         for header in [VERSION_1, VERSION_2] {
             let client = TlsClient::trusting(&authority);
             let mut stream = plain(proxyd.address()).await;
@@ -70,7 +72,7 @@ fn http2_is_agreed_on_behind_the_header() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, &listener()), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority).offering(&["h2"]);
         let mut stream = plain(proxyd.address()).await;
         stream.write_all(VERSION_2).await.unwrap();
@@ -91,7 +93,7 @@ fn a_handshake_without_the_header_is_closed() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, &listener()), &[("site", &site)]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         assert!(
             client

@@ -1,6 +1,6 @@
 //! Relayed TLS connections: passed through by server name, and terminated at the listener.
 
-use crate::support::{Authority, Identity, TlsClient, TlsUpstream, greeting, live, start};
+use crate::support::{Authority, Identity, TlsClient, TlsUpstream, block_on, server_config, start};
 use proxy_testkit::{End, Proxyd, RawClient};
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 
 /// A target with a certificate for these names.
 fn target(authority: &Authority, names: &[&str]) -> TlsUpstream {
-    TlsUpstream::start(greeting(&authority.issue(names), None, &[]))
+    TlsUpstream::start(server_config(&authority.issue(names), None, &[]))
 }
 
 /// A listener that passes TLS through to `a`, by a wildcard to `b`, and by default to `c`.
@@ -57,7 +57,7 @@ fn the_server_name_leads_to_the_target_that_ends_tls() {
     let kdl = passing("", [&a, &b, &c].map(|target| target.address));
     let proxyd = start(&kdl, &[]);
 
-    live(async {
+    block_on(async {
         for (name, at) in [
             ("a.test", &a),
             ("x.b.test", &a),
@@ -66,10 +66,10 @@ fn the_server_name_leads_to_the_target_that_ends_tls() {
             ("other.test", &c),
         ] {
             for version in [&TLS12, &TLS13] {
-                let client = TlsClient::speaking(&authority, &[version]);
+                let client = TlsClient::with_versions(&authority, &[version]);
                 let mut client = client.connect(proxyd.address(), name).await;
                 assert_eq!(client.get(name, "/").await, (200, "hello".to_owned()));
-                assert_eq!(at.greeting().server_name.as_deref(), Some(name));
+                assert_eq!(at.next_handshake().server_name.as_deref(), Some(name));
             }
         }
     });
@@ -118,7 +118,7 @@ fn a_name_without_a_route_is_refused() {
     );
     let proxyd = start(&kdl, &[]);
 
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let refused = client.try_connect(proxyd.address(), "other.test").await;
         assert!(refused.is_err());
@@ -170,7 +170,7 @@ fn a_listener_with_tls_ends_it_and_relays_what_is_inside() {
     let proxyd = start(&ending(""), &[("site", &site(&authority))]);
     let bytes: Vec<u8> = (0..2_000_003_u32).map(|n| n.to_le_bytes()[0]).collect();
 
-    live(async {
+    block_on(async {
         // No protocol is agreed on: the relayed one is unknown.
         let client = TlsClient::trusting(&authority).offering(&["imap"]);
         let secure = client.connect(proxyd.address(), "a.test").await;
@@ -199,7 +199,7 @@ fn a_listener_with_tls_decides_by_the_name_and_by_the_clients_certificate() {
     let authority = Authority::new("root");
     let site = site(&authority);
     let proxyd = start(&ending(""), &[("site", &site)]);
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut denied = client.connect(proxyd.address(), "b.test").await;
         assert!(denied.stream.read_u8().await.is_err());
@@ -212,7 +212,7 @@ fn a_listener_with_tls_decides_by_the_name_and_by_the_clients_certificate() {
     site.write(launch.folder(), "site");
     std::fs::write(launch.folder().join("clients.crt"), clients.pem()).unwrap();
     let proxyd = launch.start();
-    live(async {
+    block_on(async {
         let identity = clients.issue_to_client("operator");
         let shown = TlsClient::showing(&authority, &identity);
         let mut secure = shown.connect(proxyd.address(), "a.test").await;

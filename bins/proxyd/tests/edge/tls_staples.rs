@@ -1,6 +1,8 @@
 //! OCSP responses from files, stapled while they are fresh.
 
-use crate::support::{Authority, BINARY, Staples, TlsClient, live, ocsp_response, over_tls, to};
+use crate::support::{
+    Authority, BINARY, Staples, TlsClient, block_on, ocsp_response, over_tls, to,
+};
 use proxy_testkit::{Launch, Proxyd, Upstream};
 use std::fs;
 use std::net::SocketAddr;
@@ -36,7 +38,7 @@ fn an_ocsp_response_is_stapled_and_renewed() {
     let [old, other, new] = [2090, 2091, 2092].map(|until| ocsp_response(SERIAL, until));
     let proxyd = launch(&upstream, [&old, &other]);
 
-    live(async {
+    block_on(async {
         assert_eq!(stapled(proxyd.address(), "site.test").await, old);
         assert_eq!(stapled(proxyd.address(), "b.test").await, other);
         let fresh = proxyd.folder().join("fresh");
@@ -53,7 +55,7 @@ fn a_stale_ocsp_response_is_not_stapled() {
     let [stale, good] = [2001, 2091].map(|until| ocsp_response(SERIAL, until));
     let proxyd = launch(&upstream, [&stale, &good]);
 
-    live(async {
+    block_on(async {
         assert_eq!(stapled(proxyd.address(), "site.test").await, b"");
         assert_eq!(stapled(proxyd.address(), "b.test").await, good);
     });

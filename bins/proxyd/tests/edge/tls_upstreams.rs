@@ -1,6 +1,6 @@
 //! TLS to targets: with SNI, verified, and never replaced by plaintext.
 
-use crate::support::{Authority, BINARY, Identity, TlsUpstream, greeting};
+use crate::support::{Authority, BINARY, Identity, TlsUpstream, server_config};
 use proxy_testkit::{Launch, Proxyd, RawClient, Reload, Response, Upstream, get};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -33,11 +33,15 @@ const NAMED: &str = r#"sni "up.test"; ca-file "root.pem""#;
 #[test]
 fn the_name_written_is_asked_for_and_verified() {
     let root = Authority::new("root");
-    let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &["http/1.1"]));
+    let target = TlsUpstream::start(server_config(
+        &root.issue(&["up.test"]),
+        None,
+        &["http/1.1"],
+    ));
     let proxyd = running(target.address, NAMED, &root);
 
     assert_eq!(get_root(&proxyd).text(), "hello");
-    let seen = target.greeting();
+    let seen = target.next_handshake();
     assert_eq!(seen.server_name.as_deref(), Some("up.test"));
     assert_eq!(seen.protocol.as_deref(), Some(&b"http/1.1"[..]));
     assert!(!seen.has_certificate);
@@ -46,7 +50,7 @@ fn the_name_written_is_asked_for_and_verified() {
 #[test]
 fn a_target_gets_close_notify() {
     let root = Authority::new("root");
-    let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &[]));
+    let target = TlsUpstream::start(server_config(&root.issue(&["up.test"]), None, &[]));
     let launch = Launch::new(
         BINARY,
         &kdl(target.address, NAMED)
@@ -63,7 +67,7 @@ fn a_target_gets_close_notify() {
 fn a_target_is_verified_by_its_own_host_when_no_name_is_written() {
     let root = Authority::new("root");
     for (names, status) in [(&["127.0.0.1"], 200), (&["127.0.0.2"], 502)] {
-        let target = TlsUpstream::start(greeting(&root.issue(names), None, &[]));
+        let target = TlsUpstream::start(server_config(&root.issue(names), None, &[]));
         let proxyd = running(target.address, r#"ca-file "root.pem""#, &root);
         assert_eq!(get_root(&proxyd).status, status, "{names:?}");
     }
@@ -87,7 +91,7 @@ fn is_not_trusted(proxyd: &Proxyd, why: &str) {
 #[test]
 fn a_target_of_another_name_is_not_trusted() {
     let root = Authority::new("root");
-    let target = TlsUpstream::start(greeting(&root.issue(&["other.test"]), None, &[]));
+    let target = TlsUpstream::start(server_config(&root.issue(&["other.test"]), None, &[]));
     let proxyd = running(target.address, NAMED, &root);
     is_not_trusted(&proxyd, "not valid for name");
 }
@@ -95,7 +99,7 @@ fn a_target_of_another_name_is_not_trusted() {
 #[test]
 fn a_target_of_a_strange_authority_is_not_trusted() {
     let (root, strange) = (Authority::new("root"), Authority::new("strange"));
-    let target = TlsUpstream::start(greeting(&strange.issue(&["up.test"]), None, &[]));
+    let target = TlsUpstream::start(server_config(&strange.issue(&["up.test"]), None, &[]));
     let proxyd = running(target.address, NAMED, &root);
     is_not_trusted(&proxyd, "UnknownIssuer");
     // It is not trusted by the platform's roots either, which do not include this one.
@@ -106,7 +110,11 @@ fn a_target_of_a_strange_authority_is_not_trusted() {
 #[test]
 fn a_target_with_an_expired_certificate_is_not_trusted() {
     let root = Authority::new("root");
-    let target = TlsUpstream::start(greeting(&root.issue_until(&["up.test"], 2001), None, &[]));
+    let target = TlsUpstream::start(server_config(
+        &root.issue_until(&["up.test"], 2001),
+        None,
+        &[],
+    ));
     let proxyd = running(target.address, NAMED, &root);
     is_not_trusted(&proxyd, "expired");
 }
@@ -119,7 +127,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_listed() {
         (&["up.test"], 2001, Some("xpired")),
     ] {
         let (identity, listed) = Authority::of_itself(names, year);
-        let target = TlsUpstream::start(greeting(&identity, None, &[]));
+        let target = TlsUpstream::start(server_config(&identity, None, &[]));
         let proxyd = running(target.address, NAMED, &listed);
         match refused_for {
             None => assert_eq!(get_root(&proxyd).text(), "hello"),
@@ -131,7 +139,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_listed() {
 #[test]
 fn a_self_signed_certificate_that_is_not_listed_is_called_so() {
     let (identity, _) = Authority::of_itself(&["up.test"], 2100);
-    let target = TlsUpstream::start(greeting(&identity, None, &[]));
+    let target = TlsUpstream::start(server_config(&identity, None, &[]));
     for root in [
         Authority::new("root"),
         Authority::of_itself(&["up.test"], 2100).1,
@@ -161,7 +169,7 @@ fn an_upstream_with_tls_is_never_spoken_to_in_plaintext() {
 #[test]
 fn a_target_that_asks_for_a_certificate_is_shown_ours() {
     let (root, members) = (Authority::new("root"), Authority::new("members"));
-    let config = greeting(&root.issue(&["up.test"]), Some(&members), &[]);
+    let config = server_config(&root.issue(&["up.test"]), Some(&members), &[]);
     let target = TlsUpstream::start(config);
     let ours: Identity = members.issue_to_client("proxy");
     let launch = Launch::new(
@@ -176,7 +184,7 @@ fn a_target_that_asks_for_a_certificate_is_shown_ours() {
     let proxyd = launch.start();
 
     assert_eq!(get_root(&proxyd).status, 200);
-    assert!(target.greeting().has_certificate);
+    assert!(target.next_handshake().has_certificate);
     // Without one the target refuses, with any error.
     let stranger = running(target.address, NAMED, &root);
     assert_eq!(get_root(&stranger).status, 502);
@@ -186,21 +194,24 @@ fn a_target_that_asks_for_a_certificate_is_shown_ours() {
 fn other_settings_make_other_connections() {
     let root = Authority::new("root");
     let identity = root.issue(&["up.test", "other.test"]);
-    let target = TlsUpstream::start(greeting(&identity, None, &[]));
+    let target = TlsUpstream::start(server_config(&identity, None, &[]));
     let proxyd = running(target.address, NAMED, &root);
 
     let mut client = proxyd.connect();
     for _ in 0..3 {
         assert_eq!(client.ask(get("/", &[])).status, 200);
     }
-    assert_eq!(target.greeting().server_name.as_deref(), Some("up.test"));
+    assert_eq!(
+        target.next_handshake().server_name.as_deref(),
+        Some("up.test")
+    );
     // The same settings keep the connection; changed ones do not.
     assert_eq!(proxyd.reload(&kdl(target.address, NAMED)), Reload::Applied);
     assert_eq!(client.ask(get("/", &[])).status, 200);
     let other = NAMED.replace("up.test", "other.test");
     assert_eq!(proxyd.reload(&kdl(target.address, &other)), Reload::Applied);
     assert_eq!(client.ask(get("/", &[])).status, 200);
-    let second = target.greeting();
+    let second = target.next_handshake();
     assert_eq!(second.server_name.as_deref(), Some("other.test"));
     assert!(!second.resumed);
 }
@@ -208,7 +219,7 @@ fn other_settings_make_other_connections() {
 #[test]
 fn new_roots_are_taken_without_a_reload() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
-    let target = TlsUpstream::start(greeting(&new.issue(&["up.test"]), None, &[]));
+    let target = TlsUpstream::start(server_config(&new.issue(&["up.test"]), None, &[]));
     let proxyd = running(target.address, NAMED, &old);
     assert_eq!(get_root(&proxyd).status, 502);
 
@@ -286,7 +297,7 @@ fn pin(folder: &Path, identity: &Identity) -> String {
 fn a_target_is_pinned_by_the_key_that_openssl_shows() {
     let root = Authority::new("root");
     let [own, next] = [(); 2].map(|()| root.issue(&["up.test"]));
-    let target = TlsUpstream::start(greeting(&own, None, &[]));
+    let target = TlsUpstream::start(server_config(&own, None, &[]));
     let folder = tempfile::tempdir().unwrap();
     let [own_pin, next_pin] = [&own, &next].map(|one| pin(folder.path(), one));
     let pinned = |pins: &str| format!("{NAMED}; pin-sha256 {pins}");
@@ -317,7 +328,7 @@ fn a_target_is_pinned_by_the_key_that_openssl_shows() {
 #[test]
 fn a_pin_alone_lets_a_certificate_through_that_is_not_verified() {
     let (identity, _) = Authority::of_itself(&["device.test"], 2001);
-    let target = TlsUpstream::start(greeting(&identity, None, &[]));
+    let target = TlsUpstream::start(server_config(&identity, None, &[]));
     let folder = tempfile::tempdir().unwrap();
     let own = pin(folder.path(), &identity);
     let unverified = format!("verify #false; pin-sha256 \"{own}\"");
@@ -350,7 +361,7 @@ fn a_pin_alone_lets_a_certificate_through_that_is_not_verified() {
 #[test]
 fn a_name_that_is_none_is_a_fault_at_its_place() {
     let root = Authority::new("root");
-    let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &[]));
+    let target = TlsUpstream::start(server_config(&root.issue(&["up.test"]), None, &[]));
     let proxyd = running(target.address, NAMED, &root);
 
     let faulty = NAMED.replace("up.test", "up test");

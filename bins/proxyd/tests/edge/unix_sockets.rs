@@ -1,6 +1,6 @@
 //! TLS and HTTP/2 on Unix sockets.
 
-use crate::support::{Authority, Http2, TlsClient, live, over_tls, start};
+use crate::support::{Authority, Http2, TlsClient, block_on, over_tls, start};
 use proxy_testkit::Upstream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -33,7 +33,7 @@ fn connect(folder: &Path) -> TcpStream {
 fn http2_is_spoken_at_a_unix_socket_without_tls() {
     let (place, upstream) = (tempfile::tempdir().unwrap(), Upstream::saying("hi"));
     let _proxyd = start(&config(&place, &upstream, "h2c #true"), &[]);
-    live(async {
+    block_on(async {
         let mut client = Http2::over(connect(place.path())).await;
         for _ in 0..3 {
             assert_eq!(client.get("/").await.text(), "hi");
@@ -48,7 +48,7 @@ fn tls_is_spoken_at_a_unix_socket() {
     let identity = authority.issue(&["a.test"]);
     let kdl = config(&place, &upstream, &over_tls(""));
     let _proxyd = start(&kdl, &[("site", &identity)]);
-    live(async {
+    block_on(async {
         let client = TlsClient::trusting(&authority);
         let mut secure = client.over(connect(place.path()), "a.test").await.unwrap();
         for _ in 0..3 {

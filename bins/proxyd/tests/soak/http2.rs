@@ -14,7 +14,7 @@ const PACE: Duration = Duration::from_millis(4);
 
 /// Short requests, on a connection for as long as the proxy accepts them.
 pub(crate) fn requests(address: SocketAddr, over: &Gate) -> u64 {
-    live(async {
+    block_on(async {
         let (mut client, mut count) = (Client::connect(address).await, 0);
         while !ends(over).await {
             assert_eq!(client.get("/small").await, b"fine");
@@ -26,7 +26,7 @@ pub(crate) fn requests(address: SocketAddr, over: &Gate) -> u64 {
 
 /// Streams of about a second, five at once.
 pub(crate) fn streams(address: SocketAddr, over: &Gate) -> u64 {
-    live(async {
+    block_on(async {
         let (mut client, mut count) = (Client::connect(address).await, 0);
         while !ends(over).await {
             let mut five = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn streams(address: SocketAddr, over: &Gate) -> u64 {
 
 /// A stream for the whole duration.
 pub(crate) fn endless_stream(address: SocketAddr, _: &Gate) -> u64 {
-    live(async {
+    block_on(async {
         let mut client = Client::connect(address).await;
         let answer = client.begin("/stream/endless").await;
         pieces_of(&whole(answer).await)
@@ -60,11 +60,11 @@ struct Client {
 
 impl Client {
     async fn connect(address: SocketAddr) -> Self {
-        let send = Self::greet(address).await;
+        let send = Self::handshake(address).await;
         Self { address, send }
     }
 
-    async fn greet(address: SocketAddr) -> SendRequest<Bytes> {
+    async fn handshake(address: SocketAddr) -> SendRequest<Bytes> {
         let stream = TcpStream::connect(address).await.unwrap();
         let (send, connection) = h2::client::handshake(stream).await.unwrap();
         tokio::spawn(connection);
@@ -81,7 +81,7 @@ impl Client {
             {
                 return answer;
             }
-            self.send = Self::greet(self.address).await;
+            self.send = Self::handshake(self.address).await;
         }
     }
 
@@ -114,9 +114,9 @@ async fn ends(over: &Gate) -> bool {
     waiting.await.unwrap()
 }
 
-fn live<T>(calling: impl Future<Output = T>) -> T {
+fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.unwrap().block_on(calling)
+    runtime.unwrap().block_on(future)
 }

@@ -32,7 +32,7 @@ impl TlsClient {
     }
 
     /// Restricted to these versions of TLS.
-    pub(crate) fn speaking(
+    pub(crate) fn with_versions(
         authority: &Authority,
         versions: &[&'static SupportedProtocolVersion],
     ) -> Self {

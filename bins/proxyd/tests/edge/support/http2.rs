@@ -43,7 +43,7 @@ impl Http2 {
     }
 
     /// With prior knowledge, without TLS.
-    pub(crate) async fn knowing(to: SocketAddr) -> Self {
+    pub(crate) async fn prior_knowledge(to: SocketAddr) -> Self {
         Self::over(plain(to).await).await
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Request {
 
 /// The protocol options of a target.
 #[derive(Clone, Default)]
-pub(crate) struct Manner {
+pub(crate) struct UpstreamOptions {
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) max_streams: Option<u32>,
     pub(crate) tunnels: bool,
@@ -50,12 +50,12 @@ impl Http2Upstream {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        Self::speaking(Manner::default(), script)
+        Self::with_options(UpstreamOptions::default(), script)
     }
 
     /// Like [`Self::start`], with these options.
-    pub(crate) fn speaking<F>(
-        manner: Manner,
+    pub(crate) fn with_options<F>(
+        options: UpstreamOptions,
         script: impl Fn(Request) -> F + Send + Sync + 'static,
     ) -> Self
     where
@@ -66,13 +66,13 @@ impl Http2Upstream {
         let (requests, connections) = (Journal::default(), Journal::default());
         let leave = Arc::new(Notify::new());
         let server = Server {
-            manner,
+            options,
             script,
             requests: requests.clone(),
             leave: Arc::clone(&leave),
         };
         let (bound, address) = channel();
-        let came = connections.clone();
+        let accepted = connections.clone();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -83,9 +83,9 @@ impl Http2Upstream {
                 bound.send(listener.local_addr().unwrap()).unwrap();
                 for number in 0.. {
                     let (stream, _) = listener.accept().await.unwrap();
-                    came.push(());
+                    accepted.push(());
                     let server = server.clone();
-                    tokio::spawn(server.greet(stream, number));
+                    tokio::spawn(server.accept(stream, number));
                 }
             });
         });
@@ -98,14 +98,14 @@ impl Http2Upstream {
     }
 
     /// Sends GOAWAY on every open connection.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn send_goaway(&self) {
         self.leave.notify_waiters();
     }
 }
 
 #[derive(Clone)]
 struct Server {
-    manner: Manner,
+    options: UpstreamOptions,
     script: Arc<dyn Fn(Request) -> Work + Send + Sync>,
     requests: Journal<Parts>,
     leave: Arc<Notify>,
@@ -113,8 +113,8 @@ struct Server {
 
 impl Server {
     /// Serves the connection, over TLS if the options require it.
-    async fn greet(self, stream: TcpStream, number: usize) {
-        let Some(config) = self.manner.tls.clone() else {
+    async fn accept(self, stream: TcpStream, number: usize) {
+        let Some(config) = self.options.tls.clone() else {
             return self.serve(stream, number).await;
         };
         if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
@@ -124,10 +124,10 @@ impl Server {
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin, connection: usize) {
         let mut builder = Builder::new();
-        if let Some(max) = self.manner.max_streams {
+        if let Some(max) = self.options.max_streams {
             builder.max_concurrent_streams(max);
         }
-        if self.manner.tunnels {
+        if self.options.tunnels {
             builder.enable_connect_protocol();
         }
         let Ok(mut http) = builder.handshake::<_, Bytes>(stream).await else {
@@ -161,12 +161,12 @@ impl Server {
 
 impl Request {
     /// Answers with status 200 and this body.
-    pub(crate) fn say(self, body: impl Into<Bytes>) {
-        self.say_with(&[], body, &[]);
+    pub(crate) fn reply(self, body: impl Into<Bytes>) {
+        self.reply_with(&[], body, &[]);
     }
 
     /// The same, with header fields and trailers.
-    pub(crate) fn say_with(
+    pub(crate) fn reply_with(
         mut self,
         fields: &[(&'static str, &'static str)],
         body: impl Into<Bytes>,

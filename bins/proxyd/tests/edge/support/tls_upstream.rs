@@ -16,13 +16,13 @@ use tokio_rustls::server::TlsStream;
 /// A target that answers every request with `hello`, over HTTP/1.1 and TLS.
 pub(crate) struct TlsUpstream {
     pub(crate) address: SocketAddr,
-    greetings: Receiver<Greeting>,
+    handshakes: Receiver<Handshake>,
     ends: Receiver<bool>,
 }
 
 /// The handshake parameters of a connection.
 #[derive(Debug)]
-pub(crate) struct Greeting {
+pub(crate) struct Handshake {
     pub(crate) server_name: Option<String>,
     pub(crate) protocol: Option<Vec<u8>>,
     pub(crate) has_certificate: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Greeting {
 }
 
 /// The TLS configuration of a target.
-pub(crate) fn greeting(
+pub(crate) fn server_config(
     identity: &Identity,
     asks: Option<&Authority>,
     protocols: &[&str],
@@ -61,8 +61,8 @@ pub(crate) fn greeting(
 
 impl TlsUpstream {
     pub(crate) fn start(config: Arc<ServerConfig>) -> Self {
-        let (greeting_sender, greetings) = channel();
-        let (tells_end, ends) = channel();
+        let (handshake_sender, handshakes) = channel();
+        let (end_sender, ends) = channel();
         let (bound, address) = channel();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -74,25 +74,25 @@ impl TlsUpstream {
                 bound.send(listener.local_addr().unwrap()).unwrap();
                 let acceptor = TlsAcceptor::from(config);
                 while let Ok((stream, _)) = listener.accept().await {
-                    tokio::spawn(greet(
+                    tokio::spawn(serve(
                         acceptor.clone(),
                         stream,
-                        greeting_sender.clone(),
-                        tells_end.clone(),
+                        handshake_sender.clone(),
+                        end_sender.clone(),
                     ));
                 }
             });
         });
         Self {
             address: address.recv().unwrap(),
-            greetings,
+            handshakes,
             ends,
         }
     }
 
     /// Waits for the next connection.
-    pub(crate) fn greeting(&self) -> Greeting {
-        self.greetings
+    pub(crate) fn next_handshake(&self) -> Handshake {
+        self.handshakes
             .recv_timeout(proxy_testkit::EVENT_TIMEOUT)
             .unwrap()
     }
@@ -105,7 +105,7 @@ impl TlsUpstream {
     }
 }
 
-impl Greeting {
+impl Handshake {
     fn from_stream(stream: &TlsStream<TcpStream>) -> Self {
         let (_, session) = stream.get_ref();
         let kind = session.handshake_kind();
@@ -118,19 +118,19 @@ impl Greeting {
     }
 }
 
-async fn greet(
+async fn serve(
     acceptor: TlsAcceptor,
     stream: TcpStream,
-    greeting_sender: Sender<Greeting>,
-    tells_end: Sender<bool>,
+    handshake_sender: Sender<Handshake>,
+    end_sender: Sender<bool>,
 ) {
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };
     // The listener must be closed when the test ends.
-    drop(greeting_sender.send(Greeting::from_stream(&stream)));
+    drop(handshake_sender.send(Handshake::from_stream(&stream)));
     let end = answer(stream).await;
-    tells_end.send(end).unwrap_or_default();
+    end_sender.send(end).unwrap_or_default();
 }
 
 /// Returns true if `close_notify` was received.
