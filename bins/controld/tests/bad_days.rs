@@ -284,10 +284,10 @@ fn a_database_that_becomes_read_only_is_reported_and_used_again() {
             let answer = installation.client(&program, 0).post(&path, &body);
             answer.status == 503 && !answer.header("retry-after").is_empty()
         });
-        until("a balancer is told", || {
+        until("the balancer sees it", || {
             program.client().get("/ready").status == 503
         });
-        until("operators are told", || {
+        until("the metrics show it", || {
             let metrics = program.client().get("/metrics").text;
             metrics.contains("\ncontrol_database_up 0\n")
         });
@@ -422,10 +422,10 @@ fn a_full_disk_loses_nothing_and_is_reported() {
         0,
         "503 alone"
     );
-    until("a balancer is told", || {
+    until("the balancer sees it", || {
         program.client().get("/ready").status == 503
     });
-    until("operators are told", || {
+    until("the metrics show it", || {
         let metrics = program.client().get("/metrics").text;
         metrics.contains("\ncontrol_database_up 0\n")
     });

@@ -48,9 +48,9 @@ fn output_that_does_not_fit_on_the_disk_is_an_error_and_a_closed_pipe_is_none() 
     ]) {
         let full = run(&line, full_disk());
         assert_eq!(full.status.code(), Some(1), "{line}: {full:?}");
-        let told = String::from_utf8_lossy(&full.stderr);
+        let stderr = String::from_utf8_lossy(&full.stderr);
         let text = "standard output: No space left on device";
-        assert!(told.contains(text), "{line}: {told}");
+        assert!(stderr.contains(text), "{line}: {stderr}");
 
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

@@ -129,7 +129,7 @@ impl Channel {
         read_json(send(with_json(request, body)).await?).await
     }
 
-    pub(crate) async fn tell(
+    pub(crate) async fn send_events(
         &self,
         own: &Identity,
         events: &[NodeEvent],

@@ -437,7 +437,7 @@ impl Client {
             answer = self.channel.heartbeat(own, &body).await;
         }
         let answer = answer?;
-        self.tell_events(own).await;
+        self.send_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
         let interval = jitter::interval_share(interval);
         let interval = interval.min(self.max_interval);

@@ -31,15 +31,15 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// Serves `stream` until it ends; once `stopping` is true, until the current request is answered.
 pub(crate) async fn serve<S>(
     stream: S,
-    desk: AdminService,
+    admin: AdminService,
     activity: Activity,
     mut stopping: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(|request| {
-        let desk = desk.clone();
-        async move { Ok::<_, Infallible>(desk.answer(request).await) }
+        let admin = admin.clone();
+        async move { Ok::<_, Infallible>(admin.answer(request).await) }
     });
     let io = TokioIo::new(Gate::new(stream, activity));
     let mut http = http1::Builder::new()

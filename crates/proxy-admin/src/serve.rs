@@ -119,7 +119,7 @@ impl Socket {
 /// The connections of one socket.
 #[derive(Debug)]
 struct Connections {
-    desk: AdminService,
+    admin: AdminService,
     events: Events,
     stopping: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -127,9 +127,9 @@ struct Connections {
 }
 
 impl Connections {
-    fn new(desk: AdminService) -> Self {
+    fn new(admin: AdminService) -> Self {
         Self {
-            desk,
+            admin,
             events: Events::default(),
             stopping: watch::Sender::new(false),
             tasks: JoinSet::new(),
@@ -145,15 +145,15 @@ impl Connections {
         }
         self.make_room();
         let activity = self.events.begin();
-        let (desk, seen) = (self.desk.clone(), activity.clone());
+        let (admin, seen) = (self.admin.clone(), activity.clone());
         let stopping = self.stopping.subscribe();
         let task = match stream {
             Stream::Tcp(stream) => self
                 .tasks
-                .spawn(connection::serve(stream, desk, seen, stopping)),
+                .spawn(connection::serve(stream, admin, seen, stopping)),
             Stream::Unix(stream) => self
                 .tasks
-                .spawn(connection::serve(stream, desk, seen, stopping)),
+                .spawn(connection::serve(stream, admin, seen, stopping)),
         };
         self.open.push((task, activity));
     }

@@ -249,9 +249,9 @@ mod tests {
             assert_eq!(moved, 10);
             assert!(pipe.is_empty());
 
-            let mut heard = [0; 10];
-            far.read_exact(&mut heard).await.unwrap();
-            assert_eq!(&heard, b"some bytes");
+            let mut received = [0; 10];
+            far.read_exact(&mut received).await.unwrap();
+            assert_eq!(&received, b"some bytes");
         });
     }
 

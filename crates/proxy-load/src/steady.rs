@@ -72,13 +72,13 @@ impl RunningLoad {
     }
 
     /// Waits until this many further requests are answered; false if that takes longer than
-    /// `patience`.
+    /// `timeout`.
     #[must_use]
-    pub fn wait_for(&self, more: u64, patience: Duration) -> bool {
+    pub fn wait_for(&self, more: u64, timeout: Duration) -> bool {
         let until = self.answered() + more;
         let watch = Stopwatch::start();
         while self.answered() < until {
-            if watch.elapsed() > patience || self.thread.is_finished() {
+            if watch.elapsed() > timeout || self.thread.is_finished() {
                 return false;
             }
             pause(POLL_INTERVAL);

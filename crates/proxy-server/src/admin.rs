@@ -78,7 +78,7 @@ impl Admin {
             unix: None,
             lost: Arc::default(),
         };
-        admin.arrange(listeners);
+        admin.apply(listeners);
         admin
     }
 
@@ -90,7 +90,7 @@ impl Admin {
 
     /// Serves `listeners`, reporting `plan`, which is now active.
     pub(crate) fn update(&mut self, listeners: AdminListeners, plan: &Arc<Plan>) {
-        self.arrange(listeners);
+        self.apply(listeners);
         self.state.publish(Arc::clone(plan));
     }
 
@@ -100,14 +100,14 @@ impl Admin {
     }
 
     /// The open sockets, by address.
-    pub(crate) fn places(&self) -> AdminSockets {
-        let place = |desk: &AdminListener| AdminSocket {
-            address: desk.address.clone(),
-            file: desk.file.clone(),
+    pub(crate) fn open_sockets(&self) -> AdminSockets {
+        let socket = |listener: &AdminListener| AdminSocket {
+            address: listener.address.clone(),
+            file: listener.file.clone(),
         };
         AdminSockets {
-            tcp: self.tcp.as_ref().map(place),
-            unix: self.unix.as_ref().map(place),
+            tcp: self.tcp.as_ref().map(socket),
+            unix: self.unix.as_ref().map(socket),
         }
     }
 
@@ -137,7 +137,7 @@ impl Admin {
         self.tcp.iter().chain(&self.unix)
     }
 
-    fn arrange(&mut self, listeners: AdminListeners) {
+    fn apply(&mut self, listeners: AdminListeners) {
         let AdminListeners { tcp, unix, token } = listeners;
         match tcp {
             Change::Stay => {

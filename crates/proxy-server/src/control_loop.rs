@@ -61,7 +61,7 @@ async fn serve_until_end(
         _ = signals.end() => return Ok(()),
         started = starting => started?,
     };
-    systemd::tell(NotifyState::Ready);
+    systemd::notify(NotifyState::Ready);
     let end = process.serve(&mut signals).await;
     let outcome = process.finish(end, &mut signals).await;
     process.server.stop().await;

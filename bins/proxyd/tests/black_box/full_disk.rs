@@ -109,11 +109,11 @@ fn output_that_does_not_fit_on_the_disk_is_an_error() {
     for line in lines.into_iter().chain(more) {
         let done = commands.run(line, full_disk());
 
-        let told = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), Some(2), "{line}: {told}");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{line}: {stderr}");
         assert!(
-            told.contains("cannot write to standard output: No space left"),
-            "{line}: {told}"
+            stderr.contains("cannot write to standard output: No space left"),
+            "{line}: {stderr}"
         );
     }
     // The work itself is done.
@@ -143,8 +143,12 @@ fn a_reader_that_has_read_enough_is_no_error() {
 
         let done = commands.run(line, writer.into());
 
-        let told = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), printed.status.code(), "{line}: {told}");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(
+            done.status.code(),
+            printed.status.code(),
+            "{line}: {stderr}"
+        );
         assert_eq!(done.stderr, printed.stderr, "{line}");
     }
 }
@@ -173,9 +177,9 @@ fn a_file_that_cannot_be_written_keeps_its_contents() {
         "init new.kdl --target=127.0.0.1:3000",
     ] {
         let done = without_room(folder.path(), line);
-        let told = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), Some(1), "{line}: {told}");
-        assert!(told.contains("cannot write"), "{line}: {told}");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(1), "{line}: {stderr}");
+        assert!(stderr.contains("cannot write"), "{line}: {stderr}");
         assert_eq!(names(), before, "{line}");
     }
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
@@ -191,8 +195,8 @@ fn a_file_without_recorded_requests_is_no_recording() {
         "diff a.kdl a.kdl --traffic a.kdl",
     ] {
         let done = commands.run(line, Stdio::piped());
-        let told = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), Some(2), "{line}: {told}");
-        assert!(told.contains("is a recorded request"), "{line}: {told}");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{line}: {stderr}");
+        assert!(stderr.contains("is a recorded request"), "{line}: {stderr}");
     }
 }

@@ -373,7 +373,7 @@ fn is_reset(address: SocketAddr) -> bool {
         return false;
     };
     stream.set_read_timeout(Some(EVENT_TIMEOUT)).unwrap();
-    let asked = stream.write_all(request("GET /", "", "").as_bytes());
-    let heard = asked.and_then(|()| stream.read(&mut [0; 16]));
-    heard.is_err() || heard.is_ok_and(|count| count == 0)
+    let written = stream.write_all(request("GET /", "", "").as_bytes());
+    let read = written.and_then(|()| stream.read(&mut [0; 16]));
+    read.is_err() || read.is_ok_and(|count| count == 0)
 }

@@ -57,7 +57,7 @@ fn a_copied_data_folder_is_noticed_and_both_of_its_nodes_go_on() {
         metrics.contains("control_node_duplicates_total 1"),
         "{metrics}"
     );
-    poll_until("both are heard", || {
+    poll_until("both have reported", || {
         is_connected(&original) && is_connected(&copy)
     });
 }

@@ -1,4 +1,4 @@
-//! Rollouts while nodes, the control plane, or its database go away, and while clocks are wrong.
+//! Rollouts while nodes, the control plane, or its database fail, and while clocks are wrong.
 
 use crate::fleet::{ARGUMENTS, Fleet, FleetNode, NODES, wrong};
 use crate::world::{PROXYD, World, operator, poll_until, wrapper};
@@ -20,7 +20,7 @@ fn until_second_batch(fleet: &Fleet, rollout: &str) {
     fleet.until_rollout(rollout, |found| found["batch"].as_i64() >= Some(2));
 }
 
-/// No node of `serving` has given a wrong answer, and each has given many.
+/// No node of `serving` has served a wrong response, and each has served many.
 fn assert_served(fleet: &Fleet, serving: &[usize], bundles: &[&str]) {
     let all = fleet.traffic.take();
     for node in serving {
@@ -119,7 +119,7 @@ fn nodes_whose_clocks_are_an_hour_wrong_take_part_in_a_rollout() {
 /// An event of the node, which reports it after the heartbeat with the bundle.
 fn first_event(fleet: &Fleet, node: &FleetNode) -> Value {
     let mut found = Value::Null;
-    poll_until("the node has told an event", || {
+    poll_until("the node has reported an event", || {
         let events = fleet
             .world
             .get(&format!("nodes/{}/events?sort=id", node.id));

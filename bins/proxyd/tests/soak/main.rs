@@ -51,7 +51,7 @@ fn reloads_and_upgrades_under_load_cost_no_client_anything() {
     let served = clients.leave();
     stage.wait_for_former();
     let after = stage.figures_at_rest(Some(&before));
-    stage::tell(size, &served, &seen, [&before, &after]);
+    stage::print_summary(size, &served, &seen, [&before, &after]);
     assert!(served.iter().all(|(_, count)| *count > 0), "{served:?}");
     assert_flat(&seen);
     assert_eq!(after.files, before.files, "open files at rest");

@@ -68,7 +68,7 @@ fn each_request_reaches_its_own_target_while_reloads_rename_them() {
         sum.unrouted += served.unrouted;
     }
     let after = figures_at_rest(&proxyd, &upstreams, Some(before));
-    tell(reloads, refused, sum, [before, after]);
+    print_summary(reloads, refused, sum, [before, after]);
     assert!(sum.answered > 0 && sum.unrouted > 0, "{sum:?}");
     assert!(
         after.files <= before.files + COMING_AND_GOING,
@@ -214,7 +214,7 @@ fn figures_at_rest(proxyd: &Proxyd, upstreams: &[Upstream], expected: Option<Fig
     figures
 }
 
-fn tell(reloads: usize, refused: usize, sum: Tally, rest: [Figures; 2]) {
+fn print_summary(reloads: usize, refused: usize, sum: Tally, rest: [Figures; 2]) {
     let Tally { answered, unrouted } = sum;
     let [before, after] = rest;
     let text = format!(

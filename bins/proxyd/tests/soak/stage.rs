@@ -169,7 +169,7 @@ impl Stage {
 }
 
 /// Prints the results.
-pub(crate) fn tell(
+pub(crate) fn print_summary(
     size: Size,
     served: &[(&'static str, u64)],
     seen: &[Lifetime],

@@ -277,14 +277,14 @@ async fn a_node_gets_the_archives_of_its_orders_alone() {
         let heartbeat_request = json!({"health": {"cpu_percent": 1.0}, "status": {
             "active": bundles[3].text("id"), "last_good": bundles[3].text("id"),
         }});
-        let heard = world
+        let heartbeat = world
             .post(
                 "/nodes/{node}/heartbeat",
                 &world.node_key,
                 heartbeat_request,
             )
             .await;
-        assert_eq!(heard.status, StatusCode::OK, "{}", heard.body);
+        assert_eq!(heartbeat.status, StatusCode::OK, "{}", heartbeat.body);
         assert_eq!(fetch(own, &bundles[3]).await, StatusCode::NOT_FOUND);
         // It is not selected as the node's former bundle either.
         let revoke = format!("{}/revoke", path(&bundles[2]));

@@ -63,11 +63,11 @@ impl Project {
             "active": self.bundles[bundle], "last_good": self.bundles[bundle],
         }});
         let path = "/nodes/{node}/heartbeat";
-        let heard = self
+        let heartbeat = self
             .world
             .post(path, &self.world.node_key, heartbeat_request)
             .await;
-        assert_eq!(heard.status, OK, "{}", heard.body);
+        assert_eq!(heartbeat.status, OK, "{}", heartbeat.body);
     }
 
     async fn fetch(&self, certificate: usize) -> StatusCode {

@@ -29,11 +29,11 @@ impl Client {
     }
 
     /// Events without an answer are sent again, and may then arrive twice.
-    pub(super) async fn tell_events(&mut self, own: &Identity) {
+    pub(super) async fn send_events(&mut self, own: &Identity) {
         if self.events.is_empty() {
             return;
         }
-        match self.channel.tell(own, &self.events).await {
+        match self.channel.send_events(own, &self.events).await {
             Ok(()) => self.events.clear(),
             Err(ChannelError::Refused(why)) => {
                 self.events.clear();

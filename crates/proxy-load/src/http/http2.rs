@@ -84,7 +84,7 @@ impl Http2 {
         whole.extend_from_slice(bytes);
         let mut rest = whole.as_slice();
         while let Some((frame, after)) = Frame::split(rest) {
-            if self.hear(frame, out)? {
+            if self.receive(frame, out)? {
                 answered.push(self.close(frame.stream, body_bytes)?);
             }
             rest = after;
@@ -96,30 +96,30 @@ impl Http2 {
     }
 
     /// True if the frame ends its stream.
-    fn hear(&mut self, heard: Frame<'_>, out: &mut Vec<u8>) -> Result<bool, RequestError> {
-        let ends = heard.has(Frame::END_STREAM);
-        match heard.kind {
+    fn receive(&mut self, received: Frame<'_>, out: &mut Vec<u8>) -> Result<bool, RequestError> {
+        let ends = received.has(Frame::END_STREAM);
+        match received.kind {
             Kind::Headers => {
-                let block = heard.content().ok_or(RequestError::Unasked)?;
-                self.head(heard.stream, block)?;
+                let block = received.content().ok_or(RequestError::Unasked)?;
+                self.head(received.stream, block)?;
                 Ok(ends)
             }
             Kind::Data => {
-                self.data(&heard, out)?;
+                self.data(&received, out)?;
                 Ok(ends)
             }
-            Kind::Settings | Kind::Ping if !heard.has(Frame::ACK) => {
-                let echo = if heard.kind == Kind::Ping {
-                    heard.payload
+            Kind::Settings | Kind::Ping if !received.has(Frame::ACK) => {
+                let echo = if received.kind == Kind::Ping {
+                    received.payload
                 } else {
                     &[]
                 };
-                frame(heard.kind, Frame::ACK, 0, echo).write(out);
+                frame(received.kind, Frame::ACK, 0, echo).write(out);
                 Ok(false)
             }
-            Kind::Reset => Err(RequestError::Reset(code(heard.payload))),
+            Kind::Reset => Err(RequestError::Reset(code(received.payload))),
             Kind::GoAway => Err(RequestError::Reset(code(
-                heard.payload.get(4..).unwrap_or(&[]),
+                received.payload.get(4..).unwrap_or(&[]),
             ))),
             Kind::Settings | Kind::Ping | Kind::WindowUpdate | Kind::Continuation | Kind::Other => {
                 Ok(false)

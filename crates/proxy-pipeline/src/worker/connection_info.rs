@@ -153,7 +153,7 @@ impl ConnectionInfo {
     /// Returns true if an idle connection closes because the process has no descriptor left for
     /// another.
     #[inline]
-    pub fn gives_way(&self, worker: &Worker) -> bool {
+    pub fn should_free_descriptor(&self, worker: &Worker) -> bool {
         self.requests.get() > 0 && worker.takes_descriptor()
     }
 

@@ -36,7 +36,7 @@ impl ConnectNotify {
     }
 
     /// Notifies all waiting requests.
-    pub(super) fn tell(&self) {
+    pub(super) fn notify_all(&self) {
         self.round.set(self.round.get().wrapping_add(1));
         self.waiting.set(0);
         self.finished.notify_waiters();

@@ -61,7 +61,7 @@ impl KeepAlivePing {
         self.received_at.set(self.clock.now());
         self.waiting.set(None);
         if !self.begun.replace(true) {
-            self.notify.tell();
+            self.notify.notify_all();
         }
     }
 

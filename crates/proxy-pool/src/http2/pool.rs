@@ -291,7 +291,7 @@ impl Drop for Connecting {
         });
         // Without a pool the waiting requests have to try again.
         if settled.unwrap_or(true) {
-            self.notify.tell();
+            self.notify.notify_all();
         }
     }
 }

@@ -68,7 +68,7 @@ impl Process {
         self.follower = None;
         self.reload = None;
         self.upgrade.take().inspect(Candidate::abort);
-        systemd::tell(NotifyState::Stopping);
+        systemd::notify(NotifyState::Stopping);
         self.end(signals).await;
     }
 

@@ -46,7 +46,7 @@ impl Process {
             tracing::info!("the reload waits for the one before");
             self.reload_pending = true;
         } else {
-            systemd::tell_reload();
+            systemd::notify_reload();
             self.begin_reload(self.bundle.clone(), false, None);
         }
     }
@@ -70,7 +70,11 @@ impl Process {
         let sources = Sources {
             disk: self.disk.clone(),
             config: self.config.clone(),
-            admin: self.admin.as_ref().map(Admin::places).unwrap_or_default(),
+            admin: self
+                .admin
+                .as_ref()
+                .map(Admin::open_sockets)
+                .unwrap_or_default(),
             opening: self.server.opening(),
             bundle: bundle.clone(),
             has_listeners: !self.server.plan().model().listeners.is_empty(),
@@ -125,7 +129,7 @@ impl Process {
         match answer {
             // The client may have ended.
             Some(answer) => drop(answer.send(answer_text.map(Option::unwrap_or_default))),
-            None => systemd::tell(NotifyState::Ready),
+            None => systemd::notify(NotifyState::Ready),
         }
         if std::mem::take(&mut self.reload_pending) {
             self.reload();

@@ -57,7 +57,7 @@ impl Process {
         let id = found.as_ref().map_or(0, Successor::id);
         let confirmed = match found {
             Ok(successor) => {
-                systemd::tell(NotifyState::MainPid(id));
+                systemd::notify(NotifyState::MainPid(id));
                 successor.confirm().await
             }
             Err(fault) => Err(fault),

@@ -127,7 +127,7 @@ impl OpenLogs {
 
     /// Writes an event of the process to the error log, if its level is enabled. Skipped by an
     /// error log on standard error, where the event is written already.
-    pub(crate) fn tell(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
+    pub(crate) fn log_event(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
         if self.level < level || self.errors.destination == Destination::Stderr {
             return;
         }

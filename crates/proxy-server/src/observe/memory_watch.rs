@@ -101,5 +101,5 @@ pub(crate) fn log_change(change: MemoryChange, logs: &mut OpenLogs) {
             (LogLevel::Warn, RECOVERED)
         }
     };
-    logs.tell(level, message, &fields);
+    logs.log_event(level, message, &fields);
 }

@@ -121,7 +121,7 @@ impl Server {
 
     /// Writes an event to the configured error log.
     pub(crate) fn log_event(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
-        self.logs.tell(level, message, fields);
+        self.logs.log_event(level, message, fields);
     }
 
     /// Reopens log files that were moved away.

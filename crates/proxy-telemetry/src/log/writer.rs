@@ -176,13 +176,13 @@ impl LogWriter {
         }
     }
 
-    /// Writes all lines sent so far and ends the thread, waiting at most for `patience`. Lines that
+    /// Writes all lines sent so far and ends the thread, waiting at most for `timeout`. Lines that
     /// a worker sends later are counted as lost, so drop the workers' ends first. After the
     /// deadline the thread is detached, and the lines it still holds are `pending`.
-    pub fn close(self, patience: Duration) -> LogCounts {
+    pub fn close(self, timeout: Duration) -> LogCounts {
         self.finish();
         if let Some(thread) = self.thread {
-            match thread.ended.recv_timeout(patience) {
+            match thread.ended.recv_timeout(timeout) {
                 Ok(()) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
             }
         }

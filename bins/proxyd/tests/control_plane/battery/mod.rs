@@ -9,7 +9,7 @@ mod site;
 mod table;
 
 use cases::{Case, HARMLESS, HURTFUL};
-use site::{Guards, Site, tell};
+use site::{Guards, Site, print_progress};
 use std::{env, thread};
 use table::Row;
 
@@ -22,7 +22,7 @@ fn run(cases: &[Case], guards: Guards) -> Vec<Row> {
     let rows = cases.iter().map(|case| {
         let row = site.run(case);
         // A run that is ended early keeps the rows before.
-        tell(format_args!("{row}"));
+        print_progress(format_args!("{row}"));
         row
     });
     rows.collect()

@@ -317,7 +317,7 @@ impl Site {
         }
         let asked = self.clients.asked() - asked;
         let why = hurts.first().map(|hurt| &hurt.why);
-        tell(format_args!(
+        print_progress(format_args!(
             "{}: {guard} after {asked} requests, {why:?}",
             case.name
         ));
@@ -519,6 +519,6 @@ impl Drop for Site {
 }
 
 /// Shows the progress of a run that takes minutes.
-pub(super) fn tell(progress: std::fmt::Arguments<'_>) {
+pub(super) fn print_progress(progress: std::fmt::Arguments<'_>) {
     std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{progress}\n")).ok();
 }

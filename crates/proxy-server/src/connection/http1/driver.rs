@@ -173,7 +173,8 @@ fn poll_timers(conn: &Connection) -> Poll<End> {
     let between_requests = conn.reader().is_between_requests();
     // Tested after the socket, because a request that has arrived must be answered.
     let worker = &conn.guard.worker;
-    if between_requests && (conn.client.should_close_idle(worker) || conn.client.gives_way(worker))
+    if between_requests
+        && (conn.client.should_close_idle(worker) || conn.client.should_free_descriptor(worker))
     {
         return Poll::Ready(End::Closed);
     }
@@ -226,7 +227,7 @@ fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
     let over = || {
         deadline.take_expired().is_some()
             || conn.client.should_close_idle(worker)
-            || conn.client.gives_way(worker)
+            || conn.client.should_free_descriptor(worker)
     };
     let goes_on = match conn.poll_readable(cx) {
         Poll::Ready(ready) => ready.is_ok(),

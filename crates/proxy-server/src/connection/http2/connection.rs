@@ -86,7 +86,7 @@ impl ConnectionDriver<'_> {
         let client = &self.session.client;
         if client.must_close_now(self.worker)
             || client.should_close(self.worker) && self.is_notice_over(cx)
-            || self.session.is_idle() && client.gives_way(self.worker)
+            || self.session.is_idle() && client.should_free_descriptor(self.worker)
         {
             self.shut_down();
         }
