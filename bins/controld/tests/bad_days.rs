@@ -2,7 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a test may stop, and tells what it measured"
+    reason = "a test may stop, and prints what it measured"
 )]
 
 use control_testkit::{Answer, Client, Database, Postgres, Program, databases, until};

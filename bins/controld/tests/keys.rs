@@ -243,7 +243,7 @@ fn a_key_is_rotated_under_load_while_a_node_is_offline() {
         };
         let before = issue();
         assert_eq!(before.status, 200, "{}", before.text);
-        // The node is away from here on.
+        // The node is down from here on.
         let stop = AtomicBool::new(false);
         let signing_keys = format!("/api/v1/orgs/{}/signing-keys", text(&made["org"]["id"]));
         let statuses = thread::scope(|scope| {

@@ -4,7 +4,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test may stop, and tells what it measured"
+    reason = "a test may stop, and prints what it measured"
 )]
 
 use control_simulator::{

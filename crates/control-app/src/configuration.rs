@@ -54,7 +54,7 @@ pub(crate) fn check(files: &Files) -> Checked {
     }
 }
 
-/// Like [`check`], and refuses certificates that are in the project no more: `certificates` are those of the project that
+/// Like [`check`], and refuses certificates that are no longer in the project: `certificates` are those of the project that
 /// the files name.
 pub(crate) fn check_with(files: &Files, certificates: &BTreeSet<CertificateId>) -> Checked {
     let mut checked = check(files);

@@ -36,7 +36,7 @@ pub(crate) enum ChannelError {
     Unauthorized,
     /// 403, 404, 409 or 410: the same request would get the same answer.
     Refused(String),
-    /// Away, slow, overloaded, or not making sense.
+    /// Unreachable, slow or overloaded, or with an invalid answer.
     Failed(String, Option<Duration>),
 }
 

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 pub struct JsonWebKeySet {
     /// The keys that verify, in the order of their creation.
     pub keys: Vec<JsonWebKey>,
-    /// Deactivated keys, the newest 64. They verify nothing: by their endorsements a node that was away finds the way
-    /// from a key that it pins to one that verifies.
+    /// Deactivated keys, the newest 64. They verify nothing: a node that was offline follows their
+    /// endorsements from a key that it pins to one that verifies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<JsonWebKey>,
 }

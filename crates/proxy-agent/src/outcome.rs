@@ -191,11 +191,11 @@ An agent is asked about the head of a request, its body, the head of the respons
 `events` say; every row holds for each of them. Under `failure-mode \"closed\"` a failure of the agent refuses the request: nothing of it is
 forwarded if it happens before the response, and the response is replaced if it happens then. Under
 `failure-mode \"open\"` the request goes on without the agent, which gets no further event of it. The end
-of a request is told and not answered: no failure there has an effect.
+of a request is announced and not answered: no failure there has an effect.
 
 The access log has the last agent that was asked in `agent`, its decision in `agent_decision` (`failed` or
-`failed_open` for failures), the time spent on waiting for all agents in `agent_ms`, and what agents have told
-the log in `agent_metadata`. Decisions are
+`failed_open` for failures), the time spent on waiting for all agents in `agent_ms`, and the metadata of
+all agents in `agent_metadata`. Decisions are
 counted in `proxy_agent_requests_total`, failures in `proxy_agent_failures_total`, timeouts in
 `proxy_agent_timeouts_total` too, refusals in `proxy_blocked_requests_total`.
 

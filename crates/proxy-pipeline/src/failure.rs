@@ -19,7 +19,7 @@ use std::time::Duration;
 #[must_use]
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "faults other than limits are told apart below"
+    reason = "faults other than limits are distinguished below"
 )]
 pub fn framing_problem(fault: FramingError) -> Problem {
     let limit = |reason, actual: u32, limit: u32| {

@@ -119,7 +119,7 @@ impl Proxyd {
             .stderr
             .find(0, |record| record.text("message") == "admin interface");
         let address = printed.text("address").parse();
-        address.expect("the admin interface tells its address")
+        address.expect("the admin interface prints its address")
     }
 
     /// A connection to the first listener.

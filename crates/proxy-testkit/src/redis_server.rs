@@ -86,7 +86,7 @@ impl RedisServer {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a server does not tell when it listens"
+    reason = "a server does not report when it listens"
 )]
 #[track_caller]
 fn spawn(port: u16) -> Child {

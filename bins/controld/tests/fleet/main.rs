@@ -4,7 +4,7 @@
     clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test may stop, and tells what it measured"
+    reason = "a test may stop, and prints what it measured"
 )]
 
 mod browsers;

@@ -144,7 +144,7 @@ fn listeners_come_and_go() {
     let second = r#"listeners { listener "second" { address "127.0.0.1:0" } }"#;
     apply(&proxyd, &Config::to(&upstream).top(second));
     let added = listening_since(&proxyd, since);
-    assert_eq!(added.len(), 1, "only the new one is told");
+    assert_eq!(added.len(), 1, "only the new one is logged");
     let mut kept = RawClient::connect(added[0]);
     assert_eq!(kept.ask(get("/", &[])).text(), "hi");
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");

@@ -17,7 +17,7 @@ fn wait_until_up(proxyd: &Proxyd, up: bool) {
     let mut client = proxyd.connect();
     let begun = Instant::now();
     while (metric(&mut client, "proxy_rate_limit_store_up{") > 0.5) != up {
-        // Only a request finds out that a store is away. It takes a token.
+        // Only a request detects that a store is unreachable. It takes a token.
         if !up {
             proxyd.connect().ask(get("/probe", &[]));
         }

@@ -228,7 +228,7 @@ fn a_refusal_is_told_in_the_authoritys_words_and_a_repair_is_tried_on_demand() {
     site.pebble.resolve("shop.test");
     site.renew(&id);
     let certificate = site.obtained(&id);
-    // The certificate stays while the authority is away.
+    // The certificate stays while the authority is unreachable.
     site.pebble.stop();
     site.renew(&id);
     let view = site.in_state(&id, "failing");

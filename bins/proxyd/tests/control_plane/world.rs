@@ -58,7 +58,7 @@ impl World {
         let data = folder.path().join("controld");
         let mut arguments = vec!["--data-dir".to_owned(), data.display().to_string()];
         arguments.extend(further.iter().map(|&argument| argument.to_owned()));
-        // A port that stays free while the control plane is away.
+        // A port that stays free while the control plane is down.
         let address = format!("127.0.0.1:{}", free_port());
         let listen = ["--listen".to_owned(), address];
         let mut controld = Program::start_on(&program(), &[&listen[..], &arguments].concat());

@@ -49,7 +49,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "truncated-body",
-        rule: "a body that is told in part is decided",
+        rule: "a body that is sent in part is decided",
         run: truncated,
     },
     Case {

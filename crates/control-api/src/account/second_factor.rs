@@ -128,7 +128,7 @@ pub(crate) async fn confirm(
     Ok(renewed(cookie, &confirmed.session, Resource::issued(view)))
 }
 
-/// Takes the user's second factor away, with the recovery codes.
+/// Removes the user's second factor, with the recovery codes.
 #[utoipa::path(
     delete, path = "/users/me/totp", operation_id = "delete_second_factor", tag = "users",
     responses((status = 204))

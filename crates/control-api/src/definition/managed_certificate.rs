@@ -284,7 +284,7 @@ pub(crate) async fn renew(
     Ok(Resource::found(due.version, view))
 }
 
-/// Deletes a managed certificate. The certificate that it obtained is kept, and renewed no more.
+/// Deletes a managed certificate. The certificate that it obtained is kept, and no longer renewed.
 #[utoipa::path(
     delete, path = "/projects/{project}/managed-certificates/{managed_certificate}",
     operation_id = "delete_managed_certificate", tag = "managed-certificates",

@@ -8,7 +8,7 @@ const OPENING: &str = "\
 <!-- Written by `cargo xtask reference` from the handlers; changes here are lost. -->
 
 All paths are below the control plane's address. Answers are JSON, identifiers are UUIDs of version 7,
-times are RFC 3339. [Running the control plane](../operate/control-plane.md) tells of keys and addresses. The
+times are RFC 3339. [Running the control plane](../operate/control-plane.md) describes keys and addresses. The
 operations of organizations, projects, nodes and bundles are also commands of [`controld ctl`](ctl.md), which works with an
 API key; those of a person's own sign-in, session and account, and those that nodes call, are not. A running `controld` shows this page at
 `/api/docs`, and its description in OpenAPI 3.1 at `/api/v1/openapi.json`.

@@ -29,7 +29,7 @@ const COMMON_FAILURES: &[(&str, &str)] = &[
         "The rate limit is exceeded; `Retry-After` says for how long",
     ),
     ("500", "The control plane failed"),
-    ("503", "The database is away, or the program stops"),
+    ("503", "The database is unreachable, or the program stops"),
 ];
 const CREDENTIAL_FAILURES: &[(&str, &str)] = &[
     ("401", "The credential is missing or not valid"),

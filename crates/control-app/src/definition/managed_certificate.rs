@@ -143,7 +143,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Deletes a managed certificate. The certificate that it obtained is kept, and renewed no more.
+    /// Deletes a managed certificate. The certificate that it obtained is kept, and no longer renewed.
     pub async fn delete_managed_certificate(
         &self,
         call: &Call,

@@ -227,13 +227,13 @@ pub(crate) async fn revoke(
 ) -> Result<Response, Failure> {
     let key = ui.app.api_key(&caller.call, id).await?.value;
     let note = match ui.app.revoke_api_key(&caller.call, id).await {
-        Ok(key) => Note::good(format!("API key {} acts no more.", key.value.name)),
+        Ok(key) => Note::good(format!("API key {} no longer works.", key.value.name)),
         Err(error) => Faults::from_error(error)?.note(),
     };
     Ok(note.at(&format!("/api-keys?org={}", key.tenant.org), ui.cookie))
 }
 
-/// Deletes a key that acts no more; the audit log still names it.
+/// Deletes a key that no longer works; the audit log still names it.
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

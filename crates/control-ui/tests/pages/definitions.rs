@@ -140,7 +140,7 @@ async fn a_drift_shows_the_settings_that_differ() {
         let after = world.get(&page, &world.admin).await;
         let heading = after.heading();
         assert!(
-            heading.ends_with("differs no more from its order."),
+            heading.ends_with("no longer differs from its order."),
             "{heading}"
         );
         assert!(!after.text.contains("Order again"), "{}", after.text);

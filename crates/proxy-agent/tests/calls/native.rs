@@ -315,7 +315,7 @@ fn a_drained_connection_is_closed_when_its_last_request_has_ended() {
         let reported = |event: &ProxyMessage<'_>| matches!(event, ProxyMessage::Cancel(_));
         assert!(
             agent.events().iter().any(reported),
-            "its end was told before"
+            "its end was sent before"
         );
         drop(other);
         assert!(begin(&client, false).await.is_ok());

@@ -139,7 +139,7 @@ fn variable_in(field: &Setting<HeaderField>, faults: &mut Diagnostics) {
     );
     let fault = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);
     faults.push(fault.label("not a value of this program").help(
-        "values of the request are `{host}`, `{client_ip}` and the like; the proxy itself tells \
+        "values of the request are `{host}`, `{client_ip}` and the like; the proxy itself sends \
          upstreams `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host` and `X-Correlation-Id`",
     ));
 }

@@ -108,7 +108,7 @@ settings! {
             .names(MachinePart::Folder)
             .enforced("control-client", "a_node_starts_from_its_last_good_bundle_without_the_control_plane");
     /// A file of 32 random bytes, readable by its owner only, that seals the private keys of certificates in `data-dir`:
-    /// with them a node that restarts while the control plane is away serves TLS. It may be a credential that systemd
+    /// with them a node that restarts while the control plane is unreachable serves TLS. It may be a credential that systemd
     /// unseals by the TPM. A copy of `data-dir` opens no private key without it.
     MACHINE_KEY_FILE: Text<PathBuf>, Unset = file("control-plane.machine-key-file", "a file", "/run/credentials/proxyd.service/machine-key")
         .optional("`machine.key` in `data-dir`, made when it is needed")

@@ -22,7 +22,7 @@ pub(super) struct Upload<B> {
 pub(super) enum UploadError {
     /// The body failed.
     Body,
-    /// The target reads no more of it; its response has the reason.
+    /// The target has stopped reading it; its response has the reason.
     Target,
 }
 

@@ -141,7 +141,7 @@ impl Events {
 }
 
 /// Time since 1970.
-#[expect(clippy::disallowed_methods, reason = "events tell when they happened")]
+#[expect(clippy::disallowed_methods, reason = "events have the time of day")]
 pub(crate) fn unix_now() -> Duration {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default()

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 /// The time of day.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the control thread tells the time"
+    reason = "the control thread reads the clock"
 )]
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()

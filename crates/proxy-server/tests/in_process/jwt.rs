@@ -567,7 +567,7 @@ fn keys_are_fetched_and_fetched_again_for_an_unknown_one() {
     until(&proxyd, &new.token(""), 200);
     assert_eq!(ask(&proxyd, &old.token("")).status, 401);
 
-    // A reload keeps the keys, while the issuer is away.
+    // A reload keeps the keys while the issuer is unreachable.
     *answer.lock().unwrap() = None;
     let config = config.route("further", "matches { path \"/further\" }; respond 204");
     assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);

@@ -64,7 +64,7 @@ pub const UPTIME_SECONDS: Metric = Metric::gauge(
 pub const BUILD_INFO: Metric = Metric::gauge(
     "proxy_build_info",
     &["version", "commit"],
-    "Always 1; the labels tell the build.",
+    "Always 1; the labels name the build.",
     process::build_info,
 );
 /// Processor time.

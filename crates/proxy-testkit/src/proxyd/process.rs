@@ -98,7 +98,7 @@ impl Process {
         let value = status.lines().find_map(|text| text.strip_prefix(line));
         let kibibytes = value.and_then(|value| value.trim().strip_suffix("kB"));
         let kibibytes = kibibytes.and_then(|value| value.trim().parse::<u64>().ok());
-        kibibytes.expect("the kernel tells it") * 1024
+        kibibytes.expect("the kernel reports it") * 1024
     }
 
     pub(crate) fn open_files(&self) -> usize {

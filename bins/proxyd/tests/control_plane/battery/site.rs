@@ -403,7 +403,7 @@ impl Site {
 }
 
 /// In two days.
-#[expect(clippy::disallowed_methods, reason = "a test tells the time")]
+#[expect(clippy::disallowed_methods, reason = "a test reads the clock")]
 fn soon() -> SystemTime {
     SystemTime::now() + Duration::from_hours(48)
 }

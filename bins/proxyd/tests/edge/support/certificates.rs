@@ -85,7 +85,7 @@ impl Authority {
     }
 
     /// Valid for `time` from now.
-    #[expect(clippy::disallowed_methods, reason = "a test tells the time")]
+    #[expect(clippy::disallowed_methods, reason = "a test reads the clock")]
     pub(crate) fn issue_to_client_for(&self, name: &str, time: Duration) -> Identity {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);

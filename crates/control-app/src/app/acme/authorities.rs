@@ -63,7 +63,7 @@ impl AcmeAuthorities {
         })
     }
 
-    /// The way to the authority of a managed certificate; `None` if the installation permits it no more.
+    /// The way to the authority of a managed certificate; `None` if the installation no longer permits it.
     pub(crate) fn access(&self, value: &ManagedCertificate) -> Option<AuthorityAccess> {
         let Self {
             directories,

@@ -33,8 +33,8 @@ pub(crate) enum IssuanceFault {
     /// The authority, or the way to it.
     #[error(transparent)]
     Acme(#[from] AcmeError),
-    /// The installation permits the authority no more.
-    #[error("the installation permits this authority no more: choose another `directory`")]
+    /// The installation no longer permits the authority.
+    #[error("the installation no longer permits this authority: choose another `directory`")]
     NotPermitted,
     /// No node serves a host.
     #[error(

@@ -124,7 +124,7 @@ pub(crate) async fn ask_deletion(
             heading: format!("Stop renewing {}?", own.name),
             effects: vec![
                 "The certificate that it obtained is kept, and nodes keep serving it.".to_owned(),
-                "It is renewed no more: replace it by hand before its end.".to_owned(),
+                "It is no longer renewed: replace it by hand before it expires.".to_owned(),
             ],
             action: format!("{}/delete", page(project, id)),
             back: page(project, id),
@@ -144,7 +144,7 @@ pub(crate) async fn delete(
     let (note, path) = match deleted.await {
         Ok(()) => {
             let path = format!("/projects/{project}/managed-certificates");
-            (Note::good("The certificate is renewed no more."), path)
+            (Note::good("The certificate is no longer renewed."), path)
         }
         Err(error) => (Faults::from_error(error)?.note(), page(project, id)),
     };

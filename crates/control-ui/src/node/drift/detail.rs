@@ -107,7 +107,7 @@ fn total(compared: &Comparison) -> usize {
 fn heading(row: &Row) -> String {
     let Row { name, ordered, .. } = row;
     match &row.found {
-        _ if !row.is_open => format!("{name} differs no more from its order."),
+        _ if !row.is_open => format!("{name} no longer differs from its order."),
         None => format!("{name} runs nothing instead of {}.", ordered.name),
         Some(_) if row.is_edited() => {
             format!("{name} runs {}, with files that were edited.", ordered.name)
@@ -178,7 +178,7 @@ mod tests {
             (
                 Some(named(other, "cart")),
                 false,
-                "edge-1 differs no more from its order.",
+                "edge-1 no longer differs from its order.",
                 "2 settings differ.",
             ),
         ] {

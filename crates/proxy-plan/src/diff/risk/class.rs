@@ -145,7 +145,7 @@ impl RiskClass {
             Self::FewerGuards => {
                 "requests move to a route that lacks an agent, networks of clients, a password, a token, a rate limit or a header edit of the route before"
             }
-            Self::AgentRemoved => "a route that stays lists an agent no more",
+            Self::AgentRemoved => "a route that stays no longer lists an agent",
             Self::AgentChanged => {
                 "an agent that stays has another address, protocol, path or host, gets fewer events, treats bodies that are too large another way, or copies another list of headers; or a route calls its agents in another order"
             }

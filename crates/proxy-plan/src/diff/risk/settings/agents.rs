@@ -28,7 +28,7 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
         return (!gone.is_empty()).then(|| {
             (
                 RiskClass::AgentRemoved,
-                format!("asks no more: {}", listed(&gone)),
+                format!("no longer asks: {}", listed(&gone)),
             )
         });
     }

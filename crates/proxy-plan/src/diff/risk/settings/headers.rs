@@ -73,7 +73,7 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
     }
     if row == listeners::VIA.path {
         let text = format!(
-            "upstreams that compress no response to requests with `Via` do so no more, or again: {}",
+            "upstreams that compress no response to requests with `Via` behave differently: {}",
             instead(change)
         );
         return Some((RiskClass::HeadersChanged, text));
