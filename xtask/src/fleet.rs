@@ -1,4 +1,4 @@
-//! `cargo xtask fleet`: a simulated fleet against one controld, or six real nodes with bundles that hurt.
+//! `cargo xtask fleet`: a simulated fleet against one controld, or six real nodes with harmful bundles.
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -6,7 +6,7 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// Options of a simulation. Without `--faults`, `--hurts`, `--steps`, `--heartbeats`, `--polls`, `--browsers` and
+/// Options of a simulation. Without `--faults`, `--planted`, `--steps`, `--heartbeats`, `--polls`, `--browsers` and
 /// `--month` a good bundle is rolled out.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
@@ -16,11 +16,11 @@ pub(crate) struct Options {
     /// Plants these faults, one bundle each; `help` lists them
     #[arg(long, value_delimiter = ',')]
     faults: Vec<String>,
-    /// Plants so many different faults; fails if one is not stopped before the second batch
+    /// Plants this many different faults; fails if one is not stopped before the second batch
     #[arg(long)]
-    hurts: Option<u32>,
+    planted: Option<u32>,
     /// Compares the cost of a rollout's step with that beside four times as many nodes
-    #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats"])]
+    #[arg(long, conflicts_with_all = ["faults", "planted", "heartbeats"])]
     steps: bool,
     /// Groups of nodes; a planted fault has one of its own, and as many are tried at once
     #[arg(long, default_value_t = 5)]
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 30)]
     deadline_secs: u32,
     /// Rolls bundles of this kind out to six real nodes each, and prints which guard stopped them
-    #[arg(long, value_enum, conflicts_with_all = ["faults", "hurts", "steps", "heartbeats"])]
+    #[arg(long, value_enum, conflicts_with_all = ["faults", "planted", "steps", "heartbeats"])]
     real: Option<RealBundles>,
     /// With `--real`: live tests and the gate alone, without tests of the decision and the policy on risks
     #[arg(long, requires = "real")]
@@ -53,16 +53,16 @@ pub(crate) struct Options {
     #[arg(long, requires = "real", default_value_t = 2)]
     sites: u32,
     /// Only heartbeats, one in 30 seconds from each node; fails when answers are late
-    #[arg(long, conflicts_with_all = ["faults", "hurts"])]
+    #[arg(long, conflicts_with_all = ["faults", "planted"])]
     heartbeats: bool,
     /// Only long polls, this many at once, and the orders that wake them; two files of each process for one
-    #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats"])]
+    #[arg(long, conflicts_with_all = ["faults", "planted", "heartbeats"])]
     polls: Option<u32>,
     /// Only browsers that are open on a rollout, this many; fails if they cost 5 % of a core
-    #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats", "polls"])]
+    #[arg(long, conflicts_with_all = ["faults", "planted", "heartbeats", "polls"])]
     browsers: Option<u32>,
     /// Only the database: its size after a month of this many nodes, which takes minutes
-    #[arg(long, conflicts_with_all = ["faults", "hurts", "heartbeats", "polls", "browsers"])]
+    #[arg(long, conflicts_with_all = ["faults", "planted", "heartbeats", "polls", "browsers"])]
     month: Option<u32>,
     /// Seconds that heartbeats are sent, or browsers are open
     #[arg(long, default_value_t = 60)]
@@ -75,7 +75,7 @@ pub(crate) struct Options {
 /// Bundles for real nodes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RealBundles {
-    Hurtful,
+    Harmful,
     Harmless,
 }
 
@@ -154,7 +154,7 @@ fn run_real(workspace: &Workspace, options: &Options, kind: RealBundles) -> Resu
     ];
     command::run(&mut workspace.cargo(&build))?;
     let kind = match kind {
-        RealBundles::Hurtful => "hurtful",
+        RealBundles::Harmful => "harmful",
         RealBundles::Harmless => "harmless",
     };
     let guards = if options.guards_of_nodes {
@@ -187,7 +187,7 @@ fn simulation(options: &Options) -> String {
     let Options {
         nodes,
         faults,
-        hurts,
+        planted,
         steps,
         groups,
         interval_secs,
@@ -207,7 +207,7 @@ fn simulation(options: &Options) -> String {
         database,
     } = options;
     let simulation = json!({
-        "nodes": nodes, "faults": faults, "hurts": hurts, "steps": steps, "groups": groups,
+        "nodes": nodes, "faults": faults, "planted": planted, "steps": steps, "groups": groups,
         "interval_secs": interval_secs, "batch_percent": batch_percent,
         "soak_secs": soak_secs, "deadline_secs": deadline_secs, "database": database.name(),
     });

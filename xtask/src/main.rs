@@ -83,7 +83,7 @@ enum Task {
     Soak(soak::Options),
     /// Disturb all that proxyd depends on, under load, and fail on any wrong answer or lost permit
     Chaos(chaos::Options),
-    /// Roll bundles out to a simulated fleet, and fail when a hurtful one is not stopped in its first batch
+    /// Roll bundles out to a simulated fleet, and fail when a harmful one is not stopped in its first batch
     Fleet(fleet::Options),
     /// Build proxyd as it ships, into target/ship
     Ship,

@@ -1,4 +1,4 @@
-//! Rollouts to simulated nodes with the real client: good bundles arrive, hurtful ones are stopped.
+//! Rollouts to simulated nodes with the real client: good bundles arrive, harmful ones are stopped.
 //!
 //! `cargo xtask fleet` sets `CONTROLD_SIMULATION` to a JSON object with the fields of [`Size`].
 #![expect(
@@ -8,8 +8,8 @@
 )]
 
 use control_simulator::{
-    FleetOptions, Hurt, Measurement, Operator, Plan, RolloutOutcome, RolloutPace, SimulatedFleet,
-    hurts,
+    FleetOptions, Measurement, Operator, Plan, PlantedFault, RolloutOutcome, RolloutPace,
+    SimulatedFleet, planted_faults,
 };
 use control_testkit::{Database, Program};
 use serde_json::Value;
@@ -96,14 +96,19 @@ impl World {
     }
 }
 
-fn named(name: &str) -> Hurt {
-    let found = hurts().into_iter().find(|hurt| hurt.name == name);
+fn named(name: &str) -> PlantedFault {
+    let found = planted_faults()
+        .into_iter()
+        .find(|planted| planted.name == name);
     assert!(found.is_some(), "no fault {name}; there are {:?}", names());
     found.unwrap()
 }
 
 fn names() -> Vec<&'static str> {
-    let mut names: Vec<_> = hurts().iter().map(|hurt| hurt.name).collect();
+    let mut names: Vec<_> = planted_faults()
+        .iter()
+        .map(|planted| planted.name)
+        .collect();
     names.dedup();
     names
 }
@@ -113,22 +118,22 @@ fn names() -> Vec<&'static str> {
 fn slipped(
     world: &World,
     fleet: &SimulatedFleet,
-    tried: &[Hurt],
+    tried: &[PlantedFault],
     pace: RolloutPace,
-) -> Vec<(Hurt, RolloutOutcome)> {
+) -> Vec<(PlantedFault, RolloutOutcome)> {
     let mut slipped = Vec::new();
     for wave in tried.chunks(fleet.options().groups) {
-        let outcomes = world.operator.try_hurts(fleet, wave, 0, pace);
-        for (hurt, outcome) in wave.iter().zip(outcomes) {
+        let outcomes = world.operator.try_faults(fleet, wave, 0, pace);
+        for (planted, outcome) in wave.iter().zip(outcomes) {
             let verdict = if outcome.was_stopped() {
                 "stopped"
             } else {
                 "NOT STOPPED"
             };
-            let (name, share) = (hurt.name, hurt.share);
+            let (name, share) = (planted.name, planted.share);
             println!("{name} on {share:?}: {verdict}: {}", outcome.reason);
             if !outcome.was_stopped() {
-                slipped.push((*hurt, outcome));
+                slipped.push((*planted, outcome));
             }
         }
     }
@@ -207,9 +212,13 @@ fn simulate(given: &Value) {
     let world = World::new(&size.database);
     let fleet = world.fleet(&size);
     let listed = given["faults"].as_array().into_iter().flatten();
-    let mut tried: Vec<Hurt> = listed.map(|name| named(name.as_str().unwrap())).collect();
-    if let Some(count) = given["hurts"].as_u64() {
-        tried.extend(hurts().into_iter().take(usize::try_from(count).unwrap()));
+    let mut tried: Vec<PlantedFault> = listed.map(|name| named(name.as_str().unwrap())).collect();
+    if let Some(count) = given["planted"].as_u64() {
+        tried.extend(
+            planted_faults()
+                .into_iter()
+                .take(usize::try_from(count).unwrap()),
+        );
     }
     if tried.is_empty() {
         return roll_out_well(&world, &fleet, "good", size.pace);
@@ -235,7 +244,7 @@ fn a_measured_rollout_has_nodes_for_every_batch_that_it_opens() {
 }
 
 #[test]
-fn hurtful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
+fn harmful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
     if let Ok(given) = std::env::var("CONTROLD_SIMULATION") {
         return simulate(&serde_json::from_str(&given).unwrap());
     }

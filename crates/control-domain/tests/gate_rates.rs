@@ -283,9 +283,9 @@ fn few_harmless_batches_wait_for_more_requests() {
 }
 
 /// A harmful change of a bundle: its name, a word of the verdict, and its effect.
-type Hurt = (&'static str, &'static str, fn(&mut World));
+type HarmfulChange = (&'static str, &'static str, fn(&mut World));
 
-fn hurts() -> Vec<Hurt> {
+fn harmful_changes() -> Vec<HarmfulChange> {
     vec![
         ("a wrong order of routes", "serves", |world| {
             world.routes[0].weight += world.routes[1].weight;
@@ -342,10 +342,10 @@ fn hurts() -> Vec<Hurt> {
 }
 
 #[test]
-fn each_kind_of_hurt_is_seen_though_other_nodes_have_some_of_it() {
+fn each_harmful_change_is_seen_though_other_nodes_have_some_of_it() {
     let mut random = Random(34);
     let mut missed = Vec::new();
-    for (name, word, hurt) in hurts() {
+    for (name, word, change) in harmful_changes() {
         for sizes in [(1, 5), (2, 4)] {
             let mut usual = World::draw(&mut random, 1_000.0);
             for route in &mut usual.routes {
@@ -353,7 +353,7 @@ fn each_kind_of_hurt_is_seen_though_other_nodes_have_some_of_it() {
                 route.median_ms = route.median_ms.max(20.0);
             }
             let mut changed = usual.clone();
-            hurt(&mut changed);
+            change(&mut changed);
             match stopped(&mut random, (&usual, &changed), sizes) {
                 Some((_, why)) if why.contains(word) => {}
                 other => missed.push((name, sizes, other)),

@@ -54,7 +54,7 @@ pub enum Share {
 
 /// A planted fault that the gate must stop in the first batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hurt {
+pub struct PlantedFault {
     /// The name, as `--faults` takes it.
     pub name: &'static str,
     /// The fault.
@@ -92,7 +92,7 @@ const ON_ANY_SHARE: [(&str, Fault); 14] = [
     ("late", Fault::Late),
 ];
 
-/// Faults that are small on each node, and hurt because they are on all of them.
+/// Faults that are small on each node, and harmful because they are on all of them.
 const ON_ALL: [(&str, Fault); 16] = [
     ("error-20-permille", Fault::Errors(20)),
     ("error-50-permille", Fault::Errors(50)),
@@ -113,18 +113,19 @@ const ON_ALL: [(&str, Fault); 16] = [
 ];
 
 /// Every planted fault: the large ones on all nodes, a half, a tenth and one, the small ones on all.
-pub fn hurts() -> Vec<Hurt> {
+pub fn planted_faults() -> Vec<PlantedFault> {
     let shares = [Share::All, Share::First, Share::OneIn(10), Share::OneIn(2)];
     let large = shares.into_iter().flat_map(|share| {
         let faults = ON_ANY_SHARE.into_iter();
-        faults.map(move |(name, fault)| Hurt { name, fault, share })
+        faults.map(move |(name, fault)| PlantedFault { name, fault, share })
     });
-    let small = ON_ALL.into_iter().map(|(name, fault)| Hurt {
+    let small = ON_ALL.into_iter().map(|(name, fault)| PlantedFault {
         name,
         fault,
         share: Share::All,
     });
-    let (mut first, mut rest): (Vec<_>, Vec<_>) = large.partition(|hurt| hurt.share == Share::All);
+    let (mut first, mut rest): (Vec<_>, Vec<_>) =
+        large.partition(|planted| planted.share == Share::All);
     first.extend(small);
     first.append(&mut rest);
     first
@@ -136,10 +137,10 @@ mod tests {
 
     #[test]
     fn there_are_seventy_different_hurts() {
-        let all = hurts();
-        let differ = |(index, hurt): (usize, &Hurt)| {
+        let all = planted_faults();
+        let differ = |(index, planted): (usize, &PlantedFault)| {
             let mut others = all.iter().skip(index + 1);
-            others.all(|other| (other.fault, other.share) != (hurt.fault, hurt.share))
+            others.all(|other| (other.fault, other.share) != (planted.fault, planted.share))
         };
         assert!(all.len() >= 70);
         assert!(all.iter().enumerate().all(differ));
@@ -147,7 +148,11 @@ mod tests {
 
     #[test]
     fn every_hurt_concerns_the_first_batch() {
-        assert!(hurts().iter().all(|hurt| hurt.share.includes(0)));
+        assert!(
+            planted_faults()
+                .iter()
+                .all(|planted| planted.share.includes(0))
+        );
         assert!(!Share::First.includes(1));
         assert!(!Share::OneIn(10).includes(9));
     }

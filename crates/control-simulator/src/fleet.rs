@@ -1,7 +1,7 @@
 //! Nodes on one thread: each enrols, follows its orders and reports, until the fleet is dropped.
 #![expect(clippy::expect_used, reason = "a simulation may stop, and says why")]
 
-use crate::fault::Hurt;
+use crate::fault::PlantedFault;
 use crate::host::{Shared, SimulatedHost};
 use crate::operator::Operator;
 use control_client::{Client, Settings};
@@ -107,11 +107,11 @@ impl SimulatedFleet {
     /// # Panics
     ///
     /// If `bundle` is no identifier.
-    pub fn plant(&self, bundle: &str, hurt: Hurt) {
+    pub fn plant(&self, bundle: &str, planted: PlantedFault) {
         let bundle: BundleId = bundle.parse().expect("an identifier");
-        self.shared.hurts.rcu(|old| {
+        self.shared.planted_faults.rcu(|old| {
             let mut new = BTreeMap::clone(old);
-            new.insert(bundle, hurt);
+            new.insert(bundle, planted);
             new
         });
     }

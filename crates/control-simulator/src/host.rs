@@ -1,6 +1,6 @@
 //! The proxy of a simulated node: its verdicts on bundles, and its reports.
 
-use crate::fault::{Fault, Hurt};
+use crate::fault::{Fault, PlantedFault};
 use arc_swap::ArcSwap;
 use control_client::{Host, Measured, Started};
 use control_wire::{BundleId, ConnectionTraffic, LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
@@ -35,7 +35,7 @@ const WELL_REPORTS: u64 = 2;
 /// State that all nodes of a fleet share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    pub(crate) hurts: ArcSwap<BTreeMap<BundleId, Hurt>>,
+    pub(crate) planted_faults: ArcSwap<BTreeMap<BundleId, PlantedFault>>,
     /// Active bundle of each node, by its number.
     pub(crate) active: Vec<ArcSwap<Option<BundleId>>>,
     /// The place of each node in the order of identifiers, by its number.
@@ -68,7 +68,7 @@ impl Shared {
 
     /// Removes the fault from a bundle, and resumes nodes stopped under it.
     pub(crate) fn heal(&self, bundle: BundleId) {
-        self.hurts.rcu(|old| {
+        self.planted_faults.rcu(|old| {
             let mut new = BTreeMap::clone(old);
             new.remove(&bundle);
             new
@@ -93,10 +93,10 @@ impl Shared {
     }
 
     fn fault(&self, number: usize, bundle: Option<BundleId>) -> Option<Fault> {
-        let hurts = self.hurts.load();
-        let hurt = hurts.get(&bundle?)?;
+        let planted_faults = self.planted_faults.load();
+        let planted = planted_faults.get(&bundle?)?;
         let position = self.positions.get(number)?.load(Ordering::Relaxed);
-        hurt.share.includes(position).then_some(hurt.fault)
+        planted.share.includes(position).then_some(planted.fault)
     }
 }
 

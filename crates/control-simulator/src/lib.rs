@@ -8,7 +8,7 @@ mod metrics;
 mod operator;
 mod rollout;
 
-pub use fault::{Fault, Hurt, Share, hurts};
+pub use fault::{Fault, PlantedFault, Share, planted_faults};
 pub use fleet::{FleetOptions, SimulatedFleet};
 pub use metrics::{Measurement, Usage, quantile};
 pub use operator::Operator;

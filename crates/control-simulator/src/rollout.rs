@@ -5,7 +5,7 @@
     reason = "a simulation may stop, and says why"
 )]
 
-use crate::fault::Hurt;
+use crate::fault::PlantedFault;
 use crate::fleet::SimulatedFleet;
 use crate::operator::Operator;
 use proxy_load::clock::Stopwatch;
@@ -87,16 +87,16 @@ impl Operator {
     /// # Panics
     ///
     /// If a rollout does not end, or a call fails.
-    pub fn try_hurts(
+    pub fn try_faults(
         &self,
         fleet: &SimulatedFleet,
-        hurts: &[Hurt],
+        planted_faults: &[PlantedFault],
         group: usize,
         pace: RolloutPace,
     ) -> Vec<RolloutOutcome> {
-        let plans = (group..).zip(hurts).map(|(group, hurt)| {
-            let bundle = self.bundle(&format!("{} on {:?}", hurt.name, hurt.share));
-            fleet.plant(&bundle, *hurt);
+        let plans = (group..).zip(planted_faults).map(|(group, planted)| {
+            let bundle = self.bundle(&format!("{} on {:?}", planted.name, planted.share));
+            fleet.plant(&bundle, *planted);
             Plan {
                 group: Some(group),
                 bundle,

@@ -89,7 +89,7 @@ pub(crate) struct DiffView {
     files: Vec<FileChangeView>,
 }
 
-/// A change that may hurt.
+/// A change that may harm clients.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RiskView {
     /// The class, such as `agent-removed`.

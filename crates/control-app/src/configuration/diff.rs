@@ -41,7 +41,7 @@ pub struct Comparison {
     pub files: Vec<FileChange>,
 }
 
-/// A change that may hurt.
+/// A change that may harm clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RiskView {
     /// The class, one of a closed list.
@@ -187,7 +187,7 @@ fn compare_whole(
     (compared, successors)
 }
 
-/// Returns true if a change may hurt clients: whether the comparison, which `proxyd diff` shows
+/// Returns true if a change may harm clients: whether the comparison, which `proxyd diff` shows
 /// too, names a risk.
 pub(crate) fn is_risky(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> bool {
     !compare(before, after).risks.is_empty()

@@ -41,7 +41,7 @@ pub(crate) struct Fleet {
     reports: Reports,
 }
 
-/// The configuration of the fleet; `timeout` is the setting that hurts.
+/// The configuration of the fleet; `timeout` is the harmful setting.
 fn configuration(timeout: u32) -> String {
     format!(
         r#"listeners {{ listener "http" {{ address "0.0.0.0:8080" }} }}
@@ -208,7 +208,7 @@ impl Fleet {
 
     /// One heartbeat by the newest order, or by a bundle of the node's own.
     async fn heartbeat(&mut self, world: &World, id: NodeId, own: Option<BundleId>) {
-        // The second batch hurts: nodes 4 to 6.
+        // The second batch is harmful: nodes 4 to 6.
         let is_in_second = self.nodes[3..6].contains(&id);
         let cart = self.cart;
         let outcome = |active| Outcome {

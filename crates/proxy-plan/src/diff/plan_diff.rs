@@ -24,7 +24,7 @@ pub struct PlanDiff {
     pub settings: Vec<SettingChange>,
     /// Connections that a reload ends.
     pub drained: Vec<Drained>,
-    /// Changes that may hurt, most severe class first. Empty exactly if every change is known to be
+    /// Changes that may harm clients, most severe class first. Empty exactly if every change is known to be
     /// harmless.
     pub risks: Vec<Risk>,
     /// Regexes that were compared by a sample of their paths, as written.

@@ -14,7 +14,7 @@ use super::setting_change::SettingChange;
 use class::RiskClass;
 use proxy_model::Model;
 
-/// A change that may hurt.
+/// A change that may harm clients.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Risk {
     /// The class.

@@ -1,4 +1,4 @@
-//! Classes of changes that hurt late, or some clients alone; and changes of usual size that have none.
+//! Classes of changes that do harm later, or to some clients only; and usual changes, which have none.
 
 use crate::support::{classes, diff};
 use proxy_plan::diff::RiskClass;
@@ -43,7 +43,7 @@ fn found(from: &str, to: &str) -> Vec<RiskClass> {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of one row for each change")]
-fn each_change_that_hurts_has_its_class() {
+fn each_harmful_change_has_its_class() {
     use RiskClass::{
         AnswerChanged, HeadersChanged, HealthCheckChanged, RecordsChanged, RequestsRefused,
         TargetsChanged, TlsWeakened,

@@ -122,7 +122,7 @@ fn a_renewal_has_a_chain_to_the_same_authority() {
     assert!(renewed(&chain("a.test", 2029, &second, &[&second])));
     assert!(renewed(&chain("a.test", 2029, &first, &[&first, &second])));
 
-    let hurtful = [
+    let harmful = [
         ("another host", chain("b.test", 2029, &first, &[&first])),
         ("no issuer", chain("a.test", 2029, &first, &[])),
         ("a wrong issuer", chain("a.test", 2029, &first, &[&second])),
@@ -138,7 +138,7 @@ fn a_renewal_has_a_chain_to_the_same_authority() {
         ("the one before", chain("a.test", 2027, &first, &[&first])),
         ("a gap", chain("a.test", 2031, &first, &[&first])),
     ];
-    for (name, new) in hurtful {
+    for (name, new) in harmful {
         assert!(!renewed(&new), "{name}: {new:?}");
     }
 }

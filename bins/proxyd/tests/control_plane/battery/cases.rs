@@ -39,8 +39,8 @@ const ME: &str = "upstream \"me\" }\n    route \"stream\"";
 const TLS: &str = "listener \"secure\" {\n        address \"127.0.0.1:0\"\n        protocol \"https\"\n        \
     tls { cert-file \"certificates/@cert-good@.pem\"; key-file \"certificates/@cert-good@.key\" }\n    }";
 
-/// Bundles that hurt clients.
-pub(super) const HURTFUL: &[Case] = &[
+/// Bundles that harm clients.
+pub(super) const HARMFUL: &[Case] = &[
     case(
         "a route to a wrong upstream that answers 200",
         &[(API, "upstream \"front\"\n        policies")],
@@ -271,7 +271,7 @@ pub(super) const HURTFUL: &[Case] = &[
     ),
 ];
 
-/// Bundles that hurt no client.
+/// Bundles that harm no client.
 pub(super) const HARMLESS: &[Case] = &[
     case(
         "a comment",

@@ -19,7 +19,7 @@ pub(super) const HOST: &str = "shop.example.com";
 
 /// An answer that was not as expected.
 #[derive(Clone, Debug)]
-pub(super) struct Hurt {
+pub(super) struct WrongResponse {
     pub(super) node: usize,
     pub(super) at: Duration,
     pub(super) why: String,
@@ -34,7 +34,7 @@ pub(super) struct Ports {
 
 /// All clients, until they are dropped.
 pub(super) struct Clients {
-    hurts: Receiver<Hurt>,
+    wrong_responses: Receiver<WrongResponse>,
     stop: Arc<AtomicBool>,
     pub(super) pause_millis: Arc<AtomicU64>,
     asked: Arc<AtomicU64>,
@@ -78,7 +78,7 @@ const ASKS: [Ask; 8] = [
 
 impl Clients {
     pub(super) fn start(ports: &Arc<Vec<Ports>>, tls: &Arc<ClientConfig>) -> Self {
-        let (sender, hurts) = channel();
+        let (sender, wrong_responses) = channel();
         let since = Stopwatch::start();
         let stop = Arc::<AtomicBool>::default();
         let pause_millis = Arc::new(AtomicU64::new(PAUSE_MILLIS));
@@ -101,7 +101,7 @@ impl Clients {
         });
         Self {
             threads: threads.collect(),
-            hurts,
+            wrong_responses,
             stop,
             pause_millis,
             asked,
@@ -109,8 +109,8 @@ impl Clients {
     }
 
     /// Answers that were not as expected since the last call.
-    pub(super) fn take(&self) -> Vec<Hurt> {
-        self.hurts.try_iter().collect()
+    pub(super) fn take(&self) -> Vec<WrongResponse> {
+        self.wrong_responses.try_iter().collect()
     }
 
     /// Number of requests sent.
@@ -135,14 +135,14 @@ impl Drop for Clients {
 }
 
 impl Client {
-    fn run(&self, hurts: &Sender<Hurt>) {
+    fn run(&self, wrong_responses: &Sender<WrongResponse>) {
         while !self.stop.load(Ordering::Relaxed) {
             let at = self.since.elapsed();
             self.asked.fetch_add(1, Ordering::Relaxed);
             if let Err(why) = self.ask_once() {
                 let node = self.node;
                 let why = format!("{:?}: {why}", self.ask);
-                drop(hurts.send(Hurt { node, at, why }));
+                drop(wrong_responses.send(WrongResponse { node, at, why }));
             }
             pause(Duration::from_millis(
                 self.pause_millis.load(Ordering::Relaxed),

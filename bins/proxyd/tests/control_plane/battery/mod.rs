@@ -1,4 +1,4 @@
-//! Hurtful and harmless bundles on six real nodes, with real upstreams and clients that check every answer.
+//! Harmful and harmless bundles on six real nodes, with real upstreams and clients that check every answer.
 //!
 //! A small part runs with all tests; `cargo xtask fleet --real` runs the rest and prints the table of
 //! `docs/operate/change-validation-battery.md`.
@@ -8,12 +8,12 @@ mod clients;
 mod site;
 mod table;
 
-use cases::{Case, HARMLESS, HURTFUL};
+use cases::{Case, HARMFUL, HARMLESS};
 use site::{Guards, Site, print_progress};
 use std::{env, thread};
 use table::Row;
 
-/// `hurtful|harmless`, `all|node` guards, the first case, the number of cases, and of sites at once.
+/// `harmful|harmless`, `all|node` guards, the first case, the number of cases, and of sites at once.
 const CASES: &str = "PROXYD_BATTERY";
 
 /// The cases, one after the other on a site of their own.
@@ -29,15 +29,15 @@ fn run(cases: &[Case], guards: Guards) -> Vec<Row> {
 }
 
 #[test]
-fn hurtful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not() {
+fn harmful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not() {
     let case = |cases: &[Case], name: &str| {
         let mut cases = cases.iter();
         *cases.find(|case| case.name == name).unwrap()
     };
     let cases = [
-        case(HURTFUL, "a route to a wrong upstream that answers 200"),
-        case(HURTFUL, "an upstream that answers 500"),
-        case(HURTFUL, "reports that answer nothing"),
+        case(HARMFUL, "a route to a wrong upstream that answers 200"),
+        case(HARMFUL, "an upstream that answers 500"),
+        case(HARMFUL, "reports that answer nothing"),
         case(HARMLESS, "a comment"),
     ];
     let rows = run(&cases, Guards::OfNodes);
@@ -51,15 +51,15 @@ fn hurtful_bundles_stop_before_the_second_batch_and_a_harmless_one_does_not() {
     ] {
         assert_eq!(row.guard, guard, "{row:?}");
         assert!(row.reason.contains(reason), "{row:?}");
-        assert_eq!(row.hurt_outside, 0, "{row:?}");
+        assert_eq!(row.wrong_outside, 0, "{row:?}");
     }
     assert_eq!(
-        wrong.hurt_inside, 0,
+        wrong.wrong_inside, 0,
         "a live test is sent before: {wrong:?}"
     );
     assert_eq!(comment.guard, "", "{comment:?}");
     assert_eq!(
-        (comment.hurt_inside, comment.hurt_outside),
+        (comment.wrong_inside, comment.wrong_outside),
         (0, 0),
         "{comment:?}"
     );
@@ -73,10 +73,10 @@ fn bundles_that_are_asked_for() {
     };
     let words: Vec<&str> = asked.split_whitespace().collect();
     let [kind, guards, first, count, sites] = words.as_slice() else {
-        panic!("{CASES}: hurtful|harmless all|node FIRST COUNT SITES");
+        panic!("{CASES}: harmful|harmless all|node FIRST COUNT SITES");
     };
-    let cases = if *kind == "hurtful" {
-        HURTFUL
+    let cases = if *kind == "harmful" {
+        HARMFUL
     } else {
         HARMLESS
     };

@@ -1,7 +1,7 @@
 //! A control plane, six nodes, their upstreams, and the rollout of one bundle after the other.
 
 use super::cases::{Case, Condition};
-use super::clients::{Clients, HOST, Hurt, Ports};
+use super::clients::{Clients, HOST, Ports, WrongResponse};
 use super::table::Row;
 use crate::fleet::ARGUMENTS;
 use crate::world::{LOOK_INTERVAL, PROXYD, World, poll_until};
@@ -310,18 +310,18 @@ impl Site {
         let asked = self.clients.asked();
         let (guard, reason) = self.deploy(case, &config);
         self.until_all_run(&self.base);
-        let hurts = self.clients.take();
+        let wrong_responses = self.clients.take();
         if case.condition == Condition::LosesListener {
             self.find_ports();
             drop(self.clients.take());
         }
         let asked = self.clients.asked() - asked;
-        let why = hurts.first().map(|hurt| &hurt.why);
+        let why = wrong_responses.first().map(|one| &one.why);
         print_progress(format_args!(
             "{}: {guard} after {asked} requests, {why:?}",
             case.name
         ));
-        row(case, guard, reason, &hurts)
+        row(case, guard, reason, &wrong_responses)
     }
 
     /// The guard that stopped the bundle, with its message.
@@ -408,19 +408,22 @@ fn soon() -> SystemTime {
     SystemTime::now() + Duration::from_hours(48)
 }
 
-fn row(case: &Case, guard: &'static str, reason: String, hurts: &[Hurt]) -> Row {
-    let inside = hurts.iter().filter(|hurt| hurt.node < BATCH).count();
-    let first = hurts.iter().map(|hurt| hurt.at).min();
-    let last = hurts.iter().map(|hurt| hurt.at).max();
+fn row(case: &Case, guard: &'static str, reason: String, wrong_responses: &[WrongResponse]) -> Row {
+    let inside = wrong_responses
+        .iter()
+        .filter(|one| one.node < BATCH)
+        .count();
+    let first = wrong_responses.iter().map(|one| one.at).min();
+    let last = wrong_responses.iter().map(|one| one.at).max();
     let span = last
         .zip(first)
         .map(|(last, first)| last.saturating_sub(first));
     Row {
         case: case.name,
         guard,
-        hurt_inside: inside,
-        hurt_outside: hurts.len() - inside,
-        hurt_secs: span.unwrap_or_default().as_secs_f64(),
+        wrong_inside: inside,
+        wrong_outside: wrong_responses.len() - inside,
+        wrong_secs: span.unwrap_or_default().as_secs_f64(),
         reason,
     }
 }

@@ -9,11 +9,11 @@ pub(super) struct Row {
     /// The guard that stopped it; empty if none did.
     pub(super) guard: &'static str,
     /// Answers that were not as expected, from nodes of the first batch.
-    pub(super) hurt_inside: usize,
+    pub(super) wrong_inside: usize,
     /// Requests from other nodes.
-    pub(super) hurt_outside: usize,
+    pub(super) wrong_outside: usize,
     /// From the first of them to the last.
-    pub(super) hurt_secs: f64,
+    pub(super) wrong_secs: f64,
     /// The words of the guard.
     pub(super) reason: String,
 }
@@ -23,15 +23,15 @@ impl fmt::Display for Row {
         let Self {
             case,
             guard,
-            hurt_inside,
-            hurt_outside,
-            hurt_secs,
+            wrong_inside,
+            wrong_outside,
+            wrong_secs,
             reason,
         } = self;
         let reason: String = reason.chars().take(200).collect();
         write!(
             f,
-            "| {case} | {guard} | {hurt_inside} | {hurt_outside} | {hurt_secs:.1} | {reason} |"
+            "| {case} | {guard} | {wrong_inside} | {wrong_outside} | {wrong_secs:.1} | {reason} |"
         )
     }
 }

@@ -1,7 +1,7 @@
 //! Requests for paths that do not exist, on top of all other requests: a scanner that found the batch, and no harm of
 //! its bundle.
 //!
-//! A bundle that hurts answers requests with 404 that had another answer: as many of those are missing on the batch. A
+//! A harmful bundle answers requests with 404 that had another answer: as many of those are missing on the batch. A
 //! scanner takes none of them away. See decision record 0079.
 
 use crate::rollout::figures::Comparison;

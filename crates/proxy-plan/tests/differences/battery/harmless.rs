@@ -1,4 +1,4 @@
-//! Bundles that hurt no client: no class but `unlisted`.
+//! Bundles that harm no client: no class but `unlisted`.
 
 use super::Bundle;
 

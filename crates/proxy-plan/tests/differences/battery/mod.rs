@@ -3,12 +3,12 @@
 //! Kinds that other tests and `bins/proxyd/tests/control_plane/battery` do not have. Faults of certificates are in
 //! `proxy-tls`, which reads their chains.
 
+mod harmful;
 mod harmless;
-mod hurtful;
 
 use crate::support::{classes, compiled};
+use harmful::HARMFUL;
 use harmless::HARMLESS;
-use hurtful::HURTFUL;
 use proxy_config::Files;
 use proxy_model::Model;
 use proxy_plan::diff::{Change, ChangedFile, Risk, RiskClass};
@@ -89,8 +89,8 @@ fn compared(bundle: &Bundle) -> Result<PlanDiff, String> {
 }
 
 #[test]
-fn each_hurtful_bundle_has_its_class() {
-    let missed = HURTFUL.iter().filter_map(|(bundle, class)| {
+fn each_harmful_bundle_has_its_class() {
+    let missed = HARMFUL.iter().filter_map(|(bundle, class)| {
         let found = compared(bundle).map(|diff| classes(&diff));
         let is_named = found.as_ref().is_ok_and(|found| found.contains(class));
         (!is_named).then(|| format!("{}: {found:?} without {class}\n", bundle.name))
@@ -115,11 +115,11 @@ fn no_harmless_bundle_has_a_class() {
 
 #[test]
 fn the_battery_has_thirty_of_each_kind() {
-    let hurtful: HashSet<&str> = HURTFUL.iter().map(|(bundle, _)| bundle.name).collect();
+    let harmful: HashSet<&str> = HARMFUL.iter().map(|(bundle, _)| bundle.name).collect();
     let harmless: HashSet<&str> = HARMLESS.iter().map(|bundle| bundle.name).collect();
     assert_eq!(
-        [hurtful.len(), harmless.len()],
-        [HURTFUL.len(), HARMLESS.len()]
+        [harmful.len(), harmless.len()],
+        [HARMFUL.len(), HARMLESS.len()]
     );
-    assert!(30 <= hurtful.len() && 30 <= harmless.len());
+    assert!(30 <= harmful.len() && 30 <= harmless.len());
 }

@@ -1,4 +1,4 @@
-//! Bundles that hurt, each with a class of risk that names the harm.
+//! Harmful bundles, each with a class of risk that names the harm.
 
 use super::Bundle;
 use RiskClass::{
@@ -23,7 +23,7 @@ const ACME: &str = r#"acme {
                 storage "acme"
             }"#;
 
-pub(super) const HURTFUL: &[(Bundle, RiskClass)] = &[
+pub(super) const HARMFUL: &[(Bundle, RiskClass)] = &[
     // Connections and times.
     (
         Bundle::new(
