@@ -54,7 +54,7 @@ pub(crate) async fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ctl::operation::is_of_clients;
+    use crate::ctl::operation::is_client_route;
     use std::collections::BTreeSet;
 
     #[test]
@@ -72,7 +72,7 @@ mod tests {
             let own = operations
                 .iter()
                 .filter(|one| one.method == route.method && one.path == path);
-            let expected = usize::from(is_of_clients(route));
+            let expected = usize::from(is_client_route(route));
             assert_eq!(own.count(), expected, "{} {path}", route.method);
         }
     }

@@ -34,7 +34,7 @@ fn file<'a>(name: &'a str, bytes: &'a [u8]) -> Entry<'a> {
     }
 }
 
-fn of_kind(kind: EntryType) -> Vec<u8> {
+fn archive_with_entry(kind: EntryType) -> Vec<u8> {
     let link = Entry {
         kind,
         ..file("files/link", b"")
@@ -200,7 +200,7 @@ fn only_regular_files_are_unpacked() {
         EntryType::new(b'Q'),
     ] {
         let error = BundleError::NotAFile("files/link".to_owned());
-        assert_refused(&of_kind(kind), &error, &format!("{kind:?}"));
+        assert_refused(&archive_with_entry(kind), &error, &format!("{kind:?}"));
     }
 }
 

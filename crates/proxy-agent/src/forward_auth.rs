@@ -249,14 +249,14 @@ fn allow(endpoint: &AgentEndpoint, answered: &HeaderMap) -> Decision {
 fn plain_headers(headers: &HeaderMap) -> Vec<Header<'static>> {
     let plain = headers
         .iter()
-        .filter(|(name, _)| !is_protected(name.as_str()) && !is_of_the_connection(headers, name));
+        .filter(|(name, _)| !is_protected(name.as_str()) && !is_connection_specific(headers, name));
     let plain =
         plain.filter_map(|(name, value)| Header::new(name.as_str().to_owned(), text(value)).ok());
     plain.collect()
 }
 
 /// Returns true if `Connection` names the field: it is for the proxy only. [RFC 9110 §7.6.1]
-fn is_of_the_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
+fn is_connection_specific(headers: &HeaderMap, name: &HeaderName) -> bool {
     let lines = headers.get_all(CONNECTION).iter();
     let mut options = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     options.any(|option| {

@@ -71,7 +71,7 @@ impl RefuseReason {
     /// Returns true if another request could have a response that is stored: the reason is no statement about the
     /// resource.
     #[must_use]
-    pub const fn is_of_request(self) -> bool {
+    pub const fn is_request_specific(self) -> bool {
         match self {
             Self::Request | Self::Authorized | Self::Cookie | Self::NoRoom => true,
             Self::Status

@@ -45,14 +45,14 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
             by_point.entry(name).or_default().push(router);
         }
     }
-    let mut of_http: HashSet<&str> = HashSet::new();
+    let mut http_points: HashSet<&str> = HashSet::new();
     for point in &points.all {
         let own = by_point.remove(point.name).unwrap_or_default();
         let redirects = point.value.and_then(|it| it.at(&["http", "redirections"]));
         if own.is_empty() && redirects.is_none() {
             continue;
         }
-        of_http.insert(point.name);
+        http_points.insert(point.name);
         let position = site.listeners.len();
         points.listen(&mut site, point);
         if point.is_tls {
@@ -62,7 +62,7 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     }
     routers::write(&mut site, &configuration, &routers);
     site.shorten_listeners();
-    relays::read(&mut site, &configuration, &points, &of_http);
+    relays::read(&mut site, &configuration, &points, &http_points);
     let limit = Node::number("max-body-size-bytes", MAX_BODY_BYTES);
     site.settings.push(Node::new("limits").child(limit));
     Ok(site)
@@ -70,11 +70,11 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
 
 /// Hosts of the routers of an entry point, by the resolver of their certificates.
 fn hosts<'d>(routers: &[&Router<'d>], point: &entry_points::EntryPoint<'d>) -> Vec<Hosts<'d>> {
-    let of_point = point.tls().and_then(|tls| tls.text_of("certResolver"));
+    let point_resolver = point.tls().and_then(|tls| tls.text_of("certResolver"));
     let mut by_resolver: BTreeMap<&str, Hosts<'d>> = BTreeMap::new();
     for router in routers {
         let own = router.entry.value.at(&["tls", "certResolver"]);
-        let Some(resolver) = own.and_then(Value::text).or(of_point) else {
+        let Some(resolver) = own.and_then(Value::text).or(point_resolver) else {
             continue;
         };
         let hosts = by_resolver.entry(resolver).or_default();

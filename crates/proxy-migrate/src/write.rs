@@ -126,7 +126,7 @@ fn route(route: &Route) -> Node {
     if !agents.is_empty() {
         node = node.child(Node::new("agents").args(agents.iter().map(String::as_str)));
     }
-    with_block(node, "policies", &policies_of(policies))
+    with_block(node, "policies", &policy_nodes(policies))
 }
 
 fn with_service(node: Node, service: &Service) -> Node {
@@ -176,7 +176,7 @@ fn with_service(node: Node, service: &Service) -> Node {
     }
 }
 
-fn policies_of(policies: &Policies) -> Vec<Node> {
+fn policy_nodes(policies: &Policies) -> Vec<Node> {
     let Policies {
         request_headers,
         response_headers,

@@ -45,7 +45,7 @@ impl BindError {
     }
 
     /// An error of the UDP socket at `address`.
-    fn of_datagrams(address: SocketAddr, source: io::Error) -> Self {
+    fn udp(address: SocketAddr, source: io::Error) -> Self {
         Self {
             address: format!("UDP port {address}"),
             why: udp::why(address, &source),
@@ -216,7 +216,7 @@ pub(crate) fn bind_datagrams(
         return Ok(None);
     };
     let sockets = udp::bind(address, count, is_ours);
-    let sockets = sockets.map_err(|source| BindError::of_datagrams(address, source))?;
+    let sockets = sockets.map_err(|source| BindError::udp(address, source))?;
     Ok(Some(sockets))
 }
 

@@ -70,7 +70,7 @@ pub(crate) enum Kind {
 
 /// Every operation of clients in the order of the table of routes.
 pub(crate) fn operations(document: &Value, routes: &[Route]) -> Vec<Operation> {
-    let clients = routes.iter().filter(|route| is_of_clients(route));
+    let clients = routes.iter().filter(|route| is_client_route(route));
     clients
         .filter_map(|route| Operation::read(document, route))
         .collect()
@@ -78,7 +78,7 @@ pub(crate) fn operations(document: &Value, routes: &[Route]) -> Vec<Operation> {
 
 /// Returns true if an operation is for clients with an API key. Operations of nodes and of sessions
 /// are excluded.
-pub(crate) fn is_of_clients(route: &Route) -> bool {
+pub(crate) fn is_client_route(route: &Route) -> bool {
     match route.access {
         Access::Enrolment
         | Access::OwnNode

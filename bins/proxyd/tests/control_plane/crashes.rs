@@ -26,7 +26,7 @@ impl CrashTest {
         let world = World::start_with(&[heartbeat, secs, "--database", &database.url]);
         Self {
             refused: RefusedWrite::in_database(&database.url),
-            fleet: Fleet::of_five(world),
+            fleet: Fleet::with_five_nodes(world),
             _database: database,
         }
     }

@@ -46,11 +46,11 @@ pub(crate) struct FleetNode {
 
 impl Fleet {
     pub(crate) fn start() -> Self {
-        Self::of_five(World::start_with(&ARGUMENTS))
+        Self::with_five_nodes(World::start_with(&ARGUMENTS))
     }
 
     /// Five nodes that enrol at the world's URL.
-    pub(crate) fn of_five(world: World) -> Self {
+    pub(crate) fn with_five_nodes(world: World) -> Self {
         // One after the other: batches are in the order of the enrolments.
         let nodes = (1..=NODES).map(|number| FleetNode::enrol(&world, &format!("edge-{number}")));
         let nodes = nodes.collect();

@@ -182,7 +182,7 @@ fn of_two_control_planes_one_is_killed_and_the_rollout_goes_on() {
     let (_balancer, url) = balancer([&world.url, second.base_url()]);
     world.operator = operator(second.base_url(), &world.key);
     world.url = url;
-    let mut fleet = Fleet::of_five(world);
+    let mut fleet = Fleet::with_five_nodes(world);
     let new = fleet.bundle("new", fleet.upstream.address(), "");
     let rollout = fleet.start_rollout(&new, &json!({"batch_count": 2}));
     until_second_batch(&fleet, &rollout);
@@ -201,7 +201,7 @@ fn a_database_that_crashes_in_a_rollout_stops_no_node_and_the_rollout_goes_on() 
     let mut postgres = Postgres::start();
     let url = postgres.create_database();
     let [heartbeat, secs] = ARGUMENTS;
-    let fleet = Fleet::of_five(World::start_with(&[heartbeat, secs, "--database", &url]));
+    let fleet = Fleet::with_five_nodes(World::start_with(&[heartbeat, secs, "--database", &url]));
     let new = fleet.bundle("new", fleet.upstream.address(), "");
     let rollout = fleet.start_rollout(&new, &json!({"batch_count": 2}));
     until_second_batch(&fleet, &rollout);

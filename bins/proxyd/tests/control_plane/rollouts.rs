@@ -69,7 +69,7 @@ fn a_good_rollout_completes_by_the_word_of_its_nodes_and_no_request_is_lost() {
     let database = Database::sqlite();
     let [heartbeat, secs] = ARGUMENTS;
     let world = World::start_with(&[heartbeat, secs, "--database", &database.url]);
-    let fleet = Fleet::of_five(world);
+    let fleet = Fleet::with_five_nodes(world);
     let new = fleet.bundle("new", fleet.upstream.address(), "");
     let third_batch = RefusedWrite::in_database(&database.url);
     third_batch.set("INSERT ON rollout_batches WHEN NEW.number = 3");

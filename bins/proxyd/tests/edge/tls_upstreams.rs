@@ -126,7 +126,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_listed() {
         (&["other.test"], 2100, Some("not valid for name")),
         (&["up.test"], 2001, Some("xpired")),
     ] {
-        let (identity, listed) = Authority::of_itself(names, year);
+        let (identity, listed) = Authority::self_signed(names, year);
         let target = TlsUpstream::start(server_config(&identity, None, &[]));
         let proxyd = running(target.address, NAMED, &listed);
         match refused_for {
@@ -138,11 +138,11 @@ fn a_self_signed_certificate_is_trusted_where_it_is_listed() {
 
 #[test]
 fn a_self_signed_certificate_that_is_not_listed_is_called_so() {
-    let (identity, _) = Authority::of_itself(&["up.test"], 2100);
+    let (identity, _) = Authority::self_signed(&["up.test"], 2100);
     let target = TlsUpstream::start(server_config(&identity, None, &[]));
     for root in [
         Authority::new("root"),
-        Authority::of_itself(&["up.test"], 2100).1,
+        Authority::self_signed(&["up.test"], 2100).1,
     ] {
         let proxyd = running(target.address, NAMED, &root);
         is_not_trusted(&proxyd, "it is self-signed, and `ca-file` does not name it");
@@ -327,7 +327,7 @@ fn a_target_is_pinned_by_the_key_that_openssl_shows() {
 
 #[test]
 fn a_pin_alone_lets_a_certificate_through_that_is_not_verified() {
-    let (identity, _) = Authority::of_itself(&["device.test"], 2001);
+    let (identity, _) = Authority::self_signed(&["device.test"], 2001);
     let target = TlsUpstream::start(server_config(&identity, None, &[]));
     let folder = tempfile::tempdir().unwrap();
     let own = pin(folder.path(), &identity);

@@ -589,12 +589,12 @@ pub(crate) fn sample(path: &str) -> Value {
             "events": ["rollout.stopped"],
         }),
         "/api-keys" => json!({"name": Uuid::now_v7().to_string(), "scopes": ["api_keys:admin"]}),
-        _ => sample_of_acme(path),
+        _ => acme_sample(path),
     }
 }
 
 /// A body for the routes of certificates by ACME; null for any other route.
-fn sample_of_acme(path: &str) -> Value {
+fn acme_sample(path: &str) -> Value {
     match path {
         "/projects/{project}/managed-certificates"
         | "/projects/{project}/managed-certificates/{managed_certificate}" => json!({

@@ -64,7 +64,7 @@ pub(crate) async fn stores() -> Vec<TestStore> {
 
 pub(crate) fn org(name: &str) -> Org {
     Org {
-        id: OrgId(of_name(name)),
+        id: OrgId(id_from_name(name)),
         name: Name::stored(name.to_owned()),
         created_at: NOW,
     }
@@ -72,7 +72,7 @@ pub(crate) fn org(name: &str) -> Org {
 
 pub(crate) fn project(org: &Org, name: &str) -> Project {
     Project {
-        id: ProjectId(of_name(&format!("{} {name}", org.name))),
+        id: ProjectId(id_from_name(&format!("{} {name}", org.name))),
         org: org.id,
         name: Name::stored(name.to_owned()),
         policy: ProjectPolicy::default(),
@@ -82,7 +82,7 @@ pub(crate) fn project(org: &Org, name: &str) -> Project {
 
 pub(crate) fn user(email: &str) -> User {
     User {
-        id: UserId(of_name(email)),
+        id: UserId(id_from_name(email)),
         email: Email::stored(email.to_owned()),
         name: Name::stored("Ann".to_owned()),
         password: None,
@@ -119,7 +119,7 @@ pub(crate) fn signing_key(org: OrgId, secret: SecretId) -> SigningKey {
 
 pub(crate) fn node(project: &Project, name: &str) -> Node {
     Node {
-        id: NodeId(of_name(&format!("node {name}"))),
+        id: NodeId(id_from_name(&format!("node {name}"))),
         tenant: project.tenant(),
         name: Name::stored(name.to_owned()),
         labels: Labels::default(),
@@ -147,7 +147,7 @@ pub(crate) fn enrolment_token(tenant: Tenant, max_uses: i64) -> EnrolmentToken {
 }
 
 /// The same identifier for the same name.
-fn of_name(name: &str) -> Uuid {
+fn id_from_name(name: &str) -> Uuid {
     let mut bytes = [0; 16];
     for (index, byte) in name.bytes().enumerate() {
         bytes[index % 16] ^= byte;

@@ -22,9 +22,9 @@ pub(super) fn misspelt_variable(text: &str) -> Option<&str> {
         let rest = text.get(at..)?;
         let inner = rest.get(2..rest.find('}')?)?;
         let name = inner.split(':').next().unwrap_or_default();
-        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
         let is_misspelt = name.starts_with(|first: char| first.is_ascii_alphabetic())
-            && name.bytes().all(is_of_name)
+            && name.bytes().all(is_name_byte)
             && name.contains(['-', '.']);
         is_misspelt.then(|| rest.get(..inner.len() + 3))?
     })

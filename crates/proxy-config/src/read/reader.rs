@@ -294,7 +294,7 @@ impl<'f> Reader<'f> {
                     continue;
                 }
                 if let Some(wrong) = environment::misspelt_variable(value) {
-                    self.warn_of_literal(file, entry.span, wrong);
+                    self.warn_literal(file, entry.span, wrong);
                 }
                 if environment::has_variable(value) {
                     self.expand_value(file, entry.span, value);
@@ -305,7 +305,7 @@ impl<'f> Reader<'f> {
     }
 
     /// Warns of text in the form of a variable with a name that no variable has.
-    fn warn_of_literal(&mut self, file: FileId, span: Span, wrong: &str) {
+    fn warn_literal(&mut self, file: FileId, span: Span, wrong: &str) {
         let place = self.texts.place(file, span);
         let message = format!("`{wrong}` is not a variable, and is taken literally");
         let warning = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);

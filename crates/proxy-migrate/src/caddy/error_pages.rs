@@ -69,12 +69,12 @@ fn pages_of(directive: &Directive, root: Option<&str>) -> Option<Vec<Page>> {
     let mut names: Vec<&str> = names.filter(|name| *name != "root").collect();
     names.sort_unstable();
     match names.as_slice() {
-        ["respond"] => of_text(find("respond")?, &statuses),
+        ["respond"] => text_pages(find("respond")?, &statuses),
         ["file_server", "rewrite"] => {
             let server = find("file_server")?;
             let is_plain = server.arguments().is_empty() && server.block.is_empty();
             let path = last_for_all(find("rewrite")?).filter(|_| is_plain)?;
-            of_files(root?, path, &statuses)
+            file_pages(root?, path, &statuses)
         }
         _ => None,
     }
@@ -103,7 +103,7 @@ fn last_for_all(directive: &Directive) -> Option<&str> {
 }
 
 /// Pages with the text of `respond`, which keeps the status of the error.
-fn of_text(directive: &Directive, statuses: &[String]) -> Option<Vec<Page>> {
+fn text_pages(directive: &Directive, statuses: &[String]) -> Option<Vec<Page>> {
     let mut words = directive.arguments();
     if let [all, rest @ ..] = words
         && all == "*"
@@ -135,7 +135,7 @@ fn of_text(directive: &Directive, statuses: &[String]) -> Option<Vec<Page>> {
 }
 
 /// Pages that are files of a folder. A path with the status in it needs statuses, since no file is looked for.
-fn of_files(root: &str, path: &str, statuses: &[String]) -> Option<Vec<Page>> {
+fn file_pages(root: &str, path: &str, statuses: &[String]) -> Option<Vec<Page>> {
     let path = converted(path);
     if !path.starts_with('/') || path.contains('?') || !root.starts_with('/') {
         return None;
@@ -171,7 +171,7 @@ fn html(text: &str) -> Option<String> {
         let mut after = text.split('{').skip(1);
         after.any(|rest| {
             let name = rest.split_once('}').map(|(name, _)| name);
-            name.is_some_and(|name| !name.is_empty() && name.chars().all(is_of_name))
+            name.is_some_and(|name| !name.is_empty() && name.chars().all(is_name_char))
         })
     };
     let known = PLACEHOLDERS.iter();
@@ -191,7 +191,7 @@ fn html(text: &str) -> Option<String> {
     ))
 }
 
-const fn is_of_name(c: char) -> bool {
+const fn is_name_char(c: char) -> bool {
     matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '$')
 }
 

@@ -97,7 +97,7 @@ fn all_of(terms: &[String], section: &Section) -> Option<Vec<Condition>> {
             let inner: Vec<String> = inner.cloned().collect();
             vec![test(&inner, is_negated, section)?]
         } else {
-            of_list(term, is_negated, section)?
+            acl_conditions(term, is_negated, section)?
         };
         let mut joined = Vec::new();
         for condition in &all {
@@ -114,7 +114,7 @@ fn all_of(terms: &[String], section: &Section) -> Option<Vec<Condition>> {
 }
 
 /// The alternatives of an access list: each of its lines is one.
-fn of_list(name: &str, is_negated: bool, section: &Section) -> Option<Vec<Condition>> {
+fn acl_conditions(name: &str, is_negated: bool, section: &Section) -> Option<Vec<Condition>> {
     let tests: Option<Vec<Condition>> = section
         .list(name)
         .map(|line| test(line.words.get(2..)?, is_negated, section))

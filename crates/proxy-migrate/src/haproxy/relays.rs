@@ -39,7 +39,7 @@ fn read(
     for line in section.lines("bind") {
         bind(site, &mut frontend, line, &[]);
     }
-    let reads_names = section.lines.iter().any(is_of_preread);
+    let reads_names = section.lines.iter().any(reads_server_name);
     let mut listeners = Vec::new();
     for listener in site.listeners.iter_mut().skip(first) {
         let relay = if reads_names && !listener.is_tls {
@@ -80,7 +80,7 @@ fn read(
 }
 
 /// Returns true if a line reads the server name of a handshake that is passed through.
-fn is_of_preread(line: &Line) -> bool {
+fn reads_server_name(line: &Line) -> bool {
     let mut words = line.words.iter();
     words.any(|word| word.starts_with("req.ssl_sni") || word.starts_with("req_ssl_sni"))
 }

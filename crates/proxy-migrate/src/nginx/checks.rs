@@ -146,7 +146,7 @@ pub(super) fn is_passive(directive: &Directive) -> bool {
         _ => {}
     }
     scope::is_inherited(name)
-        || listen::is_of_listener(name)
+        || listen::is_listener_directive(name)
         || listen::is_time(name)
         || PASSIVE.contains(&name)
         || PASSIVE_FAMILIES

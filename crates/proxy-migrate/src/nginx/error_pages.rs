@@ -14,7 +14,7 @@ const ADVICE: &str =
 pub(super) fn read(site: &mut Site, scope: &Scope<'_>) -> Option<Node> {
     let mut pages: Vec<(u16, String)> = Vec::new();
     for directive in scope.all("error_page") {
-        match of_files(directive, scope) {
+        match file_pages(directive, scope) {
             Some(found) => pages.extend(found),
             None => site.note(&directive.place, &directive.shown(), ADVICE),
         }
@@ -33,7 +33,7 @@ pub(super) fn read(site: &mut Site, scope: &Scope<'_>) -> Option<Node> {
 }
 
 /// Statuses with the file of `error_page 500 502 /50x.html`; `None` for another form.
-fn of_files(directive: &Directive, scope: &Scope<'_>) -> Option<Vec<(u16, String)>> {
+fn file_pages(directive: &Directive, scope: &Scope<'_>) -> Option<Vec<(u16, String)>> {
     let (uri, statuses) = directive.words.split_last()?;
     if !uri.starts_with('/') || has_variables(uri) || uri.contains('?') {
         return None;

@@ -260,7 +260,7 @@ pub(super) fn address(word: &str) -> String {
 }
 
 /// Directives of a server that are about its listeners.
-pub(super) fn is_of_listener(name: &str) -> bool {
+pub(super) fn is_listener_directive(name: &str) -> bool {
     matches!(name, "listen" | "server_name" | "ssl") || is_time(name)
 }
 

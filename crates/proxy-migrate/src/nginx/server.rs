@@ -68,7 +68,7 @@ fn one<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
         let name = &*directive.name;
         match name {
             "location" | "root" | "index" | "return" | "rewrite" | "if" => {}
-            _ if scope::is_inherited(name) || listen::is_of_listener(name) => {}
+            _ if scope::is_inherited(name) || listen::is_listener_directive(name) => {}
             "access_log" | "error_log" => site.note(
                 &directive.place,
                 &directive.shown(),

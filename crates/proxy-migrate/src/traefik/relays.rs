@@ -24,7 +24,7 @@ pub(super) fn read(
     site: &mut Site,
     configuration: &Configuration<'_>,
     points: &EntryPoints<'_>,
-    of_http: &HashSet<&str>,
+    http_points: &HashSet<&str>,
 ) {
     let mut routers: Vec<Router<'_>> = configuration.tcp_routers.iter().map(router).collect();
     routers.sort_by_key(|router| std::cmp::Reverse(router.priority));
@@ -35,9 +35,9 @@ pub(super) fn read(
         }
     }
     for point in &points.all {
-        let of_point = by_point.remove(point.name).unwrap_or_default();
-        if of_http.contains(point.name) {
-            for router in of_point {
+        let point_routers = by_point.remove(point.name).unwrap_or_default();
+        if http_points.contains(point.name) {
+            for router in point_routers {
                 note(
                     site,
                     router.entry,
@@ -47,7 +47,7 @@ pub(super) fn read(
             }
             continue;
         }
-        relay(site, configuration, point, &of_point);
+        relay(site, configuration, point, &point_routers);
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct Place {
 struct CountedClaim {
     claim: Claim,
     /// True if it is counted among the places of all workers, in addition to its own.
-    is_of_all: bool,
+    counts_globally: bool,
 }
 
 /// The limit that leaves no place for a request.
@@ -66,7 +66,7 @@ struct CountedClaim {
 pub(crate) struct Shortage {
     pub(crate) full: LimitReached,
     /// True for the limit of this worker, false for the limit of all.
-    pub(crate) is_of_worker: bool,
+    pub(crate) is_worker_limit: bool,
     /// True if places are free, but not for the route, the upstream or the client of the request.
     pub(crate) is_share: bool,
 }
@@ -137,9 +137,9 @@ impl Admission {
     /// Takes a place among all workers' places, if the request's shares allow it.
     #[cold]
     fn enter_short(self: &Rc<Self>, claim: Claim, own: Occupancy, all: Occupancy) -> Option<Place> {
-        let is_of_all = all.is_short();
+        let counts_globally = all.is_short();
         let mut is_admitted = self.shares.borrow().admits(claim, own.free());
-        if is_admitted && is_of_all {
+        if is_admitted && counts_globally {
             // Tested and counted under one lock: no two workers take the same free place for one holder.
             let mut shares = self.limit.shares();
             is_admitted = shares.admits(claim, all.free());
@@ -151,7 +151,10 @@ impl Admission {
             self.limit.leave();
             return None;
         }
-        Some(self.place(Some(CountedClaim { claim, is_of_all })))
+        Some(self.place(Some(CountedClaim {
+            claim,
+            counts_globally,
+        })))
     }
 
     /// Waits for a place, in turn with the requests of other routes and clients. Dropped, it leaves the
@@ -301,7 +304,7 @@ impl Admission {
     /// Hands the place taken among all workers' places to the next eligible request. Returns it if
     /// none is eligible.
     fn answer_next(self: &Rc<Self>, all: Occupancy) -> bool {
-        let is_of_all = all.is_short();
+        let counts_globally = all.is_short();
         let mut queue = self.queue.borrow_mut();
         let Some((ticket, claim)) = self.pop(&mut queue.order, all) else {
             drop(queue);
@@ -310,7 +313,10 @@ impl Admission {
         };
         let request = queue.requests.remove(&ticket);
         drop(queue);
-        let place = self.place(Some(CountedClaim { claim, is_of_all }));
+        let place = self.place(Some(CountedClaim {
+            claim,
+            counts_globally,
+        }));
         if let Some(WaitingRequest { answer, permit, .. }) = request {
             drop(permit);
             // Its client may leave at the same time: then the place is given back.
@@ -385,14 +391,14 @@ impl Admission {
         let is_over_all =
             has_places && all.is_short() && !self.limit.shares().admits(claim, all.free());
         let is_share = is_over_own || is_over_all;
-        let is_of_worker = is_over_own || !is_over_all && own.free() <= all.free();
-        let least = if is_of_worker { own } else { all };
+        let is_worker_limit = is_over_own || !is_over_all && own.free() <= all.free();
+        let least = if is_worker_limit { own } else { all };
         Shortage {
             full: LimitReached {
                 held: least.held,
                 max: if is_share { least.held } else { least.max },
             },
-            is_of_worker,
+            is_worker_limit,
             is_share,
         }
     }
@@ -408,9 +414,12 @@ impl Drop for Place {
     fn drop(&mut self) {
         let Self { admission, counted } = self;
         if let Some(counted) = counted.take() {
-            let CountedClaim { claim, is_of_all } = *counted;
+            let CountedClaim {
+                claim,
+                counts_globally,
+            } = *counted;
             admission.shares.borrow_mut().leave(claim);
-            if is_of_all {
+            if counts_globally {
                 admission.limit.shares().leave(claim);
             }
         }

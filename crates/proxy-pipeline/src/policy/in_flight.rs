@@ -77,17 +77,17 @@ fn claim(exchange: &Exchange, holders: InFlightScope<'_>) -> Claim {
 
 fn problem(refusal: Refusal) -> Problem {
     match refusal {
-        Refusal::InFlight(shortage) => short_of_places(Reason::InFlightLimit, shortage),
-        Refusal::Waited(shortage) => short_of_places(Reason::QueueTimeout, shortage),
+        Refusal::InFlight(shortage) => shortage_problem(Reason::InFlightLimit, shortage),
+        Refusal::Waited(shortage) => shortage_problem(Reason::QueueTimeout, shortage),
         Refusal::QueueFull(full) => counted(Reason::QueueFull, full),
         Refusal::MemoryShort => Problem::new(Reason::MemoryPressure, Detail::None),
     }
 }
 
-fn short_of_places(reason: Reason, shortage: Shortage) -> Problem {
+fn shortage_problem(reason: Reason, shortage: Shortage) -> Problem {
     let Shortage {
         full,
-        is_of_worker,
+        is_worker_limit,
         is_share,
     } = shortage;
     let reason = if is_share {
@@ -95,7 +95,7 @@ fn short_of_places(reason: Reason, shortage: Shortage) -> Problem {
     } else {
         reason
     };
-    counted(reason, full).with_setting(if is_of_worker {
+    counted(reason, full).with_setting(if is_worker_limit {
         "limits.max-in-flight-requests-per-worker"
     } else {
         "limits.max-in-flight-requests"

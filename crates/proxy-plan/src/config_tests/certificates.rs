@@ -23,7 +23,7 @@ pub struct CertificateFailure {
     /// The test.
     pub test: FailedTest,
     /// True if the certificate expires too soon: time alone causes this failure.
-    pub is_by_time: bool,
+    pub is_expiry: bool,
 }
 
 /// The tests with a failed expectation of a certificate. `shown` has the certificate that the listener with this index shows
@@ -64,7 +64,7 @@ pub fn failed_certificate_tests(
             let is_days = matches!(expected.value, Expectation::CertificateDays(_));
             Some(CertificateFailure {
                 test,
-                is_by_time: is_days && found.is_some(),
+                is_expiry: is_days && found.is_some(),
             })
         });
         failed.collect::<Vec<_>>()

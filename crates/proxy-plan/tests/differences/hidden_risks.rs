@@ -44,7 +44,7 @@ fn a_page_in_place_of_a_refusal_is_unlisted() {
 }
 
 /// The risks of one more block of tests.
-fn of_tests(before: &str, after: &str) -> Vec<Risk> {
+fn test_risks(before: &str, after: &str) -> Vec<Risk> {
     let config = |tests: &str| match tests {
         "" => around(SITE),
         tests => format!("{} tests {{ {tests} }}", around(SITE)),
@@ -89,7 +89,7 @@ fn a_live_test_is_a_risk_by_what_it_sends() {
         (header(r#""X-Api-Key" "1""#), unsafe_test),
     ];
     for (test, class) in cases {
-        let risks = of_tests("", &test);
+        let risks = test_risks("", &test);
         let [risk] = risks.as_slice() else {
             panic!("{test}: {risks:?}");
         };
@@ -99,8 +99,8 @@ fn a_live_test_is_a_risk_by_what_it_sends() {
             "{test}"
         );
         assert!(!risk.change.contains("access_token=1"), "{risk:?}");
-        assert_eq!(of_tests(&test, &test), [], "{test}");
-        let gone = of_tests(&test, "");
+        assert_eq!(test_risks(&test, &test), [], "{test}");
+        let gone = test_risks(&test, "");
         let gone: Vec<RiskClass> = gone.iter().map(|risk| risk.class).collect();
         assert_eq!(gone, [RiskClass::TestsRemoved], "{test}");
     }
@@ -112,7 +112,10 @@ fn a_live_test_that_differs_is_a_risk_and_another_name_is_none() {
         "a",
         r#"request "POST" "http://shop.test/app/1"; upload-bytes 10"#,
     );
-    assert_eq!(of_tests(&one, &one.replace("test \"a\"", "test \"b\"")), []);
+    assert_eq!(
+        test_risks(&one, &one.replace("test \"a\"", "test \"b\"")),
+        []
+    );
     for (from, to) in [
         ("/app/1", "/app/2"),
         ("\"POST\"", "\"DELETE\""),
@@ -121,17 +124,17 @@ fn a_live_test_that_differs_is_a_risk_and_another_name_is_none() {
         ("upstream \"u\"", "upstream \"u\"; answer-status 500"),
     ] {
         assert!(one.contains(from), "{from}");
-        let risks = of_tests(&one, &one.replace(from, to));
+        let risks = test_risks(&one, &one.replace(from, to));
         assert_eq!(risks.len(), 1, "{from} -> {to}: {risks:?}");
     }
     // The copy is sent as well.
     let twice = format!("{one}\n{}", one.replace("test \"a\"", "test \"b\""));
-    assert_eq!(of_tests(&one, &twice).len(), 1);
+    assert_eq!(test_risks(&one, &twice).len(), 1);
     // A test that was only decided on.
     let still = r#"test "a" { request "GET" "http://shop.test/app/1"; expect { upstream "u" } }"#;
     let sent = still.replace("; expect", "; live #true; expect");
-    assert_eq!(of_tests(still, &sent).len(), 1);
-    assert_eq!(of_tests("", still), []);
+    assert_eq!(test_risks(still, &sent).len(), 1);
+    assert_eq!(test_risks("", still), []);
 }
 
 #[test]

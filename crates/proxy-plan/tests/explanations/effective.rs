@@ -5,7 +5,7 @@ use proxy_model::{EffectiveSetting, effective};
 use proxy_plan::render;
 use serde_json::{Value, json};
 
-fn of_shop() -> (Vec<EffectiveSetting>, Vec<Value>) {
+fn shop_settings() -> (Vec<EffectiveSetting>, Vec<Value>) {
     let plan = plan(SHOP);
     let settings = effective(plan.model());
     let sources = &plan.model().sources;
@@ -16,7 +16,7 @@ fn of_shop() -> (Vec<EffectiveSetting>, Vec<Value>) {
 
 #[test]
 fn a_setting_says_where_it_was_written() {
-    let (_, reported) = of_shop();
+    let (_, reported) = shop_settings();
     let of = |path: &str| reported.iter().find(|one| one["path"] == path).unwrap();
 
     let path = "routes.route[\"shop\"].priority";
@@ -33,7 +33,7 @@ fn a_setting_says_where_it_was_written() {
 
 #[test]
 fn every_setting_of_a_list_has_its_own_place() {
-    let (_, reported) = of_shop();
+    let (_, reported) = shop_settings();
     let path = "routes.route[\"shop\"].matches.path-prefix";
     let prefixes = reported.iter().filter(|one| one["path"] == path);
     let prefixes: Vec<_> = prefixes

@@ -65,7 +65,7 @@ fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
         Ok(Checked { warnings, failed }) => {
             // A configuration that was served yesterday is served after a restart of today.
             let (late, failed): (Vec<_>, Vec<_>) =
-                failed.into_iter().partition(|one| one.is_by_time);
+                failed.into_iter().partition(|one| one.is_expiry);
             let failed = failed.into_iter().map(|one| one.test);
             loaded = loaded.unless_failed(failed.collect())?;
             let late = late.into_iter().map(|one| expiry_warning(&one.test));

@@ -100,14 +100,14 @@ impl BreakerOwner {
     fn log(&self, change: &str, times: u64, is_warning: bool) {
         match self {
             Self::Upstream { name, route } => {
-                log_of_route(name, route, change, times, is_warning);
+                log_upstream_change(name, route, change, times, is_warning);
             }
-            Self::Agent(name) => log_of_agent(name, change, times, is_warning),
+            Self::Agent(name) => log_agent_change(name, change, times, is_warning),
         }
     }
 }
 
-fn log_of_route(upstream: &str, route: &str, change: &str, times: u64, is_warning: bool) {
+fn log_upstream_change(upstream: &str, route: &str, change: &str, times: u64, is_warning: bool) {
     if is_warning {
         tracing::warn!(upstream, route, times, "a circuit breaker {change}");
     } else {
@@ -115,7 +115,7 @@ fn log_of_route(upstream: &str, route: &str, change: &str, times: u64, is_warnin
     }
 }
 
-fn log_of_agent(agent: &str, change: &str, times: u64, is_warning: bool) {
+fn log_agent_change(agent: &str, change: &str, times: u64, is_warning: bool) {
     if is_warning {
         tracing::warn!(agent, times, "an agent's circuit breaker {change}");
     } else {

@@ -66,7 +66,7 @@ impl Authority {
 
     /// A self-signed certificate for a server with these names, as `openssl req -x509` makes it,
     /// valid until the given year; and the same as a trusted authority.
-    pub(crate) fn of_itself(names: &[&str], year: i32) -> (Identity, Self) {
+    pub(crate) fn self_signed(names: &[&str], year: i32) -> (Identity, Self) {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

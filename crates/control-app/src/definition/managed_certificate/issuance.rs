@@ -123,8 +123,8 @@ impl IssuanceFault {
         }
     }
 
-    /// Returns true if the authority has no such account any more.
-    fn is_of_account(&self) -> bool {
+    /// Returns true if the authority no longer has the account.
+    fn is_unknown_account(&self) -> bool {
         let is_unknown =
             |refusal: &Refusal| refusal.host.is_none() && refusal.kind == "accountDoesNotExist";
         let Self::Acme(error) = self else {
@@ -249,7 +249,7 @@ impl App {
             current.progress.order_url = None;
             current.progress.order_secret = None;
         }
-        if fault.is_of_account()
+        if fault.is_unknown_account()
             && let Some(secret) = tx.acme_account(&value).await?
         {
             tx.delete_acme_account(value.tenant.org, secret).await?;

@@ -41,14 +41,14 @@ pub(in crate::nginx) fn read(site: &mut Site, scope: &Scope<'_>, listens: &[List
     if networks.is_empty() {
         return;
     }
-    let is_of_all = scope.is_outermost("set_real_ip_from");
+    let is_outermost = scope.is_outermost("set_real_ip_from");
     let node = Node::new("trusted-proxies").args(networks);
     for listen in listens {
-        add(site, listen, &node, first, is_of_all);
+        add(site, listen, &node, first, is_outermost);
     }
 }
 
-fn add(site: &mut Site, listen: &Listen, node: &Node, directive: &Directive, is_of_all: bool) {
+fn add(site: &mut Site, listen: &Listen, node: &Node, directive: &Directive, is_outermost: bool) {
     let mut listeners = site.listeners.iter_mut();
     let Some(listener) = listeners.find(|it| it.name == listen.name) else {
         return;
@@ -59,7 +59,7 @@ fn add(site: &mut Site, listen: &Listen, node: &Node, directive: &Directive, is_
     if is_new {
         listener.settings.push(node.clone());
     }
-    if !(is_same && (is_of_all || !is_new)) {
+    if !(is_same && (is_outermost || !is_new)) {
         let advice = format!(
             "`trusted-proxies` of the listener `{}` holds for all hosts of the listener",
             listen.name

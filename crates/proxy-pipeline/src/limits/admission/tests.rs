@@ -211,13 +211,16 @@ fn a_request_that_waited_in_vain_names_the_limit_that_left_no_place() {
     let full = |held, max| LimitReached { held, max };
 
     let of_all = short("max-in-flight-requests 2", 2);
-    assert_eq!((of_all.is_of_worker, of_all.is_share), (false, false));
+    assert_eq!((of_all.is_worker_limit, of_all.is_share), (false, false));
     assert_eq!(of_all.full, full(2, 2));
     let of_worker = short("max-in-flight-requests-per-worker 2", 2);
-    assert_eq!((of_worker.is_of_worker, of_worker.is_share), (true, false));
+    assert_eq!(
+        (of_worker.is_worker_limit, of_worker.is_share),
+        (true, false)
+    );
     assert_eq!(of_worker.full, full(2, 2));
     let of_share = short("max-in-flight-requests-per-worker 100", 100);
-    assert_eq!((of_share.is_of_worker, of_share.is_share), (true, true));
+    assert_eq!((of_share.is_worker_limit, of_share.is_share), (true, true));
     assert_eq!(of_share.full, full(95, 95));
 }
 

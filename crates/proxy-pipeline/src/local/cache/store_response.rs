@@ -136,7 +136,7 @@ fn store_validated(
             }
             Ok(_) => fill.forget_stored(),
             Err(reason) => {
-                if !reason.is_of_request() {
+                if !reason.is_request_specific() {
                     fill.forget_stored();
                 }
                 refused = Some(reason);
@@ -178,7 +178,7 @@ fn store_new(
     let (freshness, variant) = match storable {
         Ok(storable) => storable,
         Err(reason) => {
-            if replaces && !reason.is_of_request() {
+            if replaces && !reason.is_request_specific() {
                 fill.forget_stored();
             }
             drop(fill.mark_uncacheable(now));
