@@ -20,10 +20,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Maximum time for a head, and for idling between two requests.
-const READ_TIME: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum time for the last bytes to be sent.
-const CLOSING_TIME: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Size of hyper's read and write buffers, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -44,7 +44,7 @@ pub(crate) async fn serve<S>(
     let io = TokioIo::new(Gate::new(stream, activity));
     let mut http = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(READ_TIME)
+        .header_read_timeout(READ_TIMEOUT)
         .max_buf_size(BUFFER_BYTES)
         .half_close(true)
         .serve_connection(io, service);
@@ -62,15 +62,14 @@ pub(crate) async fn serve<S>(
     let too_slow = ended.is_err_and(|error| error.is_timeout()) && gate.in_head();
     let problem = match gate.fault() {
         Some(fault) => Some(framing_problem(fault)),
-        None => {
-            too_slow.then(|| Problem::new(Reason::RequestHeaderTimeout, Detail::After(READ_TIME)))
-        }
+        None => too_slow
+            .then(|| Problem::new(Reason::RequestHeaderTimeout, Detail::After(READ_TIMEOUT))),
     };
     let id = gate.correlation_id().map(<[u8]>::to_vec);
     let stream = gate.into_stream();
     match problem {
         Some(problem) => refuse(stream, &problem, id.as_deref()).await,
-        None => drop(timeout(CLOSING_TIME, close(stream)).await),
+        None => drop(timeout(CLOSE_TIMEOUT, close(stream)).await),
     }
 }
 

@@ -39,11 +39,11 @@ pub(crate) async fn look_up(
     let six = pin!(look_up_family(resolver, &name, RecordType::AAAA));
     let (four, six) = match select(four, six).await {
         Either::Left((four, six)) => {
-            let six = look_up_second(six, &four, files.attempt_time).await;
+            let six = look_up_second(six, &four, files.attempt_timeout).await;
             (four, six)
         }
         Either::Right((six, four)) => {
-            let four = look_up_second(four, &six, files.attempt_time).await;
+            let four = look_up_second(four, &six, files.attempt_timeout).await;
             (four, six)
         }
     };

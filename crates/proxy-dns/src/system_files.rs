@@ -23,7 +23,7 @@ pub(crate) struct SystemFiles {
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) resolver: Result<TokioResolver, LookUpError>,
     /// Maximum time of one attempt to ask a name server.
-    pub(crate) attempt_time: Duration,
+    pub(crate) attempt_timeout: Duration,
     stamps: [Option<Stamp>; 2],
 }
 
@@ -45,7 +45,7 @@ impl SystemFiles {
             stamps: stamps(settings),
             hosts: Arc::new(Hosts::from_system().unwrap_or_default()),
             resolver: resolver(settings),
-            attempt_time: settings.timeout / 2,
+            attempt_timeout: settings.timeout / 2,
         }
     }
 

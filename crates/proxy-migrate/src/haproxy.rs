@@ -11,7 +11,7 @@ mod headers;
 mod parser;
 mod relays;
 mod rule;
-mod times;
+mod timeouts;
 
 use crate::kdl::Node;
 use crate::migrated::SyntaxError;

@@ -62,11 +62,11 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
         limits(&mut site, context, body);
     }
     if let Some(block) = timeouts {
-        listen::times(&mut site, block.children());
+        listen::write_client_timeouts(&mut site, block.children());
     } else {
-        listen::times(&mut site, &main);
+        listen::write_client_timeouts(&mut site, &main);
     }
-    // Behind the times, which are those of requests.
+    // After the timeouts: those are of requests.
     for block in streams() {
         stream::read(&mut site, block.children());
     }
@@ -157,7 +157,7 @@ fn in_http(site: &mut Site, block: &[Directive]) {
                     error_log(site, directive, path);
                 }
             }
-            name if scope::is_inherited(name) || listen::is_time(name) => {}
+            name if scope::is_inherited(name) || listen::is_client_timeout(name) => {}
             _ => advice::note(site, directive),
         }
     }

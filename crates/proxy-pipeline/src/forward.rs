@@ -26,7 +26,7 @@ use crate::record::exchange_record::{ExchangeKind, TargetOutcome};
 use crate::response::body::{Body, Interruption};
 use crate::response::{held_response, response_head};
 use crate::upload::client_body::ClientBody;
-use crate::upload::request_body::{BodyLimits, Progress, RequestBody, Times};
+use crate::upload::request_body::{BodyLimits, Progress, RequestBody, UploadTimeouts};
 use crate::worker::active_plan::ActivePlan;
 use crate::worker::balancer_view::WorkerView;
 use acquired::{Acquired, PooledConnection, UpstreamConnection};
@@ -395,7 +395,7 @@ impl Attempts<'_, '_> {
         if let Some(upload) = &self.upload {
             upload.response_began();
         }
-        let body = Body::upstream(body, self.timers.clone(), route.times.read);
+        let body = Body::upstream(body, self.timers.clone(), route.timeouts.read);
         Ok(Response::from_parts(head, body))
     }
 }
@@ -437,19 +437,19 @@ pub(crate) fn upload(
 ) -> (RequestBody, Rc<Progress>) {
     let body_idle = exchange
         .listener()
-        .map_or(route.times.read, |listener| listener.body_idle_time);
-    let times = Times {
+        .map_or(route.timeouts.read, |listener| listener.body_idle_timeout);
+    let timeouts = UploadTimeouts {
         body_idle,
         any_rate,
-        write: route.times.read,
-        response: within_try(route, route.times.response),
+        write: route.timeouts.read,
+        response: within_try(route, route.timeouts.response),
     };
     let limits = BodyLimits {
         max_bytes: route.max_body_bytes,
         setting: route.max_body_setting,
         trailers: FieldLimits::from(&exchange.active().plan.model().limits),
     };
-    RequestBody::new(body, limits, times, timers.clone())
+    RequestBody::new(body, limits, timeouts, timers.clone())
 }
 
 /// Returns true if the proxy may retry a request: no body and an idempotent method. [RFC 9110

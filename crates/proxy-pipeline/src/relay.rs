@@ -110,7 +110,7 @@ async fn connect(exchange: &mut Exchange) -> Result<Connected, Problem> {
     Ok(Connected {
         target,
         permit,
-        idle: route.times.tunnel_idle,
+        idle: route.timeouts.tunnel_idle,
     })
 }
 

@@ -175,7 +175,7 @@ impl Plan {
         Decision {
             route: Some(route),
             outcome,
-            end_by: route.times.total.map(|total| now.saturating_add(total)),
+            end_by: route.timeouts.total.map(|total| now.saturating_add(total)),
         }
     }
 

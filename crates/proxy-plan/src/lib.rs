@@ -49,7 +49,7 @@ pub use retry::RetryPlan;
 pub use route::{
     BasicAuthPlan, CachePlan, CompressionPlan, CorsPlan, CredentialsPlan, EditedFields,
     FixedResponsePlan, RedirectPlan, Redirection, ResponseFields, RewritePlan, RoutePlan,
-    RouteTimes, Service, ShadowPlan, TokenKeys, TokenPlan,
+    RouteTimeouts, Service, ShadowPlan, TokenKeys, TokenPlan,
 };
 pub use targets::{
     KeySetIdentity, KeySetPlan, KeySetTimes, TargetIdentity, TargetRegistry, TargetTransaction,

@@ -31,15 +31,15 @@ pub struct ListenerPlan {
     /// True if requests to upstreams get a `Via` header.
     pub via: bool,
     /// Maximum time for a request's head.
-    pub header_time: Duration,
+    pub header_timeout: Duration,
     /// Maximum time without progress in reading a request's body.
-    pub body_idle_time: Duration,
+    pub body_idle_timeout: Duration,
     /// Maximum time without progress in writing a response.
-    pub write_idle_time: Duration,
+    pub write_idle_timeout: Duration,
     /// Maximum idle time between two requests.
-    pub keep_alive_time: Duration,
+    pub keep_alive_timeout: Duration,
     /// Maximum time for a TLS handshake.
-    pub handshake_time: Duration,
+    pub handshake_timeout: Duration,
     /// HTTP/2 with prior knowledge is accepted without TLS.
     pub h2c: bool,
     /// True if every connection begins with a PROXY protocol header.
@@ -69,7 +69,7 @@ pub struct AltSvcPlan {
 
 impl ListenerPlan {
     pub(crate) fn compile(listener: &Listener) -> Self {
-        let times = &listener.timeouts;
+        let timeouts = &listener.timeouts;
         Self {
             name: listener.name.clone(),
             protocol: *listener.protocol,
@@ -84,11 +84,11 @@ impl ListenerPlan {
             strict_paths: *listener.path_policy == PathPolicy::Strict,
             expose_reasons: *listener.expose_reasons,
             via: *listener.via,
-            header_time: *times.header,
-            body_idle_time: *times.body_idle,
-            write_idle_time: *times.write_idle,
-            keep_alive_time: *times.keep_alive,
-            handshake_time: *times.handshake,
+            header_timeout: *timeouts.header,
+            body_idle_timeout: *timeouts.body_idle,
+            write_idle_timeout: *timeouts.write_idle,
+            keep_alive_timeout: *timeouts.keep_alive,
+            handshake_timeout: *timeouts.handshake,
             h2c: *listener.h2c,
             proxy_protocol: *listener.proxy_protocol,
             http3: *listener.http3,

@@ -65,7 +65,7 @@ pub struct RoutePlan {
     /// The path sent to the upstream; `None` for the client's.
     pub rewrite: Option<Box<RewritePlan>>,
     /// Timeouts.
-    pub times: RouteTimes,
+    pub timeouts: RouteTimeouts,
     /// Retry policy.
     pub retry: RetryPlan,
     /// Compression of responses; `None` if disabled.
@@ -140,7 +140,7 @@ pub enum ResponseFields {
 
 /// Timeouts of an exchange: the route's own, else its upstream's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RouteTimes {
+pub struct RouteTimeouts {
     /// To connect to a target.
     pub connect: Duration,
     /// From the request's last byte to the response's head.
@@ -224,7 +224,7 @@ impl RoutePlan {
                 .as_ref()
                 .map(|rewrite| RewritePlan::compile(rewrite, &route.matches.paths))
                 .map(Box::new),
-            times: RouteTimes::compile(route, upstream),
+            timeouts: RouteTimeouts::compile(route, upstream),
             retry: RetryPlan::compile(policies.retry.as_ref()),
             compression: policies.compression.as_ref().map(compression).map(Box::new),
             shadow: policies.shadow.as_ref().map(shadow),
@@ -261,7 +261,7 @@ impl ResponseFields {
     }
 }
 
-impl RouteTimes {
+impl RouteTimeouts {
     fn compile(route: &model::Route, upstream: Option<&Upstream>) -> Self {
         let own = &route.policies.timeouts;
         let total = own.request.map(|time| *time);

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 /// Maximum time for writing the response and closing.
-const CLOSING_TIME: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum number of bytes read and discarded, so that the client receives the response.
 const MAX_UNREAD_BYTES: u64 = 64 * 1024;
@@ -57,7 +57,7 @@ where
         close(stream).await
     };
     // A client that does not wait for the response needs none.
-    drop(timeout(CLOSING_TIME, closing).await);
+    drop(timeout(CLOSE_TIMEOUT, closing).await);
 }
 
 /// Closes the stream so that written data arrives: closing with unread bytes would reset it.

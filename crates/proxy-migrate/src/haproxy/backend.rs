@@ -148,7 +148,7 @@ pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]
     let Some(upstream) = site.upstreams.get_mut(before) else {
         return false;
     };
-    // Cookies, requests and their times are none of a relay.
+    // A relay has no cookies, requests or request timeouts.
     let is_sticky = |it: &Node| it.is("load-balancing") && it.first() == Some("\"sticky\"");
     upstream
         .settings
@@ -252,12 +252,12 @@ fn status_of(word: &str) -> Option<Node> {
 
 /// Adds `timeout connect`, `timeout server` and `timeout tunnel`.
 fn timeouts(site: &mut Site, upstream: &mut Upstream, section: &Section, defaults: &[Line]) {
-    let times = defaults
+    let timeouts = defaults
         .iter()
         .chain(&section.lines)
         .filter(|line| line.word(0) == "timeout");
     let (mut connect, mut read, mut tunnel) = (None, None, None);
-    for line in times {
+    for line in timeouts {
         let ms = units::milliseconds(line.word(2), 1).filter(|ms| *ms > 0);
         let mut bounded = |setting: &str| {
             let ms = ms?;
@@ -272,12 +272,12 @@ fn timeouts(site: &mut Site, upstream: &mut Upstream, section: &Section, default
             _ => {}
         }
     }
-    let times = [
+    let timeouts = [
         ("connect-ms", connect),
         ("request-ms", read),
         ("read-ms", read),
     ];
-    for (name, ms) in times.into_iter().chain([("idle-ms", tunnel)]) {
+    for (name, ms) in timeouts.into_iter().chain([("idle-ms", tunnel)]) {
         upstream
             .timeouts
             .extend(ms.map(|ms| Node::number(name, ms)));

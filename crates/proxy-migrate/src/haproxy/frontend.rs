@@ -15,7 +15,7 @@ use super::error_pages;
 use super::headers;
 use super::parser::{Line, Section};
 use super::rule;
-use super::times::client_times;
+use super::timeouts::client_timeouts;
 use crate::kdl::Node;
 use crate::site::Site;
 use crate::source::Included;
@@ -32,9 +32,9 @@ pub(super) fn read(
     let lines = || defaults.iter().chain(&section.lines);
     let mut frontend = Frontend::new(&section.name);
     frontend.is_closed = checks::note_checks(site, lines());
-    let times = client_times(site, lines());
+    let timeouts = client_timeouts(site, lines());
     for line in section.lines("bind") {
-        bind(site, &mut frontend, line, &times);
+        bind(site, &mut frontend, line, &timeouts);
     }
     let pages = error_pages::read(site, lines(), included);
     frontend.policies.settings.extend(pages);

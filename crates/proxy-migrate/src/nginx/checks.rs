@@ -147,7 +147,7 @@ pub(super) fn is_passive(directive: &Directive) -> bool {
     }
     scope::is_inherited(name)
         || listen::is_listener_directive(name)
-        || listen::is_time(name)
+        || listen::is_client_timeout(name)
         || PASSIVE.contains(&name)
         || PASSIVE_FAMILIES
             .iter()

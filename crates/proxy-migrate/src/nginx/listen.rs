@@ -12,23 +12,25 @@ use crate::units;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-/// Times of clients, each with the setting of a listener.
-const TIMES: &[(&str, &str)] = &[
+/// Client timeouts, each with the setting of a listener.
+const CLIENT_TIMEOUTS: &[(&str, &str)] = &[
     ("client_header_timeout", "header"),
     ("client_body_timeout", "body-idle"),
     ("send_timeout", "write-idle"),
     ("keepalive_timeout", "keep-alive"),
 ];
 
-pub(super) fn is_time(name: &str) -> bool {
-    TIMES.iter().any(|(theirs, _)| *theirs == name)
+pub(super) fn is_client_timeout(name: &str) -> bool {
+    CLIENT_TIMEOUTS
+        .iter()
+        .any(|(directive, _)| *directive == name)
 }
 
-/// Writes the times of clients into all listeners.
-pub(super) fn times(site: &mut Site, block: &[Directive]) {
-    let mut times = Vec::new();
-    for (theirs, ours) in TIMES {
-        let mut found = block.iter().filter(|it| it.name == *theirs);
+/// Writes the client timeouts into all listeners.
+pub(super) fn write_client_timeouts(site: &mut Site, block: &[Directive]) {
+    let mut timeouts = Vec::new();
+    for (directive_name, setting) in CLIENT_TIMEOUTS {
+        let mut found = block.iter().filter(|it| it.name == *directive_name);
         let Some(directive) = found.next_back() else {
             continue;
         };
@@ -37,7 +39,7 @@ pub(super) fn times(site: &mut Site, block: &[Directive]) {
             .and_then(|word| units::milliseconds(word, 1_000))
         {
             Some(ms) if ms >= 1_000 => {
-                times.push(site.time(&directive.place, &directive.shown(), ours, ms));
+                timeouts.push(site.time(&directive.place, &directive.shown(), setting, ms));
             }
             _ => site.note(
                 &directive.place,
@@ -47,7 +49,7 @@ pub(super) fn times(site: &mut Site, block: &[Directive]) {
         }
     }
     for listener in &mut site.listeners {
-        listener.timeouts.extend(times.iter().cloned());
+        listener.timeouts.extend(timeouts.iter().cloned());
     }
 }
 
@@ -261,12 +263,16 @@ pub(super) fn address(word: &str) -> String {
 
 /// Directives of a server that are about its listeners.
 pub(super) fn is_listener_directive(name: &str) -> bool {
-    matches!(name, "listen" | "server_name" | "ssl") || is_time(name)
+    matches!(name, "listen" | "server_name" | "ssl") || is_client_timeout(name)
 }
 
-/// Lists times of a server: listeners have them, for all of their servers.
-pub(super) fn note_times(site: &mut Site, server: &Directive) {
-    for directive in server.children().iter().filter(|it| is_time(&it.name)) {
+/// Lists client timeouts of a server: a listener has one set for all of its servers.
+pub(super) fn note_client_timeouts(site: &mut Site, server: &Directive) {
+    for directive in server
+        .children()
+        .iter()
+        .filter(|it| is_client_timeout(&it.name))
+    {
         site.note(
             &directive.place,
             &directive.shown(),

@@ -65,7 +65,7 @@ pub(super) fn pass(
     rewrite(site, route, directive, path, prefix);
     headers(site, route, scope, authority);
     redirects(site, route, scope, authority, path);
-    times(site, route, scope);
+    timeouts(site, route, scope);
 }
 
 fn upstream(
@@ -253,7 +253,7 @@ fn host(site: &mut Site, route: &mut Route, directive: &Directive, written: &str
     }
 }
 
-fn times(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
+fn timeouts(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     let ms = |name: &str| {
         let directive = scope.last(name)?;
         let ms = units::milliseconds(directive.word(0)?, 1_000)?;

@@ -18,7 +18,7 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
         let scope = http.within(server.children());
         let hosts = names(site, server);
         let listens = listen::read(site, server, &scope, &hosts);
-        listen::note_times(site, server);
+        listen::note_client_timeouts(site, server);
         listen::real_ip::read(site, &scope, &listens);
         read.push((*server, hosts, listens));
     }

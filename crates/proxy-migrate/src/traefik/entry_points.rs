@@ -161,7 +161,7 @@ impl<'d> EntryPoints<'d> {
         };
         if let Some(value) = point.value {
             settings(site, &mut listener, value);
-            times(&mut listener, value);
+            timeouts(&mut listener, value);
         }
         site.listeners.push(listener);
         if let Some(value) = point.value {
@@ -291,11 +291,11 @@ fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
     }
 }
 
-fn times(listener: &mut Listener, value: &Value) {
-    let Some(times) = value.at(&["transport", "respondingTimeouts"]) else {
+fn timeouts(listener: &mut Listener, value: &Value) {
+    let Some(timeouts) = value.at(&["transport", "respondingTimeouts"]) else {
         return;
     };
-    let idle = times.text_of("idleTimeout");
+    let idle = timeouts.text_of("idleTimeout");
     let idle = idle.and_then(|text| units::milliseconds(text, 1_000));
     let idle = idle.filter(|ms| (1_000..=3_600_000).contains(ms));
     listener

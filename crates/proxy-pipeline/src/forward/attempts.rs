@@ -104,11 +104,11 @@ impl Attempts<'_, '_> {
 
     /// Starts the timer of the request's body, or of the response if there is none.
     pub(super) fn start_timer(&self) {
-        let times = &self.to.route.times;
+        let timeouts = &self.to.route.timeouts;
         if self.upload.is_some() {
-            self.timers.start(Timer::UpstreamWrite, times.read);
+            self.timers.start(Timer::UpstreamWrite, timeouts.read);
         } else {
-            let wait = within_try(self.to.route, times.response);
+            let wait = within_try(self.to.route, timeouts.response);
             self.timers.start(Timer::ResponseHeader, wait);
         }
     }

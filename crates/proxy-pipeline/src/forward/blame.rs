@@ -16,7 +16,7 @@ impl Attempts<'_, '_> {
         let completed_at = upload.map_or(self.began_at, |upload| upload.completed_at.get());
         let whole_since = self.began_at.max(completed_at);
         let ticks = self.timers.clock().now().0.saturating_sub(whole_since.0);
-        let total = self.to.route.times.total;
+        let total = self.to.route.timeouts.total;
         let had_time =
             total.is_some_and(|total| total < TICK.saturating_mul(ticks).saturating_mul(2));
         SentRequest { is_whole, had_time }

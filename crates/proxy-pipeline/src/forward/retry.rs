@@ -35,7 +35,7 @@ impl Attempts<'_, '_> {
             .0
             .saturating_sub(self.forwarded_at.0);
         let is_allowed = policy.is_on(RetryCause::ConnectFailure);
-        if !is_allowed || TICK.saturating_mul(ticks) >= self.to.route.times.response {
+        if !is_allowed || TICK.saturating_mul(ticks) >= self.to.route.timeouts.response {
             return false;
         }
         self.exchange.record().retry.cause = Some(RetryCause::ConnectFailure);

@@ -128,7 +128,7 @@ async fn send(exchange: &mut Exchange, route: usize) -> Option<()> {
         route,
         upstream,
         choice,
-        total: Some(route.times.total.unwrap_or(COPY_TIME)),
+        total: Some(route.timeouts.total.unwrap_or(COPY_TIME)),
     };
     let response = forward::send(exchange, to).await.ok()?;
     read_to_the_end(response.into_body()).await

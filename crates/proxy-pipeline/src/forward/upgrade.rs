@@ -96,7 +96,7 @@ fn agree(
     exchange.record().upgrade = Some(Box::new(AgreedUpgrade {
         tunnel,
         permit,
-        idle: route.times.tunnel_idle,
+        idle: route.timeouts.tunnel_idle,
     }));
     Response::from_parts(head, Body::bytes(Bytes::new()))
 }

@@ -249,7 +249,7 @@ impl Attempts<'_, '_> {
     /// Waits for another request's connection attempt, for at most the connect timeout.
     async fn wait(&self, waiting: &Waiting, first: bool) -> Result<(), ConnectError> {
         if first {
-            let time = self.to.route.times.connect;
+            let time = self.to.route.timeouts.connect;
             self.timers.start(Timer::UpstreamConnect, time);
         }
         let mut notified = pin!(waiting.notified());
@@ -285,7 +285,7 @@ impl Attempts<'_, '_> {
     fn settings(&self, target: u16) -> Result<(&TargetPlan, ConnectSettings), ConnectError> {
         let (plan, connectors) = self.target(target).ok_or(ConnectError::NoAddress)?;
         let settings = ConnectSettings {
-            timeout: within_try(self.to.route, self.to.route.times.connect),
+            timeout: within_try(self.to.route, self.to.route.timeouts.connect),
             proxy_header: self.owner().map(|owner| owner.proxy_header),
             ..connectors.clone()
         };

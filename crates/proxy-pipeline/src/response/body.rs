@@ -79,7 +79,7 @@ impl Body {
     pub(crate) fn upstream(
         mut body: ResponseBody<RequestBody>,
         timers: RequestTimers,
-        read_time: Duration,
+        read_timeout: Duration,
     ) -> Self {
         // Usually the whole body has arrived: the connection returns to the pool now.
         let source = if let Some(whole) = body.take_whole() {
@@ -88,7 +88,7 @@ impl Body {
             Source::Upstream(Box::new(UpstreamBody {
                 body,
                 timers,
-                read_time,
+                read_timeout,
             }))
         };
         Self {

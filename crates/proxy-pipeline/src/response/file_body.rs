@@ -39,7 +39,7 @@ pub(crate) struct Waiting {
 }
 
 /// Maximum time for opening a file, and for reading each chunk.
-const READ_TIME: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl FileBody {
     pub(crate) fn new(piece: Bytes, content: Content, waiting: Waiting) -> Self {
@@ -129,7 +129,7 @@ impl Waiting {
         if let Some((timer, after)) = deadline.take_expired() {
             return Poll::Ready(Err(timeout_problem(timer, after)));
         }
-        self.timers.ensure(Timer::FileRead, READ_TIME);
+        self.timers.ensure(Timer::FileRead, READ_TIMEOUT);
         Poll::Pending
     }
 }

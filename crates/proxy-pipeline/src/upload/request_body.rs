@@ -42,7 +42,7 @@ pub(crate) struct Progress {
     /// True if the response has begun: from then on the timers of reading it apply.
     answered: Cell<bool>,
     limits: BodyLimits,
-    times: Times,
+    timeouts: UploadTimeouts,
     /// The client's data rate; `None` if any progress is enough.
     min_rate: Option<MinDataRate>,
     timers: RequestTimers,
@@ -65,9 +65,9 @@ pub(crate) struct BodyLimits {
     pub(crate) trailers: FieldLimits,
 }
 
-/// Timeouts of both sides.
+/// Timeouts of a request body, for the client and for the upstream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
+pub(crate) struct UploadTimeouts {
     /// For the client, per [`MinDataRate::MIN_BYTES`] bytes of its body.
     pub(crate) body_idle: Duration,
     /// True if a single byte resets the timer instead.
@@ -124,7 +124,7 @@ impl RequestBody {
     pub(crate) fn new(
         incoming: ClientBody,
         limits: BodyLimits,
-        times: Times,
+        timeouts: UploadTimeouts,
         timers: RequestTimers,
     ) -> (Self, Rc<Progress>) {
         let progress = Rc::new(Progress {
@@ -136,8 +136,8 @@ impl RequestBody {
             decided_fields: OnceCell::new(),
             answered: Cell::new(false),
             limits,
-            times,
-            min_rate: (!times.any_rate).then(MinDataRate::default),
+            timeouts,
+            min_rate: (!timeouts.any_rate).then(MinDataRate::default),
             timers,
         });
         let upload = Upload {
@@ -340,7 +340,7 @@ impl Progress {
         if let Some(min_rate) = &self.min_rate {
             min_rate.moved(self.timers.clock(), bytes);
         }
-        self.start(Timer::UpstreamWrite, self.times.write);
+        self.start(Timer::UpstreamWrite, self.timeouts.write);
         self.extend_response_timer();
         Ok(())
     }
@@ -391,7 +391,7 @@ impl Progress {
             {
                 probe.permit = probe.breaker.readmit();
             }
-            self.start(Timer::ResponseHeader, self.times.response);
+            self.start(Timer::ResponseHeader, self.timeouts.response);
         }
     }
 
@@ -410,7 +410,7 @@ impl Progress {
     fn extend_response_timer(&self) {
         let waits = self.timers.deadline().running() == Some(Timer::ResponseBody);
         if waits && self.answered.get() {
-            self.timers.start(Timer::ResponseBody, self.times.write);
+            self.timers.start(Timer::ResponseBody, self.timeouts.write);
         }
     }
 
@@ -421,7 +421,7 @@ impl Progress {
         if self.answered.get() {
             return;
         }
-        let time = self.times.body_idle;
+        let time = self.timeouts.body_idle;
         match &self.min_rate {
             Some(min_rate) => self.timers.ensure_pace(min_rate, Timer::RequestBody, time),
             None => self.timers.ensure(Timer::RequestBody, time),

@@ -143,7 +143,13 @@ impl HandshakeError {
                 };
                 let answer = refuse_unread(worker, client, problem, UnreadRequest::default());
                 let mut transport = ClientStream::Plain(stream);
-                linger::answer(&mut transport, &answer.bytes, settings.write_time, timeout).await;
+                linger::answer(
+                    &mut transport,
+                    &answer.bytes,
+                    settings.write_timeout,
+                    timeout,
+                )
+                .await;
                 return;
             }
             Self::Io(error) => {
@@ -155,7 +161,13 @@ impl HandshakeError {
                 let answer = refuse_unread(worker, client, problem, UnreadRequest::default());
                 let mut transport = ClientStream::Plain(stream);
                 worker.metrics.handshakes_failed.add(1);
-                linger::answer(&mut transport, &answer.bytes, settings.write_time, timeout).await;
+                linger::answer(
+                    &mut transport,
+                    &answer.bytes,
+                    settings.write_timeout,
+                    timeout,
+                )
+                .await;
                 return;
             }
         };

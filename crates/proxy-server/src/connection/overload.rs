@@ -66,7 +66,13 @@ pub(crate) fn reject(
             deadline: &deadline,
         };
         let mut transport = ClientStream::Plain(stream);
-        linger::answer(&mut transport, &answer.bytes, settings.write_time, timeout).await;
+        linger::answer(
+            &mut transport,
+            &answer.bytes,
+            settings.write_timeout,
+            timeout,
+        )
+        .await;
         drop((entry, slot));
     });
 }

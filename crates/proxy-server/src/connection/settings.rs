@@ -34,10 +34,10 @@ pub(crate) struct ConnectionSettings {
     /// Protocol of the connections.
     pub(crate) protocol: ListenerProtocol,
     pub(crate) tls: Option<Arc<ServerTls>>,
-    pub(crate) handshake_time: Duration,
-    pub(crate) header_time: Duration,
-    pub(crate) keep_alive_time: Duration,
-    pub(crate) write_time: Duration,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) header_timeout: Duration,
+    pub(crate) keep_alive_timeout: Duration,
+    pub(crate) write_timeout: Duration,
     pub(crate) terms: Rc<ConnectionTerms>,
     conditions: Conditions,
     /// The current settings of the same listener, if these are outdated.
@@ -59,7 +59,7 @@ struct Conditions {
     max_age: Option<Duration>,
     max_requests: Option<u32>,
     /// Timeouts of heads, bodies, writing, keep-alive and handshakes, in this order.
-    times: [Duration; 5],
+    timeouts: [Duration; 5],
 }
 
 /// The settings, and a digest of the roots for client certificates.
@@ -98,10 +98,10 @@ impl ConnectionSettings {
             proxy_protocol: listener.proxy_protocol,
             protocol: listener.protocol,
             tls,
-            handshake_time: listener.handshake_time,
-            header_time: listener.header_time,
-            keep_alive_time: listener.keep_alive_time,
-            write_time: listener.write_idle_time,
+            handshake_timeout: listener.handshake_timeout,
+            header_timeout: listener.header_timeout,
+            keep_alive_timeout: listener.keep_alive_timeout,
+            write_timeout: listener.write_idle_timeout,
             terms: Rc::new(terms),
             conditions,
             successor: OnceCell::new(),
@@ -149,11 +149,11 @@ fn conditions(
         strict_paths: _,
         expose_reasons: _,
         via: _,
-        header_time,
-        body_idle_time,
-        write_idle_time,
-        keep_alive_time,
-        handshake_time,
+        header_timeout,
+        body_idle_timeout,
+        write_idle_timeout,
+        keep_alive_timeout,
+        handshake_timeout,
         h2c,
         proxy_protocol,
         http3: _, // An endpoint without it ends its own connections.
@@ -174,12 +174,12 @@ fn conditions(
         max_stream_resets: *max_stream_resets,
         max_age: *max_connection_age,
         max_requests: *max_requests_per_connection,
-        times: [
-            *header_time,
-            *body_idle_time,
-            *write_idle_time,
-            *keep_alive_time,
-            *handshake_time,
+        timeouts: [
+            *header_timeout,
+            *body_idle_timeout,
+            *write_idle_timeout,
+            *keep_alive_timeout,
+            *handshake_timeout,
         ],
     }
 }

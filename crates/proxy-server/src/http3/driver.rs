@@ -67,7 +67,7 @@ pub(super) async fn serve(accepted: Accepted) {
     let terms = Rc::clone(&settings.terms);
     let mut client = ConnectionInfo::new(listener, peer, false, terms);
     client.ends_at = ends_at;
-    let shaken = shake_hands(&worker, &connection, settings.handshake_time).await;
+    let shaken = shake_hands(&worker, &connection, settings.handshake_timeout).await;
     match &shaken {
         Ok(()) => connection.end_handshake(),
         Err(_) => worker.metrics.handshakes_failed.add(1),
@@ -365,7 +365,7 @@ impl Driver<'_> {
         }
         if timer == Timer::Linger && !session.connection.is_flushed(OPEN_STREAMS) {
             self.lingered += after;
-            if self.lingered < session.settings.write_time {
+            if self.lingered < session.settings.write_timeout {
                 return;
             }
         }

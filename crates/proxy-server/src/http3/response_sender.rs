@@ -186,7 +186,7 @@ impl ResponseSender {
             return Poll::Ready(Err(BodySendError::Stalled(timer, after)));
         }
         self.body.poll_upload(cx);
-        let (clock, time) = (&session.clock, session.settings.write_time);
+        let (clock, time) = (&session.clock, session.settings.write_timeout);
         let left = self.min_rate.wait(clock, time);
         if deadline.running() != Some(Timer::ResponseWrite) {
             deadline.start_late(clock, Timer::ResponseWrite, left, time);

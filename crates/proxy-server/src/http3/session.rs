@@ -127,9 +127,9 @@ impl Session {
         } else if !self.is_idle() {
             return self.deadline.stop();
         } else if self.client.requests.get() == 0 {
-            (Timer::RequestHeader, settings.header_time)
+            (Timer::RequestHeader, settings.header_timeout)
         } else {
-            (Timer::KeepAlive, settings.keep_alive_time)
+            (Timer::KeepAlive, settings.keep_alive_timeout)
         };
         if self.deadline.running() != Some(timer) {
             self.deadline.start(&self.clock, timer, time);

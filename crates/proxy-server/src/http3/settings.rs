@@ -69,7 +69,7 @@ pub(crate) fn held_section_bytes(limits: &Limits) -> usize {
 
 fn transport(listener: &ListenerPlan) -> TransportConfig {
     let mut transport = TransportConfig::default();
-    let silence = listener.keep_alive_time.saturating_add(SILENCE);
+    let silence = listener.keep_alive_timeout.saturating_add(SILENCE);
     transport
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
         .receive_window(VarInt::from_u32(RECEIVE_WINDOW))

@@ -56,7 +56,7 @@ async fn read_head(
     deadline: &Deadline,
     id: StreamId,
 ) -> Option<request::Parts> {
-    let time = session.settings.in_force().header_time;
+    let time = session.settings.in_force().header_timeout;
     deadline.start(&session.clock, Timer::RequestHeader, time);
     let read = poll_fn(|cx| {
         deadline.watch(cx.waker());

@@ -164,7 +164,7 @@ async fn read_proxy_header(
         clock: &worker.clock,
         deadline: &deadline,
     };
-    let time = accepted.settings.handshake_time;
+    let time = accepted.settings.handshake_timeout;
     let read = timeout.within(Timer::Handshake, time, async {
         await_first_byte(accepted, stream).await?;
         proxy_protocol::read(stream).await
@@ -221,11 +221,11 @@ async fn establish(
     };
     let settings = &accepted.settings;
     let (timer, time) = match settings.tls {
-        Some(_) => (Timer::Handshake, settings.handshake_time),
+        Some(_) => (Timer::Handshake, settings.handshake_timeout),
         None if settings.protocol == ListenerProtocol::TlsPassthrough => {
-            (Timer::Handshake, settings.handshake_time)
+            (Timer::Handshake, settings.handshake_timeout)
         }
-        None if settings.h2c => (Timer::RequestHeader, settings.header_time),
+        None if settings.h2c => (Timer::RequestHeader, settings.header_timeout),
         None => return Ok(Negotiated::plain_http1(stream)),
     };
     let negotiated = timeout.within(timer, time, async {

@@ -26,7 +26,7 @@ pub(in crate::haproxy) fn bind(
     site: &mut Site,
     frontend: &mut Frontend<'_>,
     line: &Line,
-    times: &[Node],
+    timeouts: &[Node],
 ) {
     let words = line.words.iter().skip(2).map(String::as_str);
     let unwritten: Vec<&str> = words.filter(|word| UNWRITTEN.contains(word)).collect();
@@ -66,7 +66,7 @@ pub(in crate::haproxy) fn bind(
             name: name.clone(),
             address,
             is_tls,
-            timeouts: times.to_vec(),
+            timeouts: timeouts.to_vec(),
             ..Listener::default()
         };
         if is_tls {

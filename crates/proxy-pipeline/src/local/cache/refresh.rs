@@ -111,7 +111,7 @@ async fn fetch(refresh: Refresh) {
         route,
         upstream,
         choice,
-        total: Some(route.times.total.unwrap_or(DEFAULT_TIMEOUT)),
+        total: Some(route.timeouts.total.unwrap_or(DEFAULT_TIMEOUT)),
     };
     let requested_at = exchange.worker().time.clock_reading();
     exchange.is_for_store = true;

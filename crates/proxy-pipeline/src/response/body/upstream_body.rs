@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(super) struct UpstreamBody {
     pub(super) body: ResponseBody<RequestBody>,
     pub(super) timers: RequestTimers,
-    pub(super) read_time: Duration,
+    pub(super) read_timeout: Duration,
 }
 
 impl UpstreamBody {
@@ -64,7 +64,7 @@ impl UpstreamBody {
         if self.is_client_stalled() {
             return Poll::Pending;
         }
-        self.timers.ensure(Timer::ResponseBody, self.read_time);
+        self.timers.ensure(Timer::ResponseBody, self.read_timeout);
         match self.timers.deadline().take_expired() {
             Some((timer, after)) => Poll::Ready(SendError::TimedOut { timer, after }),
             None => Poll::Pending,

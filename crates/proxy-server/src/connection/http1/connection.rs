@@ -212,7 +212,7 @@ impl Connection {
         let moved = sent.saturating_sub(before.unwrap_or(sent));
         self.min_rate
             .moved(clock, usize::try_from(moved).unwrap_or(usize::MAX));
-        let time = self.settings.in_force().write_time;
+        let time = self.settings.in_force().write_timeout;
         let left = self.min_rate.wait(clock, time);
         self.guard
             .deadline

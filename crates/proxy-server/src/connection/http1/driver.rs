@@ -191,10 +191,10 @@ fn poll_timers(conn: &Connection) -> Poll<End> {
     let (timer, time) = if between_requests {
         (
             Timer::KeepAlive,
-            HIBERNATE_AFTER.min(settings.keep_alive_time),
+            HIBERNATE_AFTER.min(settings.keep_alive_timeout),
         )
     } else {
-        (Timer::RequestHeader, settings.header_time)
+        (Timer::RequestHeader, settings.header_timeout)
     };
     if conn.guard.deadline.running() != Some(timer) {
         conn.guard
@@ -215,8 +215,8 @@ fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
         }
         let settings = conn.settings.in_force();
         let (timer, time) = match conn.client.requests.get() {
-            0 => (Timer::RequestHeader, settings.header_time),
-            _ => (Timer::KeepAlive, settings.keep_alive_time),
+            0 => (Timer::RequestHeader, settings.header_timeout),
+            _ => (Timer::KeepAlive, settings.keep_alive_timeout),
         };
         deadline.start(&worker.clock, timer, time);
         worker.metrics.connections_idle.add(1);
@@ -255,7 +255,7 @@ async fn refuse(conn: &Rc<Connection>, problem: proxy_errors::Problem) {
     linger::answer(
         &mut wire,
         &answer.bytes,
-        conn.settings.in_force().write_time,
+        conn.settings.in_force().write_timeout,
         conn.timeout(),
     )
     .await;

@@ -36,7 +36,7 @@ pub(crate) async fn serve(ready: ReadyConnection) {
     let clock = Rc::clone(&worker.clock);
     let deadline = Rc::clone(&guard.deadline);
     let meter = FrameMeter::new(settings.max_stream_resets, settings.max_section_bytes);
-    let session = Session::new(client, deadline, clock, meter, settings.write_time);
+    let session = Session::new(client, deadline, clock, meter, settings.write_timeout);
     let session = Rc::new(session);
     let io = SessionIo::new(transport, Rc::clone(&session), early);
     let timeout = ConnectionDeadline {
@@ -44,7 +44,7 @@ pub(crate) async fn serve(ready: ReadyConnection) {
         deadline: &session.deadline,
     };
     let handshake = settings.http2.handshake(io);
-    let shaken = timeout.within(Timer::RequestHeader, settings.header_time, handshake);
+    let shaken = timeout.within(Timer::RequestHeader, settings.header_timeout, handshake);
     let mut http = match shaken.await {
         Some(Ok(http)) => http,
         Some(Err(error)) => return log_error(worker, &session, &error),
@@ -117,7 +117,7 @@ impl ConnectionDriver<'_> {
             }
             let settings = self.settings.in_force();
             self.session
-                .arm(settings.header_time, settings.keep_alive_time);
+                .arm(settings.header_timeout, settings.keep_alive_timeout);
             return Poll::Pending;
         }
     }

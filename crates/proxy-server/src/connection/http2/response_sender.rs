@@ -167,7 +167,7 @@ impl ResponseSender {
             return Poll::Ready(Err(BodySendError::Stalled(timer, after)));
         }
         self.body.poll_upload(cx);
-        let (clock, time) = (&session.clock, session.write_time);
+        let (clock, time) = (&session.clock, session.write_timeout);
         let left = self.min_rate.wait(clock, time);
         if deadline.running() != Some(Timer::ResponseWrite) {
             deadline.start_late(clock, Timer::ResponseWrite, left, time);

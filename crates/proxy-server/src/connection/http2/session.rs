@@ -37,7 +37,7 @@ pub(super) struct Session {
     pub(super) leaving: Cell<bool>,
     /// True if the connection is closing.
     pub(super) ending: Cell<bool>,
-    pub(super) write_time: Duration,
+    pub(super) write_timeout: Duration,
     write_blocked: Cell<bool>,
     /// Rate at which the client reads.
     min_rate: MinDataRate,
@@ -60,7 +60,7 @@ impl Session {
         deadline: Rc<Deadline>,
         clock: Rc<Clock>,
         meter: FrameMeter,
-        write_time: Duration,
+        write_timeout: Duration,
     ) -> Self {
         Self {
             client,
@@ -72,7 +72,7 @@ impl Session {
             notice: Cell::new(false),
             leaving: Cell::new(false),
             ending: Cell::new(false),
-            write_time,
+            write_timeout,
             write_blocked: Cell::new(false),
             min_rate: MinDataRate::default(),
             unsent_bytes: Cell::new(0),
@@ -114,9 +114,9 @@ impl Session {
         due
     }
 
-    /// Starts the timer for the connection's current wait, unless it runs already: `header_time` for
-    /// the head of a request, `keep_alive_time` between requests.
-    pub(super) fn arm(&self, header_time: Duration, keep_alive_time: Duration) {
+    /// Starts the timer for the connection's current wait, unless it runs already: `header_timeout` for
+    /// the head of a request, `keep_alive_timeout` between requests.
+    pub(super) fn arm(&self, header_timeout: Duration, keep_alive_timeout: Duration) {
         if self.write_blocked.get() || self.ending.get() {
             return;
         }
@@ -125,11 +125,11 @@ impl Session {
         let (timer, time) = if !in_head && !self.is_idle() {
             return self.deadline.stop();
         } else if in_head || !begun && !self.leaving.get() {
-            (Timer::RequestHeader, header_time)
+            (Timer::RequestHeader, header_timeout)
         } else if self.leaving.get() {
             (Timer::Linger, GOAWAY_FLUSH_TIMEOUT)
         } else {
-            (Timer::KeepAlive, keep_alive_time)
+            (Timer::KeepAlive, keep_alive_timeout)
         };
         if self.deadline.running() != Some(timer) {
             self.deadline.start(&self.clock, timer, time);
@@ -139,7 +139,7 @@ impl Session {
     /// Records that the socket accepts no bytes.
     pub(super) fn blocked(&self) {
         if !self.write_blocked.replace(true) {
-            let time = self.write_time;
+            let time = self.write_timeout;
             let left = self.min_rate.wait(&self.clock, time);
             self.deadline
                 .start_late(&self.clock, Timer::ResponseWrite, left, time);

@@ -1,16 +1,16 @@
-//! Times of clients.
+//! Timeouts of clients.
 
 use super::parser::Line;
 use crate::kdl::Node;
 use crate::site::Site;
 use crate::units;
 
-/// Times of clients of a section and its defaults, as settings of a listener.
-pub(super) fn client_times<'l>(
+/// Client timeouts of a section and its defaults, as settings of a listener.
+pub(super) fn client_timeouts<'l>(
     site: &mut Site,
     lines: impl Iterator<Item = &'l Line>,
 ) -> Vec<Node> {
-    let mut times: Vec<(&str, u64)> = Vec::new();
+    let mut timeouts: Vec<(&str, u64)> = Vec::new();
     for line in lines.filter(|line| line.word(0) == "timeout") {
         let Some(ms) = units::milliseconds(line.word(2), 1).filter(|ms| *ms > 0) else {
             continue;
@@ -23,11 +23,11 @@ pub(super) fn client_times<'l>(
         };
         for name in names {
             let ms = site.within(&line.place, &line.text(), name, ms);
-            times.retain(|(known, _)| known != name);
-            times.push((name, ms));
+            timeouts.retain(|(known, _)| known != name);
+            timeouts.push((name, ms));
         }
     }
-    times
+    timeouts
         .iter()
         .map(|(name, ms)| Node::number(&format!("{name}-ms"), *ms))
         .collect()
