@@ -5,6 +5,7 @@ mod route_lookup;
 
 use crate::kdl::Node;
 use crate::site::{Listener, Path, Policies, Relay, Rewrite, Route, Service, Site};
+use networks::Client;
 use route_lookup::{RoutesByCondition, SAMPLE, Sample};
 use std::collections::HashMap;
 
@@ -68,7 +69,10 @@ fn test(route: &Route, sample: Sample<'_>) -> Option<Node> {
         None => ("GET", url(listener, host, path)?),
     };
     let mut expect = Node::new("expect").child(Node::text("route", &route.name));
-    let client = networks::client(&route.policies)?;
+    let client_ip = match networks::admitted_client(&route.policies)? {
+        Client::Any => None,
+        Client::Address(address) => Some(Node::text("client-ip", &address)),
+    };
     let needs_password = route.policies.settings.iter().any(|it| it.is("basic-auth"));
     match &route.service {
         Service::Upstream(_) if needs_password => {
@@ -90,7 +94,7 @@ fn test(route: &Route, sample: Sample<'_>) -> Option<Node> {
         Node::text("test", &title)
             .child(Node::new("request").arg(method).arg(&url))
             .child(Node::text("listener", &listener.name))
-            .children(client.map(|address| Node::text("client-ip", &address)))
+            .children(client_ip)
             .child(expect),
     )
 }

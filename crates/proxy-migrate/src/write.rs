@@ -254,7 +254,7 @@ fn with_block(node: Node, name: &str, children: &[Node]) -> Node {
     node.child(Node::new(name).children(children.iter().cloned()))
 }
 
-/// A switch that is on.
+/// A setting with the value `#true`.
 pub(crate) fn flag(name: &str) -> Node {
     Node::new(name).word("#true")
 }

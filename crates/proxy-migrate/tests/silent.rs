@@ -1,6 +1,5 @@
-//! A directive of another server either changes what is written, or is listed with its place. Each directive of the
-//! fixtures is taken out in turn: where the result stays the same, the directive is of those that say what holds here in
-//! any case.
+//! No directive is dropped silently: each one changes the result, or is listed with its place. Each directive of the
+//! fixtures is removed in turn. If the result stays the same, the directive must state what holds here in any case.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_migrate::{Language, Migrated, Source, SyntaxError, migrate};
@@ -8,7 +7,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Directives without an effect here, and the beginnings of those that have one with other values.
+/// Beginnings of directives that have no effect here, at least with these values.
 const NGINX: &[&str] = &[
     "access_log off",
     "aio ",
@@ -70,8 +69,7 @@ const NGINX: &[&str] = &[
     "zone ",
 ];
 
-/// Parts of the statement's surroundings that make it one without effect are not looked at: statements of blocks that
-/// are listed as a whole, such as `map`, `if` and `limit_except`.
+/// Blocks that are listed as a whole: their statements are not tested one by one.
 const LISTED_BLOCKS: &[&str] = &[
     "events",
     "geo",
@@ -200,8 +198,8 @@ fn lines(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Directives of parts that answer 501 or have no listener, of blocks that are listed as a whole, and those with the value
-/// that holds without them.
+/// Further directives without an effect, by fixture: in parts that answer 501 or have no listener, in blocks that are listed
+/// as a whole, or with the default value.
 const WITHOUT_EFFECT: &[&str] = &[
     "auth.caddyfile: ann $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG",
     "auth.caddyfile: copy_headers Remote-User",
@@ -349,7 +347,7 @@ fn each_directive_changes_the_result_or_is_listed() {
                 let words = directive.split_whitespace().collect::<Vec<_>>().join(" ");
                 let is_known = known.iter().any(|it| format!("{words} ").starts_with(it));
                 let shown = words.trim_end_matches(';');
-                // A second directive of a name in a block can be the one that is listed.
+                // Of two directives with the same name in a block, the second one may be listed.
                 let is_listed = whole.notes.iter().any(|note| note.directive == shown);
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
                 let place = format!("{file}: {shown}");

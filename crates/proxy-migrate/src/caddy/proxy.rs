@@ -15,6 +15,27 @@ const OURS: &[&str] = &[
     "upgrade",
 ];
 
+/// The block `health-check` of an upstream.
+#[derive(Default)]
+struct HealthCheck {
+    /// Settings of the probe, within `type`.
+    probe: Vec<Node>,
+    /// Settings next to `type`.
+    schedule: Vec<Node>,
+}
+
+impl HealthCheck {
+    fn is_empty(&self) -> bool {
+        self.probe.is_empty() && self.schedule.is_empty()
+    }
+
+    fn into_node(self) -> Node {
+        let probe = Node::text("type", "http").children(self.probe);
+        let block = Node::new("health-check").child(probe);
+        block.children(self.schedule)
+    }
+}
+
 /// Adds the upstream of a `reverse_proxy`, and returns its name.
 pub(super) fn read(
     site: &mut Site,
@@ -28,7 +49,7 @@ pub(super) fn read(
     for word in words.iter().chain(&listed) {
         target(site, directive, &mut upstream, word);
     }
-    let mut check = Vec::new();
+    let mut check = HealthCheck::default();
     for line in &directive.block {
         option(site, &mut upstream, &mut check, policies, line);
     }
@@ -43,15 +64,11 @@ pub(super) fn read(
         let written = time("health_timeout");
         let timeout = units::probe_timeout(time("health_interval"), written);
         if timeout != written {
-            check.retain(|(_, node)| !node.is("timeout-ms"));
-            check.extend(timeout.map(|ms| (false, Node::number("timeout-ms", ms))));
+            check.schedule.retain(|node| !node.is("timeout-ms"));
+            let timeout = timeout.map(|ms| Node::number("timeout-ms", ms));
+            check.schedule.extend(timeout);
         }
-        let (within, outside): (Vec<_>, Vec<_>) =
-            check.into_iter().partition(|(is_within, _)| *is_within);
-        let probe = Node::text("type", "http").children(within.into_iter().map(|(_, node)| node));
-        let block = Node::new("health-check").child(probe);
-        let block = block.children(outside.into_iter().map(|(_, node)| node));
-        upstream.settings.push(block);
+        upstream.settings.push(check.into_node());
     }
     if let Some(same) = site.upstream_like(&upstream) {
         return Some(same);
@@ -121,7 +138,7 @@ fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word:
 fn option(
     site: &mut Site,
     upstream: &mut Upstream,
-    check: &mut Vec<(bool, Node)>,
+    check: &mut HealthCheck,
     policies: &mut Policies,
     line: &Directive,
 ) {
@@ -135,14 +152,14 @@ fn option(
             "cookie" => upstream.settings.push(Node::text("load-balancing", "sticky")),
             _ => site.note(&line.place, &line.shown(), "the policies are in docs/reference/config.md: `load-balancing`"),
         },
-        "health_uri" => check.push((true, Node::text("path", line.word(1)))),
+        "health_uri" => check.probe.push(Node::text("path", line.word(1))),
         "health_status" => {
             let class = line.word(1).strip_suffix("xx").and_then(|it| it.parse::<u8>().ok());
             match (line.word(1).parse::<u64>(), class) {
-                (Ok(status @ 100..=599), _) => check.push((true, Node::number("expected-status", status))),
+                (Ok(status @ 100..=599), _) => check.probe.push(Node::number("expected-status", status)),
                 (_, Some(class @ 1..=5)) => {
                     let range = format!("{class}00-{class}99");
-                    check.push((true, Node::text("expected-status", &range)));
+                    check.probe.push(Node::text("expected-status", &range));
                 }
                 _ => site.note(&line.place, &line.shown(), "write `expected-status` of the health check"),
             }
@@ -150,7 +167,7 @@ fn option(
         "health_interval" | "health_timeout" => {
             let setting = line.name().trim_start_matches("health_");
             let ms = ms.map(|ms| site.within(&line.place, &line.shown(), setting, ms));
-            check.extend(ms.map(|ms| (false, Node::number(&format!("{setting}-ms"), ms))));
+            check.schedule.extend(ms.map(|ms| Node::number(&format!("{setting}-ms"), ms)));
         }
         "max_fails" => {
             if let Ok(failures) = line.word(1).parse() {
@@ -174,7 +191,7 @@ fn option(
             if node.is_none() {
                 site.note(&line.place, &line.shown(), "see docs/operate/headers.md for values; the field is not sent until then");
             }
-            // The client's own field would take the place of one that is not set.
+            // Otherwise the client's own field of that name would be forwarded.
             let is_set = !field.starts_with(['+', '-', '?']) && bare != "host";
             let is_removed = is_set && header_fault(field, Message::Request).is_none();
             let removed = is_removed.then(|| Node::text("remove", field));

@@ -27,7 +27,7 @@ pub(super) fn read_all(
         .retain(|it| !without_routes.contains(&it.name));
 }
 
-/// Reads a section; names of its listeners that have no route.
+/// Reads a section. Returns the names of its listeners if it has no route.
 fn read(
     site: &mut Site,
     section: &Section,
@@ -51,7 +51,7 @@ fn read(
         listeners.push(listener.name.clone());
     }
     let has_both = !frontend.plain.is_empty() && !frontend.tls.is_empty();
-    if (reads_names && !frontend.tls.is_empty()) || (has_both && has_names(section)) {
+    if (reads_names && !frontend.tls.is_empty()) || (has_both && uses_server_names(section)) {
         frontend.is_closed = true;
         let shown = format!("{} {}", section.kind, section.name);
         site.note(
@@ -69,7 +69,7 @@ fn read(
     let policies = Policies {
         allow: networks.allow,
         deny: networks.deny,
-        timeouts: idle(defaults.iter().chain(&section.lines)),
+        timeouts: idle_timeout(defaults.iter().chain(&section.lines)),
         ..Policies::default()
     };
     let has_routes = routes(site, section, &mut frontend, usable, |route| {
@@ -85,7 +85,7 @@ fn reads_server_name(line: &Line) -> bool {
     words.any(|word| word.starts_with("req.ssl_sni") || word.starts_with("req_ssl_sni"))
 }
 
-fn has_names(section: &Section) -> bool {
+fn uses_server_names(section: &Section) -> bool {
     let mut lines = section.lines.iter();
     lines.any(|line| line.words.iter().any(|word| word.contains("ssl_fc_sni")))
 }
@@ -105,8 +105,8 @@ fn note_settings(site: &mut Site, section: &Section) {
     }
 }
 
-/// Adds the routes of a section. Returns true if there is one. Rules are tried in their order: after a rule that was
-/// not migrated no route is written, since it would take the connections of that rule.
+/// Adds the routes of a section. Returns true if there is one. No route is written after a rule that was not migrated:
+/// rules are tried in order, so that route would take the connections of the rule.
 fn routes(
     site: &mut Site,
     section: &Section,
@@ -132,7 +132,7 @@ fn routes(
         let backend = line.word(1);
         let conditions = condition::rule_conditions(line, section);
         let Some(conditions) = conditions.filter(|_| usable.contains(backend)) else {
-            line.note(site, "write a route with `host` for the server name, and `upstream`; until then connections that no rule before it takes are refused",
+            line.note(site, "write a route with `host` for the server name, and `upstream`; until then connections that reach this rule are refused",
             );
             return has_routes;
         };
@@ -153,14 +153,16 @@ fn routes(
     if usable.contains(backend) {
         add(site, backend, Condition::default(), 0);
     } else if let Some(line) = default {
-        line.note(site, "its backend is not carried over; until then connections that no rule takes are refused",
+        line.note(
+            site,
+            "its backend is not carried over; until then connections that reach it are refused",
         );
     }
     has_routes
 }
 
-/// The time without traffic: `timeout tunnel`, or the longer of both sides.
-fn idle<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Node> {
+/// The idle timeout of a relay: `timeout tunnel`, or the longer one of both sides.
+fn idle_timeout<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Node> {
     let (mut tunnel, mut client, mut server) = (None, None, None);
     for line in lines.filter(|line| line.word(0) == "timeout") {
         let ms = units::milliseconds(line.word(2), 1);

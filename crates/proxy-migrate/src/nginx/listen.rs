@@ -82,7 +82,7 @@ pub(super) fn read(
     let mut found: Vec<Listen> = Vec::new();
     let mut names = HashSet::new();
     for directive in listens {
-        if let Some(listen) = one(site, directive, scope, hosts)
+        if let Some(listen) = read_listen(site, directive, scope, hosts)
             && names.insert(listen.name.clone())
         {
             found.push(listen);
@@ -98,7 +98,7 @@ pub(super) fn read(
     found
 }
 
-fn one(
+fn read_listen(
     site: &mut Site,
     directive: &Directive,
     scope: &Scope<'_>,
@@ -151,7 +151,7 @@ fn is_quic(directive: &Directive) -> bool {
     directive.name == "listen" && directive.words.iter().skip(1).any(|word| word == "quic")
 }
 
-/// Switches HTTP/3 on at the listener of the same address, with which a server accepts it here.
+/// Enables HTTP/3 at the listener of the same address: here both have one listener.
 fn quic(site: &mut Site, directive: &Directive, scope: &Scope<'_>) {
     if scope.word("http3") == Some("off") {
         return;
@@ -261,7 +261,7 @@ pub(super) fn address(word: &str) -> String {
     }
 }
 
-/// Directives of a server that are about its listeners.
+/// Returns true for a directive of a server that concerns its listeners.
 pub(super) fn is_listener_directive(name: &str) -> bool {
     matches!(name, "listen" | "server_name" | "ssl") || is_client_timeout(name)
 }

@@ -19,10 +19,10 @@ pub(crate) fn converted(regex: &str, ignores_case: bool) -> Converted {
     if is_valid(&same) {
         return Converted::Same(same);
     }
-    if let Some(same) = without_prefix(regex).filter(|it| is_valid(it)) {
+    if let Some(same) = without_lookahead(regex).filter(|it| is_valid(it)) {
         return Converted::Same(format!("{flag}{same}"));
     }
-    let wider = format!("{flag}{}", without_groups(regex));
+    let wider = format!("{flag}{}", without_look_around(regex));
     if is_valid(&wider) {
         Converted::Wider(wider)
     } else {
@@ -30,18 +30,18 @@ pub(crate) fn converted(regex: &str, ignores_case: bool) -> Converted {
     }
 }
 
-/// `A(?!word).*` as an expression for `A` that no `word` follows, where nothing but the rest of the path is behind it.
-fn without_prefix(regex: &str) -> Option<String> {
+/// Replaces a negative lookahead that only the rest of the path follows: in `^/(?!ab).*` by an alternation of all
+/// beginnings that differ from `ab`. `None` for any other expression.
+fn without_lookahead(regex: &str) -> Option<String> {
     let (before, after) = regex.split_once("(?!")?;
     let (word, rest) = after.split_once(')')?;
     let word = word.replace('\\', "");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let has_any_rest = matches!(rest, "" | ".*" | ".*$" | "(.*)" | "(.*)$");
-    let has_end = rest.ends_with('$') || rest.is_empty() || rest.ends_with('*');
-    if word.is_empty() || !word.chars().all(is_plain) || !has_any_rest || !has_end {
+    if word.is_empty() || !word.chars().all(is_plain) || !has_any_rest {
         return None;
     }
-    // From the last character: the end, another character, or this one and what follows it.
+    // From the last character backwards: the end, another character, or this one and a difference after it.
     let mut other = String::new();
     for c in word.chars().rev() {
         let c = if matches!(c, '.' | '-') {
@@ -58,14 +58,14 @@ fn without_prefix(regex: &str) -> Option<String> {
     Some(format!("{before}{other}"))
 }
 
-/// The expression without groups that look around, and with anything for back references.
-fn without_groups(regex: &str) -> String {
+/// The expression without look-around groups, and with `.*` for back references.
+fn without_look_around(regex: &str) -> String {
     let mut wider = String::new();
     let mut rest = regex;
     while let Some(c) = rest.chars().next() {
         let look = ["(?!", "(?=", "(?<!", "(?<="];
         if look.iter().any(|start| rest.starts_with(start)) {
-            rest = behind_group(rest);
+            rest = after_group(rest);
         } else if c == '\\' {
             let escaped = rest.chars().nth(1);
             if escaped.is_some_and(|digit| digit.is_ascii_digit()) {
@@ -84,8 +84,8 @@ fn without_groups(regex: &str) -> String {
     wider
 }
 
-/// The text behind the group that it begins with.
-fn behind_group(text: &str) -> &str {
+/// The text after the group at its beginning.
+fn after_group(text: &str) -> &str {
     let (mut depth, mut is_escaped) = (0_u32, false);
     for (at, c) in text.char_indices() {
         match c {
@@ -112,6 +112,7 @@ mod tests {
             (r"\.php$", same(r"\.php$")),
             (r"^/(?!ab)(.*)$", same(r"^/(?:$|[^a]|a(?:$|[^b]))")),
             (r"/\.(?!a).*", same(r"/\.(?:$|[^a])")),
+            (r"/\.(?!a)(.*)", same(r"/\.(?:$|[^a])")),
             (r"^/(?!(a|b)/)x", wider("^/x")),
             (r"^/(?!a|b)", wider("^/")),
             (r"^/(a)\1$", wider("^/(a).*$")),

@@ -3,18 +3,32 @@
 use crate::site::Policies;
 use std::net::IpAddr;
 
-/// The address of a client that a route serves, `Some(None)` for any; `None` if it is not known.
-#[expect(clippy::option_option, reason = "no client, any client, one client")]
-pub(super) fn client(policies: &Policies) -> Option<Option<String>> {
+/// A client that a route serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Client {
+    /// Every client, or at least the local one.
+    Any,
+    /// The client with this address.
+    Address(String),
+}
+
+/// A client that the networks of a route admit; `None` if none is known.
+pub(super) fn admitted_client(policies: &Policies) -> Option<Client> {
     let allowed = policies.allow.first();
     let address = allowed.map(|network| network.split('/').next().unwrap_or_default());
     let client: IpAddr = address.unwrap_or("127.0.0.1").parse().ok()?;
-    let is_denied = policies.deny.iter().any(|network| holds(network, client));
-    (!is_denied).then(|| address.map(str::to_owned))
+    let is_denied = policies
+        .deny
+        .iter()
+        .any(|network| contains(network, client));
+    (!is_denied).then(|| match address {
+        Some(address) => Client::Address(address.to_owned()),
+        None => Client::Any,
+    })
 }
 
-/// Returns true if an address is in a network; a network that cannot be read may hold it.
-fn holds(network: &str, address: IpAddr) -> bool {
+/// Returns true if a network contains an address. A network that cannot be parsed counts as one that does.
+fn contains(network: &str, address: IpAddr) -> bool {
     let (first, length) = network.split_once('/').unwrap_or((network, "128"));
     let Some((first, length)) = first.parse::<IpAddr>().ok().zip(length.parse::<u32>().ok()) else {
         return true;
@@ -29,8 +43,8 @@ fn holds(network: &str, address: IpAddr) -> bool {
         _ => return false,
     };
     let rest = bits - length.min(bits);
-    let begins = |it: u128| it.checked_shr(rest).unwrap_or(0);
-    begins(first) == begins(address)
+    let prefix = |it: u128| it.checked_shr(rest).unwrap_or(0);
+    prefix(first) == prefix(address)
 }
 
 #[cfg(test)]
@@ -38,15 +52,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denied_client_is_none() {
+    fn a_client_outside_of_denied_networks_is_chosen() {
+        let address = |text: &str| Client::Address(text.to_owned());
         for (allow, deny, expected) in [
-            ("", "", Some(None)),
-            ("10.0.0.0/8", "", Some(Some("10.0.0.0"))),
+            ("", "", Some(Client::Any)),
+            ("10.0.0.0/8", "", Some(address("10.0.0.0"))),
             ("10.0.0.0/8", "10.0.0.0/16", None),
-            ("10.0.0.0/8", "10.1.0.0/16", Some(Some("10.0.0.0"))),
+            ("10.0.0.0/8", "10.1.0.0/16", Some(address("10.0.0.0"))),
             ("", "0.0.0.0/0", None),
             ("", "127.0.0.1", None),
-            ("", "::/0", Some(None)),
+            ("", "::/0", Some(Client::Any)),
             ("2001:db8::/32", "2001:db8::/48", None),
         ] {
             let list = |text: &str| text.split_whitespace().map(str::to_owned).collect();
@@ -55,9 +70,7 @@ mod tests {
                 deny: list(deny),
                 ..Policies::default()
             };
-            let client = client(&policies);
-            let client = client.as_ref().map(|client| client.as_deref());
-            assert_eq!(client, expected, "{allow} {deny}");
+            assert_eq!(admitted_client(&policies), expected, "{allow} {deny}");
         }
     }
 }

@@ -118,7 +118,7 @@ fn relay(
                 site,
                 router.entry,
                 "",
-                "it is not carried over; connections that no router before it takes are refused until then",
+                "it is not carried over; connections that reach it are refused until then",
             );
             break;
         };

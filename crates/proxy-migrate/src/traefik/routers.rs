@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// Priority of the first route; each further one has one less.
 const FIRST_PRIORITY: u32 = 900_000;
 /// Maximum number of routes for requests that negated matchers leave to other routers.
-const MAX_LEFT_ROUTES: usize = 2_000;
+const MAX_EXCLUDED_ROUTES: usize = 2_000;
 
 /// A router with the entry points that lead to it.
 pub(super) struct Router<'d> {
@@ -69,7 +69,7 @@ impl<'d> Router<'d> {
             site.note(
                 &entry.place(),
                 &format!("{}: rule {written}", entry.key),
-                "the rule cannot be read; all requests of its entry points that no router before it takes are answered 501",
+                "the rule cannot be read; requests of its entry points that reach this router are answered 501",
             );
         }
         let own = entry.value.number_of("priority").filter(|it| *it > 0);
@@ -78,14 +78,14 @@ impl<'d> Router<'d> {
         let has_tls = own_tls.is_some();
         let mut settings: Vec<&'d Value> = own_tls.into_iter().collect();
         let is_named = entry.value.get("entryPoints").is_some();
-        let mut of_kind: [(Vec<&'d str>, Vec<&'d str>); 2] = Default::default();
+        let mut by_kind: [(Vec<&'d str>, Vec<&'d str>); 2] = Default::default();
         for point in points.for_router(site, entry) {
             let is_tls = has_tls || point.has_tls_for_all;
             if is_tls != point.is_tls {
                 note_kind(site, entry, point, is_named);
                 continue;
             }
-            let [plain, tls] = &mut of_kind;
+            let [plain, tls] = &mut by_kind;
             let (names, middlewares) = if is_tls { tls } else { plain };
             names.push(point.name);
             settings.extend(point.tls());
@@ -93,7 +93,7 @@ impl<'d> Router<'d> {
             let new = point.middlewares.iter().filter(|it| !known.contains(it));
             middlewares.extend(new);
         }
-        if !is_named && of_kind.iter().all(|(names, _)| names.is_empty()) {
+        if !is_named && by_kind.iter().all(|(names, _)| names.is_empty()) {
             site.note(
                 &entry.place(),
                 &entry.key,
@@ -101,7 +101,7 @@ impl<'d> Router<'d> {
             );
         }
         let own = entry.value.texts_of("middlewares");
-        let kinds = [false, true].into_iter().zip(of_kind);
+        let kinds = [false, true].into_iter().zip(by_kind);
         let used = kinds.filter(|(_, (names, _))| !names.is_empty());
         used.map(|(is_tls, (listeners, mut middlewares))| {
             middlewares.extend(&own);
@@ -181,7 +181,7 @@ pub(super) fn write(site: &mut Site, configuration: &Configuration<'_>, routers:
         services: Services::default(),
         agents: Agents::default(),
         priority: FIRST_PRIORITY,
-        left_routes: 0,
+        excluded_routes: 0,
     };
     for (position, case) in cases.iter().enumerate() {
         if site.is_full() {
@@ -189,7 +189,7 @@ pub(super) fn write(site: &mut Site, configuration: &Configuration<'_>, routers:
         }
         let later = cases.get(position + 1..).unwrap_or_default();
         let listeners = &case.router.listeners;
-        if !case.conditions.is_wider && writer.leave(site, case, later) {
+        if !case.conditions.is_wider && writer.push_excluded(site, case, later) {
             writer.push(
                 site,
                 &case.conditions,
@@ -219,12 +219,18 @@ struct Writer<'c, 'd> {
     services: Services,
     agents: Agents,
     priority: u32,
-    left_routes: usize,
+    excluded_routes: usize,
 }
 
 impl Writer<'_, '_> {
-    /// Writes routes for the requests that a case leaves to later ones; `false` if they have no counterpart.
-    fn leave(&mut self, site: &mut Site, case: &Case<'_, '_>, later: &[Case<'_, '_>]) -> bool {
+    /// Writes routes for the requests that the negated matchers of a case leave to later ones. Returns false if those
+    /// have no counterpart.
+    fn push_excluded(
+        &mut self,
+        site: &mut Site,
+        case: &Case<'_, '_>,
+        later: &[Case<'_, '_>],
+    ) -> bool {
         let mut routes: Vec<(Conditions, Answer<'_, '_>, Vec<&str>)> = Vec::new();
         for negated in &case.negated {
             if negated.is_wider {
@@ -234,8 +240,8 @@ impl Writer<'_, '_> {
                 continue;
             };
             for other in later {
-                self.left_routes += 1;
-                if self.left_routes > MAX_LEFT_ROUTES {
+                self.excluded_routes += 1;
+                if self.excluded_routes > MAX_EXCLUDED_ROUTES {
                     return false;
                 }
                 let names = other.router.listeners.iter();
@@ -249,7 +255,7 @@ impl Writer<'_, '_> {
                 if listeners.is_empty() {
                     continue;
                 }
-                // Requests that the other one leaves out are of a third.
+                // Requests that the other case excludes would need routes of a third one.
                 if both.is_wider || !other.negated.is_empty() {
                     return false;
                 }

@@ -43,54 +43,54 @@ impl Parser<'_> {
         self.rest = self.rest.trim_start();
     }
 
-    /// Returns true if the next characters are these, which are passed by then.
-    fn takes(&mut self, sign: &str) -> bool {
+    /// Consumes `token` if the next characters are it. Returns true if so.
+    fn eat(&mut self, token: &str) -> bool {
         self.skip_spaces();
-        let rest = self.rest.strip_prefix(sign);
+        let rest = self.rest.strip_prefix(token);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
     fn any(&mut self, depth: usize) -> Option<Expression> {
         let mut parts = vec![self.all(depth)?];
-        while self.takes("||") {
+        while self.eat("||") {
             parts.push(self.all(depth)?);
         }
         Some(Expression::Any(parts))
     }
 
     fn all(&mut self, depth: usize) -> Option<Expression> {
-        let mut parts = vec![self.one(depth)?];
-        while self.takes("&&") {
-            parts.push(self.one(depth)?);
+        let mut parts = vec![self.operand(depth)?];
+        while self.eat("&&") {
+            parts.push(self.operand(depth)?);
         }
         Some(Expression::All(parts))
     }
 
-    fn one(&mut self, depth: usize) -> Option<Expression> {
+    fn operand(&mut self, depth: usize) -> Option<Expression> {
         if depth > MAX_DEPTH {
             return None;
         }
-        if self.takes("!") {
-            return Some(Expression::Not(Box::new(self.one(depth + 1)?)));
+        if self.eat("!") {
+            return Some(Expression::Not(Box::new(self.operand(depth + 1)?)));
         }
-        if self.takes("(") {
+        if self.eat("(") {
             let inner = self.any(depth + 1)?;
-            return self.takes(")").then_some(inner);
+            return self.eat(")").then_some(inner);
         }
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric());
         let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
-        if name.is_empty() || !self.takes("(") {
+        if name.is_empty() || !self.eat("(") {
             return None;
         }
         let mut arguments = Vec::new();
         loop {
             arguments.push(self.argument()?);
-            if self.takes(")") {
+            if self.eat(")") {
                 break;
             }
-            if !self.takes(",") {
+            if !self.eat(",") {
                 return None;
             }
         }
@@ -98,12 +98,12 @@ impl Parser<'_> {
     }
 
     fn argument(&mut self) -> Option<String> {
-        if self.takes("`") {
+        if self.eat("`") {
             let (text, rest) = self.rest.split_once('`')?;
             self.rest = rest;
             return Some(text.to_owned());
         }
-        if !self.takes("\"") {
+        if !self.eat("\"") {
             return None;
         }
         let mut text = String::new();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_multiply_or_are_deep_are_refused() {
+    fn rules_with_too_many_alternatives_or_too_deep_are_refused() {
         let two = "(A(`1`) || A(`2`))";
         assert!(parse(&[two; 6].join(" && ")).is_some());
         assert!(parse(&[two; 7].join(" && ")).is_none());

@@ -17,7 +17,7 @@ pub(super) struct Hosts<'d> {
     pub(super) names: BTreeSet<String>,
 }
 
-/// Writes certificates into the listener at a position. Without one, files are named that have to be put there.
+/// Writes certificates into the listener at a position. Without one, names placeholder files that the operator must provide.
 pub(super) fn write(
     site: &mut Site,
     configuration: &Configuration<'_>,
