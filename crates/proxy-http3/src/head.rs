@@ -18,17 +18,17 @@ pub struct RequestHead {
     pub path: Option<Bytes>,
     /// The other fields, in their order.
     pub fields: HeaderMap,
-    /// The length of the body, if a single valid `Content-Length` is among them.
+    /// The length of the body, if the fields have a single valid `Content-Length`.
     pub length: Option<u64>,
 }
 
-/// More fields than a map can hold.
+/// The error of a section with more fields than a `HeaderMap` can hold.
 const TOO_MANY: Http3Error = Http3Error::stream(
     ErrorCode::EXCESSIVE_LOAD,
     "more fields than any message has",
 );
 
-/// Fields of a connection, which HTTP/3 has not. [RFC 9114 §4.2]
+/// Connection-specific fields, which HTTP/3 forbids. [RFC 9114 §4.2]
 const CONNECTION_FIELDS: [&[u8]; 5] = [
     b"connection",
     b"keep-alive",
@@ -44,7 +44,7 @@ impl RequestHead {
     /// The first rule that it violates; its stream ends.
     pub fn read(section: &FieldSection) -> Result<Self, Http3Error> {
         let mut pseudo = PseudoFields::default();
-        let mut fields = room(section)?;
+        let mut fields = empty_map(section)?;
         for field in section.fields() {
             if field.name.starts_with(b":") {
                 if !fields.is_empty() {
@@ -66,7 +66,7 @@ impl RequestHead {
 /// # Errors
 /// The first rule that they violate; their stream ends.
 pub fn read_trailers(section: &FieldSection) -> Result<HeaderMap, Http3Error> {
-    let mut fields = room(section)?;
+    let mut fields = empty_map(section)?;
     for field in section.fields() {
         if field.name.starts_with(b":") {
             return Err(Http3Error::malformed("a pseudo-header field in trailers"));
@@ -134,7 +134,7 @@ impl PseudoFields {
             let is_path = path.starts_with(b"/") || path == b"*" && method == Method::OPTIONS;
             // Visible ASCII, as in a request line.
             if !is_path || !path.iter().all(u8::is_ascii_graphic) {
-                return Err(Http3Error::malformed("the path is not one of HTTP"));
+                return Err(Http3Error::malformed("the path is not a path of HTTP"));
             }
         }
         Ok(RequestHead {
@@ -163,11 +163,11 @@ fn append(field: Field, fields: &mut HeaderMap) -> Result<(), Http3Error> {
         never_indexed,
     } = field;
     if CONNECTION_FIELDS.contains(&&*name) {
-        return Err(Http3Error::malformed("a field of a connection"));
+        return Err(Http3Error::malformed("a connection-specific field"));
     }
     if &*name == b"te" && &*value != b"trailers" {
         return Err(Http3Error::malformed(
-            "`te` with another value than `trailers`",
+            "`te` with a value other than `trailers`",
         ));
     }
     // Upper case is refused here.
@@ -180,8 +180,8 @@ fn append(field: Field, fields: &mut HeaderMap) -> Result<(), Http3Error> {
     Ok(())
 }
 
-/// An empty map with room for the fields of `section`, of which limits may allow more than a map can hold.
-fn room(section: &FieldSection) -> Result<HeaderMap, Http3Error> {
+/// An empty map with the capacity for `section`, whose limits may allow more fields than a map can hold.
+fn empty_map(section: &FieldSection) -> Result<HeaderMap, Http3Error> {
     HeaderMap::try_with_capacity(section.len()).map_err(|_| TOO_MANY)
 }
 

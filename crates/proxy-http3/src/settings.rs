@@ -14,7 +14,7 @@ const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 /// Settings of HTTP/2 that HTTP/3 reserves. [RFC 9114 §11.2.2]
 const FORBIDDEN: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
 
-/// Identifiers in one frame at most: each is remembered to detect repetitions.
+/// Maximum number of settings in one frame: each is remembered to detect repetitions.
 const MAX_SETTINGS: usize = 64;
 
 /// Settings of this side.
@@ -62,7 +62,7 @@ pub fn write_goaway(stream: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&payload);
 }
 
-/// Checks the client's settings. Their values need no attention: responses are encoded without a dynamic table.
+/// Checks the client's settings. Their values are ignored: responses are encoded without a dynamic table.
 pub(crate) fn check(mut payload: &[u8]) -> Result<(), Http3Error> {
     let malformed = Http3Error::connection(ErrorCode::FRAME_ERROR, "SETTINGS end within a setting");
     let invalid = |rule| Err(Http3Error::connection(ErrorCode::SETTINGS_ERROR, rule));

@@ -16,7 +16,7 @@ const fn codes(bits: u32, first: u64, symbols: &'static [u8]) -> Codes {
     }
 }
 
-/// From the shortest codes to the longest. The code of the end of a string is in none of them.
+/// In ascending order of length. The code of EOS is missing: a string that contains it is invalid.
 #[rustfmt::skip]
 static CODES: [Codes; 21] = [
     codes(5, 0x0, b"012aceiost"),
@@ -42,17 +42,17 @@ static CODES: [Codes; 21] = [
     codes(30, 0x3fff_fffc, b"\n\r\x16"),
 ];
 
-/// A string with an unknown code, with padding that is too long, or with padding other than ones.
+/// Reason why a string is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct InvalidString;
+pub(super) enum HuffmanError {
+    /// An unknown code, padding of a byte or more, or padding other than ones.
+    Invalid,
+    /// More bytes than the maximum; the first ones were appended.
+    TooLong,
+}
 
-/// Appends the decoded `string` to `out`, at most up to a length of `max_len` of `out`; the rest is cut off, and
-/// true is returned.
-pub(super) fn decode(
-    string: &[u8],
-    out: &mut Vec<u8>,
-    max_len: usize,
-) -> Result<bool, InvalidString> {
+/// Appends the decoded `string` to `out`, which grows to at most `max_len` bytes.
+pub(super) fn decode(string: &[u8], out: &mut Vec<u8>, max_len: usize) -> Result<(), HuffmanError> {
     let mut rest = string;
     // The next bits, from the highest on; ones after them, as in the padding.
     let mut window = u64::MAX;
@@ -66,13 +66,13 @@ pub(super) fn decode(
             rest = after;
         }
         if bits < u8::BITS && window == u64::MAX {
-            return Ok(false);
+            return Ok(());
         }
         let (symbol, used) = symbol(window)
             .filter(|(_, used)| *used <= bits)
-            .ok_or(InvalidString)?;
+            .ok_or(HuffmanError::Invalid)?;
         if out.len() >= max_len {
-            return Ok(true);
+            return Err(HuffmanError::TooLong);
         }
         out.push(symbol);
         window = window << used | ((1 << used) - 1);
@@ -93,7 +93,7 @@ fn symbol(window: u64) -> Option<(u8, u32)> {
 mod tests {
     use super::*;
 
-    fn decoded(string: &[u8]) -> Result<String, InvalidString> {
+    fn decoded(string: &[u8]) -> Result<String, HuffmanError> {
         let mut out = Vec::new();
         decode(string, &mut out, usize::MAX)?;
         Ok(String::from_utf8(out).unwrap())
@@ -132,19 +132,23 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_short_and_of_ones() {
+    fn padding_is_shorter_than_a_byte_and_of_ones() {
         // "0", then the padding.
         assert_eq!(decoded(&[0b0000_0111]).as_deref(), Ok("0"));
-        assert_eq!(decoded(&[0b0000_0110]), Err(InvalidString));
-        assert_eq!(decoded(&[0b0000_0111, 0xff]), Err(InvalidString));
-        assert_eq!(decoded(&[0xff]), Err(InvalidString));
-        assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xff]), Err(InvalidString));
+        assert_eq!(decoded(&[0b0000_0110]), Err(HuffmanError::Invalid));
+        assert_eq!(decoded(&[0b0000_0111, 0xff]), Err(HuffmanError::Invalid));
+        assert_eq!(decoded(&[0xff]), Err(HuffmanError::Invalid));
+        assert_eq!(
+            decoded(&[0xff, 0xff, 0xff, 0xff]),
+            Err(HuffmanError::Invalid)
+        );
     }
 
     #[test]
-    fn a_long_string_is_cut_off() {
+    fn a_string_above_the_maximum_is_refused() {
         let mut out = Vec::new();
-        assert_eq!(decode(&[0x64, 0x02], &mut out, 2), Ok(true));
+        let decoded = decode(&[0x64, 0x02], &mut out, 2);
+        assert_eq!(decoded, Err(HuffmanError::TooLong));
         assert_eq!(out, b"30");
     }
 }

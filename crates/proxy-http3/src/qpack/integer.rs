@@ -1,19 +1,19 @@
-//! Integers with a prefix of some bits. [RFC 7541 §5.1, RFC 9204 §4.1.1]
+//! Prefixed integers. [RFC 7541 §5.1, RFC 9204 §4.1.1]
 
 /// An integer above the greatest value that is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// Bytes after the prefix at most: values of 32 bits and more have no meaning here.
+/// Maximum number of bytes after the prefix: no value here needs more than 32 bits.
 const MAX_MORE_BYTES: usize = 5;
 
-/// The integer with a prefix of `prefix` bits at the beginning of `bytes`, and its length in bytes; `None` if it is not
-/// complete.
-pub(crate) fn read(bytes: &[u8], prefix: u32) -> Result<Option<(u64, usize)>, TooLarge> {
+/// The integer with a prefix of `prefix_bits` at the beginning of `bytes`, and its length in bytes; `None` if it is
+/// incomplete.
+pub(crate) fn read(bytes: &[u8], prefix_bits: u32) -> Result<Option<(u64, usize)>, TooLarge> {
     let Some((first, rest)) = bytes.split_first() else {
         return Ok(None);
     };
-    let mask = (1_u64 << prefix) - 1;
+    let mask = (1_u64 << prefix_bits) - 1;
     let mut value = u64::from(*first) & mask;
     if value < mask {
         return Ok(Some((value, 1)));
@@ -38,9 +38,9 @@ pub(crate) fn read(bytes: &[u8], prefix: u32) -> Result<Option<(u64, usize)>, To
     }
 }
 
-/// Appends `value` with a prefix of `prefix` bits, after the bits `mark`.
-pub(super) fn write(mark: u8, prefix: u32, value: usize, out: &mut Vec<u8>) {
-    let mask = (1_usize << prefix) - 1;
+/// Appends `value` with a prefix of `prefix_bits`; `mark` has the bits above the prefix.
+pub(super) fn write(mark: u8, prefix_bits: u32, value: usize, out: &mut Vec<u8>) {
+    let mask = (1_usize << prefix_bits) - 1;
     let low = |value: usize| value.to_le_bytes().first().copied().unwrap_or_default();
     if value < mask {
         return out.push(mark | low(value));

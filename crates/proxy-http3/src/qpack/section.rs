@@ -1,6 +1,6 @@
 //! Decoding of a header section: lines of fields from static references and literals.
 
-use super::huffman;
+use super::huffman::{self, HuffmanError};
 use super::integer;
 use super::static_table::STATIC_TABLE;
 use crate::code::{ErrorCode, Http3Error};
@@ -96,7 +96,7 @@ impl FieldSection {
     }
 }
 
-/// Above what the settings of this side allow.
+/// The error of a section above the limits that this side has sent in its settings.
 const TOO_LARGE: Http3Error = Http3Error::stream(
     ErrorCode::EXCESSIVE_LOAD,
     "a header section far above the limits",
@@ -155,8 +155,11 @@ impl Decoder<'_> {
         }
     }
 
-    fn static_entry(&mut self, prefix: u32) -> Result<(&'static str, &'static str), Http3Error> {
-        let index = usize::try_from(self.integer(prefix)?).ok();
+    fn static_entry(
+        &mut self,
+        prefix_bits: u32,
+    ) -> Result<(&'static str, &'static str), Http3Error> {
+        let index = usize::try_from(self.integer(prefix_bits)?).ok();
         let entry = index.and_then(|index| STATIC_TABLE.get(index));
         let entry = entry.ok_or(invalid("a field refers beyond the static table"))?;
         Ok(*entry)
@@ -168,11 +171,11 @@ impl Decoder<'_> {
         start..self.text.len()
     }
 
-    /// A string with a length of `prefix` bits, after the flag of the Huffman coding.
-    fn string(&mut self, prefix: u32) -> Result<Range<usize>, Http3Error> {
+    /// A string whose length has a prefix of `prefix_bits`, after the Huffman flag.
+    fn string(&mut self, prefix_bits: u32) -> Result<Range<usize>, Http3Error> {
         let first = self.rest.first().copied().unwrap_or_default();
-        let is_coded = first >> prefix & 1 != 0;
-        let length = usize::try_from(self.integer(prefix)?).unwrap_or(usize::MAX);
+        let is_coded = first >> prefix_bits & 1 != 0;
+        let length = usize::try_from(self.integer(prefix_bits)?).unwrap_or(usize::MAX);
         let (string, rest) = self
             .rest
             .split_at_checked(length)
@@ -182,16 +185,17 @@ impl Decoder<'_> {
             return Ok(self.append(string));
         }
         let start = self.text.len();
-        let is_cut = huffman::decode(string, &mut self.text, self.limits.max_bytes)
-            .map_err(|_| invalid("a string has an invalid Huffman code"))?;
-        if is_cut {
-            return Err(TOO_LARGE);
-        }
+        huffman::decode(string, &mut self.text, self.limits.max_bytes).map_err(
+            |error| match error {
+                HuffmanError::Invalid => invalid("a string has an invalid Huffman code"),
+                HuffmanError::TooLong => TOO_LARGE,
+            },
+        )?;
         Ok(start..self.text.len())
     }
 
-    fn integer(&mut self, prefix: u32) -> Result<u64, Http3Error> {
-        let read = integer::read(self.rest, prefix)
+    fn integer(&mut self, prefix_bits: u32) -> Result<u64, Http3Error> {
+        let read = integer::read(self.rest, prefix_bits)
             .map_err(|_| invalid("an integer of a header section is too large"))?;
         let (value, used) = read.ok_or(invalid("a header section ends within an integer"))?;
         self.rest = self.rest.get(used..).unwrap_or_default();
