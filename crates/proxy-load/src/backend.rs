@@ -72,9 +72,9 @@ impl Backend {
             };
             socket.set_nonblocking(true)?;
             socket.set_nodelay(true)?;
-            let place = self.connections.vacant_entry();
-            poller.watch(&socket, Owner::Backend(place.key()))?;
-            place.insert(Connection {
+            let entry = self.connections.vacant_entry();
+            poller.watch(&socket, Owner::Backend(entry.key()))?;
+            entry.insert(Connection {
                 socket,
                 intake: RequestReader::default(),
                 owed: VecDeque::new(),
@@ -87,12 +87,12 @@ impl Backend {
     /// Reads from and writes to the connection with this index.
     pub(crate) fn serve(
         &mut self,
-        place: usize,
+        index: usize,
         readable: bool,
         poller: &Poller,
         scratch: &mut [u8],
     ) -> io::Result<()> {
-        let Some(connection) = self.connections.get_mut(place) else {
+        let Some(connection) = self.connections.get_mut(index) else {
             return Ok(());
         };
         let read = if readable {
@@ -103,14 +103,14 @@ impl Backend {
         let Ok(interest) = read.and_then(|()| connection.write(&self.answers)) else {
             // The proxy may close a connection between requests. If it closed one too early, its
             // own client misses a response and counts the failure.
-            self.connections.remove(place);
+            self.connections.remove(index);
             return Ok(());
         };
         if interest == connection.interest {
             return Ok(());
         }
         connection.interest = interest;
-        poller.change(&connection.socket, Owner::Backend(place), interest)?;
+        poller.change(&connection.socket, Owner::Backend(index), interest)?;
         Ok(())
     }
 }

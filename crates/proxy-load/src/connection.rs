@@ -20,7 +20,7 @@ pub(crate) struct Connection {
     pub(crate) answered: u64,
     /// Current registration at the poller.
     pub(crate) interest: Interest,
-    speaker: HttpClient,
+    protocol: HttpClient,
     out: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl ReadProgress {
 impl Connection {
     /// For a stream that was just opened.
     pub(crate) fn new(stream: Stream, protocol: Protocol, opened: Duration) -> Self {
-        let speaker = match protocol {
+        let protocol = match protocol {
             Protocol::Plain | Protocol::Tls => HttpClient::Http1(Http1::default()),
             Protocol::Http2 => HttpClient::Http2(Http2::new()),
         };
@@ -55,16 +55,16 @@ impl Connection {
             opened,
             answered: 0,
             interest: Interest::Read,
-            speaker,
+            protocol,
             out: Vec::new(),
         }
     }
 
     /// Prepares a request for sending; its time counts from `since`.
-    pub(crate) fn ask(&mut self, request: &[u8], since: Duration) {
-        match &mut self.speaker {
-            HttpClient::Http1(http1) => http1.ask(request, &mut self.out, since),
-            HttpClient::Http2(http2) => http2.ask(request, &mut self.out, since),
+    pub(crate) fn queue_request(&mut self, request: &[u8], since: Duration) {
+        match &mut self.protocol {
+            HttpClient::Http1(http1) => http1.queue_request(request, &mut self.out, since),
+            HttpClient::Http2(http2) => http2.queue_request(request, &mut self.out, since),
         }
     }
 
@@ -78,14 +78,14 @@ impl Connection {
 
     /// Reads once; appends to `answered` the start time of each request with a now complete
     /// response. The bytes are left at the beginning of `scratch`.
-    pub(crate) fn take(
+    pub(crate) fn read(
         &mut self,
         scratch: &mut [u8],
         body_bytes: Option<usize>,
         answered: &mut Vec<Duration>,
     ) -> Result<ReadProgress, RequestError> {
         let received = self.stream.receive(scratch)?;
-        if matches!(self.speaker, HttpClient::Http2(_)) && self.stream.is_not_http2() {
+        if matches!(self.protocol, HttpClient::Http2(_)) && self.stream.is_not_http2() {
             return Err(RequestError::NotHttp2);
         }
         let bytes = match received {
@@ -95,7 +95,7 @@ impl Connection {
         };
         let read = scratch.get(..bytes).unwrap_or_default();
         let before = answered.len();
-        match &mut self.speaker {
+        match &mut self.protocol {
             HttpClient::Http1(http1) => answered.extend(http1.take(read, body_bytes)?),
             HttpClient::Http2(http2) => http2.take(read, body_bytes, &mut self.out, answered)?,
         }
@@ -107,17 +107,17 @@ impl Connection {
     }
 
     /// Returns true if no byte has arrived since the last complete response.
-    pub(crate) fn is_between_answers(&self) -> bool {
-        match &self.speaker {
-            HttpClient::Http1(http1) => http1.is_between_answers(),
+    pub(crate) fn is_between_responses(&self) -> bool {
+        match &self.protocol {
+            HttpClient::Http1(http1) => http1.is_between_responses(),
             HttpClient::Http2(http2) => http2.unanswered() == 0,
         }
     }
 
     /// Number of requests that fail if the connection is lost now: at least one, because an idle
     /// connection should have stayed open.
-    pub(crate) fn at_stake(&self) -> u64 {
-        match &self.speaker {
+    pub(crate) fn lost_requests(&self) -> u64 {
+        match &self.protocol {
             HttpClient::Http1(_) => 1,
             HttpClient::Http2(http2) => http2.unanswered().max(1) as u64,
         }

@@ -97,23 +97,23 @@ impl LoadGenerator {
         self.backend.seen = profile.capture.then(|| LastRequest::new(&user_agent));
         let mut clients = Clients::new(profile, &user_agent)?;
         let warm = self.clock.elapsed() + profile.warm;
-        self.go_on_until(&mut clients, profile, |clients, now| {
+        self.run_until(&mut clients, profile, |clients, now| {
             clients.is_complete() && now >= warm
         })?;
         let (since, cpu) = (self.clock.elapsed(), meter::cpu(&profile.watch));
         clients.measure(since);
         let over = |clients: &mut Clients<'_>, now| clients.is_over(now);
-        let idle = self.go_on_until(&mut clients, profile, over)?;
+        let idle = self.run_until(&mut clients, profile, over)?;
         let time = self.clock.elapsed().saturating_sub(since);
         let cpu = meter::cpu(&profile.watch).saturating_sub(cpu);
         let captured = clients.captured.take();
         let seen = self.backend.seen.take();
-        let tally = &mut clients.tally;
-        let [p50, p99, p999] = tally.quantiles([500, 990, 999]);
+        let recorder = &mut clients.recorder;
+        let [p50, p99, p999] = recorder.quantiles([500, 990, 999]);
         Ok(Sample {
-            answered: tally.answered(),
-            failed: tally.failed,
-            failure: tally.failure.as_ref().map(ToString::to_string),
+            answered: recorder.answered(),
+            failed: recorder.failed,
+            failure: recorder.failure.as_ref().map(ToString::to_string),
             time,
             cpu,
             idle,
@@ -135,23 +135,23 @@ impl LoadGenerator {
         let mut clients = Clients::new(profile, USER_AGENT_VALUE)?;
         let started = self.clock.elapsed();
         let span = longest(profile).saturating_sub(IDLE_TIMEOUT);
-        self.go_on_until(&mut clients, profile, |clients, now| {
-            let answered = clients.tally.answered();
+        self.run_until(&mut clients, profile, |clients, now| {
+            let answered = clients.recorder.answered();
             progress.answered.store(answered, Ordering::Relaxed);
             let stop = progress.stop.load(Ordering::Relaxed) || now.saturating_sub(started) > span;
             clients.pause(stop);
             clients.all_refused() || (stop && clients.is_settled())
         })?;
         Ok(SteadyOutcome {
-            answered: clients.tally.answered(),
+            answered: clients.recorder.answered(),
             refused: clients.refused,
-            failed: clients.tally.failed,
-            failure: clients.tally.failure.as_ref().map(ToString::to_string),
+            failed: clients.recorder.failed,
+            failure: clients.recorder.failure.as_ref().map(ToString::to_string),
         })
     }
 
     /// Runs the clients until `over` holds or continuing is pointless. Returns the idle time.
-    fn go_on_until(
+    fn run_until(
         &mut self,
         clients: &mut Clients<'_>,
         profile: &LoadProfile,
@@ -162,8 +162,8 @@ impl LoadGenerator {
         loop {
             let now = self.clock.elapsed();
             idle += rested_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
-            clients.turn(&self.poller, now)?;
-            if over(clients, now) || clients.is_done() || clients.tally.is_hopeless() {
+            clients.send_requests(&self.poller, now)?;
+            if over(clients, now) || clients.is_done() || clients.recorder.should_abort() {
                 return Ok(idle);
             }
             if now.saturating_sub(start) > longest(profile) {
@@ -188,10 +188,10 @@ impl LoadGenerator {
         for Ready { owner, readable } in ready.iter().copied() {
             match owner {
                 Owner::Listener => backend.accept(poller)?,
-                Owner::Backend(place) => backend.serve(place, readable, poller, scratch)?,
-                Owner::Client(place) => {
+                Owner::Backend(index) => backend.serve(index, readable, poller, scratch)?,
+                Owner::Client(index) => {
                     if let Some(clients) = clients.as_deref_mut() {
-                        clients.serve(place, readable, poller, scratch, *clock)?;
+                        clients.handle_ready(index, readable, poller, scratch, *clock)?;
                     }
                 }
             }
@@ -283,16 +283,19 @@ mod tests {
         let order = at_rate(&driver);
         let mut clients = Clients::new(&order, USER_AGENT_VALUE).unwrap();
         driver
-            .go_on_until(&mut clients, &order, |clients, _| clients.is_complete())
+            .run_until(&mut clients, &order, |clients, _| clients.is_complete())
             .unwrap();
 
         clients.measure(driver.clock.elapsed());
         pause(Duration::from_millis(300));
         let over = |clients: &mut Clients<'_>, now| clients.is_over(now);
-        driver.go_on_until(&mut clients, &order, over).unwrap();
+        driver.run_until(&mut clients, &order, over).unwrap();
 
-        assert_eq!((clients.tally.failed, clients.tally.answered()), (0, 200));
-        let [least] = clients.tally.quantiles([0]);
+        assert_eq!(
+            (clients.recorder.failed, clients.recorder.answered()),
+            (0, 200)
+        );
+        let [least] = clients.recorder.quantiles([0]);
         assert!(least >= Duration::from_millis(100), "{least:?}");
     }
 

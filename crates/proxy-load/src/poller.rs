@@ -103,20 +103,20 @@ impl Interest {
 impl Owner {
     /// The lowest bit distinguishes clients from the upstream, the remaining bits are the index.
     fn data(self) -> EventData {
-        let place = |place: usize| u64::try_from(place).unwrap_or(u64::MAX) << 1;
+        let word = |index: usize| u64::try_from(index).unwrap_or(u64::MAX) << 1;
         EventData::new_u64(match self {
             Self::Listener => u64::MAX,
-            Self::Backend(at) => place(at),
-            Self::Client(at) => place(at) | 1,
+            Self::Backend(at) => word(at),
+            Self::Client(at) => word(at) | 1,
         })
     }
 
     fn from_data(data: u64) -> Self {
-        let place = usize::try_from(data >> 1).unwrap_or(usize::MAX);
+        let index = usize::try_from(data >> 1).unwrap_or(usize::MAX);
         match (data, data & 1) {
             (u64::MAX, _) => Self::Listener,
-            (_, 0) => Self::Backend(place),
-            _ => Self::Client(place),
+            (_, 0) => Self::Backend(index),
+            _ => Self::Client(index),
         }
     }
 }

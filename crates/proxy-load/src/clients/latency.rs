@@ -20,12 +20,12 @@ pub(crate) struct LatencyRecorder {
 
 impl LatencyRecorder {
     /// Drops the response times; failures are kept.
-    pub(crate) fn start_afresh(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.times.clear();
     }
 
     /// Counts an answer.
-    pub(crate) fn answer(&mut self, time: Duration) {
+    pub(crate) fn record(&mut self, time: Duration) {
         self.settled += 1;
         self.times.push(time);
     }
@@ -38,7 +38,7 @@ impl LatencyRecorder {
     }
 
     /// Returns true if the load should be aborted.
-    pub(crate) fn is_hopeless(&self) -> bool {
+    pub(crate) fn has_only_failures(&self) -> bool {
         self.failed >= MAX_FAILED_REQUESTS
     }
 
@@ -64,11 +64,11 @@ mod tests {
 
     #[test]
     fn quantiles_are_answers_that_came() {
-        let mut tally = LatencyRecorder::default();
+        let mut recorder = LatencyRecorder::default();
         for millis in (1..=1_001).rev() {
-            tally.answer(Duration::from_millis(millis));
+            recorder.record(Duration::from_millis(millis));
         }
-        let found = tally
+        let found = recorder
             .quantiles([500, 990, 1_000])
             .map(|time| time.as_millis());
         assert_eq!(found, [501, 991, 1_001]);
@@ -84,14 +84,17 @@ mod tests {
 
     #[test]
     fn a_fresh_start_forgets_answers_and_keeps_failures() {
-        let mut tally = LatencyRecorder::default();
-        tally.answer(Duration::ZERO);
-        tally.fail(3, &RequestError::Closed);
-        tally.fail(1, &RequestError::Length);
-        tally.start_afresh();
+        let mut recorder = LatencyRecorder::default();
+        recorder.record(Duration::ZERO);
+        recorder.fail(3, &RequestError::Closed);
+        recorder.fail(1, &RequestError::Length);
+        recorder.reset();
 
-        assert_eq!((tally.answered(), tally.failed, tally.settled), (0, 4, 5));
-        assert_eq!(tally.failure, Some(RequestError::Closed));
-        assert!(!tally.is_hopeless());
+        assert_eq!(
+            (recorder.answered(), recorder.failed, recorder.settled),
+            (0, 4, 5)
+        );
+        assert_eq!(recorder.failure, Some(RequestError::Closed));
+        assert!(!recorder.has_only_failures());
     }
 }

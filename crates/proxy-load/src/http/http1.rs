@@ -25,14 +25,14 @@ enum Awaiting {
 
 impl Http1 {
     /// Appends a request to `out`; its time counts from `since`.
-    pub(crate) fn ask(&mut self, request: &[u8], out: &mut Vec<u8>, since: Duration) {
+    pub(crate) fn queue_request(&mut self, request: &[u8], out: &mut Vec<u8>, since: Duration) {
         out.extend_from_slice(request);
         self.awaiting = Awaiting::Head;
         self.since = since;
     }
 
     /// Returns true if no byte has arrived since the last response ended.
-    pub(crate) fn is_between_answers(&self) -> bool {
+    pub(crate) fn is_between_responses(&self) -> bool {
         match self.awaiting {
             Awaiting::Nothing => true,
             Awaiting::Head => self.held.is_empty(),
@@ -102,7 +102,7 @@ mod tests {
     /// The result of reading a response in pieces of this size.
     fn answer(text: &str, size: usize) -> Result<Vec<Duration>, RequestError> {
         let mut http1 = Http1::default();
-        http1.ask(b"", &mut Vec::new(), SINCE);
+        http1.queue_request(b"", &mut Vec::new(), SINCE);
         let mut answered = Vec::new();
         for piece in text.as_bytes().chunks(size) {
             answered.extend(http1.take(piece, Some(5))?);

@@ -47,7 +47,7 @@ impl Http2 {
 
     /// Appends a request to `out`, after the preface if it is the first; `block` is its compressed
     /// head. Its time counts from `since`.
-    pub(crate) fn ask(&mut self, block: &[u8], out: &mut Vec<u8>, since: Duration) {
+    pub(crate) fn queue_request(&mut self, block: &[u8], out: &mut Vec<u8>, since: Duration) {
         if !self.greeted {
             self.greeted = true;
             out.extend_from_slice(PREFACE);
@@ -211,9 +211,9 @@ mod tests {
         bytes
     }
 
-    fn asked() -> Http2 {
+    fn with_request() -> Http2 {
         let mut http2 = Http2::new();
-        http2.ask(b"block", &mut Vec::new(), SINCE);
+        http2.queue_request(b"block", &mut Vec::new(), SINCE);
         http2
     }
 
@@ -228,7 +228,7 @@ mod tests {
     fn the_first_request_brings_the_preface_and_streams_are_odd() {
         let mut out = Vec::new();
         let mut http2 = Http2::new();
-        http2.ask(b"block", &mut out, SINCE);
+        http2.queue_request(b"block", &mut out, SINCE);
         let after = out.strip_prefix(PREFACE).unwrap();
         let (settings, after) = Frame::split(after).unwrap();
         let (window, after) = Frame::split(after).unwrap();
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!((request.stream, request.payload), (1, b"block".as_slice()));
 
         out.clear();
-        http2.ask(b"other", &mut out, SINCE);
+        http2.queue_request(b"other", &mut out, SINCE);
         let (second, _) = Frame::split(&out).unwrap();
         assert_eq!(second.stream, 3);
         assert_eq!(http2.unanswered(), 2);
@@ -260,7 +260,7 @@ mod tests {
             frame(Kind::Data, Frame::END_STREAM, 1, b"xx"),
         ]);
         for size in 1..=bytes.len() {
-            let mut http2 = asked();
+            let mut http2 = with_request();
             let (mut out, mut answered) = (Vec::new(), Vec::new());
             for piece in bytes.chunks(size) {
                 http2.take(piece, Some(4), &mut out, &mut answered).unwrap();
@@ -275,8 +275,11 @@ mod tests {
     fn pings_come_back() {
         let ping = frame(Kind::Ping, 0, 0, b"12345678");
         let echo = frame(Kind::Ping, Frame::ACK, 0, b"12345678");
-        assert_eq!(taken(&mut asked(), &[ping]), Ok((0, written(&[echo]))));
-        assert_eq!(taken(&mut asked(), &[echo]), Ok((0, Vec::new())));
+        assert_eq!(
+            taken(&mut with_request(), &[ping]),
+            Ok((0, written(&[echo])))
+        );
+        assert_eq!(taken(&mut with_request(), &[echo]), Ok((0, Vec::new())));
     }
 
     #[test]
@@ -304,13 +307,13 @@ mod tests {
             ),
         ];
         for (frames, fault) in cases {
-            assert_eq!(taken(&mut asked(), frames), Err(fault), "{frames:?}");
+            assert_eq!(taken(&mut with_request(), frames), Err(fault), "{frames:?}");
         }
     }
 
     #[test]
     fn the_window_is_opened_again_before_it_is_used_up() {
-        let mut http2 = asked();
+        let mut http2 = with_request();
         http2.used_bytes = WINDOW_BYTES / 2 - 1;
         let (_, out) = taken(&mut http2, &[frame(Kind::Data, 0, 1, b"x")]).unwrap();
 
