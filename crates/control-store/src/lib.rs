@@ -36,7 +36,7 @@ pub use bundle::BundleFilter;
 pub use bundle::objects::{ObjectBytes, ObjectError, Objects};
 pub use bundle::upload::{AbandonedUpload, Upload};
 pub use definition::certificate::CertificateFilter;
-pub use definition::managed_certificate::challenge::ServingNode;
+pub use definition::managed_certificate::challenge::{CertificateSignals, ServingNode};
 pub use definition::service::{ServiceFilter, ServiceUse};
 pub use error::StoreError;
 pub use installation::lease::Lease;

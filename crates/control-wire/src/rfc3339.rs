@@ -1,4 +1,4 @@
-//! Times in RFC 3339 format only: jiff alone reads all of ISO 8601 and RFC 9557.
+//! Deserialization of times in RFC 3339 only: jiff also accepts ISO 8601 and RFC 9557.
 
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, Error};
@@ -6,21 +6,21 @@ use serde::de::{Deserialize, Deserializer, Error};
 const OFFSET_BYTES: usize = 6;
 const FORM: &str = "is no time of RFC 3339 up to the year 9999, such as 2030-01-31T12:00:00Z";
 
-/// A time.
+/// Deserializes a time; for `#[serde(deserialize_with)]`.
 ///
 /// # Errors
 ///
-/// Anything else.
+/// The text is not a time of RFC 3339.
 pub fn required<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse(&text).ok_or_else(|| D::Error::custom(FORM))
 }
 
-/// A time, or null.
+/// Deserializes a time or null; for `#[serde(deserialize_with)]`.
 ///
 /// # Errors
 ///
-/// Anything else.
+/// The text is not a time of RFC 3339.
 pub fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let time = text.map(|text| parse(&text).ok_or_else(|| D::Error::custom(FORM)));
@@ -48,7 +48,7 @@ fn is_offset(offset: &str) -> bool {
         && hours.is_some_and(|hours| hours < 24)
 }
 
-/// `d` in `form` is a digit, `T` is of any case.
+/// Compares with a pattern: `d` stands for a digit, `T` for `T` or `t`.
 fn has_form(text: &str, form: &str) -> bool {
     let fits = |(byte, form): (u8, u8)| match form {
         b'd' => byte.is_ascii_digit(),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ways_to_write_a_time_are_refused() {
+    fn other_notations_of_a_time_are_refused() {
         for text in [
             "",
             "tomorrow",

@@ -102,7 +102,7 @@ impl<'a> Deployment<'a> {
         let folder = folder.unwrap_or_default();
         let contents = from_folder(operation(lookup, "bundle", "create")?, &folder)?;
         let given = matches.get_one::<String>(&path_id("project")).cloned();
-        let project = lookup.place("project", given.as_deref()).await?;
+        let project = lookup.scope_id("project", given.as_deref()).await?;
         let project = format!("/api/v1/projects/{project}");
         let mut body = contents.clone();
         let labels = rollout.get("labels").cloned();

@@ -295,7 +295,7 @@ pub(crate) fn is_flag(operation: &Operation, name: &str) -> bool {
     matches!(name, "org" | "project") && operation.noun != name
 }
 
-fn place(name: &str) -> Arg {
+fn scope_id(name: &str) -> Arg {
     let variable = format!("CONTROLD_{}", name.to_uppercase());
     Arg::new(path_id(name))
         .long(name.to_owned())

@@ -87,7 +87,7 @@ impl Lookup<'_> {
             return Ok(None);
         };
         if matches!(name, "org" | "project") {
-            return self.place(name, Some(value)).await.map(Some);
+            return self.scope_id(name, Some(value)).await.map(Some);
         }
         let noun = name.replace('_', "-");
         let list = self.operations.iter().find(|list| {
@@ -108,7 +108,11 @@ impl Lookup<'_> {
     }
 
     /// The id of the organization or project; `None`: the only one.
-    pub(crate) async fn place(&self, noun: &str, given: Option<&str>) -> Result<String, CtlError> {
+    pub(crate) async fn scope_id(
+        &self,
+        noun: &str,
+        given: Option<&str>,
+    ) -> Result<String, CtlError> {
         if let Some(id) = given.filter(|text| text.parse::<Uuid>().is_ok()) {
             return Ok(id.to_owned());
         }
@@ -122,7 +126,7 @@ impl Lookup<'_> {
                 items.extend(self.all(&path, None).await?);
             }
         }
-        one(noun, given, &items)
+        unique_id(noun, given, &items)
     }
 
     /// The items of a list, page by page, at most `limit`.
@@ -160,7 +164,7 @@ impl Lookup<'_> {
         before: &str,
     ) -> Result<String, CtlError> {
         if matches!(name, "org" | "project") {
-            return self.place(name, given.as_deref()).await;
+            return self.scope_id(name, given.as_deref()).await;
         }
         let given = given.unwrap_or_default();
         if given.parse::<Uuid>().is_ok() {
@@ -177,12 +181,12 @@ impl Lookup<'_> {
 
     async fn named(&self, list: &str, given: &str, noun: &str) -> Result<String, CtlError> {
         let items = self.all(list, None).await?;
-        one(noun, Some(given), &items)
+        unique_id(noun, Some(given), &items)
     }
 }
 
 /// The one item of this name, or the only one.
-fn one(noun: &str, given: Option<&str>, items: &[Value]) -> Result<String, CtlError> {
+fn unique_id(noun: &str, given: Option<&str>, items: &[Value]) -> Result<String, CtlError> {
     let is_it = |item: &&Value| match given {
         None => true,
         Some(given) => ["name", "email"]

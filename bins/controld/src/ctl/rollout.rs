@@ -32,7 +32,9 @@ pub(crate) async fn status(
     output: Output,
 ) -> Result<(), CtlError> {
     let given = |name: &str| matches.get_one::<String>(&path_id(name)).cloned();
-    let project = lookup.place("project", given("project").as_deref()).await?;
+    let project = lookup
+        .scope_id("project", given("project").as_deref())
+        .await?;
     let id = given("rollout").unwrap_or_default();
     let follow = Follow {
         path: format!("/api/v1/projects/{project}/rollouts/{id}"),

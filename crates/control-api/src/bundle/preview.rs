@@ -56,9 +56,9 @@ pub(crate) struct PreviewView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PreviewComparisonView {
     before: BundleId,
-    /// Its name.
+    /// Name of the bundle.
     name: String,
-    /// Its nodes.
+    /// Number of nodes that are ordered to run it.
     nodes: i64,
     /// True if its archive has the same bytes.
     same: bool,

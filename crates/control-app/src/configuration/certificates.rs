@@ -8,8 +8,8 @@ use proxy_model::{Model, Place, Setting};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// An error for each chain that is not among the files, and for each private key of no certificate in `known`, which are
-/// those of the project. The chain of a certificate has to be in the bundle: it names the certificate to the nodes.
+/// An error for each chain that is not among the files, and for each private key of a certificate that is not in `known`,
+/// the certificates of the project. A bundle has the chain of each certificate that its nodes fetch.
 pub(super) fn missing_certificates(
     model: &Model,
     files: &Files,
@@ -18,8 +18,8 @@ pub(super) fn missing_certificates(
     let served = model.listeners.iter().flat_map(|one| &one.tls);
     let served = served.flat_map(|tls| &tls.certificates);
     let served = served.map(|one| [Some(&one.cert_file), Some(&one.key_file)]);
-    let shown = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
-    let shown = shown.map(|tls| [tls.cert_file.as_ref(), tls.key_file.as_ref()]);
+    let client = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
+    let client = client.map(|tls| [tls.cert_file.as_ref(), tls.key_file.as_ref()]);
     let delivered: BTreeSet<String> = known
         .iter()
         .filter(|id| files.contains_key(&chain_file(**id)))
@@ -32,8 +32,8 @@ pub(super) fn missing_certificates(
         .map(chain_file)
         .collect();
     let mut found = Vec::new();
-    for [chain, key] in served.chain(shown) {
-        if let Some((name, place)) = chain.and_then(written) {
+    for [chain, key] in served.chain(client) {
+        if let Some((name, place)) = chain.and_then(bundle_file) {
             if unknown.remove(&name) {
                 found.push(diagnostic(model, place, without_certificate(&name)));
             } else if !files.contains_key(&name) {
@@ -41,7 +41,7 @@ pub(super) fn missing_certificates(
                 found.push(diagnostic(model, place, message));
             }
         }
-        if let Some((name, place)) = key.and_then(written)
+        if let Some((name, place)) = key.and_then(bundle_file)
             && !delivered.contains(&name)
             && !files.contains_key(&name)
         {
@@ -73,7 +73,7 @@ fn certificate_of(name: &str) -> Option<CertificateId> {
 }
 
 /// The name of a file of the bundle, and its place; `None` for an absolute path, which is a fault of its own.
-fn written(file: &Setting<PathBuf>) -> Option<(String, Place)> {
+fn bundle_file(file: &Setting<PathBuf>) -> Option<(String, Place)> {
     let name = file.value.to_str()?;
     let name = name.strip_prefix("./").unwrap_or(name).to_owned();
     let place = file.place()?;

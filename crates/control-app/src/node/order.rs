@@ -138,10 +138,10 @@ impl App {
         let Tenant { org, project } = tenant;
         let project = project.ok_or(Refusal::NotFound)?;
         let mut tx = self.store.read().await?;
-        let (renewals, has_challenges) = tx.certificate_signals(project).await?;
-        let certificates = u64::try_from(renewals).unwrap_or_default();
+        let signals = tx.certificate_signals(project).await?;
+        let certificates = u64::try_from(signals.renewals).unwrap_or_default();
         let found = tx.order(id).await?;
-        let challenges = if has_challenges {
+        let challenges = if signals.has_challenges {
             tx.node_challenges(id).await?
         } else {
             Vec::new()

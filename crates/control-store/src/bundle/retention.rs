@@ -114,14 +114,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes one rollout that ended before `before`; each may have rows of the whole fleet. Their number.
+    /// Deletes one rollout that ended before `before`; each may have rows of the whole fleet. Returns how many.
     pub async fn purge_rollout(&mut self, before: Timestamp) -> Result<u64, StoreError> {
         let delete = "DELETE FROM rollouts WHERE id IN
                         (SELECT id FROM rollouts WHERE ended_at < $1 ORDER BY ended_at LIMIT 1)";
         sql(delete).bind(before).run(self).await
     }
 
-    /// Deletes at most `limit` drift events that were resolved before `before`; how many.
+    /// Deletes at most `limit` drift events that were resolved before `before`. Returns how many.
     pub async fn purge_drift(&mut self, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let delete = "DELETE FROM drift WHERE id IN (SELECT id FROM drift WHERE resolved_at < $1
                       ORDER BY resolved_at LIMIT $2)";
@@ -143,7 +143,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most `limit` enrolment tokens and as many API keys that ended before `before`; how many.
+    /// Deletes at most `limit` enrolment tokens and as many API keys that ended before `before`. Returns how many.
     pub async fn purge_tokens(&mut self, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for delete in [

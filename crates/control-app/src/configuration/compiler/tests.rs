@@ -152,10 +152,10 @@ fn the_order_of_rows_does_not_matter() {
         ],
         certificates: Vec::new(),
     };
-    let mut turned = definitions.clone();
-    turned.services.reverse();
-    turned.upstreams.reverse();
-    assert_eq!(compile(&definitions, &http()), compile(&turned, &http()));
+    let mut reversed = definitions.clone();
+    reversed.services.reverse();
+    reversed.upstreams.reverse();
+    assert_eq!(compile(&definitions, &http()), compile(&reversed, &http()));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_setting_that_the_proxy_lacks_is_a_diagnostic_and_not_dropped() {
 }
 
 #[test]
-fn an_address_that_is_needed_is_asked_for() {
+fn a_missing_or_unused_address_is_refused() {
     let plain = Definitions {
         services: vec![service_of(1, "a", 10)],
         upstreams: vec![upstream_of(10, "x", &["10.0.0.1:80"])],

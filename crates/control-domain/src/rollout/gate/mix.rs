@@ -8,22 +8,22 @@ use crate::rollout::gate::sides::{
 use crate::rollout::gate::verdict::GateFailure;
 use control_wire::{ConnectionTraffic, Traffic};
 
-/// A route's part has to double, or to halve.
+/// Factor by which a route's share must grow or fall to be a shift.
 const SHIFT_FACTOR: f64 = 2.0;
 /// Factor of the tolerated shift for a batch compared with itself at another time of day.
 const EARLIER_FACTOR: f64 = 4.0;
-/// A shift that always passes.
-const ANY_SHIFT: i64 = 1_000;
-/// Growth of the share of TLS handshakes that fail.
+/// Value of `max_mix_shift_permille` with which every shift passes.
+const ANY_SHIFT_PERMILLE: i64 = 1_000;
+/// Growth of the share of failed TLS handshakes that always passes.
 const MAX_HANDSHAKE_GROWTH: f64 = 0.1;
 /// The minimum share of connections with TLS that is compared.
-const MIN_TLS: f64 = 0.05;
-/// Fraction of the rest's TLS connections below which the listener is considered lost.
-const LOST_PART: f64 = 0.1;
+const MIN_TLS_SHARE: f64 = 0.05;
+/// Fraction of the other nodes' share of TLS connections below which the listener counts as lost.
+const LOST_SHARE: f64 = 0.1;
 
 /// The first route that serves another part of the requests than on the rest.
 pub(super) fn routes(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
-    if ANY_SHIFT <= gate.max_mix_shift_permille {
+    if ANY_SHIFT_PERMILLE <= gate.max_mix_shift_permille {
         return None;
     }
     let shift = f64::from(i32::try_from(gate.max_mix_shift_permille).unwrap_or(i32::MAX)) / 1_000.0;
@@ -80,7 +80,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let failed = |node: &Traffic| {
         connections(node, |counts| Hits {
             hits: counts.handshakes_failed,
-            of: tried(counts),
+            of: handshakes_of(counts),
         })
     };
     let found = sides.compare(Direction::Growth, failed, failed);
@@ -95,16 +95,16 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     }
     let with_tls = |node: &Traffic| {
         connections(node, |counts| Hits {
-            hits: tried(counts),
+            hits: handshakes_of(counts),
             of: counts.accepted,
         })
     };
     let found = sides.compare(Direction::Fall, with_tls, with_tls)?;
     let is_lost = found.falls_below(|share| {
-        if share < MIN_TLS {
+        if share < MIN_TLS_SHARE {
             0.0
         } else {
-            share * LOST_PART
+            share * LOST_SHARE
         }
     });
     is_lost.then(|| {
@@ -120,7 +120,7 @@ fn connections(node: &Traffic, hits: impl Fn(ConnectionTraffic) -> Hits) -> Hits
     node.connections.map(hits).unwrap_or_default()
 }
 
-fn tried(counts: ConnectionTraffic) -> u64 {
+fn handshakes_of(counts: ConnectionTraffic) -> u64 {
     counts
         .handshakes_completed
         .saturating_add(counts.handshakes_failed)

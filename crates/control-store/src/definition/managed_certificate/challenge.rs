@@ -15,8 +15,17 @@ pub struct ServingNode {
     pub node: NodeId,
     /// Its name.
     pub name: String,
-    /// The bundle that is in force, by the node's own word.
+    /// The bundle in force, as the node has reported it.
     pub bundle: BundleId,
+}
+
+/// Certificates of a project, as far as every poll of a node needs them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CertificateSignals {
+    /// Number of renewals so far.
+    pub renewals: i64,
+    /// True if a validation is under way.
+    pub has_challenges: bool,
 }
 
 impl Transaction {
@@ -45,7 +54,7 @@ impl Transaction {
     /// Hands a challenge to a node; `seq` is the entry of the audit log that announces it.
     pub async fn insert_challenge(
         &mut self,
-        value: &ManagedCertificate,
+        certificate: &ManagedCertificate,
         node: NodeId,
         challenge: &HttpChallenge,
         seq: i64,
@@ -61,7 +70,7 @@ impl Transaction {
                       VALUES ($1, $2, $3, $4, $5, $6, $7, 0)
                       ON CONFLICT (node_id, token) DO NOTHING";
         let insert = sql(insert).bind(node).bind(token.as_str());
-        let insert = insert.bind(value.id).bind(value.tenant.project);
+        let insert = insert.bind(certificate.id).bind(certificate.tenant.project);
         let insert = insert.bind(host.as_str()).bind(key_authorization.as_str());
         insert.bind(seq).run(self).await?;
         Ok(())
@@ -100,7 +109,7 @@ impl Transaction {
     /// `limit`.
     pub async fn unconfirmed_nodes(
         &mut self,
-        value: ManagedCertificateId,
+        certificate: ManagedCertificateId,
         online_since: Timestamp,
         limit: i64,
     ) -> Result<Vec<String>, StoreError> {
@@ -109,7 +118,7 @@ impl Transaction {
                       JOIN node_heartbeats h ON h.node_id = c.node_id
                       WHERE c.managed_certificate_id = $1 AND c.confirmed = 0 AND h.seen_at > $2
                       ORDER BY n.name LIMIT $3";
-        let rows = sql(silent).bind(value).bind(online_since).bind(limit);
+        let rows = sql(silent).bind(certificate).bind(online_since).bind(limit);
         let rows = rows.rows(self).await?;
         rows.iter().map(|row| text(row, "name")).collect()
     }
@@ -117,41 +126,41 @@ impl Transaction {
     /// The hosts of a certificate for which a node has confirmed the challenge.
     pub async fn confirmed_hosts(
         &mut self,
-        value: ManagedCertificateId,
+        certificate: ManagedCertificateId,
     ) -> Result<Vec<String>, StoreError> {
         let found = sql("SELECT DISTINCT host FROM acme_challenges
                          WHERE managed_certificate_id = $1 AND confirmed = 1 ORDER BY host");
-        let rows = found.bind(value).rows(self).await?;
+        let rows = found.bind(certificate).rows(self).await?;
         rows.iter().map(|row| text(row, "host")).collect()
     }
 
     /// Ends the validations of a certificate. Returns the nodes that answered them.
     pub async fn delete_challenges(
         &mut self,
-        value: ManagedCertificateId,
+        certificate: ManagedCertificateId,
     ) -> Result<Vec<NodeId>, StoreError> {
         let delete = sql(
             "DELETE FROM acme_challenges WHERE managed_certificate_id = $1
                           RETURNING node_id",
         );
-        let rows = delete.bind(value).rows(self).await?;
+        let rows = delete.bind(certificate).rows(self).await?;
         rows.iter().map(|row| id(row, "node_id")).collect()
     }
 
-    /// Number of renewals of certificates of the project, and whether any of its validations is under way.
+    /// The certificate state of a project that its nodes poll.
     pub async fn certificate_signals(
         &mut self,
         project: ProjectId,
-    ) -> Result<(i64, bool), StoreError> {
+    ) -> Result<CertificateSignals, StoreError> {
         let one = "SELECT certificate_renewals,
                      (SELECT COUNT(*) FROM acme_challenges c WHERE c.project_id = projects.id) AS challenges
                    FROM projects WHERE id = $1";
         let Some(row) = sql(one).bind(project).row(self).await? else {
-            return Ok((0, false));
+            return Ok(CertificateSignals::default());
         };
-        Ok((
-            number(&row, "certificate_renewals")?,
-            number(&row, "challenges")? > 0,
-        ))
+        Ok(CertificateSignals {
+            renewals: number(&row, "certificate_renewals")?,
+            has_challenges: number(&row, "challenges")? > 0,
+        })
     }
 }
