@@ -18,7 +18,7 @@ pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     })?;
     let root = folder.path();
     add_files(build, root)?;
-    let files = tree::settle(root)?;
+    let files = tree::set_folder_modes(root)?;
     let metadata = root.join("DEBIAN");
     tree::write(
         &metadata.join("control"),
@@ -29,7 +29,7 @@ pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     for (name, script) in control::scripts(build.product) {
         tree::write_script(&metadata.join(name), &script)?;
     }
-    tree::settle(root)?;
+    tree::set_folder_modes(root)?;
     let name = format!("{}.deb", build.stem());
     let mut deb = Command::new("dpkg-deb");
     // The number of threads would show in the bytes.

@@ -21,7 +21,7 @@ pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     })?;
     let root = folder.path().join("root");
     add_files(build, &root)?;
-    tree::settle(&root)?;
+    tree::set_folder_modes(&root)?;
     let layout = folder.path().join("layout");
     let container = command::read(Command::new("buildah").args(["from", "scratch"]))?;
     let container = container.trim();

@@ -13,9 +13,9 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// Time of a container to become healthy.
+/// Time within which a container must become healthy.
 const MAX_START: Duration = Duration::from_secs(30);
-/// Options that take everything from a container that an image does not need.
+/// Options that remove every privilege which the images do not need.
 const RESTRICTED: [&str; 7] = [
     "--read-only",
     "--cap-drop=all",
@@ -89,7 +89,7 @@ fn check(container: &str, name: &str) -> Result<(), TaskError> {
 fn podman(arguments: &[&str]) -> Result<String, TaskError> {
     let mut podman = Command::new("podman");
     if !Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
-        // crun refuses the first version of control groups beside the second one.
+        // crun refuses version 1 of control groups next to version 2.
         podman.args(["--runtime", "runc", "--cgroup-manager", "cgroupfs"]);
     }
     command::read(podman.args(arguments))

@@ -39,7 +39,7 @@ pub(crate) fn page(build: &Build<'_>) -> Result<String, TaskError> {
 /// Adds the section of the command `path`, and the sections of its commands.
 fn add(page: &mut String, path: &[&str], build: &Build<'_>) -> Result<(), TaskError> {
     let arguments: Vec<&str> = path.iter().skip(1).copied().chain(["--help"]).collect();
-    let help = build.ask(&arguments)?;
+    let help = build.output(&arguments)?;
     let title = path.join(" ").to_uppercase();
     page.push_str(&[".SH ", &title, "\n.nf\n"].concat());
     for line in help.lines().flat_map(wrap) {

@@ -24,9 +24,9 @@ pub(crate) struct Product {
     pub(crate) logrotate: Option<&'static str>,
     /// Folders that exist after the installation and are removed by a purge, with their modes.
     pub(crate) folders: &'static [(&'static str, &'static str)],
-    /// A shell command that puts a new version in charge of a running service.
+    /// A shell command that replaces the running version after an upgrade of the package.
     pub(crate) take_over: &'static str,
-    /// Lintian's warnings that are answered, each with its reason.
+    /// Overridden warnings of Lintian, each with its reason.
     pub(crate) lintian_overrides: Option<&'static str>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Build<'a> {
         epoch: &'a str,
     ) -> Result<Self, TaskError> {
         let name = product.name;
-        let version = ask(workspace, program, &["--version"])?;
+        let version = output(workspace, program, &["--version"])?;
         let version = version.split_whitespace().nth(1).unwrap_or_default();
         let architecture = command::read(workspace.command("dpkg").arg("--print-architecture"))?;
         let places = [
@@ -107,7 +107,7 @@ impl<'a> Build<'a> {
         ];
         let completions = places.into_iter().map(|(shell, path)| {
             let arguments = [product.completions, &[shell]].concat();
-            Ok((path, ask(workspace, program, &arguments)?))
+            Ok((path, output(workspace, program, &arguments)?))
         });
         let completions = completions.collect::<Result<_, TaskError>>()?;
         Ok(Self {
@@ -133,8 +133,8 @@ impl<'a> Build<'a> {
     }
 
     /// The output of the program with these arguments.
-    pub(crate) fn ask(&self, arguments: &[&str]) -> Result<String, TaskError> {
-        ask(self.workspace, self.program, arguments)
+    pub(crate) fn output(&self, arguments: &[&str]) -> Result<String, TaskError> {
+        output(self.workspace, self.program, arguments)
     }
 
     /// A file of the repository.
@@ -151,7 +151,7 @@ impl<'a> Build<'a> {
 }
 
 /// The output of the program with these arguments, independent of this machine's settings.
-fn ask(workspace: &Workspace, program: &Path, arguments: &[&str]) -> Result<String, TaskError> {
+fn output(workspace: &Workspace, program: &Path, arguments: &[&str]) -> Result<String, TaskError> {
     let program = program.to_string_lossy();
     let mut command = workspace.command(&program);
     command.args(arguments).env_clear();

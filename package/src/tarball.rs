@@ -38,7 +38,7 @@ pub(crate) fn make(build: &Build<'_>, out: &Path) -> Result<String, TaskError> {
     if name == "proxyd" {
         tree::copy_files(&examples, "kdl", &root.join("examples"))?;
     }
-    tree::settle(&root)?;
+    tree::set_folder_modes(&root)?;
     let archive = out.join(format!("{stem}.tar"));
     self::archive(build, folder.path(), &stem, &archive)?;
     tree::compress(&archive)?;

@@ -72,13 +72,13 @@ pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), TaskError> {
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|source| fault(path, source))
 }
 
-/// Sets one mode on all folders below and including `root`, and returns the files in order.
-pub(crate) fn settle(root: &Path) -> Result<Vec<PathBuf>, TaskError> {
+/// Sets the mode of `root` and of all folders below it, and returns the files in order.
+pub(crate) fn set_folder_modes(root: &Path) -> Result<Vec<PathBuf>, TaskError> {
     set_mode(root, FOLDER)?;
     let mut files = Vec::new();
     for entry in entries(root)? {
         if entry.is_dir() {
-            files.extend(settle(&entry)?);
+            files.extend(set_folder_modes(&entry)?);
         } else {
             files.push(entry);
         }

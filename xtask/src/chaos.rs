@@ -10,13 +10,13 @@ use xtask_kit::workspace::Workspace;
 /// Duration and kinds of faults.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// For how many seconds
+    /// Duration in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Seed of requests and faults; by default another one in each run. It is printed
     #[arg(long)]
     seed: Option<u32>,
-    /// Ten organizations of controld, one hostile; the seconds are those without it, and again those beside it
+    /// Ten organizations of controld, one of them hostile; runs `--seconds` without it, then as long with it
     #[arg(long, conflicts_with = "seed")]
     tenants: bool,
     /// Kills of controld under writes on each database; fails when an acknowledged one is lost
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     release: bool,
 }
 
-/// Runs the test that does so; it prints faults, outcomes and resources.
+/// Runs the test of the chosen kind; it prints faults, outcomes and resources.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     let (package, binary, module) = match options {
         Options { kills: Some(_), .. } => ("controld", "bad_days", "that_is_killed_under_writes"),

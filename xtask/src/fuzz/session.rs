@@ -17,16 +17,16 @@ pub(super) struct TargetFolders {
 impl TargetFolders {
     /// Creates the folders of a target; results of a run are kept for the next.
     pub(super) fn make(folder: &Path, target: &str, seeds: PathBuf) -> Result<Self, TaskError> {
-        let place = Self {
+        let folders = Self {
             seeds,
             corpus: folder.join("corpus").join(target),
             findings: folder.join("findings").join(target),
             log: folder.join("logs").join(target),
         };
-        for path in [&place.corpus, &place.findings, &folder.join("logs")] {
+        for path in [&folders.corpus, &folders.findings, &folder.join("logs")] {
             fs::create_dir_all(path).map_err(|source| file_error(path, source))?;
         }
-        Ok(place)
+        Ok(folders)
     }
 }
 
@@ -69,31 +69,31 @@ impl Display for Session {
 pub(super) fn run(
     mut program: Command,
     target: &str,
-    place: &TargetFolders,
+    folders: &TargetFolders,
     seconds: u32,
 ) -> Result<Session, TaskError> {
-    let log = File::create(&place.log).map_err(|source| file_error(&place.log, source))?;
+    let log = File::create(&folders.log).map_err(|source| file_error(&folders.log, source))?;
     let status = program
         .arg(format!("-max_total_time={seconds}"))
         .args(["-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"])
-        .arg(format!("-artifact_prefix={}/", place.findings.display()))
-        .arg(&place.corpus)
-        .args(place.seeds.is_dir().then_some(&place.seeds))
+        .arg(format!("-artifact_prefix={}/", folders.findings.display()))
+        .arg(&folders.corpus)
+        .args(folders.seeds.is_dir().then_some(&folders.seeds))
         .stderr(log)
         .status()
         .map_err(|source| TaskError::Start {
             program: target.to_owned(),
             source,
         })?;
-    let log = fs::read(&place.log).map_err(|source| file_error(&place.log, source))?;
+    let log = fs::read(&folders.log).map_err(|source| file_error(&folders.log, source))?;
     let log = String::from_utf8_lossy(&log);
-    let corpus = fs::read_dir(&place.corpus);
+    let corpus = fs::read_dir(&folders.corpus);
     Ok(Session {
         target: target.to_owned(),
         executions: figure(&log, "stat::number_of_executed_units:"),
         per_second: figure(&log, "stat::average_exec_per_sec:"),
         corpus: corpus.map_or(0, Iterator::count),
-        finding: (!status.success()).then(|| finding(&log, &place.log)),
+        finding: (!status.success()).then(|| finding(&log, &folders.log)),
     })
 }
 

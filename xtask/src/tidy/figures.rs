@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_part_code_from_tests_and_comments() {
+    fn figures_separate_code_from_tests_and_comments() {
         let tree = Tree::from_files(&[
             (
                 "crates/a/src/lib.rs",
