@@ -25,8 +25,8 @@ pub(crate) async fn open(
     let credentials = credentials.map_err(|_| AcmeError::BadAccount {
         path: storage.account_file(),
     })?;
-    let of = storage.clone();
-    blocking(move || of.write_account(&credentials)).await?;
+    let files = storage.clone();
+    blocking(move || files.write_account(&credentials)).await?;
     Ok(account)
 }
 
@@ -36,8 +36,8 @@ pub(crate) async fn open_stored(
     storage: &Storage,
     retry_after: &RetryAfter,
 ) -> Result<Option<Account>, AcmeError> {
-    let of = storage.clone();
-    let stored = blocking(move || of.read_account()).await?;
+    let files = storage.clone();
+    let stored = blocking(move || files.read_account()).await?;
     let Some(stored) = stored.map(Zeroizing::new) else {
         return Ok(None);
     };
@@ -61,13 +61,13 @@ async fn builder(
     builder_with(settings.into(), retry_after).await
 }
 
-/// The beginning of an account that is opened or created.
+/// A builder that opens or creates an account, with an HTTP client for the authority.
 pub(crate) async fn builder_with(
     access: AuthorityAccess,
     retry_after: &RetryAfter,
 ) -> Result<AccountBuilder, AcmeError> {
-    let asked = retry_after.clone();
-    let client = blocking(move || AuthorityClient::new(access, asked)).await?;
+    let retry_after = retry_after.clone();
+    let client = blocking(move || AuthorityClient::new(access, retry_after)).await?;
     Ok(Account::builder_with_http(Box::new(client)))
 }
 
@@ -83,7 +83,7 @@ async fn create(
     create_for(builder, &settings.email, directory, external.as_ref()).await
 }
 
-/// Creates an account with this address. The caller has the agreement to the terms of the authority.
+/// Creates an account with this address. The caller has agreed to the terms of the authority.
 pub(crate) async fn create_for(
     builder: AccountBuilder,
     email: &str,

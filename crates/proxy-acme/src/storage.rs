@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// Digits of a digest in names.
+/// Bytes of a digest that are part of a name, as twice as many digits.
 const DIGEST_BYTES: usize = 4;
 
 /// The files of one certificate and its account, in a folder of its authority.
@@ -85,8 +85,8 @@ impl Storage {
         write(&self.account_file(), account)
     }
 
-    /// The lock of the authority's folder; `None` while another process or task has it. Blocks for the disk
-    /// only.
+    /// The lock of the authority's folder; `None` while another process or task holds it. Waits for the
+    /// disk only.
     pub(crate) fn lock(&self) -> Result<Option<StorageLock>, AcmeError> {
         self.make_folders()?;
         let path = self.folder.join("lock");
@@ -122,7 +122,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, AcmeError> {
     }
 }
 
-/// Replaces a file atomically: a reader, and the disk after a crash, has the old or the new
+/// Replaces a file atomically: readers, and the disk after a crash, have the old or the new
 /// contents.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), AcmeError> {
     let fault = failed(path);

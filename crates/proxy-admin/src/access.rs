@@ -26,7 +26,7 @@ const PAGE_PATH: &str = "/";
 #[derive(Debug)]
 pub struct Access {
     token: ArcSwapOption<Token>,
-    // True if a browser on this machine can connect to the socket.
+    /// True if a browser on this machine can connect to the socket.
     reachable_by_browsers: bool,
 }
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_only_local_names_are_let_through() {
+    fn without_a_token_only_local_names_are_admitted() {
         let access = Access::tcp(None);
         for host in [
             "127.0.0.1:9090",
@@ -272,7 +272,7 @@ mod tests {
         }
         let mut head = request("/", &[("authorization", &basic(":0123456789abcdef"))]);
         head.method = Method::POST;
-        assert!(access.admit(&head).is_err(), "it reads alone");
+        assert!(access.admit(&head).is_err(), "the page only reads");
     }
 
     type Fields = &'static [(&'static str, &'static str)];

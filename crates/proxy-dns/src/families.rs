@@ -76,21 +76,21 @@ pub(crate) async fn look_up(
     })
 }
 
-/// `host` in the form of the DNS. Labels may have underscores: names of containers and of services do.
+/// `host` as a DNS name. Underscores are accepted: names of containers and services have them.
 pub(crate) fn name_of(host: &str) -> Result<Name, LookUpError> {
     Name::from_str_relaxed(host).map_err(|error| LookUpError::Failed(error.to_string()))
 }
 
-/// The look-up of the family that is answered second: in at most `time` if the `first` one has addresses.
+/// The look-up of the family that is answered second, within `limit` if the `first` one has addresses.
 async fn look_up_second(
     second: impl Future<Output = Result<HostLookUp, LookUpError>>,
     first: &Result<HostLookUp, LookUpError>,
-    time: Duration,
+    limit: Duration,
 ) -> Result<HostLookUp, LookUpError> {
     if !has_addresses(first) {
         return second.await;
     }
-    let ended = timeout(time, second).await;
+    let ended = timeout(limit, second).await;
     ended.unwrap_or(Err(LookUpError::Silent))
 }
 
@@ -131,8 +131,8 @@ fn hosts_file_addresses(hosts: &Hosts, name: &Name) -> Vec<IpAddr> {
 /// The addresses that the system has a route to; all if it has none to any of them. Connecting a
 /// UDP socket sends nothing. [RFC 6724 §5, rule 1]
 fn reachable(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
-    let (has, lacks): (Vec<_>, Vec<_>) = addresses.into_iter().partition(has_route);
-    if has.is_empty() { lacks } else { has }
+    let (routed, unrouted): (Vec<_>, Vec<_>) = addresses.into_iter().partition(has_route);
+    if routed.is_empty() { unrouted } else { routed }
 }
 
 fn has_route(address: &IpAddr) -> bool {

@@ -58,12 +58,12 @@ async fn server_addresses(
 ) -> Result<(Vec<ResolvedAddress>, Duration), LookUpError> {
     let heaviest = servers.iter().map(|server| server.weight).max();
     let weight = |server: &SRV| weight(server.weight, heaviest.unwrap_or_default());
-    let asking = servers.iter().map(|server| async move {
+    let look_ups = servers.iter().map(|server| async move {
         let host = server.target.to_ascii();
         families::look_up(files, &host, &[]).await
     });
     let (mut addresses, mut ttl, mut last) = (Vec::new(), Duration::MAX, LookUpError::NoRecords);
-    for (server, looked_up) in servers.iter().zip(join_all(asking).await) {
+    for (server, looked_up) in servers.iter().zip(join_all(look_ups).await) {
         match looked_up {
             Ok(HostLookUp {
                 addresses: found,

@@ -31,7 +31,7 @@ pub(crate) enum Section {
 /// The length of the body, as far as the fields determine it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyLength {
-    Unsaid,
+    Unspecified,
     Length(u64),
     Chunked,
 }
@@ -39,7 +39,7 @@ pub(crate) enum BodyLength {
 /// The fields of a section that decide how later bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadSummary {
-    pub(crate) extent: BodyLength,
+    pub(crate) body_length: BodyLength,
     /// True if the head has `Upgrade` and `Connection: upgrade`. [RFC 9110 §7.8]
     pub(crate) asks_upgrade: bool,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Fields {
     host: bool,
     upgrade: bool,
     upgrade_option: bool,
-    extent: BodyLength,
+    body_length: BodyLength,
     count: u32,
     size: u32,
     line: Line,
@@ -64,7 +64,7 @@ impl Fields {
             host: false,
             upgrade: false,
             upgrade_option: false,
-            extent: BodyLength::Unsaid,
+            body_length: BodyLength::Unspecified,
             count: 0,
             size: 0,
             line: Line::new(),
@@ -72,11 +72,11 @@ impl Fields {
     }
 
     /// Summary of the lines read.
-    pub(crate) fn sums(&self) -> HeadSummary {
-        let heeded = self.section == Section::Request(Version::Http11);
+    pub(crate) fn summary(&self) -> HeadSummary {
+        let may_upgrade = self.section == Section::Request(Version::Http11);
         HeadSummary {
-            extent: self.extent,
-            asks_upgrade: heeded && self.upgrade && self.upgrade_option,
+            body_length: self.body_length,
+            asks_upgrade: may_upgrade && self.upgrade && self.upgrade_option,
         }
     }
 
@@ -196,9 +196,9 @@ impl Fields {
     }
 
     fn length(&mut self, length: u64) -> Result<(), FramingError> {
-        match self.extent {
-            BodyLength::Unsaid => {
-                self.extent = BodyLength::Length(length);
+        match self.body_length {
+            BodyLength::Unspecified => {
+                self.body_length = BodyLength::Length(length);
                 Ok(())
             }
             BodyLength::Length(before) if before == length => {
@@ -214,9 +214,9 @@ impl Fields {
         {
             return Err(FramingError::TransferEncodingInHttp10);
         }
-        match self.extent {
-            BodyLength::Unsaid => {
-                self.extent = BodyLength::Chunked;
+        match self.body_length {
+            BodyLength::Unspecified => {
+                self.body_length = BodyLength::Chunked;
                 Ok(())
             }
             BodyLength::Length(_) => Err(FramingError::ContentLengthWithTransferEncoding),
@@ -243,7 +243,7 @@ impl Fields {
     /// Counts one more byte of the current line against the limit.
     fn grow(&mut self, limits: &HeadLimits) -> Result<(), FramingError> {
         if self.room(limits) == 0 {
-            let limit = self.most_bytes(limits);
+            let limit = self.max_bytes(limits);
             return Err(FramingError::HeaderSize {
                 actual: limit.saturating_add(1),
                 limit,
@@ -255,10 +255,10 @@ impl Fields {
 
     /// Bytes left until the section reaches its limit.
     fn room(&self, limits: &HeadLimits) -> u32 {
-        self.most_bytes(limits).saturating_sub(self.size)
+        self.max_bytes(limits).saturating_sub(self.size)
     }
 
-    fn most_bytes(&self, limits: &HeadLimits) -> u32 {
+    fn max_bytes(&self, limits: &HeadLimits) -> u32 {
         match self.section {
             Section::Request(_) | Section::Response(_) => limits.max_head_bytes,
             Section::Trailers => limits.max_head_bytes.min(MAX_TRAILER_BYTES),

@@ -217,7 +217,7 @@ impl RequestValidator {
             self.upgrade = false;
             let mut fields = Fields::new(Section::Request(version));
             if fields.plain_lines(input, &self.limits, &mut self.correlation, lines.take()) {
-                self.end_head(&fields.sums());
+                self.end_head(&fields.summary());
             } else {
                 self.count_head(input.at - from);
                 self.part = Part::Fields(fields);
@@ -229,14 +229,14 @@ impl RequestValidator {
     fn go_on(&mut self) {
         match &self.part {
             Part::Line(line) => {
-                let asked = line.asked();
-                self.upgrade = asked.connect;
-                self.part = Part::Fields(Fields::new(Section::Request(asked.version)));
+                let summary = line.summary();
+                self.upgrade = summary.connect;
+                self.part = Part::Fields(Fields::new(Section::Request(summary.version)));
             }
             Part::Fields(fields) => {
-                let sums = fields.sums();
+                let summary = fields.summary();
                 self.part = Part::Line(RequestLine::new());
-                self.end_head(&sums);
+                self.end_head(&summary);
             }
             Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => {
                 let upgrade = self.upgrade;
@@ -250,18 +250,20 @@ impl RequestValidator {
     }
 
     /// Ends a complete head; the current part is already the next request line.
-    fn end_head(&mut self, sums: &HeadSummary) {
-        self.upgrade |= sums.asks_upgrade;
+    fn end_head(&mut self, summary: &HeadSummary) {
+        self.upgrade |= summary.asks_upgrade;
         self.head_bytes = 0;
         self.heads_seen += 1;
         self.correlation.forget();
-        match sums.extent {
+        match summary.body_length {
             BodyLength::Chunked => self.part = Part::Body(Body::Chunked(Chunks::new())),
             BodyLength::Length(length) if 0 < length => {
                 self.part = Part::Body(Body::Length(length));
             }
-            BodyLength::Unsaid | BodyLength::Length(_) if self.upgrade => self.part = Part::Stopped,
-            BodyLength::Unsaid | BodyLength::Length(_) => {}
+            BodyLength::Unspecified | BodyLength::Length(_) if self.upgrade => {
+                self.part = Part::Stopped
+            }
+            BodyLength::Unspecified | BodyLength::Length(_) => {}
         }
     }
 

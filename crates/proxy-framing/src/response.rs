@@ -276,7 +276,7 @@ impl ResponseValidator {
             self.answered = answered;
             let mut fields = Fields::new(Section::Response(answered.version));
             if fields.plain_lines(input, &self.limits, &mut Correlation::Absent, lines.take()) {
-                self.end_head(fields.sums().extent);
+                self.end_head(fields.summary().body_length);
             } else {
                 self.count_head(input.at - from);
                 self.part = Part::Fields(fields);
@@ -293,9 +293,9 @@ impl ResponseValidator {
                 self.part = Part::Fields(Fields::new(section));
             }
             Part::Fields(fields) => {
-                let extent = fields.sums().extent;
+                let body_length = fields.summary().body_length;
                 self.part = Part::Line(StatusLine::new());
-                self.end_head(extent);
+                self.end_head(body_length);
             }
             Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => {
                 self.part = Part::Line(StatusLine::new());
@@ -305,10 +305,10 @@ impl ResponseValidator {
     }
 
     /// Ends a complete head; the current part is already the next status line. [RFC 9112 §6.3]
-    fn end_head(&mut self, extent: BodyLength) {
+    fn end_head(&mut self, body_length: BodyLength) {
         self.head_bytes = 0;
         self.heads_seen += 1;
-        let body = match (self.answered.status, self.expected, extent) {
+        let body = match (self.answered.status, self.expected, body_length) {
             (101, ..) | (200..=299, Some(RequestKind::Connect), _) => {
                 self.part = Part::Stopped;
                 return;
@@ -323,7 +323,7 @@ impl ResponseValidator {
             }
             (.., BodyLength::Chunked) => Body::Chunked(Chunks::new()),
             (.., BodyLength::Length(length)) => Body::Length(length),
-            (.., BodyLength::Unsaid) => Body::UntilClose,
+            (.., BodyLength::Unspecified) => Body::UntilClose,
         };
         self.part = Part::Body(body);
     }

@@ -70,7 +70,7 @@ impl KeyedBuckets {
     /// a full bucket.
     #[inline]
     pub fn admit(&self, key: &RateKey<'_>, now_ns: u64) -> RateDecision {
-        let hash = Set::key_of(self.seed.hash(key));
+        let hash = Set::key_from_hash(self.seed.hash(key));
         let set = self.set_of(hash);
         let word = set
             .find(hash)
@@ -80,7 +80,7 @@ impl KeyedBuckets {
 
     /// Gives a token back to the bucket of `key` at `now_ns`. A key that was dropped meanwhile has a full bucket.
     pub fn give_back(&self, key: &RateKey<'_>, now_ns: u64) {
-        let hash = Set::key_of(self.seed.hash(key));
+        let hash = Set::key_from_hash(self.seed.hash(key));
         if let Some(word) = self.set_of(hash).find(hash) {
             self.limit.give_back(word, now_ns);
         }
@@ -88,7 +88,7 @@ impl KeyedBuckets {
 
     /// The decision of [`Self::admit`] for `key` at `now_ns`. Takes nothing, and adds no key.
     pub fn peek(&self, key: &RateKey<'_>, now_ns: u64) -> RateDecision {
-        let hash = Set::key_of(self.seed.hash(key));
+        let hash = Set::key_from_hash(self.seed.hash(key));
         match self.set_of(hash).find(hash) {
             Some(word) => self.limit.peek(word, now_ns),
             None => self
@@ -244,7 +244,7 @@ mod tests {
         let known = |number: u32| {
             table
                 .set_of(0)
-                .find(Set::key_of(SEED.hash(&client(number))))
+                .find(Set::key_from_hash(SEED.hash(&client(number))))
         };
         assert!(known(2).is_none());
         assert!([1, 3, 4].iter().all(|number| known(*number).is_some()));

@@ -32,7 +32,7 @@ pub use agent::{AgentEndpoint, AgentPlan, EventSet, RouteAgents};
 pub use agent_state::{AgentEndpointAddress, AgentState};
 pub use balancing::{BalancingPlan, StickyPlan};
 pub use config_tests::certificates::{
-    CertificateFailure, ShownCertificate, failed_certificate_tests,
+    CertificateFailure, ServedCertificate, failed_certificate_tests,
 };
 pub use config_tests::drafts::draft_tests;
 pub use config_tests::failed_tests;

@@ -89,8 +89,7 @@ impl TargetPlan {
         0 < weight && self.state.causes().takes_requests()
     }
 
-    /// Returns true if the target is healthy and gets no new requests all the same: it is draining, or its weight
-    /// is 0.
+    /// Returns true if the target is healthy but gets no new requests, because it is draining or its weight is 0.
     pub(crate) fn is_kept_idle(&self) -> bool {
         let causes = self.state.causes();
         let weight = self.state.overridden_weight().unwrap_or(self.weight);
@@ -112,8 +111,8 @@ impl UpstreamPlan {
         Some(self.send_proxy?.local_header().into())
     }
 
-    /// The problem if no target is usable: a lack of addresses, or an operator's wish, if that is the only
-    /// reason.
+    /// The problem if no target is usable. `dns_failed` or `no_targets` only if that is the reason of all
+    /// targets.
     #[cold]
     pub(crate) fn unreachable(&self) -> Problem {
         let has_no_address = |target: &TargetPlan| target.state.causes().contains(HealthCause::Dns);
@@ -124,18 +123,18 @@ impl UpstreamPlan {
         } else {
             Reason::AllTargetsUnhealthy
         };
-        let troubles = self.targets.iter().filter_map(|target| {
-            let trouble = match target.state.unhealthy_reason() {
+        let problems = self.targets.iter().filter_map(|target| {
+            let problem = match target.state.unhealthy_reason() {
                 Some(unhealthy_reason) => unhealthy_reason.last_error,
                 None if target.is_kept_idle() => "draining, or of weight 0".to_owned(),
                 None => return None,
             };
-            Some(format!("{}: {trouble}", target.label))
+            Some(format!("{}: {problem}", target.label))
         });
-        let troubles: Vec<_> = troubles.take(MAX_LISTED_TARGETS).collect();
+        let problems: Vec<_> = problems.take(MAX_LISTED_TARGETS).collect();
         Problem::new(
             reason,
-            Detail::named(self.name.as_ref(), troubles.join("; ")),
+            Detail::named(self.name.as_ref(), problems.join("; ")),
         )
     }
 

@@ -141,7 +141,7 @@ impl Index {
     /// The entries for `host`, the most specific first.
     pub(crate) fn sites_for(&self, host: &str) -> impl Iterator<Item = &HostRules> + use<'_> {
         let exact = self.exact.exact(host).map(|link| link.target);
-        let below = self.below.outwards(self.below.longest_suffix(host));
+        let below = self.below.with_parents(self.below.longest_suffix(host));
         let below = below.map(|link| self.exact_count + link.target);
         let targets = exact.into_iter().chain(below).chain(self.anywhere);
         targets.filter_map(|target| self.sites.get(target))

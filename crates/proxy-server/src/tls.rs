@@ -13,7 +13,7 @@ use crate::config::delivery::PrivateKeys;
 use loader::Loader;
 use proxy_config::Diagnostic;
 use proxy_model::Model;
-use proxy_plan::{CertificateFailure, ShownCertificate, failed_certificate_tests};
+use proxy_plan::{CertificateFailure, ServedCertificate, failed_certificate_tests};
 use std::time::SystemTime;
 
 pub(crate) use acme::AcmeTasks;
@@ -43,7 +43,7 @@ pub(crate) fn check(
     let failed = failed_certificate_tests(model, |listener, host| {
         let server = loaded_tls.listeners.get(listener)?.as_ref()?;
         let shown = server.certificate_for(host)?;
-        Some(ShownCertificate {
+        Some(ServedCertificate {
             days_left: shown.seconds_left(now).div_euclid(DAY_SECS),
             names: shown.names,
         })

@@ -18,7 +18,7 @@ pub(crate) type Digest = [u8; SHA256_OUTPUT_LEN];
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Two writes within this time may get the same timestamp from a file system.
-const CLOCK_GRAIN: Duration = Duration::from_secs(2);
+const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
 /// The contents of a file, wiped on drop because it may be a key.
 pub(crate) struct Contents(Zeroizing<Vec<u8>>);
@@ -112,6 +112,6 @@ impl Stamp {
     /// Returns true if any later write is certain to change the metadata.
     pub(crate) fn is_settled(self, now: SystemTime) -> bool {
         now.duration_since(self.modified)
-            .is_ok_and(|age| CLOCK_GRAIN < age)
+            .is_ok_and(|age| TIMESTAMP_GRANULARITY < age)
     }
 }

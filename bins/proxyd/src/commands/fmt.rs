@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub(super) fn run(files: &[PathBuf], check: bool) -> io::Result<ExitCode> {
     let mut passed = true;
     for file in files {
-        passed &= one(file, check)?;
+        passed &= format_file(file, check)?;
     }
     if passed {
         Ok(ExitCode::SUCCESS)
@@ -20,8 +20,8 @@ pub(super) fn run(files: &[PathBuf], check: bool) -> io::Result<ExitCode> {
     }
 }
 
-/// Whether the file has the usual layout now.
-fn one(file: &Path, check: bool) -> io::Result<bool> {
+/// Formats the file, or only checks it. Returns true if it has the usual layout then.
+fn format_file(file: &Path, check: bool) -> io::Result<bool> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) => {

@@ -13,10 +13,10 @@ pub(crate) fn upgrade(proxyd: &mut Proxyd) {
 
 /// The reason why an upgrade failed.
 #[track_caller]
-pub(crate) fn refused(proxyd: &mut Proxyd) -> String {
+pub(crate) fn failed_upgrade(proxyd: &mut Proxyd) -> String {
     match proxyd.upgrade() {
         Upgrade::Failed(reason) => reason,
-        Upgrade::Done => panic!("it took over"),
+        Upgrade::Done => panic!("the upgrade succeeded"),
     }
 }
 

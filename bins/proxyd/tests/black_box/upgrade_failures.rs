@@ -1,6 +1,6 @@
 //! Failed upgrades: the old process continues to serve, and logs the reason.
 
-use crate::installed::{Installed, refused, upgrade};
+use crate::installed::{Installed, failed_upgrade, upgrade};
 use crate::support::{Busy, Config, METRICS, metric};
 use proxy_testkit::{Gate, Launch, Proxyd, RawClient, Reload, Upstream, get, ok};
 use rustix::process::Signal;
@@ -19,14 +19,14 @@ fn a_program_that_ends_at_once_changes_nothing() {
     let _ = client.ask(get("/", &[]));
 
     installed.replace("exit 3");
-    let reason = refused(&mut proxyd);
+    let reason = failed_upgrade(&mut proxyd);
 
     assert!(reason.contains("exit status: 3"), "{reason}");
     assert_eq!(client.ask(get("/", &[])).text(), "hi");
     let failures = r#"proxy_upgrades_total{result="failure"}"#;
     assert!(metric(&mut proxyd.connect(), failures) > 0.5);
     let files = proxyd.open_files();
-    let _ = refused(&mut proxyd);
+    let _ = failed_upgrade(&mut proxyd);
     assert!(proxyd.open_files() <= files + 2);
 
     // The path is resolved at the time of the signal, through links.
@@ -49,7 +49,7 @@ fn a_program_that_hangs_is_ended() {
 
     installed.replace("exec sleep 30");
     let since = proxyd.stderr().len();
-    let reason = refused(&mut proxyd);
+    let reason = failed_upgrade(&mut proxyd);
 
     assert!(reason.contains("did not serve within 300ms"), "{reason}");
     let begun = proxyd
@@ -118,7 +118,7 @@ fn after_any_failure_the_old_process_serves_and_a_later_upgrade_succeeds() {
         assert_eq!(kept.ask(get("/", &[])).text(), "hi");
         breaks(&installed, &proxyd);
 
-        let reason = refused(&mut proxyd);
+        let reason = failed_upgrade(&mut proxyd);
 
         assert!(reason.contains(words), "{number}: {reason}");
         assert_eq!(kept.ask(get("/", &[])).text(), "hi");
@@ -138,7 +138,7 @@ fn faults_of_the_new_process_are_in_the_log() {
     let mut proxyd = Config::to(&upstream).start();
 
     fs::write(proxyd.config(), "routes {").unwrap();
-    let _ = refused(&mut proxyd);
+    let _ = failed_upgrade(&mut proxyd);
 
     let lines = proxyd.stderr().lines().join("\n");
     assert!(lines.contains("proxyd.kdl"), "{lines}");
@@ -180,7 +180,7 @@ fn a_new_process_that_fails_late_has_disconnected_no_client() {
     let second = format!("listeners {{ listener \"x\" {{ address \"{in_use}\" }} }}\n{free}");
     for late in [&admin, &second, &admin, &second] {
         fs::write(proxyd.config(), config(5, late)).unwrap();
-        let reason = refused(&mut proxyd);
+        let reason = failed_upgrade(&mut proxyd);
         assert!(reason.contains("exit status: 1"), "{reason}");
         let Reload::Refused(why) = proxyd.reload(&config(5, late)) else {
             panic!("it was applied");
@@ -238,7 +238,7 @@ fn a_process_without_file_descriptors_serves_on_until_it_has_some() {
     };
     assert!(why.contains("Too many open files"), "{why}");
     proxyd.limit_open_files(few);
-    let reason = refused(&mut proxyd);
+    let reason = failed_upgrade(&mut proxyd);
     assert!(reason.contains("Too many open files"), "{reason}");
     proxyd.limit_open_files(1024);
 

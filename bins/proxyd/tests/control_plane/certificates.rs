@@ -72,7 +72,7 @@ impl TlsService {
     }
 
     /// Returns true if a new connection is served this certificate.
-    fn shows(&self, made: &CertifiedKey<KeyPair>) -> bool {
+    fn serves(&self, made: &CertifiedKey<KeyPair>) -> bool {
         let shown = Command::new("openssl")
             .args(["s_client", "-servername", HOST, "-connect"])
             .arg(format!("127.0.0.1:{}", self.https))
@@ -85,7 +85,7 @@ impl TlsService {
 
 const HOST: &str = "a.example.com";
 
-fn made() -> CertifiedKey<KeyPair> {
+fn self_signed() -> CertifiedKey<KeyPair> {
     rcgen::generate_simple_self_signed(vec![HOST.to_owned()]).unwrap()
 }
 
@@ -98,9 +98,9 @@ fn request(made: &CertifiedKey<KeyPair>) -> Value {
 
 #[test]
 fn a_private_key_lies_on_no_disk_in_the_clear() {
-    let made = made();
+    let made = self_signed();
     let (service, _) = TlsService::start(&made);
-    assert!(service.shows(&made));
+    assert!(service.serves(&made));
     let key = made.signing_key.serialize_pem();
     let found = Command::new("grep")
         .args(["-r", "-l", key.lines().nth(1).unwrap()])
@@ -111,19 +111,19 @@ fn a_private_key_lies_on_no_disk_in_the_clear() {
 
 #[test]
 fn a_node_that_restarts_without_the_control_plane_serves_tls() {
-    let made = made();
+    let made = self_signed();
     let (mut service, _) = TlsService::start(&made);
-    assert!(service.shows(&made));
+    assert!(service.serves(&made));
     service.world.kill();
     service.proxyd.terminate();
     service.proxyd.wait();
     service.proxyd = service.world.node("node");
-    until("the certificate is served again", || service.shows(&made));
+    until("the certificate is served again", || service.serves(&made));
 }
 
 #[test]
 fn another_key_of_the_machine_opens_no_private_key() {
-    let made = made();
+    let made = self_signed();
     let (mut service, _) = TlsService::start(&made);
     let world = &mut service.world;
     world.kill();
@@ -138,16 +138,16 @@ fn another_key_of_the_machine_opens_no_private_key() {
     let waits = "the last good bundle waits for its private keys";
     let printed = service.proxyd.stderr();
     drop(printed.find(0, |record| record.text("message") == waits));
-    assert!(!service.shows(&made));
+    assert!(!service.serves(&made));
 }
 
 #[test]
 fn a_renewed_certificate_is_served_without_another_bundle() {
-    let (first, second, third) = (made(), made(), made());
+    let (first, second, third) = (self_signed(), self_signed(), self_signed());
     let (mut service, old) = TlsService::start(&first);
     service.renew(&second);
     until("the renewed certificate is served", || {
-        service.shows(&second)
+        service.serves(&second)
     });
     let view = service.world.view(&service.node);
     assert_eq!(view["desired"]["order"], 1, "no order was needed: {view}");
@@ -157,7 +157,7 @@ fn a_renewed_certificate_is_served_without_another_bundle() {
     service.run(&new);
     service.run(&old);
     assert!(
-        service.shows(&second),
+        service.serves(&second),
         "an old bundle with the new certificate"
     );
     // A node that starts with the old bundle, and is notified of a renewal that it missed.
@@ -165,7 +165,7 @@ fn a_renewed_certificate_is_served_without_another_bundle() {
     service.proxyd.wait();
     service.renew(&third);
     service.proxyd = service.world.node("node");
-    until("the bundle is served again", || service.shows(&third));
+    until("the bundle is served again", || service.serves(&third));
 }
 
 #[test]

@@ -408,7 +408,7 @@ pub(super) fn skip_verify(written: &Written<'_>) -> Converted {
     }
 }
 
-pub(super) fn one(written: &Written<'_>) -> Converted {
+pub(super) fn single_success(written: &Written<'_>) -> Converted {
     match written.value() {
         Some(Value::Integer(1)) => Converted::Implied,
         _ => Converted::Refused("leave it out: one success closes an agent's breaker"),

@@ -115,7 +115,7 @@ fn header_field<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Settin
         d.push(fault.help(format!("write `{} \"Name\" \"value\"`", field.name())));
         return None;
     };
-    make(d, name, *name_place, value)
+    checked_field(d, name, *name_place, value)
 }
 
 /// `"N" "v"` within the braces of `set`.
@@ -134,10 +134,11 @@ fn named_field<'t>(
             "a header has one value here",
         );
     }
-    make(d, &node.name.text, place, values.first()?)
+    checked_field(d, &node.name.text, place, values.first()?)
 }
 
-fn make(
+/// The field with this name and value, or `None` with a fault for each that is invalid.
+fn checked_field(
     d: &mut Decoder<'_, '_>,
     name: &str,
     name_place: Place,

@@ -70,8 +70,8 @@ impl RequestLine {
         matches!(self.step, Step::Blank | Step::BlankLf)
     }
 
-    /// The meaning of a complete line.
-    pub(crate) fn asked(&self) -> RequestSummary {
+    /// Summary of a complete line: its version, and whether the method is CONNECT.
+    pub(crate) fn summary(&self) -> RequestSummary {
         RequestSummary {
             version: self.version,
             connect: self.method == Method::Connect,

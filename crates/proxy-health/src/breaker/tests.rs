@@ -26,7 +26,7 @@ fn open(settings: BreakerSettings, now_ns: u64) -> CircuitBreaker {
 }
 
 #[test]
-fn failures_in_a_row_open_it_and_a_success_begins_anew() {
+fn consecutive_failures_open_it_and_a_success_resets_their_count() {
     let breaker = CircuitBreaker::new(settings(3, 1, 1));
     let settle = |results: &str| {
         let mut state = None;
@@ -42,7 +42,7 @@ fn failures_in_a_row_open_it_and_a_success_begins_anew() {
     };
 
     assert_eq!(settle("--+--"), None);
-    // A disconnected client is neither.
+    // A permit that is dropped, as for a disconnected client, counts as neither.
     assert_eq!(settle("?+--??"), None);
     assert_eq!(settle("-"), Some(BreakerState::Open));
     let refused = breaker.admit(40 * MS).unwrap_err();
@@ -99,15 +99,15 @@ fn a_probe_of_a_disconnected_client_releases_its_slot() {
 }
 
 #[test]
-fn results_from_an_earlier_state_count_nothing() {
+fn results_from_an_earlier_state_are_ignored() {
     let breaker = CircuitBreaker::new(settings(1, 1, 2));
-    let [early_failure, early_success, early_leaver] = [0; 3].map(|_| breaker.admit(0).unwrap());
+    let [early_failure, early_success, early_drop] = [0; 3].map(|_| breaker.admit(0).unwrap());
     breaker.admit(0).unwrap().failure(0);
     let probe = breaker.admit(100 * MS).unwrap();
 
     assert_eq!(early_failure.failure(100 * MS), None);
     assert_eq!(early_success.success(100 * MS), None);
-    drop(early_leaver);
+    drop(early_drop);
     assert_eq!(breaker.state(), BreakerState::HalfOpen);
     assert!(breaker.admit(100 * MS).is_err());
     assert_eq!(probe.success(100 * MS), None);
@@ -131,7 +131,7 @@ fn a_word_holds_every_phase() {
     }
 }
 
-/// Every second probe succeeds, the rest is dropped.
+/// Admits a probe and counts the concurrent ones; every second one succeeds, the others are dropped.
 fn probe(breaker: &CircuitBreaker, round: u64, under_way: &AtomicU64, most: &AtomicU64) {
     let Ok(permit) = breaker.admit(100 * MS) else {
         return;
@@ -201,8 +201,7 @@ fn every_state_and_event_takes_the_one_row_of_the_table_that_holds() {
     assert_eq!(used, all, "rows that are never taken");
 }
 
-/// Walks from the beginning to every phase that can be reached, by every event, before and after the
-/// timeout.
+/// Walks from the initial phase to every reachable one, by every event, before and after the timeout.
 fn explore(settings: &BreakerSettings, used: &mut HashSet<usize>) {
     let times = [0, 99 * MS, 100 * MS, 200 * MS];
     let first = Phase::Closed { failures: 0 };

@@ -1,4 +1,4 @@
-//! The keys that share one place of the table, and how threads agree on them without a lock.
+//! The keys that share one set of the table, and how threads agree on them without a lock.
 //!
 //! A slot holds a key and its bucket's word. A key is inserted in two steps: it is *announced* in a
 //! free or replaced slot, then *confirmed*. Between the two a thread withdraws every other
@@ -52,7 +52,7 @@ struct Announcement<'s> {
 impl Set {
     /// The form of a hash that slots hold: not free, and without a mark.
     #[inline]
-    pub(super) fn key_of(hash: u64) -> u64 {
+    pub(super) fn key_from_hash(hash: u64) -> u64 {
         (hash & !MARK).max(MARK + 1)
     }
 
@@ -97,7 +97,7 @@ impl Set {
                 continue;
             };
             dropped += usize::from(announced.before != FREE);
-            if self.outdoes_others(key, &announced) && announced.confirm(key, word) {
+            if self.withdraw_others(key, &announced) && announced.confirm(key, word) {
                 return Inserted {
                     word: announced.slot.word,
                     new: true,
@@ -141,8 +141,9 @@ impl Set {
         })
     }
 
-    /// Withdraws every other announcement of `key`, or this one for a key that is confirmed.
-    fn outdoes_others(&self, key: u64, own: &Announcement<'_>) -> bool {
+    /// Withdraws every other announcement of `key`. Returns false, with this one withdrawn, if `key` was confirmed
+    /// meanwhile.
+    fn withdraw_others(&self, key: u64, own: &Announcement<'_>) -> bool {
         for slot in self.slots() {
             let held = slot.key.load(Ordering::SeqCst);
             if std::ptr::eq(slot.key, own.slot.key) || held & !MARK != key {

@@ -39,7 +39,7 @@ pub(crate) struct Progress {
     probe: RefCell<Option<Box<UploadedProbe>>>,
     /// Names of the fields that policies and agents have set or removed: trailers must not change them.
     decided_fields: OnceCell<Box<[HeaderName]>>,
-    /// True if the response has begun: from then on the timers of reading it apply.
+    /// True if the response has begun: from then on, the timers for reading it apply.
     answered: Cell<bool>,
     limits: BodyLimits,
     timeouts: UploadTimeouts,
@@ -290,16 +290,16 @@ pub(crate) struct HeldRequest {
     trailers: Option<HeaderMap>,
 }
 
-/// Error of a body that could not be buffered whole.
+/// Error of a body that could not be buffered completely.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HoldError {
-    /// Its minimum size in bytes.
+    /// It has at least this many bytes, more than the maximum.
     TooLarge(u64),
-    /// There is no memory for it.
+    /// The memory limit leaves no room for it.
     MemoryFull,
-    /// It broke off.
+    /// The body ended early.
     Body(RequestBodyError),
-    /// This timer ran out.
+    /// This timer expired, after this time.
     Late(Timer, Duration),
 }
 
@@ -363,7 +363,7 @@ impl Progress {
         })
     }
 
-    /// Removes the fields `names` from the trailers.
+    /// Names the fields that policies and agents have decided: they are removed from the trailers.
     pub(crate) fn decide_fields(&self, names: Box<[HeaderName]>) {
         self.decided_fields.get_or_init(|| names);
     }
@@ -383,7 +383,7 @@ impl Progress {
         self.probe.take()?.permit
     }
 
-    fn ended(&self) {
+    fn end_body(&self) {
         if !self.complete.replace(true) {
             self.completed_at.set(self.timers.clock().now());
             if let Some(probe) = &mut *self.probe.borrow_mut()
@@ -428,7 +428,7 @@ impl Progress {
         }
     }
 
-    fn failed(&self, fault: RequestBodyError) -> RequestBodyError {
+    fn record_fault(&self, fault: RequestBodyError) -> RequestBodyError {
         self.fault.set(Some(fault));
         fault
     }
@@ -462,14 +462,16 @@ impl Body for RequestBody {
                 Poll::Pending
             }
             Poll::Ready(None) => {
-                progress.ended();
+                progress.end_body();
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Err(cut))) => Poll::Ready(Some(Err(progress.failed(cut.into())))),
+            Poll::Ready(Some(Err(cut))) => {
+                Poll::Ready(Some(Err(progress.record_fault(cut.into()))))
+            }
             Poll::Ready(Some(Ok(mut frame))) => {
                 if let Some(trailers) = frame.trailers_mut() {
                     if let Err(fault) = progress.check_trailers(trailers) {
-                        return Poll::Ready(Some(Err(progress.failed(fault))));
+                        return Poll::Ready(Some(Err(progress.record_fault(fault))));
                     }
                     trailers::for_targets(trailers);
                     if let Some(names) = progress.decided_fields.get() {
@@ -477,10 +479,10 @@ impl Body for RequestBody {
                     }
                 }
                 if let Err(fault) = progress.count(frame.data_ref().map_or(0, Bytes::len)) {
-                    return Poll::Ready(Some(Err(progress.failed(fault))));
+                    return Poll::Ready(Some(Err(progress.record_fault(fault))));
                 }
                 if incoming.is_end_stream() {
-                    progress.ended();
+                    progress.end_body();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }

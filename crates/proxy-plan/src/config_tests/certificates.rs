@@ -8,9 +8,9 @@ use crate::upstream_states::AssumeHealthy;
 use proxy_model::{ConfigTest, Expectation, FailedTest, Model};
 use std::sync::Arc;
 
-/// A certificate that a listener shows.
+/// A certificate that a listener serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownCertificate {
+pub struct ServedCertificate {
     /// Its hosts, in lower case.
     pub names: Vec<String>,
     /// Whole days until it expires; negative after that.
@@ -26,12 +26,12 @@ pub struct CertificateFailure {
     pub is_expiry: bool,
 }
 
-/// The tests with a failed expectation of a certificate. `shown` has the certificate that the listener with this index shows
-/// to a client of a host; `None` without TLS.
+/// The tests with a failed expectation of a certificate. `served` returns the certificate that the listener with this index
+/// serves for a host; `None` without TLS.
 #[must_use]
 pub fn failed_certificate_tests(
     model: &Model,
-    shown: impl Fn(usize, &str) -> Option<ShownCertificate>,
+    served: impl Fn(usize, &str) -> Option<ServedCertificate>,
 ) -> Vec<CertificateFailure> {
     let concerned =
         |test: &&ConfigTest| test.expectations.iter().any(|one| one.value.needs_files());
@@ -50,7 +50,7 @@ pub fn failed_certificate_tests(
             let name = explanation.listener?.name;
             let mut listeners = plan.listeners().iter();
             let index = listeners.position(|listener| listener.name == name)?;
-            shown(index, &explanation.host.seen.unwrap_or_default())
+            served(index, &explanation.host.seen.unwrap_or_default())
         });
         let explain = command(&request, &model.sources);
         let failed = test.expectations.iter().filter_map(move |expected| {
@@ -72,12 +72,12 @@ pub fn failed_certificate_tests(
     failed.collect()
 }
 
-fn difference(expected: &Expectation, found: Option<&ShownCertificate>) -> Option<String> {
+fn difference(expected: &Expectation, found: Option<&ServedCertificate>) -> Option<String> {
     if !expected.needs_files() {
         return None;
     }
-    let Some(ShownCertificate { names, days_left }) = found else {
-        return Some("the listener shows no certificate".to_owned());
+    let Some(ServedCertificate { names, days_left }) = found else {
+        return Some("the listener serves no certificate".to_owned());
     };
     if let Expectation::Certificate(name) = expected
         && !names.contains(name)

@@ -4,7 +4,7 @@ use super::hash::Hash;
 use super::table::Table;
 use crate::rank::Rank;
 
-/// A text with the id stored for it.
+/// A text of the index.
 #[derive(Debug)]
 pub(crate) struct Link {
     text: Box<str>,
@@ -24,9 +24,8 @@ enum Shared {
     End,
 }
 
-/// A set of texts, of which the longest affix of a given text is found in one pass. Its parents are
-/// all other affixes of the given text, because an affix of the longest one is one of the given
-/// text, and the reverse.
+/// A set of texts. The longest one that is an affix of a given text is found in one pass; its parents are
+/// all shorter ones, because each affix of the longest is an affix of the given text, and vice versa.
 #[derive(Debug, Default)]
 pub(crate) struct AffixIndex {
     links: Vec<Link>,
@@ -66,7 +65,7 @@ impl AffixIndex {
             .collect();
         links.sort_by_key(|link| link.text.len());
         let hashes: Vec<u64> = links.iter().map(|link| hash(&link.text, shared)).collect();
-        let mut nest = Self {
+        let mut index = Self {
             table: Table::new(&hashes),
             lengths: links
                 .iter()
@@ -75,8 +74,8 @@ impl AffixIndex {
             top: links.iter().map(|link| link.top).max(),
             links,
         };
-        nest.find_parents(shared);
-        nest
+        index.find_parents(shared);
+        index
     }
 
     /// Texts are in order of length, so a parent's `top` already includes its own parents.
@@ -161,7 +160,7 @@ impl AffixIndex {
     }
 
     /// `link`, followed by its parents from longest to shortest.
-    pub(crate) fn outwards<'a>(
+    pub(crate) fn with_parents<'a>(
         &'a self,
         link: Option<&'a Link>,
     ) -> impl Iterator<Item = &'a Link> + use<'a> {

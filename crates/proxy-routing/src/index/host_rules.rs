@@ -118,7 +118,7 @@ impl HostRules {
         let whole = self.exact.texts.exact(path);
         let whole = whole.and_then(|link| self.exact.buckets.get(link.target));
         let longest = self.prefixes.texts.longest_prefix(path);
-        let prefixes = self.prefixes.texts.outwards(longest);
+        let prefixes = self.prefixes.texts.with_parents(longest);
         let prefixes = prefixes.filter_map(|link| self.prefixes.buckets.get(link.target));
         whole.into_iter().chain(prefixes).chain(&self.any)
     }
@@ -139,7 +139,7 @@ impl HostRules {
         let whole = whole.and_then(|link| self.exact.buckets.get(link.target));
         let text = path.and_then(PathPattern::text).unwrap_or("/");
         let longest = self.prefixes.texts.longest_prefix(text);
-        let prefixes = self.prefixes.texts.outwards(longest);
+        let prefixes = self.prefixes.texts.with_parents(longest);
         let prefixes = prefixes.filter_map(|link| self.prefixes.buckets.get(link.target));
         let same = regex.and_then(|regex| self.bucket_of_regex.get(&regex));
         let same = same.and_then(|target| self.regex_buckets.get(*target));

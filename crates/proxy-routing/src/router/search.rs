@@ -55,7 +55,7 @@ impl<'a> Search<'a> {
         }
         if self.best < site.prefixes.texts.top() {
             let texts = &site.prefixes.texts;
-            for link in texts.outwards(texts.longest_prefix(path)) {
+            for link in texts.with_parents(texts.longest_prefix(path)) {
                 if Some(link.top) <= self.best {
                     break;
                 }

@@ -67,12 +67,12 @@ pub(super) async fn serve(accepted: Accepted) {
     let terms = Rc::clone(&settings.terms);
     let mut client = ConnectionInfo::new(listener, peer, false, terms);
     client.ends_at = ends_at;
-    let shaken = shake_hands(&worker, &connection, settings.handshake_timeout).await;
-    match &shaken {
+    let handshake = finish_handshake(&worker, &connection, settings.handshake_timeout).await;
+    match &handshake {
         Ok(()) => connection.end_handshake(),
         Err(_) => worker.metrics.handshakes_failed.add(1),
     }
-    let permitted = shaken.and_then(|()| permit_client(&worker, &connection, &client.peer));
+    let permitted = handshake.and_then(|()| permit_client(&worker, &connection, &client.peer));
     if let Err(problem) = permitted {
         log_connection_problem(&worker, &client, &problem);
         return connection.close(ErrorCode::EXCESSIVE_LOAD, "");
@@ -105,14 +105,14 @@ pub(super) async fn serve(accepted: Accepted) {
 }
 
 /// Waits for the end of the handshake.
-async fn shake_hands(
+async fn finish_handshake(
     worker: &Worker,
     connection: &Connection,
     time: Duration,
 ) -> Result<(), Problem> {
     let deadline = Rc::clone(&connection.guard().deadline);
     deadline.start(&worker.clock, Timer::Handshake, time);
-    let shaken = poll_fn(|cx| {
+    let finished = poll_fn(|cx| {
         deadline.watch(cx.waker());
         connection.watch(cx);
         if connection.is_lost() {
@@ -134,7 +134,7 @@ async fn shake_hands(
     })
     .await;
     deadline.stop();
-    shaken
+    finished
 }
 
 /// Counts the connection for its client: the handshake has proved the address, unless a Retry did so before.

@@ -25,7 +25,7 @@ pub(super) struct Session {
     pub(super) settings: Rc<ConnectionSettings>,
     pub(super) http3: Rc<Http3Settings>,
     meter: RefCell<FloodMeter>,
-    /// The final GOAWAY is sent.
+    /// True once the final GOAWAY has been sent.
     pub(super) leaving: Cell<bool>,
     streams: Cell<u32>,
     /// Bytes of incomplete header sections.

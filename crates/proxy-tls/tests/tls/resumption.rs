@@ -15,8 +15,8 @@ fn kind(client: &Arc<ClientConfig>, server: &ServerTls) -> HandshakeKind {
     pair.server.handshake_kind().unwrap()
 }
 
-/// A second listener, as after a reload, with these ticket keys.
-fn another(site: &Site, keys: &Arc<TicketKeys>) -> ServerTls {
+/// Another listener with these ticket keys, as after a reload.
+fn reloaded(site: &Site, keys: &Arc<TicketKeys>) -> ServerTls {
     ServerTls::load(site.server.settings().clone(), keys, now()).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn client(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
 }
 
 /// A client without earlier sessions.
-fn forgetful(site: &Site) -> Arc<ClientConfig> {
+fn new_client(site: &Site) -> Arc<ClientConfig> {
     let mut config = ClientConfig::clone(&site.client.config());
     config.resumption = Resumption::in_memory_sessions(8);
     Arc::new(config)
@@ -36,7 +36,7 @@ fn forgetful(site: &Site) -> Arc<ClientConfig> {
 fn a_session_resumes_on_every_listener_with_the_same_keys() {
     let site = site(&[Leaf::new(&["a.example"])]);
     let keys = tickets();
-    let (before, after) = (another(&site, &keys), another(&site, &keys));
+    let (before, after) = (reloaded(&site, &keys), reloaded(&site, &keys));
 
     for version in [&TLS12, &TLS13] {
         let client = client(version);
@@ -49,7 +49,7 @@ fn a_session_resumes_on_every_listener_with_the_same_keys() {
 #[test]
 fn a_session_does_not_resume_under_other_keys() {
     let site = site(&[Leaf::new(&["a.example"])]);
-    let (one, other) = (another(&site, &tickets()), another(&site, &tickets()));
+    let (one, other) = (reloaded(&site, &tickets()), reloaded(&site, &tickets()));
 
     let client = site.client.config();
     assert_eq!(kind(&client, &one), HandshakeKind::Full);
@@ -57,26 +57,26 @@ fn a_session_does_not_resume_under_other_keys() {
 }
 
 #[test]
-fn a_session_outlives_two_turns_of_the_keys_and_not_three() {
+fn a_session_outlives_two_rotations_of_the_keys_and_not_three() {
     let site = site(&[Leaf::new(&["a.example"])]);
-    for (turns, expected) in [
+    for (rotations, expected) in [
         (1, HandshakeKind::Resumed),
         (2, HandshakeKind::Resumed),
         (3, HandshakeKind::Full),
     ] {
         let keys = tickets();
-        let server = another(&site, &keys);
-        let client = forgetful(&site);
+        let server = reloaded(&site, &keys);
+        let client = new_client(&site);
         assert_eq!(kind(&client, &server), HandshakeKind::Full);
-        for turn in 1..=turns {
-            assert_eq!(keys.rotate(now() + TICKETS_EVERY * turn), Ok(true));
+        for rotation in 1..=rotations {
+            assert_eq!(keys.rotate(now() + TICKETS_EVERY * rotation), Ok(true));
         }
-        assert_eq!(kind(&client, &server), expected, "{turns} turns");
+        assert_eq!(kind(&client, &server), expected, "{rotations} rotations");
     }
 }
 
 #[test]
-fn keys_turn_only_when_they_are_due() {
+fn keys_are_rotated_only_when_they_are_due() {
     let keys = tickets();
     let ticket = keys.encrypt(b"session").unwrap();
 
@@ -104,7 +104,7 @@ fn a_ticket_that_was_tampered_with_opens_nothing() {
 }
 
 #[test]
-fn a_session_too_large_to_be_honest_gets_no_ticket() {
+fn an_implausibly_large_session_gets_no_ticket() {
     assert_eq!(tickets().encrypt(&vec![0; 100_000]), None);
 }
 
@@ -116,7 +116,7 @@ fn the_lifetime_sent_to_clients_is_the_one_kept() {
 }
 
 #[test]
-fn a_senseless_pace_is_refused() {
+fn a_rotation_interval_outside_its_range_is_refused() {
     for every in [
         Duration::ZERO,
         Duration::from_secs(59),

@@ -22,7 +22,7 @@ struct Row<'r> {
     limit: LimitReading,
     /// Use of the maximum, where both are known.
     share: Option<f64>,
-    /// A second.
+    /// Rejections per second.
     rejected: f64,
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The head of a recorded request.
 #[derive(Clone, Debug)]
 pub struct RecordedHead {
-    /// Its time since the first one or another epoch; later requests have no lesser one.
+    /// Its time since the first request or another epoch; never decreases from one request to the next.
     pub at: Duration,
     /// Name of the listener; `None` if it was not recorded.
     pub(crate) listener: Option<String>,

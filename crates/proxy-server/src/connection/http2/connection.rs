@@ -44,8 +44,8 @@ pub(crate) async fn serve(ready: ReadyConnection) {
         deadline: &session.deadline,
     };
     let handshake = settings.http2.handshake(io);
-    let shaken = timeout.within(Timer::RequestHeader, settings.header_timeout, handshake);
-    let mut http = match shaken.await {
+    let handshake = timeout.within(Timer::RequestHeader, settings.header_timeout, handshake);
+    let mut http = match handshake.await {
         Some(Ok(http)) => http,
         Some(Err(error)) => return log_error(worker, &session, &error),
         None => return,
@@ -164,8 +164,8 @@ impl ConnectionDriver<'_> {
             self.abort(&timeout_problem(timer, after), Code::PROTOCOL_ERROR);
             return ControlFlow::Continue(());
         }
-        let resting = matches!(timer, Timer::KeepAlive | Timer::RequestHeader);
-        if resting && (self.shut_down() || !self.session.is_idle()) {
+        let is_idle_timer = matches!(timer, Timer::KeepAlive | Timer::RequestHeader);
+        if is_idle_timer && (self.shut_down() || !self.session.is_idle()) {
             return ControlFlow::Continue(());
         }
         self.session.client.timed_out.set(Some((timer, after)));
