@@ -265,8 +265,8 @@ fn with_cure(error: ChannelError) -> ChannelError {
     if !why.ends_with("name is taken") {
         return ChannelError::Refused(why);
     }
-    let cure = "`control-plane { node-name \"…\" }` gives this node another name than its host's";
-    ChannelError::Refused(format!("{why}; {cure}"))
+    let remedy = "`control-plane { node-name \"…\" }` gives this node another name than its host's";
+    ChannelError::Refused(format!("{why}; {remedy}"))
 }
 
 /// The `ETag` unchanged, to be returned to the server; empty without one.

@@ -11,7 +11,7 @@ const OPENING: &str = "\
 The whole interface of the control plane as commands: `controld ctl <noun> <verb>`. Each follows from an
 operation of [the interface](api.md), which documents its fields and the required rights.
 
-| | |
+| topic | rule |
 |---|---|
 | server | `--url`, else `CONTROLD_URL`, else the URL stored by `ctl login`, else `http://127.0.0.1:8443` |
 | key | the first line of `--key-file`, else `CONTROLD_API_KEY`, else the key stored by `ctl login` for this URL |

@@ -12,7 +12,7 @@ const CONTEXT_LINES: usize = 2;
 pub(crate) struct Finding {
     pub(crate) is_error: bool,
     pub(crate) message: String,
-    /// Sentences on the place and on the cure.
+    /// Sentences with the place and the remedy.
     pub(crate) hints: Vec<String>,
     /// `proxy.kdl:12`
     pub(crate) place: String,

@@ -80,11 +80,11 @@ fn replace_in_route<T: Tree>(
             }
             (true, Outcome::Replaced)
         }
-        Err(cure) => {
+        Err(remedy) => {
             if mode == Mode::Load {
                 drop(route.remove_child(index));
             }
-            (false, Outcome::Refused(cure))
+            (false, Outcome::Refused(remedy))
         }
     };
     found.extend(filter_aliases(Anchor::Route).map(|alias| Found {

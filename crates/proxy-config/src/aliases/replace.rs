@@ -119,9 +119,9 @@ fn moved(
     let arguments = match convert(written) {
         Converted::Ours => return None,
         Converted::Implied => return Some((Edit::Remove, Outcome::Removed)),
-        Converted::Refused(cure) => {
+        Converted::Refused(remedy) => {
             let entries = shown(written.arguments);
-            return Some((Edit::Remove, Outcome::RefusedValue(entries, cure)));
+            return Some((Edit::Remove, Outcome::RefusedValue(entries, remedy)));
         }
         Converted::Same => None,
         Converted::Arguments(arguments) => Some(arguments),

@@ -72,16 +72,16 @@ fn diagnostic(found: &Found, place: Place) -> Diagnostic {
                 .label("an alias")
                 .help(with_remark("`config migrate` rewrites it"))
         }
-        Outcome::Refused(cure) => refused(&format!("`{name}`"), cure, place),
-        Outcome::RefusedValue(entries, cure) => refused(&format!("`{name}{entries}`"), cure, place),
+        Outcome::Refused(remedy) => refused(&format!("`{name}`"), remedy, place),
+        Outcome::RefusedValue(entries, remedy) => refused(&format!("`{name}{entries}`"), remedy, place),
     }
 }
 
-fn refused(setting: &str, cure: &str, place: Place) -> Diagnostic {
+fn refused(setting: &str, remedy: &str, place: Place) -> Diagnostic {
     let message = format!("{setting} has no counterpart here");
     Diagnostic::new(DiagnosticCode::NoCounterpart, place, message)
         .label("cannot be taken over")
-        .help(cure)
+        .help(remedy)
 }
 
 /// The note of a migration.
@@ -92,9 +92,9 @@ pub(crate) fn note(found: &Found) -> String {
         Outcome::Removed => format!("`{name}` is removed: it states the default"),
         Outcome::Completed => format!("`{name}` has {} now", instead(alias)),
         Outcome::Reworded(entries) => format!("`{name}` became `{name}{entries}`"),
-        Outcome::Refused(cure) => format!("`{name}` is left, and has no counterpart: {cure}"),
-        Outcome::RefusedValue(entries, cure) => {
-            format!("`{name}{entries}` is left, and has no counterpart: {cure}")
+        Outcome::Refused(remedy) => format!("`{name}` is left, and has no counterpart: {remedy}"),
+        Outcome::RefusedValue(entries, remedy) => {
+            format!("`{name}{entries}` is left, and has no counterpart: {remedy}")
         }
     }
 }

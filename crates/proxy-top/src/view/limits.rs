@@ -7,9 +7,9 @@ use crate::table::{Cell, Line, Table, Tone};
 use crate::text::{escaped, number};
 
 const TITLES: &[&str] = &[
-    "limit",
+    "setting",
     "current",
-    "limit",
+    "maximum",
     "used",
     "rejected/s",
     "rejected",

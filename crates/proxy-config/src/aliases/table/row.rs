@@ -28,12 +28,12 @@ pub(super) const fn implied(
     moved(anchor, from, &[], convert, remark)
 }
 
-pub(super) const fn missing(anchor: Anchor, from: &'static str, cure: &'static str) -> Alias {
+pub(super) const fn missing(anchor: Anchor, from: &'static str, remedy: &'static str) -> Alias {
     Alias {
         anchor,
         from,
         change: Change::Missing,
-        remark: cure,
+        remark: remedy,
     }
 }
 
