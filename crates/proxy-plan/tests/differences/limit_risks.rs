@@ -132,7 +132,7 @@ fn targets_of_relays_and_of_other_upstreams_have_a_class_and_new_ones_do_not() {
     let cases = [
         // No status shows a wrong server behind a relay.
         ("10.0.2.1:5432", "10.0.2.9:5432", moved),
-        // No target of before is left.
+        // No former target is left.
         ("target \"10.0.0.1:80\"", "target \"10.0.0.9:80\"", moved),
         // A target of the login server.
         ("target \"10.0.0.1:80\"", "target \"10.0.3.1:80\"", moved),

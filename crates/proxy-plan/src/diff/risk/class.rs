@@ -211,7 +211,7 @@ impl RiskClass {
                  their upstream (`rewrite`)"
             }
             Self::TargetsChanged => {
-                "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, no target of before, keeps idle connections four times as long, or has a `slow-start-secs` of five minutes or more and four times as long; or names of targets are looked up by other `name-servers` or, with a `min-ttl-secs` of five minutes or more, more seldom"
+                "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, no former target, keeps idle connections four times as long, or has a `slow-start-secs` of five minutes or more and four times as long; or names of targets are looked up by other `name-servers` or, with a `min-ttl-secs` of five minutes or more, less often"
             }
             Self::HealthCheckChanged => {
                 "an upstream that stays has another health check, or none any more, or another outlier detection; an interval, time or number of a check that stays above half and grows to four times at most is none"
@@ -321,7 +321,7 @@ pub fn risks_page() -> String {
     page.push_str(
         "\nHarmless are: comments, layout, `tests` that are new or differ and are not `live`; a test with another name; defaults that are written out; another order of routes that \
          moves no request; a route, an upstream or an agent that is gone and was used by none that stays; new \
-         upstreams without a health check, and agents, that no route of before names. A route or an upstream of another name with equal settings is `unlisted` alone. A new route for requests that were \
+         upstreams without a health check, and agents, that no former route names. A route or an upstream of another name with equal settings is `unlisted` alone. A new route for requests that were \
          refused before is `unlisted`, also where it refuses them with another status, reason or body: a `respond` of 404 \
          is a page, and a browser runs its scripts. A new or different `live` test is `unlisted` at least, for every node \
          sends it; so is a new upstream with a health check, for every node asks its targets. In a bundle, each file that is not part of the configuration and differs is \

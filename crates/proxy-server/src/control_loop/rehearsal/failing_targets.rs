@@ -14,7 +14,7 @@ const MAX_TIME: Duration = Duration::from_secs(20);
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 
 /// A message for each target in use that fails the rules of `after` and passes those of `before`, for each upstream with new
-/// targets of which none passes, although a target of before does, and for new targets that do not exist or never answer.
+/// targets of which none passes, although a current target does, and for new targets that do not exist or never answer.
 /// An upstream that was down is not the bundle's fault. `has_other_dns` says that `after` looks names up otherwise.
 pub(super) async fn failing_targets(
     before: &[UpstreamEndpoints],
@@ -45,8 +45,8 @@ async fn judge(
         };
         if has_other_dns && target.address.is_none() && old.address.is_some() {
             return Some(format!(
-                "upstream \"{}\" loses {}: its name has no address by the bundle's `system.dns`, and one by that of \
-                 before",
+                "upstream \"{}\" loses {}: its name has no address by the bundle's `system.dns`, but one by the current \
+                 setting",
                 upstream.name, target.label
             ));
         }
@@ -88,7 +88,7 @@ async fn judge(
     silent_target(own, upstream, &new).await
 }
 
-/// A new target that accepts connections and never answers a request, where a target of before does.
+/// A new target that accepts connections and never answers a request, while a current target answers.
 async fn silent_target(
     own: &UpstreamEndpoints,
     upstream: &UpstreamEndpoints,
@@ -105,7 +105,7 @@ async fn silent_target(
         for old in &own.targets {
             if passes(&old.answering()).await {
                 return Some(format!(
-                    "upstream \"{}\" gets no answer from {} to `OPTIONS *` within {} s, and one from a target of before",
+                    "upstream \"{}\" gets no answer from {} to `OPTIONS *` within {} s, but one from a current target",
                     upstream.name,
                     target.label,
                     PROBE_TIME.as_secs()
@@ -125,7 +125,7 @@ async fn failure_of_all(targets: &[Endpoint]) -> Option<CheckError> {
     last
 }
 
-/// The target of before at the same address: of the same upstream, or of a renamed one.
+/// The current target at the same address: of the same upstream, or of a renamed one.
 fn former<'e>(
     before: &'e [UpstreamEndpoints],
     own: Option<&'e UpstreamEndpoints>,
@@ -163,7 +163,7 @@ fn lost_target(upstream: &UpstreamEndpoints, target: &Endpoint, error: &CheckErr
         "connection"
     };
     format!(
-        "upstream \"{}\" loses {}: its {probe} fails by the bundle's rules ({error}), and not by those of before",
+        "upstream \"{}\" loses {}: its {probe} fails by the bundle's rules ({error}), and passes by the current ones",
         upstream.name, target.label
     )
 }
@@ -177,7 +177,7 @@ fn down(upstream: &UpstreamEndpoints, error: &CheckError) -> String {
         "no connection to"
     };
     format!(
-        "upstream \"{}\" is down: {probe} {named}, and there is one to a target of before ({error})",
+        "upstream \"{}\" is down: {probe} {named}, though a current target passes ({error})",
         upstream.name
     )
 }
@@ -224,8 +224,8 @@ mod tests {
     async fn a_name_that_other_name_servers_do_not_have_is_a_lost_target() {
         let (before, after) = (named(Some(([192, 0, 2, 1], 80).into())), named(None));
         let found = failing_targets(&before, &after, true).await;
-        let expected = "upstream \"app\" loses app.test:80: its name has no address by the bundle's `system.dns`, and \
-                        one by that of before";
+        let expected = "upstream \"app\" loses app.test:80: its name has no address by the bundle's `system.dns`, but \
+                        one by the current setting";
         assert_eq!(found, [expected]);
         // By the same servers a look-up may fail at any time.
         assert!(failing_targets(&before, &after, false).await.is_empty());
