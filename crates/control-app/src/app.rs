@@ -37,7 +37,7 @@ use crate::metric;
 use control_auth::{AuditKey, Sealer, Secret};
 use control_domain::{Access, Actor, HeartbeatInterval, Quotas, Refusal, Retention, Tenant};
 use control_sso::WebUrl;
-use control_store::{Objects, Rate, Store, StoreError, Transaction};
+use control_store::{ConnectionCounts, Objects, Rate, Store, StoreError, Transaction};
 use control_wire::{BundleId, CertificateId, NodeId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
 use metrics::{counter, gauge};
@@ -395,7 +395,7 @@ impl App {
     /// Measures the database for the metrics.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts fit")]
     fn measure(&self, head: Option<i64>) {
-        let (idle, used) = self.store.connections();
+        let ConnectionCounts { idle, used } = self.store.connections();
         gauge!(metric::DATABASE_CONNECTIONS, "state" => "idle").set(f64::from(idle));
         gauge!(metric::DATABASE_CONNECTIONS, "state" => "used").set(f64::from(used));
         counter!(metric::ROWS_WRITTEN).absolute(self.store.rows_written());

@@ -2,7 +2,7 @@
 
 pub(crate) mod certificate;
 pub(crate) mod objects;
-mod retention;
+pub(crate) mod retention;
 pub(crate) mod signing_key;
 pub(crate) mod upload;
 

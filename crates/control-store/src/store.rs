@@ -44,6 +44,15 @@ const PERISHABLE: [(&str, &str); 7] = [
 /// Time limit of a ping: load balancers poll often, with short timeouts.
 const MAX_PING: Duration = Duration::from_secs(2);
 
+/// Numbers of connections to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Connections that wait for a transaction.
+    pub idle: u32,
+    /// Connections in use.
+    pub used: u32,
+}
+
 /// The database. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -259,10 +268,11 @@ impl Store {
         Ok(())
     }
 
-    /// Connections that are idle, and those in use.
-    pub fn connections(&self) -> (u32, u32) {
+    /// Number of connections to the database, by use.
+    pub fn connections(&self) -> ConnectionCounts {
         let idle = u32::try_from(self.pool.num_idle()).unwrap_or(u32::MAX);
-        (idle, self.pool.size().saturating_sub(idle))
+        let used = self.pool.size().saturating_sub(idle);
+        ConnectionCounts { idle, used }
     }
 
     /// Waits for running transactions, and closes all connections.

@@ -15,6 +15,6 @@ mod upload;
 
 pub use connect_notify::Waiting;
 pub use connection::StreamSlot;
-pub use pool::{Checkout, Connecting, Http2Pool};
+pub use pool::{Checkout, Connecting, Http2Pool, OpenConnections};
 pub use request::{ExtendedConnectResponse, Http2Request, RejectedRequest, extended_connect};
 pub use tunnel::Tunnel;

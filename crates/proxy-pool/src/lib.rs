@@ -27,8 +27,8 @@ pub use connect::{ConnectSettings, connect_once};
 pub use connection::{Connection, ConnectionOwner};
 pub use error::{ConnectError, Http2RequestError, SendError};
 pub use http2::{
-    Checkout, Connecting, ExtendedConnectResponse, Http2Pool, Http2Request, RejectedRequest,
-    StreamSlot, Tunnel, Waiting, extended_connect,
+    Checkout, Connecting, ExtendedConnectResponse, Http2Pool, Http2Request, OpenConnections,
+    RejectedRequest, StreamSlot, Tunnel, Waiting, extended_connect,
 };
 pub use idle_limit::IdleLimit;
 pub use limit::{ConnectionLimit, ConnectionPermit};

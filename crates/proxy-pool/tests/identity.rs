@@ -4,7 +4,8 @@
 use proxy_clock::{Clock, Tick};
 use proxy_framing::HeadLimits;
 use proxy_pool::{
-    Checkout, Connection, ConnectionOwner, IdleLimit, Pool, PoolSettings, UpstreamStream,
+    Checkout, Connection, ConnectionOwner, IdleLimit, OpenConnections, Pool, PoolSettings,
+    UpstreamStream,
 };
 use proxy_upstream::TargetId;
 use std::net::TcpListener;
@@ -171,5 +172,5 @@ fn a_request_of_an_old_plan_makes_an_http2_connection_of_its_own() {
         pool.http2_pool().checkout(old),
         Checkout::Build(_)
     ));
-    assert_eq!(pool.http2_pool().open(new), (0, 0));
+    assert_eq!(pool.http2_pool().open(new), OpenConnections::default());
 }

@@ -68,17 +68,9 @@ impl SharedBuckets {
         self.status.is_up.load(Ordering::Relaxed)
     }
 
-    /// Number of the server's decisions, and of requests that it did not answer in time.
-    pub fn counts(&self) -> (u64, u64) {
-        let Status {
-            answered,
-            unanswered,
-            is_up: _,
-        } = &*self.status;
-        (
-            answered.load(Ordering::Relaxed),
-            unanswered.load(Ordering::Relaxed),
-        )
+    /// Number of requests that the server did not answer in time.
+    pub fn unanswered(&self) -> u64 {
+        self.status.unanswered.load(Ordering::Relaxed)
     }
 }
 
@@ -93,11 +85,9 @@ impl Future for Answer {
                 Poll::Ready(decision) => decision.ok().flatten(),
             },
         };
-        let count = match decision {
-            Some(_) => &self.status.answered,
-            None => &self.status.unanswered,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
+        if decision.is_none() {
+            self.status.unanswered.fetch_add(1, Ordering::Relaxed);
+        }
         Poll::Ready(decision)
     }
 }

@@ -6,6 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 #[derive(Debug, Default)]
 pub(crate) struct Status {
     pub(crate) is_up: AtomicBool,
-    pub(crate) answered: AtomicU64,
+    /// Requests that the server did not answer in time.
     pub(crate) unanswered: AtomicU64,
 }

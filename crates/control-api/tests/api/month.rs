@@ -325,7 +325,7 @@ impl<'a> Month<'a> {
 
     async fn bytes(&self) -> i64 {
         let mut tx = self.world.store.read().await.unwrap();
-        tx.stored_bytes().await.unwrap().0
+        tx.stored_bytes().await.unwrap().database
     }
 
     async fn rows(&self, table: &str) -> i64 {

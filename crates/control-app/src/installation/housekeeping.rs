@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::metric;
 use control_domain::{KnownBrowser, Retention};
+use control_store::StoredBytes;
 use jiff::{SignedDuration, Timestamp};
 use metrics::{counter, gauge};
 use uuid::Uuid;
@@ -111,7 +112,7 @@ impl App {
         for (table, rows) in tx.count_rows().await? {
             gauge!(metric::STORED_ROWS, "table" => table).set(rows as f64);
         }
-        let (database, archives) = tx.stored_bytes().await?;
+        let StoredBytes { database, archives } = tx.stored_bytes().await?;
         gauge!(metric::DATABASE_BYTES).set(database as f64);
         gauge!(metric::ARCHIVE_BYTES).set(archives as f64);
         gauge!(metric::TRAFFIC_BYTES).set(tx.traffic_bytes().await? as f64);

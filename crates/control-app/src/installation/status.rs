@@ -40,7 +40,7 @@ impl App {
         call.actor.holds(Access::InstanceAdmin)?;
         let mut tx = self.store.read().await?;
         let (database, schema) = tx.database().await?;
-        let (database_bytes, archive_bytes) = tx.stored_bytes().await?;
+        let bytes = tx.stored_bytes().await?;
         let leases = tx.leases().await?;
         let shared = tx.database_time().await?;
         let clock_offset = shared.map(|shared| shared.duration_since(self.precise_now()));
@@ -48,8 +48,8 @@ impl App {
             version: env!("CARGO_PKG_VERSION"),
             database,
             schema,
-            database_bytes,
-            archive_bytes,
+            database_bytes: bytes.database,
+            archive_bytes: bytes.archives,
             is_writable: !self.is_unwritable(),
             is_clock_right: !self.is_clock_wrong(),
             clock_offset,

@@ -26,6 +26,15 @@ const COUNTED_TABLES: &[(&str, &str)] = &[
     ("rollouts", "SELECT COUNT(*) AS used FROM rollouts"),
 ];
 
+/// Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredBytes {
+    /// The database, free pages included.
+    pub database: i64,
+    /// The archives of all bundles.
+    pub archives: i64,
+}
+
 /// The note of an archive for the sweep of the object store; `$condition` chooses bundles.
 macro_rules! leave_archives {
     ($condition:literal) => {
@@ -161,26 +170,28 @@ impl Transaction {
     pub async fn count_rows(&mut self) -> Result<Vec<(&'static str, i64)>, StoreError> {
         let mut counts = Vec::new();
         for (table, count) in COUNTED_TABLES {
-            let row = sql(count).row(self).await?;
-            let row = row.ok_or(StoreError::Corrupt("used"))?;
-            counts.push((*table, number(&row, "used")?));
+            counts.push((*table, self.used(count).await?));
         }
         Ok(counts)
     }
 
-    /// Bytes of the database, free pages included, and of the archives of all bundles.
-    pub async fn stored_bytes(&mut self) -> Result<(i64, i64), StoreError> {
+    /// Sizes of the database and of the archives.
+    pub async fn stored_bytes(&mut self) -> Result<StoredBytes, StoreError> {
         let database = if self.is_sqlite() {
             "SELECT page_count * page_size AS used FROM pragma_page_count(), pragma_page_size()"
         } else {
             "SELECT pg_database_size(current_database()) AS used"
         };
         let archives = "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) AS used FROM bundles";
-        let mut bytes = [0; 2];
-        for (bytes, text) in bytes.iter_mut().zip([database, archives]) {
-            let row = sql(text).row(self).await?;
-            *bytes = number(&row.ok_or(StoreError::Corrupt("used"))?, "used")?;
-        }
-        Ok(bytes.into())
+        Ok(StoredBytes {
+            database: self.used(database).await?,
+            archives: self.used(archives).await?,
+        })
+    }
+
+    /// The column `used` of the only row.
+    async fn used(&mut self, query: &'static str) -> Result<i64, StoreError> {
+        let row = sql(query).row(self).await?;
+        number(&row.ok_or(StoreError::Corrupt("used"))?, "used")
     }
 }

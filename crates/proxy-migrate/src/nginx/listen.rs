@@ -92,7 +92,7 @@ pub(super) fn read(
         quic(site, directive, scope);
     }
     if !is_written {
-        let (_, listen) = add(site, "0.0.0.0:80".to_owned(), false, false);
+        let (_, listen) = add(site, "0.0.0.0:80".to_owned(), Options::default());
         found.push(listen);
     }
     found
@@ -114,9 +114,12 @@ fn read_listen(
         return None;
     }
     let has = |word: &str| directive.words.iter().skip(1).any(|it| it == word);
-    let is_tls = has("ssl");
-    let (position, listen) = add(site, address, is_tls, has("default_server"));
-    if is_tls {
+    let options = Options {
+        is_tls: has("ssl"),
+        is_default: has("default_server"),
+    };
+    let (position, listen) = add(site, address, options);
+    if options.is_tls {
         let file = |name: &str| scope.word(name).filter(|it| !has_variables(it));
         let files = file("ssl_certificate").zip(file("ssl_certificate_key"));
         let Some((cert, key)) = files else {
@@ -186,8 +189,16 @@ fn protocols(listener: &mut Listener, scope: &Scope<'_>) {
     }
 }
 
+/// Options of a `listen`.
+#[derive(Clone, Copy, Default)]
+struct Options {
+    is_tls: bool,
+    is_default: bool,
+}
+
 /// The listener of an address, with its position.
-fn add(site: &mut Site, address: String, is_tls: bool, is_default: bool) -> (usize, Listen) {
+fn add(site: &mut Site, address: String, options: Options) -> (usize, Listen) {
+    let Options { is_tls, is_default } = options;
     if let Some(position) = site.listener_at(&address)
         && let Some(listener) = site.listeners.get_mut(position)
     {

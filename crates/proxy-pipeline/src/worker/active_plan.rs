@@ -256,11 +256,14 @@ impl ActivePlan {
     pub fn publish_pools(&self, pool: &Pool<RequestBody>) {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
             if upstream.http2 {
-                let open = upstream.targets.iter();
-                let open = open.map(|target| pool.http2_pool().open(target.id));
-                let (size, idle) = open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-                active.metrics.pool_size.set(size as u64);
-                active.metrics.pool_idle.set(idle as u64);
+                let (mut size, mut idle) = (0, 0);
+                for target in &upstream.targets {
+                    let open = pool.http2_pool().open(target.id);
+                    size += open.all as u64;
+                    idle += open.idle as u64;
+                }
+                active.metrics.pool_size.set(size);
+                active.metrics.pool_idle.set(idle);
                 continue;
             }
             let idle = upstream.targets.iter().map(|target| {

@@ -14,6 +14,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
+/// Numbers of HTTP/2 connections to a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenConnections {
+    /// All open connections.
+    pub all: usize,
+    /// Those without a request.
+    pub idle: usize,
+}
+
 /// The shared connections of one worker, by target.
 #[derive(Debug)]
 pub struct Http2Pool {
@@ -110,14 +119,17 @@ impl Http2Pool {
         }
     }
 
-    /// Number of connections to one target, and of idle ones among them.
-    pub fn open(&self, target: TargetId) -> (usize, usize) {
+    /// Numbers of connections to one target.
+    pub fn open(&self, target: TargetId) -> OpenConnections {
         let open = self.with_target(target, |target_pool| {
             let idle = target_pool
                 .connections
                 .iter()
                 .filter_map(|connection| connection.idle_since());
-            (target_pool.connections.len(), idle.count())
+            OpenConnections {
+                all: target_pool.connections.len(),
+                idle: idle.count(),
+            }
         });
         open.unwrap_or_default()
     }

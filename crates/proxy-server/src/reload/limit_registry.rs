@@ -218,7 +218,7 @@ impl LimitRegistry {
         }
         for metrics in &mut self.store_metrics {
             metrics.up.set(u64::from(metrics.buckets.is_up()));
-            let (_, unanswered) = metrics.buckets.counts();
+            let unanswered = metrics.buckets.unanswered();
             let more = unanswered.saturating_sub(metrics.counted);
             metrics.unanswered.add(more);
             metrics.counted = unanswered;
