@@ -10,7 +10,7 @@ pub(crate) struct Spread {
     pub(crate) greatest: f64,
 }
 
-/// Of these values, if there are any.
+/// The spread of `values`; `None` without any.
 pub(crate) fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

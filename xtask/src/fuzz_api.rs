@@ -89,13 +89,13 @@ fn fuzz(
     }
     command::run(&mut schemathesis)?;
     if program.client().get("/ready").status != 200 || !program.terminate().success() {
-        let what = format!("controld does not work any more on {}", database.kind);
+        let what = format!("controld no longer works on {}", database.kind);
         return Err(TaskError::Failed(what));
     }
     Ok(())
 }
 
-/// A key with full access, made past the interface and its rates.
+/// A key with full access, made by the command line, which has no rate limit.
 fn key(controld: &Path, number: usize, state: &[&str]) -> Result<String, TaskError> {
     let mut create = Command::new(controld);
     create

@@ -76,8 +76,8 @@ pub(crate) fn per_request(
     load_process: &mut LoadProcess,
     server: &Server,
 ) -> Result<PerRequest, TaskError> {
-    let few = whole_life(environment, load_process, server, SHORT_RUN_REQUESTS)?;
-    let many = whole_life(environment, load_process, server, LONG_RUN_REQUESTS)?;
+    let few = count_process(environment, load_process, server, SHORT_RUN_REQUESTS)?;
+    let many = count_process(environment, load_process, server, LONG_RUN_REQUESTS)?;
     let each = |few: u64, many: u64| {
         number(many.saturating_sub(few)) / number(LONG_RUN_REQUESTS - SHORT_RUN_REQUESTS)
     };
@@ -88,7 +88,7 @@ pub(crate) fn per_request(
     })
 }
 
-fn whole_life(
+fn count_process(
     environment: &Environment,
     load_process: &mut LoadProcess,
     server: &Server,

@@ -78,7 +78,7 @@ pub(crate) struct VerifyArgs {
 pub(crate) enum KeyCommand {
     /// Creates a key, and seals all secrets with it. A second run continues an interrupted one.
     Rotate(StateArgs),
-    /// Drops keys that no secret needs any more.
+    /// Drops keys that no secret needs.
     Prune(StateArgs),
 }
 

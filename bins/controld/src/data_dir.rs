@@ -109,10 +109,8 @@ impl DataDir {
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => {
-                let way_out = "stop it, or let replicas share a PostgreSQL";
-                Err(at_folder(&format!(
-                    "another controld runs on it; {way_out}"
-                )))
+                let remedy = "stop it, or let replicas share a PostgreSQL";
+                Err(at_folder(&format!("another controld runs on it; {remedy}")))
             }
             Err(TryLockError::Error(error)) => Err(at_folder(&error.to_string())),
         }

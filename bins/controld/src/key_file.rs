@@ -61,14 +61,14 @@ impl KeyFile {
             return Ok(());
         }
         if self.stamp().is_none() {
-            let way_out = "the secrets of the database need it: restore it from the backup";
-            return Err(format!("the file is missing; {way_out}").into());
+            let remedy = "the secrets of the database need it: restore it from the backup";
+            return Err(format!("the file is missing; {remedy}").into());
         }
         let sealer = self.read()?;
         let missing = used.iter().find(|id| !sealer.holds(id));
         missing.map_or(Ok(()), |id| {
-            let way_out = "restore the file that belongs to this database";
-            Err(format!("lacks the key {id}, which secrets of the database need; {way_out}").into())
+            let remedy = "restore the file that belongs to this database";
+            Err(format!("lacks the key {id}, which secrets of the database need; {remedy}").into())
         })
     }
 
@@ -134,9 +134,9 @@ impl KeyFile {
         let mut file = File::open(&self.0)?;
         let mode = file.metadata()?.mode() & 0o777;
         if mode & FORBIDDEN_MODE != 0 {
-            let way_out =
+            let remedy =
                 "it opens every secret of the database: chmod 600, or 640 for a dedicated group";
-            return Err(format!("is open to others, with mode {mode:03o}; {way_out}").into());
+            return Err(format!("is open to others, with mode {mode:03o}; {remedy}").into());
         }
         let mut text = String::new();
         file.read_to_string(&mut text)?;

@@ -45,8 +45,8 @@ pub(crate) async fn open_existing(
 ) -> Result<App, Box<dyn Error>> {
     if let Some(file) = data_dir.missing_database() {
         let file = file.display();
-        let way_out = "name the folder of the control plane with --data-dir or --config";
-        return Err(format!("--data-dir: there is no {file}; {way_out}").into());
+        let remedy = "name the folder of the control plane with --data-dir or --config";
+        return Err(format!("--data-dir: there is no {file}; {remedy}").into());
     }
     open_with(data_dir, secrets).await
 }

@@ -192,7 +192,7 @@ fn verify_audit(world: &World) {
 }
 
 #[test]
-fn a_database_of_the_eighth_migration_is_served_whole() {
+fn a_database_of_the_eighth_migration_is_served() {
     for database in databases() {
         let world = World::new(database);
         // Much of it ended long ago, and would be deleted.

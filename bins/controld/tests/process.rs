@@ -191,7 +191,7 @@ fn single_sign_on_that_locked_everybody_out_is_switched_off_on_the_machine() {
         assert!(!delete("other").status.success());
         let deleted = delete("acme");
         assert!(deleted.status.success(), "{deleted:?}");
-        assert!(!delete("acme").status.success(), "there is none any more");
+        assert!(!delete("acme").status.success(), "already deleted");
         let program = Program::start(CONTROLD, &arguments);
         let client = program.client().with_bearer(key);
         assert_eq!(client.get(&path).json()["oidc"], Value::Null);

@@ -246,7 +246,7 @@ impl Host for ProxyHost {
     }
 
     fn observe(&mut self, seen: Observation) {
-        self.metrics.show(self.deliveries.registry(), &seen);
+        self.metrics.update(self.deliveries.registry(), &seen);
     }
 
     fn measure(&mut self) -> Measured {

@@ -78,7 +78,7 @@ pub(crate) struct DiagnosticView {
     line: u32,
     /// In characters, counted from 1.
     column: u32,
-    /// Of the text that it is about, in bytes.
+    /// Length of the text that it is about, in bytes.
     length: u32,
     /// Label of that text; may be empty.
     label: String,
@@ -350,7 +350,7 @@ pub(crate) async fn view(
 }
 
 /// Revokes a signed bundle.
-/// No node is ordered to run it any more; nodes with such an order are ordered to run the previous bundle.
+/// No node is ordered to run it; nodes with such an order are ordered to run the previous bundle.
 #[utoipa::path(
     post, path = "/projects/{project}/bundles/{bundle}/revoke", operation_id = "revoke_bundle",
     tag = "bundles", responses((status = 200, body = BundleView))

@@ -81,7 +81,7 @@ pub(crate) struct NodeQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeStatsView {
     total: i64,
-    /// Those that have not sent a heartbeat yet.
+    /// Nodes that have not sent a heartbeat yet.
     enrolled: i64,
     online: i64,
     offline: i64,

@@ -438,7 +438,7 @@ impl App {
     /// [`Error::Store`] if the log cannot be read.
     pub async fn verify_audit(&self) -> Result<Option<i64>, Error> {
         let found = self.inspect_audit().await?;
-        let unkeyed = (!found.is_whole()).then_some(1);
+        let unkeyed = (!found.is_intact()).then_some(1);
         Ok(found.fault.or(unkeyed))
     }
 

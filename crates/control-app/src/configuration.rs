@@ -27,7 +27,7 @@ const MAX_DIAGNOSTIC_BYTES: usize = 64 * 1024;
 pub(crate) struct Checked {
     /// `None` for a configuration with errors.
     pub(crate) model: Option<Model>,
-    /// Those that are kept.
+    /// The diagnostics that are kept.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// All warnings that a policy counts: not those of what nodes must allow, which each node decides for itself.
     pub(crate) warnings: usize,

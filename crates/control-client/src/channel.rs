@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-const ANSWER_TIME: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const ARCHIVE_TIME: Duration = Duration::from_mins(5);
 /// Maximum delay of a long poll's response beyond the requested time.
 const POLL_GRACE: Duration = Duration::from_secs(15);
@@ -78,7 +78,7 @@ pub(crate) fn client(settings: &Settings) -> Result<Client, ClientError> {
         .no_proxy()
         .http1_only()
         .connect_timeout(CONNECT_TIME)
-        .timeout(ANSWER_TIME)
+        .timeout(RESPONSE_TIMEOUT)
         .user_agent(format!("proxyd/{}", settings.version))
         .build()?;
     Ok(client)

@@ -115,7 +115,7 @@ pub struct Machine {
     events: Vec<Event>,
     last_refusal: Option<String>,
     renewal: ServedCertificates,
-    /// Of the last answer with an order.
+    /// Trial time in the last answer with an order.
     assigned_trial: Option<Duration>,
     trial: Option<Trial>,
     /// State at the last report.

@@ -30,7 +30,7 @@ fn traffic(routes: &[(&str, u64, u64)]) -> Traffic {
     }
 }
 
-/// Three nodes under the bundle before, and two that were switched.
+/// Three nodes that run the previous bundle, and two that were switched.
 fn compared(before: &[(&str, u64, u64)], after: &[(&str, u64, u64)]) -> Comparison {
     let (mut batch, mut rest) = (Figures::default(), Figures::default());
     for _ in 0..3 {
@@ -59,7 +59,7 @@ fn names(pairs: &[(&str, &str)]) -> RouteNames {
 const BEFORE: [(&str, u64, u64); 2] = [("office", 2_000, 1_000), ("site", 8_000, 0)];
 
 #[test]
-fn routes_of_other_names_are_no_other_mix() {
+fn renamed_routes_do_not_change_the_mix() {
     let cases = [
         (
             vec![("bureau", 2_000, 1_000), ("site", 8_000, 0)],
@@ -94,13 +94,13 @@ fn routes_of_other_names_are_no_other_mix() {
 }
 
 #[test]
-fn a_route_of_another_name_is_compared_with_the_former_one() {
+fn a_renamed_route_is_compared_with_the_former_one() {
     let after = |requests, refused| [("bureau", requests, refused), ("site", 8_000, 0)];
     let pairs = [("office", "bureau")];
     for (after, expected) in [
         // All clients are refused.
         (after(2_000, 2_000), "route bureau + office: 1000 of 1000"),
-        // None is refused any more.
+        // No client is refused.
         (after(2_000, 0), "route bureau + office: 0 of 1000"),
         // Most requests are answered by no route of the group.
         (after(300, 150), "route bureau + office serves 36 of 1000"),
@@ -114,7 +114,7 @@ fn a_route_of_another_name_is_compared_with_the_former_one() {
 }
 
 #[test]
-fn routes_without_common_requests_stay_apart() {
+fn routes_without_common_requests_are_not_joined() {
     let pairs = [("a", "b"), ("c", "d"), ("d", "e"), ("x", "y")];
     let mut before: Vec<(&str, u64, u64)> = ["a", "c", "x"].map(|name| (name, 1_000, 0)).to_vec();
     before.push(("z", 1_000, 0));

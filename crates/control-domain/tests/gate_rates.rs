@@ -31,7 +31,7 @@ struct Behaviour {
     /// Statuses other than 200 by their share.
     statuses: Vec<(u16, f64)>,
     median_ms: f64,
-    /// Of the logarithm of latency.
+    /// Standard deviation of the logarithm of latency.
     scatter: f64,
     first_byte_ms: f64,
     median_bytes: f64,

@@ -7,7 +7,7 @@ pub enum Fault {
     Errors(u64),
     /// This many of 1000 responses of one route are 5xx; the other route is healthy.
     RouteErrors(u64),
-    /// Every answer falls into this latency bucket, counted from 0.
+    /// Every response falls into this latency bucket, counted from 0.
     Slow(usize),
     /// The node uses so much more CPU; 100 is one core.
     Cpu(u32),
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_seventy_different_hurts() {
+    fn there_are_seventy_different_planted_faults() {
         let all = planted_faults();
         let differ = |(index, planted): (usize, &PlantedFault)| {
             let mut others = all.iter().skip(index + 1);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hurt_concerns_the_first_batch() {
+    fn every_planted_fault_includes_the_first_node() {
         assert!(
             planted_faults()
                 .iter()

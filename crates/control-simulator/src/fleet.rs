@@ -27,7 +27,7 @@ use tokio::time::sleep;
 const START_GAP: Duration = Duration::from_millis(5);
 /// Nodes are at 127.64.0.1 and up: each has the rate limits of an address of its own.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 1);
-const ANSWER_TIME: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// Size of a fleet, and the interval of its reports.
@@ -240,7 +240,7 @@ fn http(number: usize, tls: ClientConfig) -> reqwest::Client {
         .no_proxy()
         .http1_only()
         .connect_timeout(CONNECT_TIME)
-        .timeout(ANSWER_TIME)
+        .timeout(RESPONSE_TIMEOUT)
         .build();
     client.expect("an HTTP client")
 }

@@ -38,7 +38,7 @@ pub struct AuditVerification {
 
 impl AuditVerification {
     /// Returns true if the log is unchanged, as far as a key can prove it.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_intact(&self) -> bool {
         self.fault.is_none() && (self.entries == 0 || self.keyed_from.is_some())
     }
 }

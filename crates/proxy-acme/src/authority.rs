@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-const ANSWER_TIME: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// The wait requested by the authority's last error, in seconds; 0 for none.
@@ -101,7 +101,7 @@ impl AuthorityClient {
             .http1_only()
             .https_only(true)
             .connect_timeout(CONNECT_TIME)
-            .timeout(ANSWER_TIME);
+            .timeout(RESPONSE_TIMEOUT);
         let client = match &rule {
             Some(rule) => client.dns_resolver(Arc::new(RuledResolver::new(Arc::clone(rule)))),
             None => client,

@@ -120,7 +120,7 @@ async fn show_page(
         let detail = Detail::text(rejection.body_text());
         Refused(Problem::new(Reason::AdminBodyInvalid, detail))
     })?;
-    Ok(if query.is_asked() {
+    Ok(if query.is_present() {
         query.show(&state)
     } else {
         page::show(&state)

@@ -157,7 +157,7 @@ impl ExtAuthzClient {
                 Ok(data) => message.push(&data, limit)?,
                 Err(frame) => trailers = frame.into_trailers().ok(),
             }
-            if let Some(denied) = message.whole().and_then(prefix::denial) {
+            if let Some(denied) = message.complete().and_then(prefix::denial) {
                 return Ok(denied.into_denial());
             }
         }
@@ -189,7 +189,7 @@ impl IncomingMessage<'_> {
     }
 
     /// The message, if it is complete.
-    fn whole(&self) -> Option<&[u8]> {
+    fn complete(&self) -> Option<&[u8]> {
         let (prefix, message) = self.bytes.split_first_chunk::<PREFIX_BYTES>()?;
         let [_, length @ ..] = *prefix;
         message.get(..usize::try_from(u32::from_be_bytes(length)).ok()?)

@@ -285,8 +285,8 @@ impl Content {
         }
         let ratio = float(self.decompressed) / float(self.compressed.max(1));
         (ratio > max_ratio).then(|| DecodingError::Ratio {
-            limit: whole(max_ratio.floor()),
-            current: whole(ratio.ceil()),
+            limit: truncated(max_ratio.floor()),
+            current: truncated(ratio.ceil()),
         })
     }
 }
@@ -320,7 +320,7 @@ fn float(bytes: u64) -> f64 {
     clippy::cast_sign_loss,
     reason = "a ratio is positive, and the cast saturates"
 )]
-fn whole(ratio: f64) -> u64 {
+fn truncated(ratio: f64) -> u64 {
     ratio as u64
 }
 

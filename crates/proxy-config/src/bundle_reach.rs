@@ -83,8 +83,8 @@ impl ReachCheck<'_, '_> {
         };
         if !is_allowed {
             let message = format!("listener \"{}\" has the address {address}", listener.name);
-            let cure = format!("listeners \"{address}\"");
-            self.ask(address.place(), message, &cure);
+            let remedy = format!("listeners \"{address}\"");
+            self.ask(address.place(), message, &remedy);
         }
         self.access(&listener.access);
         self.error_pages(&listener.error_pages);
@@ -233,8 +233,8 @@ impl ReachCheck<'_, '_> {
             .any(|listed| listed.value == address);
         if !is_allowed && peer.is_none_or(|peer| self.peers.check(peer, is_own).is_err()) {
             let message = format!("the rate limit has its store at {address}");
-            let cure = format!("rate-limit-stores \"{address}\"");
-            self.ask(store.place(), message, &cure);
+            let remedy = format!("rate-limit-stores \"{address}\"");
+            self.ask(store.place(), message, &remedy);
         }
     }
 
@@ -288,12 +288,12 @@ impl ReachCheck<'_, '_> {
             Some(root) => files.root.value = root,
             None => {
                 let message = format!("`{name}` is not a folder of the bundle");
-                let cure = if name.starts_with('/') {
+                let remedy = if name.starts_with('/') {
                     format!("static-roots \"{name}\"")
                 } else {
                     format!("static-roots \"{name}=/path\"")
                 };
-                self.ask(Some(place), message, &cure);
+                self.ask(Some(place), message, &remedy);
             }
         }
     }
@@ -379,8 +379,8 @@ impl ReachCheck<'_, '_> {
             return;
         }
         let message = format!("agent \"{}\" is one of the machine's", agent.name);
-        let cure = format!("agents \"{}=/path\"", agent.name);
-        self.ask(Some(place), message, &cure);
+        let remedy = format!("agents \"{}=/path\"", agent.name);
+        self.ask(Some(place), message, &remedy);
     }
 
     /// Reports a file outside of the bundle.
@@ -424,8 +424,8 @@ impl ReachCheck<'_, '_> {
         }
     }
 
-    /// Reports a use that `cure` in the node's own file allows: an error on the node, a warning elsewhere.
-    fn ask(&mut self, place: Option<Place>, message: String, cure: &str) {
+    /// Reports a use that `remedy` in the node's own file allows: an error on the node, a warning elsewhere.
+    fn ask(&mut self, place: Option<Place>, message: String, remedy: &str) {
         let (code, label) = match self.allow {
             Some(_) => (DiagnosticCode::BundleReach, "this node does not allow it"),
             None => (
@@ -434,7 +434,8 @@ impl ReachCheck<'_, '_> {
             ),
         };
         let fault = Diagnostic::new(code, place.unwrap_or_default(), message);
-        let help = format!("write `control-plane {{ allow {{ {cure} }} }}` in the node's own file");
+        let help =
+            format!("write `control-plane {{ allow {{ {remedy} }} }}` in the node's own file");
         self.faults.push(fault.label(label).help(help));
     }
 

@@ -93,7 +93,7 @@ impl Report {
     }
 
     /// Each diagnostic in one line, without a drawing: for values in structured logs. Format: place
-    /// as `file:line:column`, code, message, labels, cure.
+    /// as `file:line:column`, code, message, labels, help.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let omitted = self.omitted();
         let rest = (omitted > 0).then(|| format!("and {omitted} more"));

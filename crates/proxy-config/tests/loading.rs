@@ -714,7 +714,7 @@ fn text_that_looks_like_a_variable_is_a_warning() {
     assert_eq!(route("\"{$1} {$} {A-B}\""), []);
 }
 
-/// The codes of the faults of a route with these settings, each with a place and a cure.
+/// The codes of the faults of a route with these settings, each with a place and a help text.
 fn faults_of_route(settings: &str) -> Vec<DiagnosticCode> {
     let text = format!(
         "routes {{ route \"a\" {{ upstream \"u\"; {settings} }} }}\n\

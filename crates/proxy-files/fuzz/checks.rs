@@ -72,7 +72,7 @@ pub(crate) fn request(data: &[u8]) {
         return;
     };
     match folder.serve(&asked, UNIX_EPOCH + 1000 * CHANGED) {
-        Ok(served) => whole(&method, served),
+        Ok(served) => check_response(&method, served),
         Err(fault) => assert!(matches!(
             fault,
             FileError::PreconditionFailed | FileError::OutOfRange { size_bytes: 0..=10 }
@@ -80,7 +80,7 @@ pub(crate) fn request(data: &[u8]) {
     }
 }
 
-fn whole(method: &Method, served: FileResponse) {
+fn check_response(method: &Method, served: FileResponse) {
     let FileResponse {
         status,
         headers,

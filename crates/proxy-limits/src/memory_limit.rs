@@ -41,7 +41,7 @@ pub struct MemoryLimit {
     resident_body_bytes: AtomicU64,
     /// Memory that connections accepted since the reading before the last are about to use.
     expected_bytes: AtomicU64,
-    /// Of it, by connections accepted since the last reading.
+    /// The part of it for connections accepted since the last reading.
     newly_expected_bytes: AtomicU64,
     /// Held while a reading is turned into the maximum of bodies.
     is_reading: AtomicBool,

@@ -36,7 +36,8 @@ impl Write for Gated {
 fn gated() -> (Sender<()>, Receiver<Vec<u8>>, LogWriter) {
     let (open, gate) = channel();
     let (taken, all) = channel();
-    let log = LogWriter::over(Gated { gate, taken }, LogCounters::default(), UNWANTED).unwrap();
+    let log =
+        LogWriter::to_writer(Gated { gate, taken }, LogCounters::default(), UNWANTED).unwrap();
     (open, all, log)
 }
 
@@ -234,7 +235,7 @@ fn lines_after_the_end_are_lost_and_counted() {
     drop(all);
 
     let counters = LogCounters::registered(&registry, "access");
-    let log = LogWriter::over(io::sink(), counters, UNWANTED).unwrap();
+    let log = LogWriter::to_writer(io::sink(), counters, UNWANTED).unwrap();
     let mut worker = log.worker();
     write(&mut worker, "/in-time");
     worker.flush();
@@ -290,7 +291,7 @@ fn buffers_come_back_to_their_worker() {
     }
 
     let (reported, addresses) = channel();
-    let log = LogWriter::over(Addresses(reported), LogCounters::default(), UNWANTED).unwrap();
+    let log = LogWriter::to_writer(Addresses(reported), LogCounters::default(), UNWANTED).unwrap();
     let mut worker = log.worker();
     let mut seen = BTreeSet::new();
     for _ in 0..1000 {
@@ -328,7 +329,7 @@ fn a_destination_that_fails_is_reported_once_and_its_losses_counted() {
     });
     let counters = LogCounters::registered(&registry, "access");
     let report = move |fault: LogError| reported.send(fault).unwrap();
-    let log = LogWriter::over(Full(0), counters, report).unwrap();
+    let log = LogWriter::to_writer(Full(0), counters, report).unwrap();
     let mut worker = log.worker();
     for _ in 0..5 {
         write(&mut worker, "/");
@@ -429,7 +430,7 @@ fn no_thread_waits_for_events_that_nothing_takes_and_all_are_accounted_for() {
     let (open, gate) = channel();
     let (taken, all) = channel();
     let metrics = LogCounters::default();
-    let (writer, log) = EventLog::over(Gated { gate, taken }, metrics.clone()).unwrap();
+    let (writer, log) = EventLog::to_writer(Gated { gate, taken }, metrics.clone()).unwrap();
 
     thread::scope(|scope| {
         for _ in 0..5 {
@@ -468,7 +469,7 @@ fn a_log_is_closed_in_time_though_nothing_takes_its_lines() {
     let (_open, gate) = channel();
     let (taken, _all) = channel();
     let out = Gated { gate, taken };
-    let (writer, log) = EventLog::over(out, LogCounters::default()).unwrap();
+    let (writer, log) = EventLog::to_writer(out, LogCounters::default()).unwrap();
     log.write(b"event\n".to_vec());
 
     let counts = writer.close(Duration::from_millis(50));

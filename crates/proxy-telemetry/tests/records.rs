@@ -29,7 +29,7 @@ impl Write for Sent {
 
 fn written(write: impl FnOnce(&mut WorkerLog)) -> String {
     let (sent, all) = channel();
-    let log = LogWriter::over(Sent(sent), LogCounters::default(), |_| ()).unwrap();
+    let log = LogWriter::to_writer(Sent(sent), LogCounters::default(), |_| ()).unwrap();
     let mut worker = log.worker();
     write(&mut worker);
     drop(worker);

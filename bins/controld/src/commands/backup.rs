@@ -20,8 +20,8 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
         return Err("use the backups of PostgreSQL: pg_dump".into());
     }
     if to.exists() {
-        let way_out = "it is never written over: name another file";
-        return Err(format!("--to {}: exists already; {way_out}", to.display()).into());
+        let remedy = "an existing file is never overwritten: name another one";
+        return Err(format!("--to {}: exists already; {remedy}", to.display()).into());
     }
     let app = open_existing(&data_dir, Secrets::Untouched).await?;
     // The copy is renamed when it is complete: an interrupted one may still contain sessions.

@@ -48,7 +48,7 @@ pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Drops keys that no secret needs any more.
+/// Drops keys that no secret needs.
 pub(crate) async fn prune(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let data_dir = DataDir::new(state);
     let app = open_existing(&data_dir, Secrets::Opened).await?;

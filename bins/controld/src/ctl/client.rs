@@ -83,8 +83,8 @@ impl Client {
         };
         let host = base.host().unwrap_or_default();
         if !is_tls && !is_loopback(host) && !settings.allow_plain_http {
-            let way_out = "the network could read the key: use https://, or --allow-plain-http";
-            return Err(wrong(way_out));
+            let remedy = "the network could read the key: use https://, or --allow-plain-http";
+            return Err(wrong(remedy));
         }
         let authority = base.authority().ok_or_else(|| wrong("names no host"))?;
         let authority = authority.to_string();
@@ -175,12 +175,12 @@ impl Client {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, CtlError> {
         let unreachable = |error: std::io::Error| {
-            let way_out = "does a control plane listen there? --url or CONTROLD_URL names another";
-            CtlError::failed(&self.authority, format!("{error}; {way_out}"))
+            let remedy = "does a control plane listen there? --url or CONTROLD_URL names another";
+            CtlError::failed(&self.authority, format!("{error}; {remedy}"))
         };
         let unsecured = |error: std::io::Error| {
-            let way_out = "is it the right URL, and --ca-file the right one, for its certificate?";
-            CtlError::failed(&self.authority, format!("TLS: {error}; {way_out}"))
+            let remedy = "is it the right URL, and --ca-file the right one, for its certificate?";
+            CtlError::failed(&self.authority, format!("TLS: {error}; {remedy}"))
         };
         let host = self.base.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');

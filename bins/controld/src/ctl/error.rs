@@ -62,8 +62,8 @@ fn status_text(status: u16, error: &ErrorBody) -> String {
         write!(text, "\n  {}: {}", detail.field, detail.reason).unwrap_or_default();
     }
     if *code == ErrorCode::AuthenticationFailed {
-        let way_out = "name a valid key with --key-file, or keep one with `controld ctl login`";
-        write!(text, "\n  {way_out}").unwrap_or_default();
+        let remedy = "name a valid key with --key-file, or keep one with `controld ctl login`";
+        write!(text, "\n  {remedy}").unwrap_or_default();
     }
     if let Some(seconds) = retry_after {
         write!(text, "\n  try again in {seconds} s").unwrap_or_default();

@@ -160,7 +160,7 @@ fn line(found: &Value) -> String {
     line
 }
 
-/// Of the current batch, or of the last one that ended.
+/// The figures of the current batch, or of the last one that ended.
 fn gate_figures(found: &Value) -> Option<&Value> {
     let batches = found.get("batches").and_then(Value::as_array);
     let last = batches.and_then(|all| all.last());

@@ -27,7 +27,7 @@ impl ClientMetrics {
     }
 
     /// Updates the metrics to the client's state.
-    pub(super) fn show(&self, registry: &Registry, seen: &Observation) {
+    pub(super) fn update(&self, registry: &Registry, seen: &Observation) {
         let Observation {
             connected,
             last_contact,

@@ -61,7 +61,7 @@ fn post(proxyd: &Proxyd, fields: &str, body: &[u8]) -> Response {
 }
 
 #[test]
-fn a_buffered_body_is_seen_whole_and_forwarded_as_it_was() {
+fn an_agent_gets_all_of_a_buffered_body_which_is_forwarded_unchanged() {
     let upstream = upstream();
     let agent = body_agent(BodyMode::Buffered, block_evil);
     let proxyd = Setup::to(&upstream).agent("waf", &agent, SETTINGS).start();
@@ -84,7 +84,7 @@ fn a_buffered_body_is_seen_whole_and_forwarded_as_it_was() {
 }
 
 #[test]
-fn a_chunked_body_is_seen_whole_and_has_a_length_then() {
+fn an_agent_gets_all_of_a_chunked_body_which_then_has_a_length() {
     let upstream = upstream();
     let agent = body_agent(BodyMode::Buffered, |_| {
         let edit = HeaderEdit::set("x-scanned", "yes").unwrap();

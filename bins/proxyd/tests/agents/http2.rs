@@ -20,7 +20,7 @@ fn start(phase: Phase, reply: AgentReply, settings: &str, top: &str) -> Stage {
 async fn post(http: &mut Http2, target: &str) -> Answer {
     let (response, mut stream) = http.begin(ask("POST", target)).await;
     send_all(&mut stream, BODY).await.unwrap();
-    Answer::whole(response.await.unwrap()).await.unwrap()
+    Answer::read(response.await.unwrap()).await.unwrap()
 }
 
 fn record_of(proxyd: &Proxyd, path: &str) -> proxy_testkit::Record {

@@ -57,7 +57,7 @@ fn configurations_that_answer_alike_are_the_same() {
 }
 
 #[test]
-fn a_route_order_that_lets_requests_round_a_guard_is_a_risk() {
+fn a_route_order_that_bypasses_access_rules_is_a_risk() {
     let new = OLD.replace(
         "route \"site\" { matches",
         "route \"site\" { priority \"high\"; matches",

@@ -99,7 +99,7 @@ fn message_for_value(first: usize, later: &str) -> String {
 }
 
 #[test]
-fn the_size_of_a_header_in_pieces_is_reported_whole() {
+fn the_size_of_a_header_in_pieces_is_its_total() {
     let whole = "Limit exceeded: header_size - Current value 150 exceeds limit 100";
     assert_eq!(
         message_for_value(110, &"v".repeat(40)[..]),

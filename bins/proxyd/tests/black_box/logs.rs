@@ -423,7 +423,7 @@ fn an_unread_stdout_does_not_keep_a_process() {
 }
 
 #[test]
-fn lines_of_two_logs_in_one_slow_pipe_stay_whole() {
+fn lines_of_two_logs_in_one_slow_pipe_do_not_mix() {
     let upstream = format!("target \"{}\"", closed_port());
     let config = Config::new()
         .route("all", r#"upstream "u""#)

@@ -152,7 +152,7 @@ fn listeners_come_and_go() {
     apply(&proxyd, &Config::to(&upstream));
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
     let refused = RawClient::try_connect(added[0]);
-    assert!(refused.is_err(), "nobody listens there any more");
+    assert!(refused.is_err(), "the address is closed");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn limits_change() {
 }
 
 #[test]
-fn places_change() {
+fn the_limit_of_requests_in_flight_changes() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let limited = |most: u32| {
@@ -296,7 +296,7 @@ fn an_address_in_use_changes_nothing() {
 
     let listener = format!("listeners {{ listener \"second\" {{ address \"{taken}\" }} }}");
     let Reload::Refused(faults) = proxyd.reload(&Config::to(&upstream).top(&listener).kdl()) else {
-        panic!("an address of somebody else's was put in force");
+        panic!("an address in use was bound");
     };
 
     assert!(
@@ -335,7 +335,7 @@ fn kept_connections_go_when_their_target_does() {
 }
 
 #[test]
-fn a_listener_s_backlog_changes_in_place() {
+fn the_backlog_of_a_listener_changes_in_place() {
     let upstream = Upstream::saying("hi");
     let address = ([127, 0, 0, 1], free_port()).into();
     let proxyd = Config::to(&upstream).at(address).start();
@@ -391,7 +391,7 @@ fn a_stream_goes_on_while_its_upstream_stays() {
 }
 
 #[test]
-fn clients_that_ask_all_the_time_notice_nothing() {
+fn no_request_fails_during_reloads() {
     let upstream = Upstream::start(|served| {
         while served.request().is_some() {
             served.send(ok("fine"));
@@ -403,7 +403,7 @@ fn clients_that_ask_all_the_time_notice_nothing() {
     let address = proxyd.address();
     let over = Gate::new();
 
-    let askers: Vec<_> = (0..3)
+    let clients: Vec<_> = (0..3)
         .map(|_| {
             let over = over.clone();
             std::thread::spawn(move || {
@@ -429,8 +429,8 @@ fn clients_that_ask_all_the_time_notice_nothing() {
     }
     over.open();
 
-    for asker in askers {
-        assert!(asker.join().unwrap() > 0);
+    for client in clients {
+        assert!(client.join().unwrap() > 0);
     }
 }
 

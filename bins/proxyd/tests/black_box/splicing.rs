@@ -124,7 +124,7 @@ fn a_head_request_for_a_long_body_waits_for_none() {
 }
 
 #[test]
-fn a_long_body_that_breaks_off_is_not_made_whole() {
+fn a_truncated_long_body_is_not_completed() {
     let upstream = beginning(1_000_000, |_| {});
     let proxyd = Config::to(&upstream).start();
 

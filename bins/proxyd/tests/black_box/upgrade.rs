@@ -117,7 +117,7 @@ fn no_connection_is_refused_while_many_come() {
     let address = proxyd.address();
     let over = Gate::new();
 
-    let askers: Vec<_> = (0..4)
+    let clients: Vec<_> = (0..4)
         .map(|number| {
             let over = over.clone();
             std::thread::spawn(move || {
@@ -135,8 +135,8 @@ fn no_connection_is_refused_while_many_come() {
     }
     over.open();
 
-    for asker in askers {
-        assert!(asker.join().unwrap() > 0);
+    for client in clients {
+        assert!(client.join().unwrap() > 0);
     }
 }
 

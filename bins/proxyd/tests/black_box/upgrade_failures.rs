@@ -168,7 +168,7 @@ fn a_new_process_that_fails_late_has_disconnected_no_client() {
     let mut proxyd = Launch::new(crate::support::BINARY, &config(2, free)).start();
     let address = proxyd.address();
     let over = Gate::new();
-    let askers: Vec<_> = (0..4)
+    let clients: Vec<_> = (0..4)
         .map(|_| {
             let over = over.clone();
             std::thread::spawn(move || request_until(address, &over))
@@ -190,8 +190,8 @@ fn a_new_process_that_fails_late_has_disconnected_no_client() {
     }
     over.open();
 
-    for asker in askers {
-        assert!(asker.join().unwrap() > 0);
+    for client in clients {
+        assert!(client.join().unwrap() > 0);
     }
 }
 

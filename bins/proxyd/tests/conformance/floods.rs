@@ -280,7 +280,7 @@ fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
 }
 
 #[track_caller]
-fn nobody_suffers_from(attack: &Attack) {
+fn assert_other_clients_are_served(attack: &Attack) {
     let _turn = alone();
     let mut faults = Vec::new();
     let mut counted = 0;
@@ -306,75 +306,75 @@ fn nobody_suffers_from(attack: &Attack) {
 
 #[test]
 fn requests_reset_at_once_block_no_client() {
-    nobody_suffers_from(&attacks::rapid_reset());
+    assert_other_clients_are_served(&attacks::rapid_reset());
 }
 
 #[test]
 fn requests_that_the_proxy_must_reset_block_no_client() {
-    nobody_suffers_from(&attacks::made_reset());
+    assert_other_clients_are_served(&attacks::made_reset());
 }
 
 #[test]
 fn an_endless_head_blocks_no_client() {
-    nobody_suffers_from(&attacks::endless_head());
+    assert_other_clients_are_served(&attacks::endless_head());
 }
 
 #[test]
 fn an_endless_head_of_nothing_blocks_no_client() {
-    nobody_suffers_from(&attacks::endless_empty_head());
+    assert_other_clients_are_served(&attacks::endless_empty_head());
 }
 
 #[test]
 fn heads_of_nothing_block_no_client() {
-    nobody_suffers_from(&attacks::empty_heads());
+    assert_other_clients_are_served(&attacks::empty_heads());
 }
 
 #[test]
 fn settings_without_end_block_no_client() {
-    nobody_suffers_from(&attacks::settings());
+    assert_other_clients_are_served(&attacks::settings());
 }
 
 #[test]
 fn pings_without_end_block_no_client() {
-    nobody_suffers_from(&attacks::pings());
+    assert_other_clients_are_served(&attacks::pings());
 }
 
 #[test]
 fn window_updates_of_one_byte_block_no_client() {
-    nobody_suffers_from(&attacks::window_updates_of_one());
+    assert_other_clients_are_served(&attacks::window_updates_of_one());
 }
 
 #[test]
 fn priorities_without_end_block_no_client() {
-    nobody_suffers_from(&attacks::priorities());
+    assert_other_clients_are_served(&attacks::priorities());
 }
 
 #[test]
 fn data_frames_without_data_block_no_client() {
-    nobody_suffers_from(&attacks::empty_data());
+    assert_other_clients_are_served(&attacks::empty_data());
 }
 
 #[test]
 fn data_frames_full_of_padding_block_no_client() {
-    nobody_suffers_from(&attacks::padded_data());
+    assert_other_clients_are_served(&attacks::padded_data());
 }
 
 #[test]
 fn crumbs_of_data_block_no_client() {
-    nobody_suffers_from(&attacks::crumbs());
+    assert_other_clients_are_served(&attacks::crumbs());
 }
 
 #[test]
 fn heads_that_decompress_block_no_client() {
-    nobody_suffers_from(&attacks::unfolding_heads());
+    assert_other_clients_are_served(&attacks::unfolding_heads());
 }
 
 #[test]
 fn windows_that_stay_closed_block_no_client() {
-    nobody_suffers_from(&attacks::closed_windows());
+    assert_other_clients_are_served(&attacks::closed_windows());
 }
 
 #[test]
 fn a_socket_that_is_never_read_blocks_no_client() {
-    nobody_suffers_from(&attacks::deaf());
+    assert_other_clients_are_served(&attacks::deaf());
 }

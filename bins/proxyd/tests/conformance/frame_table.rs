@@ -193,6 +193,6 @@ fn found(report: &Report, seen: &[Request], wanted: &Seen) -> Result<(), String>
         return Err(format!("the upstream saw {} requests", seen.len()));
     };
     let one = ReceivedRequest::from(one);
-    one.is_wholesome()?;
+    one.check()?;
     wanted.check(&one)
 }

@@ -68,7 +68,7 @@ impl ReceivedRequest {
     ///
     /// The upstream has checked that lines end in CRLF, names are tokens and values contain no
     /// control characters: otherwise it accepts no request.
-    pub(crate) fn is_wholesome(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         match self.fault() {
             None => Ok(()),
             Some(fault) => Err(format!("a request {fault}: {:?}", self.text)),
@@ -81,7 +81,7 @@ impl ReceivedRequest {
             return Some("does not name one host");
         }
         if 1 < lengths.len() + codings.len() {
-            return Some("tells its end twice");
+            return Some("has two lengths");
         }
         if codings
             .iter()

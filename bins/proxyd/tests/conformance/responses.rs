@@ -4,7 +4,7 @@ use crate::proxy_listeners;
 use proxy_testkit::{Broken, RawClient, Upstream, get, ok};
 use std::time::Duration;
 
-const ROW_PATIENCE: Duration = Duration::from_secs(3);
+const ROW_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Invalid responses.
 pub(crate) fn rows() -> Vec<Vec<u8>> {
@@ -97,7 +97,7 @@ fn a_faulty_response_is_never_delivered_as_complete() {
     let mut wrong = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         let mut client = RawClient::connect(listeners.plain);
-        client.set_response_timeout(ROW_PATIENCE);
+        client.set_response_timeout(ROW_TIMEOUT);
         client.send(get(&format!("/{number}"), &[]));
         let outcome = match client.try_response() {
             Ok(answer) if answer.status == 502 => continue,

@@ -36,7 +36,7 @@ fn bytes_behind_the_length_of_a_body_are_not_forwarded() {
     assert_eq!(client.ask(get("/", &[])).status, 200);
     for request in upstream.requests() {
         let received_request = ReceivedRequest::from(&request);
-        received_request.is_wholesome().unwrap();
+        received_request.check().unwrap();
         assert_eq!(received_request.target, "/", "{}", received_request.text);
         assert!(
             received_request.body.is_empty() || received_request.body == b"hi",

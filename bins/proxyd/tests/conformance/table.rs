@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Longer than any row takes; a row that hangs is an error.
-const ROW_PATIENCE: Duration = Duration::from_secs(5);
+const ROW_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[test]
 fn each_request_is_refused_or_reaches_the_upstream_as_it_should() {
@@ -55,7 +55,7 @@ fn judge_all(upstream: &Recorder, proxy: fn(&ProxyListeners) -> SocketAddr, piec
 fn judge(proxy: SocketAddr, upstream: &Recorder, row: &Row, piece: usize) -> Result<(), String> {
     let before = upstream.count();
     let mut client = RawClient::connect(proxy);
-    client.set_response_timeout(ROW_PATIENCE);
+    client.set_response_timeout(ROW_TIMEOUT);
     for piece in row.bytes.chunks(piece) {
         // A row that is refused early need not be read whole.
         if Wire::send(&mut client, piece).is_err() {
@@ -142,7 +142,7 @@ impl Expected {
             return Err(format!("the upstream saw {texts:?}"));
         }
         for received_request in seen {
-            received_request.is_wholesome()?;
+            received_request.check()?;
         }
         let wanted: Vec<_> = match self {
             Self::Refused(_) | Self::Answered(_) | Self::CutOff => Vec::new(),

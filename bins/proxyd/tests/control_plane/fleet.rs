@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Nodes of a fleet.
 pub(crate) const NODES: usize = 5;
 /// A rollout on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(100);
 /// Further arguments of `controld`: gates receive nodes' reports every second.
 pub(crate) const ARGUMENTS: [&str; 2] = ["--heartbeat-secs", "1"];
 
@@ -110,7 +110,7 @@ impl Fleet {
                 return found;
             }
             let waited = since.elapsed();
-            assert!(waited < PATIENCE, "{found}\n{}", self.logs());
+            assert!(waited < TIMEOUT, "{found}\n{}", self.logs());
             pause(LOOK_INTERVAL);
         }
     }
@@ -139,7 +139,7 @@ impl Fleet {
                 return;
             }
             let waited = since.elapsed();
-            assert!(waited < PATIENCE, "{view}\n{}", self.logs());
+            assert!(waited < TIMEOUT, "{view}\n{}", self.logs());
             pause(LOOK_INTERVAL);
         }
     }
@@ -167,7 +167,7 @@ impl Fleet {
                 return;
             }
             let waited = since.elapsed();
-            assert!(waited < PATIENCE, "{served:?}\n{}", self.logs());
+            assert!(waited < TIMEOUT, "{served:?}\n{}", self.logs());
             pause(LOOK_INTERVAL);
         }
     }

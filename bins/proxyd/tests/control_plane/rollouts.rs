@@ -24,7 +24,7 @@ struct BadRollout<'a> {
     /// The first node's response under the bundle, if it is applied.
     status: Option<u16>,
     listener: &'a str,
-    /// Of the rollout.
+    /// Settings of the rollout.
     settings: Value,
 }
 

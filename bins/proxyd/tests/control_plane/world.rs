@@ -21,7 +21,7 @@ pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) controld: Option<Program>,
     pub(crate) operator: Client,
-    /// Of the operator.
+    /// API key of an operator.
     pub(crate) key: String,
     pub(crate) org: String,
     pub(crate) project: String,

@@ -65,7 +65,7 @@ fn a_call_has_its_trailers() {
         let (response, mut body) = http.begin(call(&[])).await;
         body.send_data(Bytes::from_static(b"message"), true)
             .unwrap();
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert_eq!(answer.text(), "message");
         assert_eq!(answer.trailers["grpc-status"], "0");
         assert_eq!(answer.trailers["x-more"], "yes");

@@ -85,12 +85,12 @@ fn text(text: &'static str) -> Bytes {
 
 /// Every kind of call, one after the other.
 async fn every_kind(grpc: &mut Grpc<Channel>) {
-    whole_answers(grpc).await;
-    streamed_answers(grpc).await;
+    unary_responses(grpc).await;
+    streamed_responses(grpc).await;
     ping_pong(grpc).await;
 }
 
-async fn whole_answers(grpc: &mut Grpc<Channel>) {
+async fn unary_responses(grpc: &mut Grpc<Channel>) {
     let answer = ready(grpc)
         .await
         .unary(Request::new(text("one")), method("Unary"), Plain);
@@ -103,7 +103,7 @@ async fn whole_answers(grpc: &mut Grpc<Channel>) {
     assert_eq!(answer.await.unwrap().into_inner().len(), 2500);
 }
 
-async fn streamed_answers(grpc: &mut Grpc<Channel>) {
+async fn streamed_responses(grpc: &mut Grpc<Channel>) {
     let wanted = Bytes::copy_from_slice(&500_u32.to_be_bytes());
     let answer = ready(grpc)
         .await

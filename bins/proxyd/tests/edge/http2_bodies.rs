@@ -23,7 +23,7 @@ fn large_bodies_go_both_ways() {
         let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (response, mut stream) = http.begin(ask("POST", "/")).await;
         send_all(&mut stream, &body).await.unwrap();
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert!(answer.body == body);
     });
     // No length was announced, so it was chunked.
@@ -43,7 +43,7 @@ fn a_body_with_a_length_keeps_it() {
         let (response, mut stream) = http.begin(request).await;
         send_all(&mut stream, b"hello").await.unwrap();
         assert_eq!(
-            Answer::whole(response.await.unwrap()).await.unwrap().text(),
+            Answer::read(response.await.unwrap()).await.unwrap().text(),
             "hello"
         );
     });
@@ -154,7 +154,7 @@ fn an_upstream_that_does_not_read_holds_its_client_back() {
         assert!(!sent.load(Ordering::Relaxed));
         assert!(proxyd.peak_rss_bytes() < before + (16 << 20));
         gate.open();
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert_eq!(answer.text(), (32 << 20).to_string());
         sending.await.unwrap();
     });
@@ -180,7 +180,7 @@ fn trailers_go_both_ways() {
         let mut trailers = HeaderMap::new();
         trailers.insert("x-count", "4".parse().unwrap());
         stream.send_trailers(trailers).unwrap();
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert_eq!(answer.text(), "hello");
         assert_eq!(answer.trailers["x-sum"], "7");
     });
@@ -223,7 +223,7 @@ fn trailers_are_held_to_the_limits_of_heads() {
                 .send_data(Bytes::from_static(b"body"), false)
                 .unwrap();
             stream.send_trailers(trailers).unwrap();
-            let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+            let answer = Answer::read(response.await.unwrap()).await.unwrap();
             assert_eq!(answer.status, status, "{}", answer.text());
             assert!(answer.text().contains(limit), "{}", answer.text());
         }
@@ -248,7 +248,7 @@ fn an_answer_before_the_end_of_the_request_is_delivered() {
         stream
             .send_data(Bytes::from_static(b"some"), false)
             .unwrap();
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert_eq!((answer.status.as_u16(), answer.text()), (403, "no"));
         // The rest is not needed, and that is not an error.
         let reset = std::future::poll_fn(|cx| stream.poll_reset(cx)).await;
@@ -257,7 +257,7 @@ fn an_answer_before_the_end_of_the_request_is_delivered() {
 }
 
 #[test]
-fn a_response_that_breaks_off_does_not_look_whole() {
+fn a_truncated_response_does_not_look_complete() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
@@ -271,7 +271,7 @@ fn a_response_that_breaks_off_does_not_look_whole() {
             .to_str()
             .unwrap()
             .to_owned();
-        let error = Answer::whole(response).await.unwrap_err();
+        let error = Answer::read(response).await.unwrap_err();
         assert_eq!(error.reason(), Some(h2::Reason::INTERNAL_ERROR));
         assert_eq!(
             proxyd.access_record(&id).text("reason"),
@@ -357,7 +357,7 @@ fn a_body_that_grows_too_large_behind_an_early_answer_is_not_an_http2_upstream_s
             .unwrap()
             .to_owned();
         stream.send_data("12345678".into(), false).unwrap();
-        Answer::whole(response).await.unwrap_err();
+        Answer::read(response).await.unwrap_err();
         let record = proxyd.access_record(&id);
         assert_eq!(record.text("reason"), "body_size_limit");
         let record = proxyd.limit_record(&id);

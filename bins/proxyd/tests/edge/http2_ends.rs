@@ -55,7 +55,7 @@ fn a_drained_connection_ends_when_its_streams_have() {
             .find(0, |record| record.text("message") == "draining");
         assert_eq!(printed.text("level"), "INFO");
         gate.open();
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert_eq!(answer.text(), "late");
         http.end().await.unwrap();
     });
@@ -100,7 +100,7 @@ fn a_client_that_reconnects_in_time_is_refused_nothing() {
         while frames.next().await.is_some() {}
 
         gate.open();
-        let answer = Answer::whole(slow.await.unwrap()).await.unwrap();
+        let answer = Answer::read(slow.await.unwrap()).await.unwrap();
         assert_eq!(answer.text(), "fine");
         drop(http);
     });

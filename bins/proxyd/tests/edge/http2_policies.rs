@@ -135,7 +135,7 @@ fn a_shadow_over_http2_gets_a_copy_with_the_body() {
         let mut http = Http2::prior_knowledge(proxyd.address()).await;
         let (answer, mut stream) = http.begin(ask("POST", "/a?b=c")).await;
         send_all(&mut stream, b"order").await.unwrap();
-        let answer = Answer::whole(answer.await.unwrap()).await.unwrap();
+        let answer = Answer::read(answer.await.unwrap()).await.unwrap();
         assert_eq!(answer.text(), "order");
 
         let copy = shadow.requests.wait_for(1).remove(0);
@@ -164,7 +164,7 @@ fn a_silent_address_of_a_name_does_not_keep_http2_requests_waiting() {
         panic!("another program has {port}");
     };
     let server = DnsServer::start();
-    // Both are the first one of a request.
+    // Round robin: either address is the first one of some request.
     server.set_addresses("app.test", &[ip(1), ip(2)]);
     let name_server = server.address();
     let kdl = format!(

@@ -123,7 +123,7 @@ fn streams_do_not_wait_for_each_other() {
             assert_eq!(http.get("/fast").await.text(), "/fast");
         }
         gate.open();
-        let answer = crate::support::Answer::whole(slow.await.unwrap()).await;
+        let answer = crate::support::Answer::read(slow.await.unwrap()).await;
         assert_eq!(answer.unwrap().text(), "/slow");
     });
 }
@@ -162,7 +162,7 @@ fn no_more_streams_are_open_than_allowed() {
 }
 
 #[test]
-fn our_own_answers_are_whole() {
+fn local_responses_are_complete() {
     let upstream = Upstream::saying("hello");
     let kdl = to(&upstream, H2C).replace(
         "upstream \"u\" }",
@@ -238,7 +238,7 @@ fn a_body_held_back_is_asked_for_when_it_is_wanted() {
         let interim = std::future::poll_fn(|cx| response.poll_informational(cx)).await;
         assert_eq!(interim.unwrap().unwrap().status(), 100);
         body.send_data("hello".into(), true).unwrap();
-        let answer = crate::support::Answer::whole(response.await.unwrap()).await;
+        let answer = crate::support::Answer::read(response.await.unwrap()).await;
         assert_eq!(answer.unwrap().text(), "hello");
 
         // A request that is too large is refused without `100 Continue`.

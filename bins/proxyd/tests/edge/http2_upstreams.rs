@@ -138,7 +138,7 @@ fn requests_share_a_connection_as_long_as_it_has_room() {
         permits.add_permits(6);
         let mut by = Vec::new();
         for response in waiting {
-            let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+            let answer = Answer::read(response.await.unwrap()).await.unwrap();
             by.push(answer.text().to_owned());
         }
         by.sort_unstable();
@@ -195,7 +195,7 @@ fn bodies_and_trailers_go_both_ways() {
                 stream.send_trailers(trailers).unwrap();
             }
         });
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         sending.await.unwrap();
         assert!(answer.body == body);
         assert_eq!(answer.headers["x-a"], "b");
@@ -280,7 +280,7 @@ fn a_client_that_only_sends_does_not_stop_a_target_that_only_sends() {
         let response = response.await.unwrap();
         // The response is not read before everything is sent.
         send_all(&mut up, &vec![2; size]).await.unwrap();
-        let answer = Answer::whole(response).await.unwrap();
+        let answer = Answer::read(response).await.unwrap();
         assert_eq!(answer.body.len(), size);
     });
 }
@@ -350,7 +350,7 @@ fn a_connection_that_is_to_end_is_finished_and_replaced() {
             upstream.requests.wait_for(1 + waiting.len());
         }
         permits.add_permits(1 + waiting.len());
-        let answer = Answer::whole(old.await.unwrap()).await.unwrap();
+        let answer = Answer::read(old.await.unwrap()).await.unwrap();
         assert_eq!(answer.text(), "0");
         for response in waiting {
             assert_eq!(response.await.unwrap().status(), 200);
@@ -359,7 +359,7 @@ fn a_connection_that_is_to_end_is_finished_and_replaced() {
 }
 
 #[test]
-fn a_response_that_a_target_gives_up_does_not_look_whole() {
+fn a_response_that_a_target_resets_does_not_look_complete() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let mut send = request
             .respond

@@ -136,7 +136,7 @@ fn an_answer_to_another_key_opens_no_tunnel() {
             tokio::task::yield_now().await;
         }
         let (response, _up) = http.begin(connect("websocket")).await;
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert_eq!(answer.status, 502);
     });
 }
@@ -173,7 +173,7 @@ fn a_tunnel_with_a_length_does_not_leave_its_upstream_waiting_for_a_body() {
         let length = http::HeaderValue::from_static("5");
         request.headers_mut().insert("content-length", length);
         let (response, _up) = http.begin(request).await;
-        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert_eq!(
             (answer.status.as_u16(), &*answer.error_code()),
             (400, "PARSE")

@@ -32,7 +32,7 @@ pub(crate) fn streams(address: SocketAddr, over: &Gate) -> u64 {
             let mut five = Vec::new();
             for _ in 0..5 {
                 // Each is read separately: they share the connection's window.
-                five.push(tokio::spawn(whole(client.begin("/stream/60").await)));
+                five.push(tokio::spawn(read_body(client.begin("/stream/60").await)));
             }
             for whole in five {
                 assert_eq!(pieces_of(&whole.await.unwrap()), 60);
@@ -48,7 +48,7 @@ pub(crate) fn endless_stream(address: SocketAddr, _: &Gate) -> u64 {
     block_on(async {
         let mut client = Client::connect(address).await;
         let answer = client.begin("/stream/endless").await;
-        pieces_of(&whole(answer).await)
+        pieces_of(&read_body(answer).await)
     })
 }
 
@@ -87,11 +87,11 @@ impl Client {
 
     async fn get(&mut self, target: &str) -> Vec<u8> {
         let answer = self.begin(target).await;
-        whole(answer).await
+        read_body(answer).await
     }
 }
 
-async fn whole(answer: h2::client::ResponseFuture) -> Vec<u8> {
+async fn read_body(answer: h2::client::ResponseFuture) -> Vec<u8> {
     let answer = tokio::time::timeout(EVENT_TIMEOUT, answer).await.unwrap();
     let (head, mut body) = answer.unwrap().into_parts();
     assert_eq!(head.status, 200);

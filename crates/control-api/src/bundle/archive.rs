@@ -73,7 +73,7 @@ pub(crate) struct DiffView {
     requests: Vec<RequestsView>,
     /// Regions of requests that are not listed.
     omitted_requests: usize,
-    /// Ids of routes that take no request any more.
+    /// Ids of routes that no longer take requests.
     unreachable_routes: Vec<String>,
     /// Listeners, certificates, routes, upstreams, targets and agents that were added or removed.
     parts: Vec<PartView>,

@@ -96,7 +96,7 @@ pub(crate) struct TrafficFiguresView {
 pub(crate) struct CountedRequestsView {
     /// Requests that were answered.
     requests: u64,
-    /// Those with a status of 500 or more.
+    /// Requests with a status of 500 or more.
     errors: u64,
     /// 99 % of the requests took at most this long; absent without requests.
     p99_ms: Option<i64>,

@@ -28,13 +28,13 @@ pub(crate) struct QuotasView {
     projects: u64,
     /// In all projects.
     nodes: u64,
-    /// Those that are not deleted.
+    /// API keys that are not deleted.
     api_keys: u64,
-    /// Those that are not deleted, rejected ones too.
+    /// Bundles that are not deleted, rejected ones too.
     bundles: u64,
     /// Bytes of the archives of all bundles.
     archive_bytes: u64,
-    /// Of all projects.
+    /// Webhooks of all projects.
     webhooks: u64,
 }
 

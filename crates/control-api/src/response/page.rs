@@ -1,4 +1,4 @@
-//! A failure as a page, for browsers at addresses of the web that no page of the interface for people answers.
+//! A failure as a page, for browsers at paths without a page.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -175,7 +175,7 @@ impl Problem {
         }
     }
 
-    /// Of a request with `If-Match`: another one that changed the resource first made its version stale.
+    /// For a request with `If-Match`: a version that another request made stale is a failed precondition.
     pub(crate) fn fail_precondition(&mut self) {
         if self.is_stale {
             *self = Error::Precondition.into();

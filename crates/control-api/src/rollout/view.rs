@@ -151,7 +151,7 @@ struct BatchView {
     ended_at: Option<Timestamp>,
     /// Its nodes when it ended.
     nodes: Option<i64>,
-    /// Those that ran the bundle then.
+    /// Nodes that ran the bundle then.
     ready: Option<i64>,
     /// The gate's figures then.
     figures: Option<FiguresView>,
@@ -161,11 +161,11 @@ struct BatchView {
 #[derive(Debug, Serialize, ToSchema)]
 struct ProgressView {
     nodes: i64,
-    /// Those that were not ordered yet.
+    /// Nodes without the order yet.
     unordered: i64,
-    /// Those that are online and run the bundle.
+    /// Nodes that are online and run the bundle.
     ready: i64,
-    /// Those that are not online.
+    /// Nodes that are not online.
     offline: i64,
     /// The gate's present figures.
     figures: Option<FiguresView>,

@@ -364,6 +364,6 @@ async fn everything_that_was_open_ends_on_the_machine() {
         let later = SignedDuration::from_hours(8 * 24 + 1);
         let far = world.app.now() + later;
         let purged = world.app.clean_up(uuid::Uuid::nil(), far).await.unwrap();
-        assert!(0 < purged, "an old session is not a row any more");
+        assert!(0 < purged, "old sessions are deleted");
     }
 }

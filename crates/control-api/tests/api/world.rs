@@ -515,12 +515,12 @@ impl World {
     }
 }
 
-/// Reason why a credential is not accepted any more.
+/// Reason why a credential is no longer accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ended {
     Revoked,
     Expired,
-    /// The session is open, and its proof of identity is not fresh any more.
+    /// The session is open, and its proof of identity is no longer fresh.
     Proof,
 }
 

@@ -193,7 +193,7 @@ impl App {
         call: &Call,
         secret: &Secret,
     ) -> Result<Versioned<Member>, Error> {
-        call.actor.require_whole_account()?;
+        call.actor.require_account_owner()?;
         let (user, session) = own_session(call)?;
         let unknown = || Refusal::invalid("secret", "is of no invitation that is valid");
         let mut tx = self.store.begin().await?;

@@ -145,7 +145,7 @@ impl App {
     ///
     /// [`Error`]; [`Refusal::NotFresh`] for a session without all rights of the user.
     pub async fn revoke_other_sessions(&self, call: &Call) -> Result<u64, Error> {
-        call.actor.require_whole_account()?;
+        call.actor.require_account_owner()?;
         let (user, own) = own_session(call)?;
         let mut tx = self.store.begin().await?;
         let ended = tx.revoke_sessions(user, Some(own), call.now).await?;
@@ -200,7 +200,7 @@ async fn visibility(
     call: &Call,
 ) -> Result<impl Fn(&Session) -> bool + use<>, Error> {
     let (_, own) = own_session(call)?;
-    let may_see_all = call.actor.require_whole_account().is_ok();
+    let may_see_all = call.actor.require_account_owner().is_ok();
     let own = tx.session(own).await?.ok_or(Refusal::Ended)?;
     let provider = own.origin.provider;
     Ok(move |session: &Session| {

@@ -72,7 +72,7 @@ impl App {
 
     /// Renames the user of the session.
     pub async fn rename_user(&self, call: &Call, name: &str) -> Result<(), Error> {
-        call.actor.require_whole_account()?;
+        call.actor.require_account_owner()?;
         let mut tx = self.store.begin().await?;
         let found = own_user(&mut tx, call).await?;
         call.expect_version(found.version)?;

@@ -1,4 +1,4 @@
-//! Requests to addresses that people enter: of identity providers, webhooks and metrics.
+//! Requests to addresses that users configure: of identity providers, webhooks and metrics.
 //!
 //! Redirects are not followed, so that a secret reaches no other host; a response is bounded in
 //! time and size; a name is resolved once, and the connection uses one of the checked addresses.
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::lookup_host;
 
-const ANSWER_TIME: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 256 * 1024;
 
 /// Error of a request without an answer.
@@ -57,7 +57,7 @@ pub(crate) enum OutboundError {
 #[derive(Debug)]
 pub(crate) struct OutboundAnswer {
     pub(crate) is_success: bool,
-    /// Of `Cache-Control`.
+    /// `max-age` of `Cache-Control`.
     pub(crate) max_age_secs: Option<u32>,
     pub(crate) body: Vec<u8>,
 }
@@ -89,7 +89,7 @@ impl Outbound {
             .redirect(Policy::none())
             .no_proxy()
             .http1_only()
-            .timeout(ANSWER_TIME)
+            .timeout(RESPONSE_TIMEOUT)
             .user_agent("controld")
             .build();
         Ok(Self {

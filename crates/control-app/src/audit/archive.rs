@@ -70,12 +70,12 @@ impl App {
     pub async fn verify_audit_archives(&self) -> Result<Option<AuditArchive>, Error> {
         let archives = self.store.read().await?.audit_archives().await?;
         for (archive, _) in archives {
-            let is_whole = match self.objects.get(&archive.object, MAX_BYTES).await {
+            let is_intact = match self.objects.get(&archive.object, MAX_BYTES).await {
                 Ok(bytes) => sha256(&bytes) == archive.digest,
                 Err(ObjectError::Missing | ObjectError::TooLarge) => false,
                 Err(error) => return Err(error.into()),
             };
-            if !is_whole {
+            if !is_intact {
                 return Ok(Some(archive));
             }
         }

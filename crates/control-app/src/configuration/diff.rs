@@ -25,7 +25,7 @@ pub struct Comparison {
     pub requests: Vec<RequestsMoved>,
     /// Regions of requests that are not listed.
     pub omitted_requests: usize,
-    /// Ids of routes that take no request any more.
+    /// Ids of routes that no longer take requests.
     pub unreachable_routes: Vec<String>,
     /// Parts that were added or removed.
     pub parts: Vec<PartMoved>,
@@ -122,12 +122,12 @@ pub(crate) struct BaseComparison {
 
 /// Difference between `before` and `after`.
 pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comparison {
-    compare_whole(before, after).0
+    compare_with_successors(before, after).0
 }
 
 /// The risk and the renamed routes of a change, by one comparison.
 pub(crate) fn compare_base(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> BaseComparison {
-    let (compared, successors) = compare_whole(before, after);
+    let (compared, successors) = compare_with_successors(before, after);
     BaseComparison {
         is_risky: !compared.risks.is_empty(),
         successors,
@@ -135,7 +135,7 @@ pub(crate) fn compare_base(before: CheckedFiles<'_>, after: CheckedFiles<'_>) ->
 }
 
 /// The difference, and the routes with successors of other names.
-fn compare_whole(
+fn compare_with_successors(
     before: CheckedFiles<'_>,
     after: CheckedFiles<'_>,
 ) -> (Comparison, BTreeSet<(String, String)>) {
@@ -333,7 +333,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_cannot_hurt_is_not_risky() {
+    fn only_harmless_changes_are_not_risky() {
         let listener = "listeners { listener \"a\" { address \"127.0.0.1:80\" } }\n";
         let upstream = |name: &str, target: &str| {
             format!("upstreams {{ upstream {name:?} {{ target {target:?} }} }}\n")

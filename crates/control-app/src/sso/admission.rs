@@ -386,7 +386,7 @@ impl App {
 
     /// The identities of the user.
     pub async fn identities(&self, call: &Call) -> Result<Vec<LinkedIdentity>, Error> {
-        call.actor.require_whole_account()?;
+        call.actor.require_account_owner()?;
         let user = own_user(call)?;
         Ok(self.store.read().await?.identities_of_user(user).await?)
     }

@@ -1,4 +1,4 @@
-//! Orders on trial: confirmed, held, or taken back by the node itself.
+//! Orders on trial: confirmed, held, or reverted by the node itself.
 
 use crate::support::{Sample, assigned, id, on_trial, versions};
 use control_client::{Action, Machine, Outcome, PersistedState, Served};
@@ -81,7 +81,7 @@ impl Node {
 }
 
 #[test]
-fn an_order_that_is_not_confirmed_in_time_takes_the_node_back() {
+fn an_unconfirmed_order_is_reverted() {
     let mut node = Node::in_trial();
     let late = NOW + CONFIRM_WITHIN;
     let wait = node.machine.next(
@@ -103,7 +103,7 @@ fn an_order_that_is_not_confirmed_in_time_takes_the_node_back() {
 }
 
 #[test]
-fn an_order_that_is_confirmed_is_the_last_good_one() {
+fn a_confirmed_order_is_the_last_good_one() {
     let mut node = Node::in_trial();
     assert_eq!(node.machine.state().trial.as_ref(), Some(&node.bad));
     node.machine.next(Outcome::Confirmed(INTERVAL), NOW);
@@ -125,7 +125,7 @@ fn a_paused_rollout_holds_the_trial() {
 }
 
 #[test]
-fn a_process_that_dies_in_a_trial_starts_with_the_last_good_bundle_and_tries_the_order_anew() {
+fn a_process_that_exits_in_a_trial_starts_with_the_last_good_bundle_and_retries_the_order() {
     let node = Node::in_trial();
     let state = node.machine.state().clone();
     let identity = node.machine.identity().cloned();
@@ -145,7 +145,7 @@ fn a_process_that_dies_in_a_trial_starts_with_the_last_good_bundle_and_tries_the
 }
 
 #[test]
-fn far_more_failures_than_before_take_the_node_back() {
+fn far_more_failures_than_before_revert_the_order() {
     let mut node = Node::in_trial();
     let served = |errors, requests| Served { requests, errors };
     node.machine.note_served(served(90, 99));
@@ -159,7 +159,7 @@ fn far_more_failures_than_before_take_the_node_back() {
 }
 
 #[test]
-fn a_way_back_that_is_closed_keeps_the_bundle_and_is_tried_again() {
+fn a_failed_revert_keeps_the_bundle_and_is_retried() {
     let mut node = Node::in_trial();
     let late = NOW + CONFIRM_WITHIN;
     node.machine.next(Outcome::Failed(None), late);
@@ -174,7 +174,7 @@ fn a_way_back_that_is_closed_keeps_the_bundle_and_is_tried_again() {
 }
 
 #[test]
-fn the_first_bundle_of_a_node_with_live_tests_and_needs_no_confirmation() {
+fn the_first_bundle_of_a_node_needs_no_confirmation() {
     let mut node = Node::start();
     let order = on_trial(node.good.clone(), CONFIRM_WITHIN);
     assert!(matches!(node.follow(order), Action::TryOut(_)));

@@ -329,7 +329,7 @@ impl Actor {
     /// # Errors
     ///
     /// [`Refusal::NotFresh`]: another proof of identity gives the session the rest.
-    pub fn require_whole_account(&self) -> Result<(), Refusal> {
+    pub fn require_account_owner(&self) -> Result<(), Refusal> {
         if let Self::User {
             owns_account: false,
             ..

@@ -24,7 +24,7 @@ named! {
 pub enum BatchSize {
     /// This number of nodes.
     Count(i64),
-    /// Of the rollout's nodes, rounded up.
+    /// Percent of the rollout's nodes, rounded up.
     Percent(i64),
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn mean(mut values: Vec<f64>, trim: Trim) -> Option<f64> {
     Some(kept.iter().sum::<f64>() / f64::from(nodes))
 }
 
-/// Of pairs of a value and its weight.
+/// The weighted mean of pairs of a value and its weight.
 fn weighted_mean(mut values: Vec<(u64, u64)>, trim: Trim) -> Option<u64> {
     values.sort_unstable();
     let kept = keep(&values, trim);

@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// The ranges of elements in the source; none if it is not XML any more.
+/// The ranges of elements in the source; none if it is no longer XML.
 fn elements(text: &str) -> Vec<Range<usize>> {
     let Ok(document) = Document::parse(text) else {
         return Vec::new();

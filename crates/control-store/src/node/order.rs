@@ -17,7 +17,7 @@ const MAX_LOST_ORDERS: i64 = 1_000_000;
 pub struct StoredOrder {
     /// The order.
     pub order: Order,
-    /// Of the key that signed.
+    /// State of the key that signed.
     pub key_state: SigningKeyState,
     /// Soak time and deadline of the rollout that tries the order; `None` once it is confirmed.
     pub trial_secs: Option<u64>,

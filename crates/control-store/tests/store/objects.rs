@@ -62,7 +62,7 @@ async fn stored_objects_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_is_whole_while_it_is_written_anew() {
+async fn an_object_is_complete_while_it_is_replaced() {
     let stores = stores();
     for (kind, objects) in stores.all.clone() {
         objects.put("a", vec![0; 300_000]).await.unwrap();

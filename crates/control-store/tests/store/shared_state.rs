@@ -263,7 +263,7 @@ async fn the_chain_goes_on_after_archived_entries() {
         assert_eq!(lines[0]["action"], "project.created");
         let mut tx = store.read().await.unwrap();
         let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
-        assert!(found.is_whole(), "{found:?}");
+        assert!(found.is_intact(), "{found:?}");
         assert_eq!((found.entries, found.archived), (5, 3));
         let unproven = tx.verify_audit(Some(&AuditKey::new(&[8; 32]))).await;
         assert_eq!(unproven.unwrap().fault, Some(1));
@@ -279,7 +279,7 @@ async fn the_chain_goes_on_after_archived_entries() {
         let newest = tx.audit_newest(org("a").id).await.unwrap();
         assert_eq!(newest, 6, "on {}", store.database.kind);
         let found = tx.verify_audit(Some(&key)).await.unwrap();
-        assert!(found.is_whole(), "{found:?}");
+        assert!(found.is_intact(), "{found:?}");
         assert_eq!((found.entries, found.archived), (6, 5));
     }
 }
@@ -346,13 +346,13 @@ async fn forge(store: &TestStore, mut previous: String, entries: &[(i64, u128)])
 }
 
 #[tokio::test]
-async fn a_log_that_is_written_anew_without_the_key_is_not_whole() {
+async fn a_log_that_is_rewritten_without_the_key_is_not_intact() {
     for store in stores().await {
         audited(&store, 3).await;
         forge(&store, String::new(), &[(1, 1), (2, 2), (3, 3)]).await;
         let mut tx = store.read().await.unwrap();
         let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
-        assert!(!found.is_whole(), "{found:?}");
+        assert!(!found.is_intact(), "{found:?}");
         assert_eq!((found.fault, found.keyed_from), (None, None));
         // Keyed entries after it begin a chain that covers the existing entries; another key does
         // not match.
@@ -411,6 +411,6 @@ async fn writers_on_two_connections_leave_one_chain() {
         let mut tx = store.read().await.unwrap();
         assert_eq!(tx.audit_head().await.unwrap(), 40);
         let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
-        assert!(found.is_whole(), "{found:?}");
+        assert!(found.is_intact(), "{found:?}");
     }
 }

@@ -287,7 +287,7 @@ pub(crate) async fn ask_removal(
             heading: format!("Remove {} from the organization?", member.name),
             effects: vec![
                 format!(
-                    "{} ({}) sees nothing of the organization any more.",
+                    "{} ({}) no longer sees the organization.",
                     member.name, member.email
                 ),
                 "API keys, invitations and enrolment tokens created by this person end at once."

@@ -92,7 +92,7 @@ impl Failure {
     pub(crate) fn unauthenticated() -> Self {
         Self::with_text(
             StatusCode::UNAUTHORIZED,
-            "You are not signed in any more.",
+            "You are no longer signed in.",
             "Sign in again to go on.",
         )
     }

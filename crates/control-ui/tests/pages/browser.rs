@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_mins(15);
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages/browser.mjs");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_page_is_whole_in_a_browser() {
+async fn no_page_has_a_fault_in_a_browser() {
     let world = World::new(Database::sqlite(), SessionCookie::Loopback).await;
     let empty = World::new(Database::sqlite(), SessionCookie::Loopback).await;
     let fleet = Fleet::new(&world).await;

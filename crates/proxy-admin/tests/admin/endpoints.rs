@@ -104,7 +104,7 @@ async fn a_browser_is_shown_the_way_of_a_request() {
     assert_eq!(asks.status, 200);
     let policy = asks.field("content-security-policy").unwrap();
     assert!(policy.contains("form-action 'self'"), "{policy}");
-    assert!(asks.body.contains("<h1>Which way does a request go?</h1>"));
+    assert!(asks.body.contains("<h1>Which route takes a request?</h1>"));
     for forbidden in ["<script", "style=\"", "http-equiv"] {
         assert!(!asks.body.contains(forbidden), "{forbidden}");
     }
@@ -121,10 +121,7 @@ async fn a_browser_is_shown_the_way_of_a_request() {
     ] {
         let refused = admin.get(&format!("/?{query}")).await;
         assert_eq!(refused.status, 200, "{query}");
-        assert!(
-            refused.body.contains("This cannot be explained: "),
-            "{query}"
-        );
+        assert!(refused.body.contains("No explanation: "), "{query}");
         assert!(refused.body.contains(fault), "{query}: {}", refused.body);
     }
     assert_eq!(admin.get("/?url=/&url=/").await.status, 400);

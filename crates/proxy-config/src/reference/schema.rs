@@ -74,8 +74,7 @@ fn value(spec: &SettingSpec, settings: &[SettingSpec]) -> Value {
             words,
             ..
         } => {
-            let number =
-                json!({ "type": "integer", "minimum": whole(*least), "maximum": whole(*greatest) });
+            let number = json!({ "type": "integer", "minimum": integer(*least), "maximum": integer(*greatest) });
             if words.is_empty() {
                 return number;
             }
@@ -123,7 +122,7 @@ fn value(spec: &SettingSpec, settings: &[SettingSpec]) -> Value {
     }
 }
 
-fn whole(number: i128) -> Value {
+fn integer(number: i128) -> Value {
     i64::try_from(number).map_or(Value::Null, Value::from)
 }
 

@@ -20,7 +20,7 @@ const STATUS_BYTE: u8 = 0x88;
 /// A header section in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Of its first frame.
+    /// Header of its first frame.
     header: FrameHeader,
     is_trailers: bool,
     fragment: Vec<u8>,

@@ -54,7 +54,7 @@ type Locked = std::sync::Mutex<Bodies>;
 #[derive(Debug)]
 struct Bodies {
     max_bytes: u64,
-    /// Of all bodies, evicted ones excepted.
+    /// Bytes of all bodies except evicted ones.
     held_bytes: u64,
     evicted_bytes: u64,
     /// Maximum of both together since the last reading.

@@ -70,7 +70,7 @@ fn is_within(path: &Path, outer: &Path) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     own: HashMap<String, Vec<Directive>>,
-    /// Those of the blocks around the place.
+    /// Definitions of the enclosing blocks.
     outer: Option<Rc<Definitions>>,
 }
 

@@ -90,7 +90,6 @@ const TRANSPORTS: &[ChoiceWord<AgentTransport>] = &[word(
     "a Unix socket; with `path`",
 )];
 
-/// A path in origin form, with a query if there is one.
 fn header_name(text: &str) -> Result<HeaderName, String> {
     HeaderName::from_bytes(text.as_bytes()).map_err(|error| error.to_string())
 }

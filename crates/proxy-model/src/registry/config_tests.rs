@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const BY: &str = "proxy-plan";
 /// Maximum time of a response to a live test.
-const MAX_ANSWER_TIME: Duration = Duration::from_secs(10);
+const MAX_RESPONSE_TIME: Duration = Duration::from_secs(10);
 
 fn address(text: &str) -> Result<IpAddr, String> {
     text.parse::<IpAddr>().map_err(|error| error.to_string())
@@ -67,7 +67,7 @@ settings! {
     /// refusal. At most 32 tests of a configuration are live.
     LIVE: Flag, DefaultValue<bool> = flag("tests.test.live")
         .or(false)
-        .enforced("proxyd", "a_live_test_is_sent_after_a_switch_and_takes_the_node_back");
+        .enforced("proxyd", "a_live_test_after_a_switch_reverts_the_node");
     /// Allows a live test with another method than `GET`, `HEAD` and `OPTIONS`: each node of a rollout sends it at least
     /// twice, so it must be harmless to repeat. Without it such a test is a fault.
     LIVE_UNSAFE: Flag, DefaultValue<bool> = flag("tests.test.live-unsafe")
@@ -207,12 +207,12 @@ settings! {
             .optional("any body")
             .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// Maximum time to the first byte of the body in the response to a live test.
-    EXPECT_FIRST_BYTE: Time, Unset = time("tests.test.expect.first-byte-ms", MAX_ANSWER_TIME)
+    EXPECT_FIRST_BYTE: Time, Unset = time("tests.test.expect.first-byte-ms", MAX_RESPONSE_TIME)
         .optional("the value of `total-ms`")
         .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// Maximum time to the last byte of the response to a live test. Without it a response may take
     /// 10 s.
-    EXPECT_TOTAL: Time, Unset = time("tests.test.expect.total-ms", MAX_ANSWER_TIME)
+    EXPECT_TOTAL: Time, Unset = time("tests.test.expect.total-ms", MAX_RESPONSE_TIME)
         .optional("10 s")
         .enforced(BY, "the_answer_to_a_live_test_is_compared_with_its_expectations");
     /// Requests that must never reach an upstream: `never "admin from outside" { listener "public";

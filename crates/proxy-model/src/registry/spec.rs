@@ -141,7 +141,7 @@ impl<K: Kind> Absent<K> for DefaultValue<K::DefaultValue> {
 }
 
 const FIRST_VERSION: &str = "0.1";
-/// Of a row that is not finished; a test of this crate finds it.
+/// The proof of an unfinished row; a test of this crate finds it.
 const NO_PROOF: Proof = Proof { by: "", test: "" };
 
 /// Begins a row, as [`Required`]; [`Spec::or`], [`Spec::optional`] and [`Spec::many`] change that.

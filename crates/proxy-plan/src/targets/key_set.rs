@@ -41,7 +41,7 @@ pub struct KeySetTimes {
 }
 
 impl KeySetIdentity {
-    /// Of the key set of `remote` from `upstream`, with its TLS settings.
+    /// The identity of the key set of `remote` from `upstream`, with its TLS settings.
     pub(super) fn new(remote: &RemoteKeySet, upstream: &Upstream, tls: &str) -> Self {
         let RemoteKeySet {
             url,

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub struct OpenConnections {
     /// All open connections.
     pub all: usize,
-    /// Those without a request.
+    /// Connections without a request.
     pub idle: usize,
 }
 

@@ -208,7 +208,7 @@ impl Connection {
         watch(&self.streams, id, cx);
     }
 
-    /// No task waits for the stream any more.
+    /// No task waits for the stream.
     pub(super) fn forget_stream(&self, id: StreamId) {
         self.streams.borrow_mut().remove(&id);
         self.readers.borrow_mut().remove(&id);

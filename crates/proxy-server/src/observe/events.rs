@@ -60,7 +60,7 @@ impl Events {
         // blocked write would hold indefinitely.
         let out: File = io::stderr().as_fd().try_clone_to_owned()?.into();
         let metrics = LogCounters::default();
-        let (writer, log) = EventLog::over(out, metrics.clone())?;
+        let (writer, log) = EventLog::to_writer(out, metrics.clone())?;
         let state = State {
             repetitions: Repetitions::default(),
             writer: Some(writer),

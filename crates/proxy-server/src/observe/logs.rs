@@ -195,7 +195,7 @@ fn start(
 fn record_to(ring: &Arc<LineRing>, registry: &Registry) -> io::Result<LogWriter> {
     let counters = LogCounters::registered(registry, "recording");
     let ring = RingWriter::new(Arc::clone(ring));
-    LogWriter::over(ring, counters, |fault| report("recording", &fault))
+    LogWriter::to_writer(ring, counters, |fault| report("recording", &fault))
 }
 
 fn fault<T>(setting: &Setting<T>, error: &io::Error) -> Diagnostic {

@@ -16,15 +16,15 @@ pub(crate) struct Batch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) lines: u64,
     pub(crate) home: SyncSender<Vec<u8>>,
-    pub(crate) books: Arc<LineCounts>,
+    pub(crate) line_counts: Arc<LineCounts>,
 }
 
 impl Batch {
     /// Counts the lines as written, except `lost` of them.
     pub(crate) fn settle(&mut self, lost: u64) {
         let lost = lost.min(self.lines);
-        self.books.written(self.lines - lost);
-        self.books.lost(lost);
+        self.line_counts.written(self.lines - lost);
+        self.line_counts.lost(lost);
         self.lines = 0;
     }
 
@@ -38,7 +38,7 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         if self.lines > 0 {
-            self.books.lost(self.lines);
+            self.line_counts.lost(self.lines);
         }
         let mut buffer = mem::take(&mut self.bytes);
         buffer.clear();

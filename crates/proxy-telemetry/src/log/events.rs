@@ -16,7 +16,7 @@ const QUEUED_LINES: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct EventLog {
     inbox: BatchSender,
-    books: Arc<LineCounts>,
+    line_counts: Arc<LineCounts>,
     /// The receiver is dropped, so buffers are freed after writing.
     home: SyncSender<Vec<u8>>,
 }
@@ -27,7 +27,7 @@ impl EventLog {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn over(
+    pub fn to_writer(
         out: impl Write + Send + 'static,
         metrics: LogCounters,
     ) -> io::Result<(LogWriter, Self)> {
@@ -35,10 +35,14 @@ impl EventLog {
         let StartedLog {
             writer,
             inbox,
-            books,
-        } = LogWriter::carrying(QUEUED_LINES, sink, metrics, Box::new(drop))?;
+            line_counts,
+        } = LogWriter::with_sink(QUEUED_LINES, sink, metrics, Box::new(drop))?;
         let (home, _) = sync_channel(0);
-        let log = Self { inbox, books, home };
+        let log = Self {
+            inbox,
+            line_counts,
+            home,
+        };
         Ok((writer, log))
     }
 
@@ -46,12 +50,12 @@ impl EventLog {
     /// log is closed.
     pub fn write(&self, lines: Vec<u8>) {
         let count = lines.split_inclusive(|byte| *byte == b'\n').count() as u64;
-        self.books.made(count);
+        self.line_counts.made(count);
         let batch = Batch {
             bytes: lines,
             lines: count,
             home: self.home.clone(),
-            books: Arc::clone(&self.books),
+            line_counts: Arc::clone(&self.line_counts),
         };
         // A batch that is returned counts its lines as lost when it is dropped.
         drop(self.inbox.put(batch));

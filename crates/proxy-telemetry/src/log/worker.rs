@@ -39,18 +39,18 @@ struct WriterChannel {
     inbox: BatchSender,
     pool: BufferPool,
     home: SyncSender<Vec<u8>>,
-    books: Arc<LineCounts>,
+    line_counts: Arc<LineCounts>,
 }
 
 impl WorkerLog {
-    pub(crate) fn new(inbox: BatchSender, books: Arc<LineCounts>) -> Self {
+    pub(crate) fn new(inbox: BatchSender, line_counts: Arc<LineCounts>) -> Self {
         let (home, pool) = BufferPool::new();
-        let most_lines = books.batch_lines();
+        let most_lines = line_counts.batch_lines();
         let wire = WriterChannel {
             inbox,
             pool,
             home,
-            books,
+            line_counts,
         };
         Self::over(Some(wire), most_lines)
     }
@@ -178,16 +178,16 @@ impl WorkerLog {
             return;
         };
         // Counted before they can be written, so that `written` never exceeds `made`.
-        wire.books.made(self.lines - self.entered);
+        wire.line_counts.made(self.lines - self.entered);
         self.entered = self.lines;
-        if wire.books.is_full() {
+        if wire.line_counts.is_full() {
             return;
         }
         let batch = Batch {
             bytes: mem::take(&mut self.batch),
             lines: self.lines,
             home: wire.home.clone(),
-            books: Arc::clone(&wire.books),
+            line_counts: Arc::clone(&wire.line_counts),
         };
         match wire.inbox.put(batch) {
             Ok(()) => {
@@ -203,7 +203,7 @@ impl WorkerLog {
     /// Drops and counts the lines that could not be sent.
     fn give_up(&mut self) {
         if let Some(wire) = &self.wire {
-            wire.books.lost(self.lines);
+            wire.line_counts.lost(self.lines);
         }
         self.batch.clear();
         self.lines = 0;

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A log: creates the workers' ends, and owns the writer thread.
 #[derive(Debug)]
 pub struct LogWriter {
-    books: Arc<LineCounts>,
+    line_counts: Arc<LineCounts>,
     /// `None` if the log is off.
     thread: Option<Thread>,
 }
@@ -44,7 +44,7 @@ struct WriterThread {
     sink: Sink,
     inbox: Receiver<Batch>,
     requests: Arc<Requests>,
-    books: Arc<LineCounts>,
+    line_counts: Arc<LineCounts>,
     report: Box<dyn FnMut(LogError) + Send>,
     /// Lines lost since writing began to fail; `None` while it works.
     failing: Option<u64>,
@@ -55,7 +55,7 @@ struct WriterThread {
 pub(crate) struct StartedLog {
     pub(crate) writer: LogWriter,
     pub(crate) inbox: BatchSender,
-    pub(crate) books: Arc<LineCounts>,
+    pub(crate) line_counts: Arc<LineCounts>,
 }
 
 impl LogWriter {
@@ -70,7 +70,7 @@ impl LogWriter {
     ) -> io::Result<Self> {
         let Some(file) = destination.open()? else {
             return Ok(Self {
-                books: Arc::new(LineCounts::new(metrics)),
+                line_counts: Arc::new(LineCounts::new(metrics)),
                 thread: None,
             });
         };
@@ -80,61 +80,61 @@ impl LogWriter {
         };
         let is_pipe = file.metadata()?.file_type().is_fifo();
         let sink = Sink::new(Box::new(file), path).shared(destination.turn(), is_pipe);
-        Ok(Self::carrying(QUEUED_BATCHES, sink, metrics, Box::new(report))?.writer)
+        Ok(Self::with_sink(QUEUED_BATCHES, sink, metrics, Box::new(report))?.writer)
     }
 
     /// A log to `out`, for embedding programs.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn over(
+    pub fn to_writer(
         out: impl Write + Send + 'static,
         metrics: LogCounters,
         report: impl FnMut(LogError) + Send + 'static,
     ) -> io::Result<Self> {
         let sink = Sink::new(Box::new(out), None);
-        Ok(Self::carrying(QUEUED_BATCHES, sink, metrics, Box::new(report))?.writer)
+        Ok(Self::with_sink(QUEUED_BATCHES, sink, metrics, Box::new(report))?.writer)
     }
 
     /// A log with at most `queued` waiting batches, and the sender to it.
-    pub(crate) fn carrying(
+    pub(crate) fn with_sink(
         queued: usize,
         sink: Sink,
         metrics: LogCounters,
         report: Box<dyn FnMut(LogError) + Send>,
     ) -> io::Result<StartedLog> {
-        let books = Arc::new(LineCounts::new(metrics));
+        let line_counts = Arc::new(LineCounts::new(metrics));
         let requests = Arc::new(Requests::default());
         let (inbox, waiting) = sync_channel(queued);
         let (end, ended) = sync_channel(1);
-        let carrier = WriterThread {
+        let writer_thread = WriterThread {
             sink,
             inbox: waiting,
             requests: Arc::clone(&requests),
-            books: Arc::clone(&books),
+            line_counts: Arc::clone(&line_counts),
             report,
             failing: None,
         };
-        let carrying = thread::Builder::new()
+        let handle = thread::Builder::new()
             .name("proxy-log".to_owned())
             .spawn(move || {
-                carrier.run();
+                writer_thread.run();
                 drop(end);
             })?;
-        let inbox = BatchSender::new(inbox, carrying.thread().clone());
+        let inbox = BatchSender::new(inbox, handle.thread().clone());
         let thread = Thread {
             inbox: inbox.clone(),
             requests,
             ended,
         };
         let writer = Self {
-            books: Arc::clone(&books),
+            line_counts: Arc::clone(&line_counts),
             thread: Some(thread),
         };
         Ok(StartedLog {
             writer,
             inbox,
-            books,
+            line_counts,
         })
     }
 
@@ -142,7 +142,7 @@ impl LogWriter {
     /// counted.
     #[must_use]
     pub fn bounded(self, lines: u64) -> Self {
-        self.books.bound(lines);
+        self.line_counts.bound(lines);
         self
     }
 
@@ -150,7 +150,7 @@ impl LogWriter {
     pub fn worker(&self) -> WorkerLog {
         let thread = self.thread.as_ref();
         thread.map_or_else(WorkerLog::off, |thread| {
-            WorkerLog::new(thread.inbox.clone(), Arc::clone(&self.books))
+            WorkerLog::new(thread.inbox.clone(), Arc::clone(&self.line_counts))
         })
     }
 
@@ -165,7 +165,7 @@ impl LogWriter {
 
     /// Counts of the lines written until now.
     pub fn counts(&self) -> LogCounts {
-        self.books.counts()
+        self.line_counts.counts()
     }
 
     /// Signals the thread to end after writing all lines sent, and does not wait for it.
@@ -186,7 +186,7 @@ impl LogWriter {
                 Ok(()) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
             }
         }
-        self.books.counts()
+        self.line_counts.counts()
     }
 }
 
@@ -197,7 +197,7 @@ impl WriterThread {
             // Read first: a batch that is sent between an empty inbox and the request would be lost.
             let closes = self.requests.close.load(Ordering::Acquire);
             match self.inbox.try_recv() {
-                Ok(batch) => self.carry(batch),
+                Ok(batch) => self.write(batch),
                 Err(TryRecvError::Empty) if closes => break,
                 Err(TryRecvError::Empty) => thread::park(),
                 Err(TryRecvError::Disconnected) => break,
@@ -209,12 +209,12 @@ impl WriterThread {
         if self.requests.reopen.swap(false, Ordering::Acquire)
             && let Err(cause) = self.sink.reopen()
         {
-            self.books.failed();
+            self.line_counts.failed();
             (self.report)(LogError::Reopen(cause));
         }
     }
 
-    fn carry(&mut self, mut batch: Batch) {
+    fn write(&mut self, mut batch: Batch) {
         match self.sink.write(&batch.bytes) {
             Ok(()) => {
                 batch.settle(0);
@@ -224,7 +224,7 @@ impl WriterThread {
             }
             Err(PartialWrite { lost, cause }) => {
                 batch.settle(lost);
-                self.books.failed();
+                self.line_counts.failed();
                 if self.failing.is_none() {
                     (self.report)(LogError::Write(cause));
                 }
@@ -236,7 +236,7 @@ impl WriterThread {
 
 impl fmt::Debug for WriterThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Carrier")
+        f.debug_struct("WriterThread")
             .field("sink", &self.sink)
             .field("failing", &self.failing)
             .finish_non_exhaustive()

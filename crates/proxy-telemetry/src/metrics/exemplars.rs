@@ -41,7 +41,7 @@ impl Exemplars {
         }
     }
 
-    /// Those of a route.
+    /// The exemplars of a route.
     pub(crate) fn route(&self, id: &str) -> Option<&BucketExemplars> {
         self.0.get(id).map(|buckets| &**buckets)
     }

@@ -52,7 +52,7 @@ fn faults(twins: &[Vec<String>], known: &[&[&str]]) -> Vec<Violation> {
     }
     for known in known {
         if !twins.iter().any(|twins| *twins == **known) {
-            let what = format!("no twins any more, remove them from the list: {known:?}");
+            let what = format!("no longer twins, remove them from the list: {known:?}");
             faults.push(Violation::whole("xtask/src/tidy/items/twins.rs", what));
         }
     }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(
             found(&both[..1], known),
             [
-                "xtask/src/tidy/items/twins.rs: no twins any more, remove them from the list: \
+                "xtask/src/tidy/items/twins.rs: no longer twins, remove them from the list: \
               [\"crates/a/src/one.rs Colour\", \"crates/b/src/other.rs Shade\"]"
             ]
         );

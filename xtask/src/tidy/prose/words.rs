@@ -42,7 +42,7 @@ pub(in crate::tidy) struct Words {
 }
 
 impl Words {
-    /// Of all Rust files.
+    /// The words of all Rust files.
     pub(in crate::tidy) fn count(tree: &Tree) -> Self {
         let mut words = Self::default();
         for (file, source) in tree.rust() {

@@ -55,7 +55,7 @@ fn in_circles(
     }
     for known in known {
         if !circles.iter().any(|circle| is(circle, known)) {
-            let what = format!("no circle any more, remove it from the list: {known:?}");
+            let what = format!("no longer a circle, remove it from the list: {known:?}");
             violations.push(Violation::whole(folder, what));
         }
     }
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(found("use crate::b::e::E;\n"), [""; 0]);
         assert_eq!(
             found(""),
-            ["crates/a: no circle any more, remove it from the list: [\"b\", \"c\"]"]
+            ["crates/a: no longer a circle, remove it from the list: [\"b\", \"c\"]"]
         );
     }
 

@@ -18,9 +18,9 @@ use tempfile::TempDir;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const NODES: usize = 6;
-/// Of the first batch, and of the two after it.
+/// Nodes of the first batch, and of each of the two after it.
 const BATCH: usize = 2;
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(100);
 /// A slow upstream answers after it, and no other one on a machine that is not overloaded.
 const SLOW: Duration = Duration::from_secs(2);
 
@@ -240,7 +240,7 @@ impl Site {
             if found.all(|node| node["status"]["active"] == bundle) {
                 return;
             }
-            assert!(since.elapsed() < PATIENCE, "{nodes}");
+            assert!(since.elapsed() < TIMEOUT, "{nodes}");
             pause(LOOK_INTERVAL);
         }
     }
@@ -396,7 +396,7 @@ impl Site {
                 self.clients
                     .scale_pause(1 + since.elapsed().as_secs() / 3 % 3);
             }
-            assert!(since.elapsed() < PATIENCE, "{}: {found}", case.name);
+            assert!(since.elapsed() < TIMEOUT, "{}: {found}", case.name);
             pause(LOOK_INTERVAL);
         }
     }

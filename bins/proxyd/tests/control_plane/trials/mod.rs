@@ -15,7 +15,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 const HOST: &str = "shop.example.com";
-/// Of a batch, which passes after its soak: there is no gate.
+/// Soak time of a batch, which then passes: there is no gate.
 const SOAK_SECS: u64 = 6;
 
 /// The control plane dies while the node serves a page `two` on trial; returns the bundle and the rollout.
@@ -68,7 +68,7 @@ fn forwarding(address: SocketAddr, upstream: SocketAddr, tests: &str) -> Value {
 }
 
 #[test]
-fn a_live_test_is_sent_after_a_switch_and_takes_the_node_back() {
+fn a_live_test_after_a_switch_reverts_the_node() {
     let running = start();
     let tests = "test \"the shop answers\" { request \"GET\" \"/cart\"; live #true; \
                  expect { route \"shop\"; answer-status 200 } }";
@@ -208,7 +208,7 @@ fn a_node_ends_at_once_in_a_rehearsal() {
 }
 
 #[test]
-fn a_live_test_that_fails_after_the_switch_alone_takes_the_node_back() {
+fn a_live_test_that_fails_only_after_the_switch_reverts_the_node() {
     let running = start();
     let failing = Upstream::start(|served| {
         // The rehearsal has a connection of its own.

@@ -65,7 +65,7 @@ impl Http2 {
     /// Sends a request without a body and waits for the whole response.
     pub(crate) async fn ask(&mut self, request: Request<()>) -> Answer {
         let response = self.send(request).await;
-        Answer::whole(response.await.unwrap()).await.unwrap()
+        Answer::read(response.await.unwrap()).await.unwrap()
     }
 
     /// Requests `target` at `a.test`.
@@ -83,7 +83,7 @@ impl Http2 {
 
 impl Answer {
     /// Reads a response to its end.
-    pub(crate) async fn whole(response: Response<RecvStream>) -> Result<Self, h2::Error> {
+    pub(crate) async fn read(response: Response<RecvStream>) -> Result<Self, h2::Error> {
         let (head, mut stream) = response.into_parts();
         let mut body = Vec::new();
         while let Some(data) = stream.data().await {

@@ -44,7 +44,7 @@ async fn answer(
     let id = request.headers().get("x-correlation-id");
     let id = id.map_or("", |id| id.to_str().unwrap()).to_owned();
     state.note(&id);
-    let Some(body) = whole(request.into_body()).await else {
+    let Some(body) = read_body(request.into_body()).await else {
         return true;
     };
     let answer = Bytes::from([id.as_bytes(), &body].concat());
@@ -79,7 +79,7 @@ fn send(respond: &mut SendResponse<Bytes>, status: u16, answer: Bytes) {
     }
 }
 
-async fn whole(mut body: RecvStream) -> Option<Vec<u8>> {
+async fn read_body(mut body: RecvStream) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(piece) = body.data().await {
         let piece = piece.ok()?;

@@ -22,7 +22,7 @@ pub(crate) struct InstallationStatusView {
     schema: i64,
     /// Free pages included.
     database_bytes: i64,
-    /// Of the archives of all bundles.
+    /// Bytes of the archives of all bundles.
     archive_bytes: i64,
     /// True if the last writes of this replica succeeded.
     writable: bool,

@@ -24,7 +24,7 @@ pub(crate) struct BodyPermits {
 /// A permit for a large body, given back when it is dropped.
 #[derive(Debug)]
 pub struct BodyPermit {
-    /// Of the actor, of the organization.
+    /// The permits of the actor and of the organization.
     _permits: [OwnedSemaphorePermit; 2],
 }
 

@@ -91,7 +91,7 @@ impl Periods {
         } = self;
         let now = Sums::new(steps)?;
         let before = Sums::new(earlier_steps)?;
-        let before = is_whole(&before.totals, *earlier).then_some(before);
+        let before = is_complete(&before.totals, *earlier).then_some(before);
         let earlier_totals = before.as_ref().map(|sums| &sums.totals);
         let points = points(*window, *earlier, &now.totals, earlier_totals);
         let earlier_all = before.as_ref().map(|sums| &sums.all);
@@ -126,7 +126,7 @@ impl TotalPeriods {
             earlier_steps,
         } = self;
         let (now, before) = (step_totals(steps)?, step_totals(earlier_steps)?);
-        let before = is_whole(&before, *earlier).then_some(before);
+        let before = is_complete(&before, *earlier).then_some(before);
         let figures = TrafficFigures {
             counted: total(&now),
             week_before: before.as_ref().map(total),
@@ -161,8 +161,8 @@ fn total(steps: &StepTotals) -> CountedRequests {
     total
 }
 
-/// Returns true if counts reach back to the begin of the window: those that begin within it are no comparison.
-fn is_whole(totals: &StepTotals, window: TrafficWindow) -> bool {
+/// Returns true if counts reach back to the beginning of the window; only then is the window comparable.
+fn is_complete(totals: &StepTotals, window: TrafficWindow) -> bool {
     totals.contains_key(&window.from)
 }
 

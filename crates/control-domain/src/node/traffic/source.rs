@@ -15,7 +15,7 @@ pub struct CounterSource {
 /// The counters before those of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterBasis {
-    /// Those of the report before.
+    /// The counts of the previous report.
     Stored,
     /// Zero: another bundle came into force, or another process took over.
     Zero,

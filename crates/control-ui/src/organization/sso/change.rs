@@ -35,7 +35,7 @@ struct ChangePage {
     is_oidc: bool,
     /// For the client at the provider.
     redirect_uri: String,
-    /// Of the installation; without it, OpenID Connect is refused.
+    /// URL of the installation; without it, OpenID Connect is refused.
     public_url: Option<String>,
     /// True if this one replaces an existing connection.
     is_connected: bool,

@@ -1,4 +1,4 @@
-//! The way of a request through the configuration in force, for a browser: `/?explain`, and with a URL its outcome.
+//! The route of a request in the configuration in force, for a browser: `/?explain`, and with a URL its outcome.
 
 use super::{STYLE, respond};
 use crate::state::AdminState;
@@ -38,7 +38,7 @@ struct ExplainPage<'a> {
 
 impl ExplainQuery {
     /// Returns true if the request is for the page of explanations.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_present(&self) -> bool {
         self.explain.is_some() || self.url.is_some()
     }
 
@@ -53,16 +53,12 @@ impl ExplainQuery {
         });
         let (heading, text, has_fault) = match &outcome {
             None => (
-                "Which way does a request go?".to_owned(),
+                "Which route takes a request?".to_owned(),
                 String::new(),
                 false,
             ),
             Some(Ok(explained)) => (heading(explained), render::text(explained), false),
-            Some(Err(fault)) => (
-                format!("This cannot be explained: {fault}."),
-                String::new(),
-                true,
-            ),
+            Some(Err(fault)) => (format!("No explanation: {fault}."), String::new(), true),
         };
         let page = ExplainPage {
             style: STYLE,

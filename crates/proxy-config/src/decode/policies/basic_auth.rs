@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 /// Maximum size of a file of users, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
-const CURE: &str = "write the output of `htpasswd -nB NAME`: bcrypt, or Argon2";
+const HELP: &str = "write the output of `htpasswd -nB NAME`: bcrypt, or Argon2";
 
 pub(super) fn basic_auth<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<BasicAuth> {
     let b = b.inner(d, &spec::BASIC_AUTH)?;
@@ -57,7 +57,7 @@ fn user<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Setting<BasicU
         let place = field.place(d);
         let message = "`user` takes a name and the hash of a password";
         let fault = Diagnostic::new(DiagnosticCode::MissingValue, place, message);
-        d.push(fault.help(CURE));
+        d.push(fault.help(HELP));
         return None;
     };
     if !is_user_name(name) {
@@ -83,7 +83,7 @@ fn user<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Setting<BasicU
 fn bad_hash(error: PasswordHashError, place: Place) -> Diagnostic {
     let message = "this hash of a password is not taken";
     let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
-    fault.label(error.to_string()).help(CURE)
+    fault.label(error.to_string()).help(HELP)
 }
 
 fn no_user_twice(d: &mut Decoder<'_, '_>, users: &[Setting<BasicUser>]) {
@@ -137,7 +137,7 @@ fn files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<UsersFile>> 
                 let message = format!("line {line} of `{}` is not taken", path.display());
                 let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
                 let label = hash.map_or_else(|| "not `user:hash`".to_owned(), |it| it.to_string());
-                d.push(fault.label(label).help(CURE));
+                d.push(fault.label(label).help(HELP));
             }
         }
     }

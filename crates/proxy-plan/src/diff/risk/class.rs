@@ -150,8 +150,8 @@ impl RiskClass {
                 "an agent that stays has another address, protocol, path or host, gets fewer events, treats bodies that are too large another way, or copies another list of headers; or a route calls its agents in another order"
             }
             Self::AccessWidened => {
-                "a listener or a route that stays, or a route that now answers the same requests, has more in `allow`, less in `deny`, or no `allow` any more, no password or \
-                 token any more or other users or rules for tokens, other `trusted-proxies`, `path-policy \"forward\"`, ten times \
+                "a listener or a route that stays, or a route that now answers the same requests, has more in `allow`, less in `deny`, no longer an `allow`, a password or \
+                 token, other users or rules for tokens, other `trusted-proxies`, `path-policy \"forward\"`, ten times \
                  as many `attempts` at a password, or passes credentials on; or a file of users or keys differs"
             }
             Self::ResponsesShared => {
@@ -169,9 +169,8 @@ impl RiskClass {
                  the highest one, obtains certificates otherwise (`acme`, apart from `email`), has a certificate less or for other names, shows another one of its certificates to clients without a name, or asks for client certificates less strictly"
             }
             Self::VerificationWeakened => {
-                "an upstream that stays has no `tls` any more, trusts the system's authorities or those of another \
-                 `ca-file`, verifies another name (`sni`) or nothing (`verify #false`), or has another pin or none \
-                 any more"
+                "an upstream that stays no longer has `tls`, trusts the system's authorities or those of another \
+                 `ca-file`, verifies another name (`sni`) or nothing (`verify #false`), or has another pin or none"
             }
             Self::InnerHeaderExposed => {
                 "a route that stays no longer removes a response header, or a listener begins with `expose-reasons`"
@@ -214,7 +213,7 @@ impl RiskClass {
                 "an upstream that stays has fewer targets, gives a target half or twice its share and moves a tenth of the requests by it, keeps clients at their targets otherwise (`sticky`, `ip_hash`), has another `protocol` or `send-proxy` or a new `tls`, has a target that was one of another upstream alone, no former target, keeps idle connections four times as long, or has a `slow-start-secs` of five minutes or more and four times as long; or names of targets are looked up by other `name-servers` or, with a `min-ttl-secs` of five minutes or more, less often"
             }
             Self::HealthCheckChanged => {
-                "an upstream that stays has another health check, or none any more, or another outlier detection; an interval, time or number of a check that stays above half and grows to four times at most is none"
+                "an upstream that stays has another health check or none, or another outlier detection; an interval, time or number of a check that stays above half and grows to four times at most is none"
             }
             Self::RequestsCopied => {
                 "a route that stays has a new or another `shadow`, or a larger share of copies"

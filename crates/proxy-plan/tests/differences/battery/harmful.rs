@@ -203,7 +203,7 @@ pub(super) const HARMFUL: &[(Bundle, RiskClass)] = &[
     ),
     (
         Bundle::new(
-            "no certificate is obtained any more",
+            "no certificate is obtained",
             &[(ACME, r#"cert-file "old.pem"; key-file "old.key""#)],
         ),
         TlsWeakened,
@@ -293,7 +293,7 @@ pub(super) const HARMFUL: &[(Bundle, RiskClass)] = &[
     // Upstreams that get more, or less.
     (
         Bundle::new(
-            "the catalog is not stored any more",
+            "the catalog is not stored",
             &[(
                 r#"policies { cache { ttl-secs 300; key-headers "Accept-Language" } }"#,
                 "",

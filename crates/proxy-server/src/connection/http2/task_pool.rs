@@ -74,7 +74,7 @@ impl PooledTask {
         }
     }
 
-    /// Resolves to true if a job is queued, to false if the pool was dropped. The job is not moved
+    /// Resolves to true if a stream is queued, to false if the pool was dropped. The stream is not moved
     /// out, because it is large.
     async fn has_stream(&self) -> bool {
         poll_fn(|cx| {

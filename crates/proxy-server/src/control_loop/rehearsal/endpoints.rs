@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time of an answer to a request that is of no resource.
-const ANSWER_TIME: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Begin of the paths of settings of upstreams.
 const UPSTREAMS: &str = "upstreams.upstream[";
 /// Begin of the paths of settings of the look-up of names.
@@ -146,7 +146,7 @@ impl Endpoint {
             probe: ProbeSettings {
                 check: Check::Answer,
                 timing: CheckTiming {
-                    timeout: ANSWER_TIME,
+                    timeout: RESPONSE_TIMEOUT,
                     ..self.probe.timing
                 },
                 ..self.probe.clone()

@@ -92,7 +92,7 @@ impl RelayReceiver {
         let socket = match tokio::net::UnixDatagram::from_std(self.0) {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::error!(%error, "connections of HTTP/3 get no datagrams any more");
+                tracing::error!(%error, "HTTP/3 connections get no more datagrams");
                 return;
             }
         };

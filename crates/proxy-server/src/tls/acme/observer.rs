@@ -28,7 +28,7 @@ struct Gauges {
 }
 
 impl Observer {
-    /// Of the certificate in `file`, before its first event.
+    /// An observer of the certificate in `file`, before its first event.
     pub(super) fn new(
         file: &Path,
         hosts: Vec<String>,
@@ -88,7 +88,7 @@ impl Observer {
                 self.count("failure");
             }
         }
-        self.show();
+        self.publish();
     }
 
     fn valid(&mut self, not_after: SystemTime, renew_at: SystemTime) {
@@ -103,7 +103,7 @@ impl Observer {
         counter.add(1);
     }
 
-    fn show(&mut self) {
+    fn publish(&mut self) {
         let Self {
             file,
             state,

@@ -82,7 +82,7 @@ fn credentials_risk(change: &SettingChange) -> Classified {
                 Some((RiskClass::RequestsRefused, text))
             }
             Change::Removed => {
-                let text = "asks for no password any more".to_owned();
+                let text = "no longer asks for a password".to_owned();
                 Some((RiskClass::AccessWidened, text))
             }
             Change::Changed => None,
@@ -116,7 +116,7 @@ fn token_risk(change: &SettingChange) -> Classified {
         return match change.change {
             Change::Added => Some((RiskClass::RequestsRefused, "asks for a token".to_owned())),
             Change::Removed => {
-                let text = "asks for no token any more".to_owned();
+                let text = "no longer asks for a token".to_owned();
                 Some((RiskClass::AccessWidened, text))
             }
             Change::Changed => None,

@@ -30,7 +30,7 @@ pub(super) fn risk(change: &SettingChange, [_, after]: Routes<'_>) -> Classified
     if is_gone {
         // One of its settings stands for the block.
         return (change.row == cache::STATUSES.path).then(|| {
-            let text = "stores no responses any more: its upstream gets each request".to_owned();
+            let text = "no longer stores responses: its upstream gets each request".to_owned();
             (RiskClass::LimitRemoved, text)
         });
     }

@@ -108,7 +108,7 @@ pub(super) fn risk(
         return None;
     }
     if BREAKERS.contains(&row) && change.change == Change::Removed {
-        let text = format!("no circuit breaker any more: {}", instead(change));
+        let text = format!("the circuit breaker is removed: {}", instead(change));
         return Some((RiskClass::LimitRemoved, text));
     }
     // A time for the whole exchange is new even if it is as long as the upstream's, which ends with the head.
@@ -153,7 +153,7 @@ pub(super) fn risk(
             Some((RiskClass::LimitTightened, text))
         }
         (Some(before), None) => {
-            let text = format!("no limit any more: `{}` was {before}", change.path);
+            let text = format!("the limit is removed: `{}` was {before}", change.path);
             Some((RiskClass::LimitRemoved, text))
         }
         (None, None) => None,
@@ -289,9 +289,10 @@ pub(crate) fn rate_limit_risk(routes: Routes<'_>) -> Classified {
             let text = "the rate limit only observes".to_owned();
             Some((RiskClass::LimitRemoved, text))
         }
-        _ if refuses(before) => {
-            Some((RiskClass::LimitRemoved, "no rate limit any more".to_owned()))
-        }
+        _ if refuses(before) => Some((
+            RiskClass::LimitRemoved,
+            "the rate limit is removed".to_owned(),
+        )),
         _ => None,
     }
 }

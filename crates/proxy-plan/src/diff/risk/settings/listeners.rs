@@ -136,7 +136,7 @@ fn verification_risk(change: &SettingChange) -> Classified {
         )
     };
     let text = if row == upstreams::CA_FILE.path && change.change == Change::Removed {
-        "targets are not verified by a `ca-file` any more".to_owned()
+        "targets are no longer verified by a `ca-file`".to_owned()
     } else if row == upstreams::CA_FILE.path && change.change == Change::Changed {
         format!("targets are verified by another `ca-file`: {}", values())
     } else if row == upstreams::VERIFY.path && !change.after.contains(&Value::Bool(true)) {

@@ -27,13 +27,13 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         && change.change != Change::Removed
         && change.after.contains(&Value::Bool(false))
     {
-        "writes no access log any more".to_owned()
+        "no longer writes an access log".to_owned()
     } else if row == observability::ERROR_LEVEL.path && becomes(change, "error") {
         format!("leaves out warnings and reloads: {}", instead(change))
     } else if places.contains(&row) && change.change == Change::Changed {
         format!("goes to another place: {}", instead(change))
     } else if row == otlp::ENDPOINT.path && change.change == Change::Removed {
-        "exports no traces and metrics any more".to_owned()
+        "no longer exports traces and metrics".to_owned()
     } else if exports.contains(&row) && change.after.contains(&Value::Bool(false)) {
         format!("exports less: {}", instead(change))
     } else if redacted.contains(&row) && !missing(change).is_empty() {
