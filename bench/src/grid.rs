@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_under_each_other() {
+    fn columns_are_aligned_in_plain_text() {
         assert_eq!(grid().plain(), "case    ÷ nginx\na       0.95\nlonger");
     }
 

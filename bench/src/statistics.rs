@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_stands_in_the_middle() {
+    fn the_median_is_in_the_middle() {
         let odd = spread([3.0, 1.0, 2.0].into_iter()).unwrap();
         assert_eq!((odd.least, odd.median, odd.greatest), (1.0, 2.0, 3.0));
         let even = spread([4.0, 1.0, 2.0, 3.0].into_iter()).unwrap();

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_stand_in_columns_and_their_ratios_behind_them() {
+    fn peers_are_columns_followed_by_their_ratios() {
         let entries = vec![
             entry(OURS, CPU, &[Some(9.0), Some(9.5), Some(10.0)]),
             entry("nginx", CPU, &[Some(10.0), Some(10.0), Some(10.0)]),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn set_ups_stand_in_rows_and_are_measured_by_the_first() {
+    fn setups_are_rows_compared_with_the_first() {
         let entries = vec![
             entry("10 routes", CPU, &[Some(10.0)]),
             entry("1 000 routes", CPU, &[Some(11.0)]),

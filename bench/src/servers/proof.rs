@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_stands_twice_is_none() {
+    fn a_repeated_header_has_no_value() {
         assert_eq!(header("a: 1\r\nA: 2\r\n", "a"), None);
         assert_eq!(header("GET / HTTP/1.1\r\nA: 2\r\n", "a"), Some("2"));
     }

@@ -205,7 +205,7 @@ fn only_regular_files_are_unpacked() {
 }
 
 #[test]
-fn a_name_stands_once() {
+fn a_repeated_name_is_refused() {
     let twice = archive(&[file("files/a", b"1"), file("files/a", b"2")]);
     let error = BundleError::Duplicate("files/a".to_owned());
     assert_refused(&twice, &error, "the same name");

@@ -136,7 +136,7 @@ fn the_export_to_a_collector_is_decoded() {
 }
 
 #[test]
-fn faults_of_an_export_stand_at_their_place() {
+fn faults_of_an_export_have_their_place() {
     for (settings, code, text) in [
         ("", "missing-setting", "endpoint"),
         ("endpoint \"collector:4318\"", "bad-value", "http://"),
@@ -327,7 +327,7 @@ fn kdl_1_is_read_as_well() {
 }
 
 #[test]
-fn blocks_that_stand_twice_are_joined() {
+fn repeated_blocks_are_joined() {
     let model = fixture("blocks_twice.kdl");
 
     let names: Vec<&str> = model

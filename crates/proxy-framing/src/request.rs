@@ -261,7 +261,7 @@ impl RequestValidator {
                 self.part = Part::Body(Body::Length(length));
             }
             BodyLength::Unspecified | BodyLength::Length(_) if self.upgrade => {
-                self.part = Part::Stopped
+                self.part = Part::Stopped;
             }
             BodyLength::Unspecified | BodyLength::Length(_) => {}
         }

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_stand_where_they_are_allowed() {
+    fn frames_at_the_wrong_place_are_refused() {
         let unexpected = (ErrorCode::FRAME_UNEXPECTED, Scope::Connection);
         assert_eq!(code(b"\x00\x01x"), unexpected);
         assert_eq!(code(b"\x01\x00\x01\x00\x00\x01x"), unexpected);

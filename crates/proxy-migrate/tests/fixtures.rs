@@ -285,7 +285,7 @@ fn the_body_of_an_error_file_is_a_page() {
 }
 
 #[test]
-fn included_files_stand_in_the_place_of_their_include() {
+fn included_files_replace_their_include() {
     let main = Source {
         name: "nginx.conf".to_owned(),
         text: "http {\n  include sites/*.conf;\n}".to_owned(),

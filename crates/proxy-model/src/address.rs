@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_srv_records_stands_without_a_port() {
+    fn a_name_of_srv_records_has_no_port() {
         let service = "_HTTP._tcp.App.Internal.".parse::<TargetAddress>().unwrap();
         assert_eq!(service.to_string(), "_http._tcp.app.internal");
         assert_eq!(service.certificate_host(), "app.internal");

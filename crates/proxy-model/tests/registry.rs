@@ -89,7 +89,7 @@ fn no_two_settings_of_a_block_have_the_same_name() {
 }
 
 #[test]
-fn every_setting_stands_in_a_block_of_the_registry() {
+fn every_setting_is_in_a_block_of_the_registry() {
     let all = registry::all();
     let paths: HashSet<&str> = all.iter().map(|spec| spec.path).collect();
     for spec in &all {

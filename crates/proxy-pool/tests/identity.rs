@@ -149,7 +149,7 @@ fn a_connection_of_an_old_plan_is_not_taken_back_for_a_slot_s_next_target() {
 }
 
 #[test]
-fn targets_that_stay_keep_their_connections_wherever_they_stand_in_the_plan() {
+fn targets_that_stay_keep_their_connections_at_any_position_of_the_plan() {
     live(async |listener| {
         let (first, second, third) = (id(0, 0), id(1, 1), id(2, 2));
         let pool = pool(&[first, second]);

@@ -134,7 +134,7 @@ fn the_first_of_rules_that_differ_in_nothing_ends_the_search() {
 }
 
 #[test]
-fn a_literal_that_stands_a_thousand_times_in_a_path_is_tried_once() {
+fn a_literal_that_occurs_a_thousand_times_in_a_path_is_tried_once() {
     let router = router("regex:/p#/[0-9]+$", 100);
     let path = "/p50/".repeat(1000);
     let (_, work) = router.find_counted(&with_path(&path).head());
@@ -143,7 +143,7 @@ fn a_literal_that_stands_a_thousand_times_in_a_path_is_tried_once() {
 }
 
 #[test]
-fn a_parameter_that_stands_a_thousand_times_in_a_query_is_looked_up_once() {
+fn a_parameter_that_occurs_a_thousand_times_in_a_query_is_looked_up_once() {
     let router = router("path:/p query:a=# method:POST", 100);
     let mut request = request("GET - /p");
     request.query = "a=50&".repeat(1000);

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_is_found_by_its_path_and_stands_at_its_index() {
+    fn every_setting_is_found_by_its_path_and_is_at_its_index() {
         for (index, setting) in LimitSetting::ALL.iter().enumerate() {
             assert_eq!(setting.index(), index);
             assert_eq!(LimitSetting::from_path(setting.path()), Some(*setting));

@@ -159,7 +159,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn every_constant_stands_in_the_table_once() {
+    fn every_constant_is_in_the_table_once() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/names");
         let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap());
         let declared: usize = files

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_stands_at_its_index() {
+    fn every_word_is_at_its_index() {
         for (index, protocol) in Protocol::ALL.into_iter().enumerate() {
             assert_eq!(protocol.index(), index);
         }

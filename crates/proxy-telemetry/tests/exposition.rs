@@ -203,7 +203,7 @@ fn every_metric_of_the_table_has_its_family() {
 }
 
 #[test]
-fn no_series_stands_twice() {
+fn no_series_is_repeated() {
     for (name, family) in parse(&page(Format::Prometheus)) {
         let mut seen = BTreeSet::new();
         for Sample { suffix, labels, .. } in family.samples {

@@ -211,7 +211,7 @@ fn batches_end_where_lines_end_however_long_they_are() {
 }
 
 #[test]
-fn closing_does_not_wait_longer_than_its_patience() {
+fn closing_does_not_wait_longer_than_its_timeout() {
     let (open, _all, log) = gated();
     let mut worker = log.worker();
     write(&mut worker, "/");

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_override_stands_in_place_of_the_configured_weight() {
+    fn an_override_replaces_the_configured_weight() {
         let targets = targets();
         targets[0].override_weight(Some(0));
         targets[1].override_weight(Some(7));

@@ -196,7 +196,7 @@ fn a_refused_connect_ends_its_connection_at_once() {
 }
 
 #[test]
-fn a_route_s_response_headers_stand_on_the_proxy_s_own_errors_too() {
+fn response_headers_of_a_route_are_on_local_errors_too() {
     let upstream = Upstream::answering(ok("fine"));
     let edits = r#"response-headers { set "X-Frame-Options" "DENY"; set "Server" "edge"; remove "Cache-Control" }"#;
     let small = format!("{edits}; policies {{ max-body-size \"4B\" }}");

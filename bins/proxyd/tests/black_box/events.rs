@@ -136,7 +136,7 @@ fn every_reload_is_answered_however_often_it_is_refused() {
 }
 
 #[test]
-fn the_results_of_reloads_stand_in_the_error_log_that_is_configured() {
+fn the_results_of_reloads_are_in_the_configured_error_log() {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream)
         .top(r#"observability { error-log { path "error.log"; level "info" } }"#);

@@ -123,7 +123,7 @@ fn every_request_leaves_exactly_one_access_record() {
 }
 
 #[test]
-fn records_stand_in_the_order_in_which_requests_ended() {
+fn records_are_in_the_order_in_which_requests_ended() {
     let upstream = Upstream::saying("");
     let mut proxyd = Config::to(&upstream)
         .top("system { worker-threads 1 }")

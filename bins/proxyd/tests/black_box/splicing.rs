@@ -135,7 +135,7 @@ fn a_truncated_long_body_is_not_completed() {
 }
 
 #[test]
-fn a_long_body_that_stands_still_is_given_up() {
+fn a_stalled_long_body_is_given_up() {
     let upstream = beginning(1_000_000, |served| {
         served.end();
     });

@@ -54,7 +54,7 @@ fn a_connection_that_never_says_anything_is_closed_without_a_word() {
 }
 
 #[test]
-fn a_body_that_stands_still_is_answered_408() {
+fn a_stalled_body_is_answered_408() {
     let upstream = Upstream::start(|served| {
         served.head();
         served.end();
@@ -246,7 +246,7 @@ fn the_time_for_the_response_begins_when_the_request_is_sent() {
 }
 
 #[test]
-fn a_response_that_stands_still_is_cut_off() {
+fn a_stalled_response_is_cut_off() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");

@@ -146,7 +146,7 @@ fn a_connection_without_a_request_is_not_kept() {
 }
 
 #[test]
-fn a_head_that_stands_still_ends_its_connection() {
+fn a_stalled_head_ends_its_connection() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, "h2c #true; timeouts { header-ms 300 }"), &[]);
 

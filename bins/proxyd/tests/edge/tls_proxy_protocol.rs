@@ -40,7 +40,7 @@ fn a_trusted_proxy_s_header_precedes_the_tls_handshake() {
 }
 
 #[test]
-fn a_header_to_a_target_stands_before_its_tls_handshake() {
+fn a_proxy_header_precedes_the_tls_handshake_with_a_target() {
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
     let upstream = Upstream::saying("hello");

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_map_stands_once() {
+    fn a_repeated_key_of_a_map_is_refused() {
         type Files = BTreeMap<String, BTreeMap<String, u8>>;
         let files: Files = read(r#"{"a": {"b": 1}, "c": {"b": 2}}"#).unwrap();
         assert_eq!(files["c"]["b"], 2);

@@ -81,7 +81,7 @@ async fn good_batches_follow_each_other_to_the_end() {
 }
 
 #[tokio::test]
-async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_way_back_stands_at_once() {
+async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_revert_is_never_on_trial() {
     for world in worlds().await {
         let (mut fleet, _, new) = Fleet::running(&world, 2).await;
         assert_eq!(fleet.trial(0).await, Value::Null, "an assignment stands");

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_in_the_way() {
+    fn the_nodes_that_block_a_deletion_are_named() {
         assert_eq!(in_the_way(0), "");
         assert!(in_the_way(1).starts_with("It has 1 node: delete it "));
         assert!(in_the_way(12).contains("delete them first"));

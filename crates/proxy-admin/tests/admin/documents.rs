@@ -202,7 +202,7 @@ async fn stats_count_requests_by_status_and_route() {
 }
 
 #[tokio::test]
-async fn routes_stand_in_matching_order_with_their_places() {
+async fn routes_are_listed_in_matching_order_with_their_places() {
     let routes = Admin::open().get("/admin/routes").await.json();
 
     let ids: Vec<_> = routes

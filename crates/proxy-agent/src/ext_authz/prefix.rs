@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_stands_from_its_status_on_wherever_the_message_is_cut() {
+    fn a_denial_counts_from_its_status_on_wherever_the_message_is_cut() {
         let message = denying();
 
         for end in 0..=message.len() {

@@ -165,7 +165,7 @@ fn settings_of_resilience_are_decoded() {
 }
 
 #[test]
-fn a_circuit_breaker_may_stand_in_policies() {
+fn a_circuit_breaker_is_allowed_in_policies() {
     let routes = |route: &str, policies: &str| {
         format!(
             "listeners {{ listener \"main\" {{ address \"127.0.0.1:1\" }} }}\n\

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_stand_out_are_refused() {
+    fn malformed_multiline_texts_are_refused() {
         assert!(text("\"\"\"\n  a\n b\n  \"\"\"").is_err());
         assert!(text("\"\"\"\n  a\"\"\"").is_err());
         assert!(text("\"\"\" a\n\"\"\"").is_err());

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_stands_at_its_index() {
+    fn each_kind_is_at_its_index() {
         for (index, rate) in FRAME_RATES.iter().enumerate() {
             assert_eq!(rate.kind as usize, index);
         }

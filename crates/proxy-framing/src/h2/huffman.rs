@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_with_a_long_code_is_found_wherever_it_stands() {
+    fn a_string_with_a_long_code_is_found_at_any_position() {
         for symbol in b"\"<>`#" {
             for before in 0..24 {
                 for after in 0..24 {

@@ -38,7 +38,7 @@ impl LatencyRecorder {
     }
 
     /// Returns true if the load should be aborted.
-    pub(crate) fn has_only_failures(&self) -> bool {
+    pub(crate) fn should_abort(&self) -> bool {
         self.failed >= MAX_FAILED_REQUESTS
     }
 
@@ -95,6 +95,6 @@ mod tests {
             (0, 4, 5)
         );
         assert_eq!(recorder.failure, Some(RequestError::Closed));
-        assert!(!recorder.has_only_failures());
+        assert!(!recorder.should_abort());
     }
 }

@@ -191,7 +191,7 @@ settings! {
     /// it. Then 408, and the connection closes.
     BODY_IDLE: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.body-idle-secs", HOUR)
         .or(Duration::from_secs(30))
-        .enforced("proxy-pipeline", "a_body_that_stands_still_is_answered_408");
+        .enforced("proxy-pipeline", "a_stalled_body_is_answered_408");
     /// Maximum time that the proxy waits until the client has taken a further KiB of the response.
     /// Then the connection closes.
     WRITE_IDLE: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.write-idle-secs", HOUR)
@@ -208,5 +208,5 @@ settings! {
         Duration::from_mins(5),
     )
     .or(Duration::from_secs(10))
-    .enforced("proxy-server", "a_handshake_that_stands_still_is_cut_off");
+    .enforced("proxy-server", "a_stalled_handshake_is_cut_off");
 }

@@ -184,7 +184,7 @@ settings! {
     /// the whole check, and is warned of.
     VERIFY: Flag, DefaultValue<bool> = flag("upstreams.upstream.tls.verify")
         .or(true)
-        .enforced("proxy-tls", "a_pin_stands_in_place_of_verification_only_if_that_is_off");
+        .enforced("proxy-tls", "a_pin_replaces_verification_only_if_that_is_off");
     /// SHA-256 of the public key of a target's own certificate, in base64, as in RFC 7469. With several, one of them must
     /// fit: list the next key together with the one in use. Checked in addition to `verify`. Another key is answered 502,
     /// reason `tls_pin_mismatch`.
@@ -216,7 +216,7 @@ settings! {
     /// Between two reads of a response, and between two writes of a request that make progress.
     READ: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.read-secs", DAY)
         .or(Duration::from_mins(1))
-        .enforced("proxy-pipeline", "a_response_that_stands_still_is_cut_off");
+        .enforced("proxy-pipeline", "a_stalled_response_is_cut_off");
     /// Without a byte in either direction on an upgraded connection, as of a `WebSocket`.
     IDLE: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.idle-secs", WEEK)
         .or(HOUR)

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_stands_behind_the_name() {
+    fn the_mark_follows_the_name() {
         for (host, with) in [
             ("a.example", "a.example-shadow"),
             ("a.example:80", "a.example-shadow:80"),

@@ -459,11 +459,11 @@ fn play(mode: &str) {
 }
 
 #[test]
-fn a_denial_stands_under_an_open_failure_mode_whatever_its_body_does() {
+fn a_denial_counts_under_an_open_failure_mode_whatever_its_body_does() {
     play("open");
 }
 
 #[test]
-fn a_denial_stands_under_a_closed_failure_mode_whatever_its_body_does() {
+fn a_denial_counts_under_a_closed_failure_mode_whatever_its_body_does() {
     play("closed");
 }

@@ -275,7 +275,7 @@ fn an_unusual_status_and_its_words_pass_unchanged() {
 }
 
 #[test]
-fn a_name_that_stands_for_nothing_is_answered_in_time() {
+fn an_unknown_name_is_answered_in_time() {
     let config = Config::new().route("all", r#"upstream "u""#);
     let proxyd = config
         .upstream("u", r#"target "no-such-host.invalid:80""#)

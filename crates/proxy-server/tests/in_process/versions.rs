@@ -104,7 +104,7 @@ fn an_old_client_needs_no_host() {
 }
 
 #[test]
-fn the_version_that_was_received_stands_in_via() {
+fn the_received_version_is_in_via() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).listener("via #true").start();
 

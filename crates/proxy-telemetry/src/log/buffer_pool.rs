@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_that_came_back_is_taken_first() {
+    fn the_most_recently_returned_connection_is_taken_first() {
         let (home, mut pool) = BufferPool::new();
         assert_eq!(pool.take(), None);
 

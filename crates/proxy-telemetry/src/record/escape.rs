@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_is_plain_or_not_wherever_it_stands() {
+    fn each_byte_is_plain_or_not_at_any_position() {
         for byte in 0..=u8::MAX {
             for len in 1..=70 {
                 for at in 0..len {

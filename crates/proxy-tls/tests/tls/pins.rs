@@ -50,7 +50,7 @@ fn a_target_with_another_key_than_the_pinned_ones_is_refused() {
 }
 
 #[test]
-fn a_pin_stands_in_place_of_verification_only_if_that_is_off() {
+fn a_pin_replaces_verification_only_if_that_is_off() {
     let dir = Dir::new();
     let old = Leaf {
         years: (2001, 2002),

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_that_use_each_other_stand_in_a_circle() {
+    fn modules_that_use_each_other_are_a_cycle() {
         let root = ("lib.rs", "mod b;\nmod c;\nmod d;\n");
         let b = ("b.rs", "use crate::c::{D, e as f};\nfn a() {}\n");
         let d = ("d.rs", "use super::b::A;\n");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_that_use_each_other_stand_in_a_circle() {
+    fn rooms_that_use_each_other_are_a_cycle() {
         let root = ("lib.rs", "mod b;\nmod c;\n");
         let rooms = [("b.rs", "mod d;\nmod e;\n"), ("c.rs", "mod f;\n")];
         let down = ("b/d.rs", "use crate::c::f::F;\n");

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_stand_in_the_order_of_their_chance() {
+    fn routes_are_listed_by_rank() {
         let reasons = document("cart", 60).reasons();
         assert_eq!(reasons[0].because, "host a");
         assert_eq!(reasons[1].because, "the host of shop is more specific");
