@@ -16,7 +16,7 @@ pub enum Error {
     WrongSignIn,
     /// Too many wrong passwords or codes for this account.
     #[error("too many tries")]
-    TooManyTries {
+    TooManyAttempts {
         /// Seconds until the next try.
         retry_after_secs: u64,
     },

@@ -41,7 +41,7 @@ struct HttpConnection {
     guard: Rc<AnswerGuard>,
     /// The target; `None` for a Unix socket.
     target: Option<TargetId>,
-    /// Begin of its last request, since the worker's start.
+    /// Start of its last request, since the worker's start.
     used_at: Duration,
 }
 

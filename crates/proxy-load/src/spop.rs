@@ -112,7 +112,7 @@ fn varint(output: &mut Vec<u8>, value: u64) {
     output.push(low(rest));
 }
 
-/// The bytes of the number at the begin of `bytes`.
+/// The bytes of the number at the start of `bytes`.
 fn varint_length(bytes: &[u8]) -> io::Result<usize> {
     if bytes.first().is_some_and(|first| *first < 240) {
         return Ok(1);

@@ -115,7 +115,7 @@ pub enum TlsError {
     NotYetValid {
         /// Path of the file.
         file: PathBuf,
-        /// Begin of its validity.
+        /// Start of its validity.
         not_before: SystemTime,
     },
     /// The file contains no OCSP response for stapling.
@@ -187,7 +187,7 @@ pub enum TlsWarning {
     NotYetValid {
         /// Path of the file.
         file: PathBuf,
-        /// Begin of its validity.
+        /// Start of its validity.
         not_before: SystemTime,
     },
     /// The certificate has no subject alternative name: clients refuse it, and only the first

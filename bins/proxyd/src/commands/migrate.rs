@@ -77,7 +77,7 @@ pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> io::Re
         say(note)?;
     }
     say(format_args!(
-        "{} written; {} directives to look at",
+        "{} written; directives to look at: {}",
         output.display(),
         migrated.notes.len()
     ))?;

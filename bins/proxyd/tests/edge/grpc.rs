@@ -179,7 +179,7 @@ fn grpc_web_callers_get_the_error_in_a_body() {
 }
 
 #[test]
-fn a_call_that_breaks_off_ends_with_trailers() {
+fn a_truncated_call_ends_with_trailers() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let mut send = request
             .respond

@@ -39,7 +39,7 @@ pub(crate) enum PeriodName {
 /// Requests of a project's nodes in whole steps of time. The newest step ended one minute ago or earlier.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TrafficView {
-    /// Begin of the first step.
+    /// Start of the first step.
     #[schema(value_type = String, format = DateTime)]
     from: Timestamp,
     /// End of the last step.
@@ -61,7 +61,7 @@ pub(crate) struct TrafficView {
 /// One step; without `counted`, no node reported requests. Steps of five minutes have no figures of a week before.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TrafficStepView {
-    /// Its begin.
+    /// Its start.
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
     counted: Option<CountedRequestsView>,

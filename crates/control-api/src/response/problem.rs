@@ -378,7 +378,7 @@ impl From<Error> for Problem {
                 let status = StatusCode::UNAUTHORIZED;
                 Self::new(status, ErrorCode::AuthenticationFailed, message)
             }
-            Error::TooManyTries { retry_after_secs } => Self::rate_limited(retry_after_secs),
+            Error::TooManyAttempts { retry_after_secs } => Self::rate_limited(retry_after_secs),
             Error::Refused(refusal) => refusal.into(),
             Error::Precondition => {
                 let status = StatusCode::PRECONDITION_FAILED;

@@ -73,7 +73,7 @@ async fn ten_thousand_wrong_passwords_leave_the_owner_a_way_in_within_a_minute()
             .unwrap();
         let new = visit(2, now, None);
         let held = sign_in(&world.app, &new, &person.email, PASSWORD).await;
-        let Err(Error::TooManyTries { retry_after_secs }) = held else {
+        let Err(Error::TooManyAttempts { retry_after_secs }) = held else {
             panic!("{held:?}")
         };
         assert!(retry_after_secs <= 60, "{retry_after_secs}");

@@ -21,7 +21,7 @@ use uuid::Uuid;
 const MAX_DELAY: Duration = Duration::from_secs(2);
 const ACTION: &str = "session.refused";
 /// The reason of refused sign-ins that nothing was compared for.
-pub(super) const TOO_MANY_TRIES: &str = "too many tries";
+pub(super) const TOO_MANY_ATTEMPTS: &str = "too many tries";
 
 impl App {
     /// Records a refused sign-in in a separate task: the answer must take as long as for an unknown account. The first one of an
@@ -34,7 +34,7 @@ impl App {
         user: Option<&User>,
         reason: &'static str,
     ) {
-        if reason != TOO_MANY_TRIES {
+        if reason != TOO_MANY_ATTEMPTS {
             counter!(metric::AUTHENTICATION_FAILURES).increment(1);
         }
         let user = user.map(|user| user.id);

@@ -4,7 +4,7 @@
 //! are counted by account for browsers that never signed in, and by browser for those that did: a flood of them from
 //! many addresses does not keep the owner out.
 
-use crate::account::refused_sign_in::TOO_MANY_TRIES;
+use crate::account::refused_sign_in::TOO_MANY_ATTEMPTS;
 use crate::account::session::{NewSession, audited, own_session};
 use crate::account::user_event::UserEvent;
 use crate::app::App;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Wrong passwords and codes: ten at once, then one a minute.
-const TRIES: Rate = Rate {
+const ATTEMPT_RATE: Rate = Rate {
     per_minute: 1,
     burst: 10,
 };
@@ -59,7 +59,7 @@ enum Factor<'a> {
     Recovery(RecoveryCode),
 }
 
-/// The bucket that a try was counted in.
+/// The bucket that an attempt was counted in.
 #[derive(Debug)]
 struct CountedAttempt {
     bucket: String,
@@ -71,7 +71,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongSignIn`]; [`Error::TooManyTries`] or [`Error::TooManySignIns`] before anything is compared.
+    /// [`Error::WrongSignIn`]; [`Error::TooManyAttempts`] or [`Error::TooManySignIns`] before anything is compared.
     pub async fn sign_in(
         self: &Arc<Self>,
         visit: &Visit,
@@ -83,10 +83,10 @@ impl App {
             Err(_) => None,
         };
         let user = found.map(|found| found.value);
-        let tries = self.count_try(visit, email, user.as_ref()).await?;
+        let attempt = self.count_attempt(visit, email, user.as_ref()).await?;
         let stored = user.as_ref().and_then(|user| user.password.clone());
         let hash = stored.clone().unwrap_or_else(PasswordHash::unknown);
-        let is_right = self.compare(tries.owner, password, hash).await?;
+        let is_right = self.compare(attempt.owner, password, hash).await?;
         let (Some(user), Some(stored), true) = (user.clone(), stored, is_right) else {
             self.note_refusal(visit, email, user.as_ref(), "password");
             return Err(Error::WrongSignIn);
@@ -96,11 +96,11 @@ impl App {
             return Err(Error::WrongSignIn);
         }
         let totp = tx.totp(user.id).await?;
-        // A try is a wrong one until the sign-in is complete.
+        // An attempt is a wrong one until the sign-in is complete.
         if totp.is_some_and(|totp| totp.confirmed_at.is_some()) {
             return self.wait_for_code(tx, visit, user.id).await;
         }
-        tx.return_tokens(&tries.bucket, TRIES, 1).await?;
+        tx.return_tokens(&attempt.bucket, ATTEMPT_RATE, 1).await?;
         let session = self
             .finish(tx, visit, &user, SignInMethod::Password)
             .await?;
@@ -148,12 +148,12 @@ impl App {
         let (user, session) = own_session(call)?;
         let mut tx = self.store.read().await?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
-        // A provider starts as many sessions as it likes: they share their tries.
+        // A provider starts as many sessions as it likes: they share their attempts.
         let bucket = match found.origin.provider {
             Some(org) => format!("sign-in provider {org} {user}"),
             None => format!("sign-in session {session}"),
         };
-        self.take_try(&bucket, call.now).await?;
+        self.take_attempt(&bucket, call.now).await?;
         let before = found.origin.method;
         let method = match proof {
             StrongProof::Password(password) => {
@@ -179,7 +179,7 @@ impl App {
         };
         let method = method.ok_or(Error::WrongSignIn)?;
         let mut tx = self.store.begin().await?;
-        tx.return_tokens(&bucket, TRIES, 1).await?;
+        tx.return_tokens(&bucket, ATTEMPT_RATE, 1).await?;
         self.strengthen(tx, call, found, method).await
     }
 
@@ -251,8 +251,8 @@ impl App {
         let user = tx.user(pending.user).await?;
         let user = user.ok_or(Error::Unauthenticated)?.value;
         drop(tx);
-        let tries = self
-            .count_try(visit, user.email.as_str(), Some(&user))
+        let attempt = self
+            .count_attempt(visit, user.email.as_str(), Some(&user))
             .await?;
         let mut tx = self.store.begin().await?;
         let (is_right, method) = match &factor {
@@ -277,7 +277,7 @@ impl App {
         let spent = tx.spend_pending_sign_in(pending.id).await;
         spent.map_err(|_| Error::Unauthenticated)?;
         // One for the password, one for the code.
-        tx.return_tokens(&tries.bucket, TRIES, 2).await?;
+        tx.return_tokens(&attempt.bucket, ATTEMPT_RATE, 2).await?;
         self.finish(tx, visit, &user, method).await
     }
 
@@ -323,7 +323,7 @@ impl App {
 
     /// Counts an attempt before anything is compared, so that concurrent attempts count like
     /// sequential ones.
-    async fn count_try(
+    async fn count_attempt(
         self: &Arc<Self>,
         visit: &Visit,
         email: &str,
@@ -335,7 +335,7 @@ impl App {
             None => None,
         };
         let is_own = |user: &User| known.is_some_and(|known| known.is_of(user.id, visit.now));
-        let tries = match browser.filter(|_| user.is_some_and(is_own)) {
+        let attempt = match browser.filter(|_| user.is_some_and(is_own)) {
             Some(hash) => CountedAttempt {
                 bucket: format!("sign-in browser {hash}"),
                 owner: PasswordOwner::Known,
@@ -348,22 +348,25 @@ impl App {
                 owner: PasswordOwner::Stranger(visit.client_ip),
             },
         };
-        let taken = self.take_try(&tries.bucket, visit.now).await;
-        if let Err(Error::TooManyTries { .. }) = taken {
-            self.note_refusal(visit, email, user, TOO_MANY_TRIES);
+        let taken = self.take_attempt(&attempt.bucket, visit.now).await;
+        if let Err(Error::TooManyAttempts { .. }) = taken {
+            self.note_refusal(visit, email, user, TOO_MANY_ATTEMPTS);
         }
-        taken.map(|()| tries)
+        taken.map(|()| attempt)
     }
 
-    async fn take_try(&self, bucket: &str, now: Timestamp) -> Result<(), Error> {
-        let group = self.writes.take_tokens(bucket, TRIES, 1, now).await?;
+    async fn take_attempt(&self, bucket: &str, now: Timestamp) -> Result<(), Error> {
+        let group = self
+            .writes
+            .take_tokens(bucket, ATTEMPT_RATE, 1, now)
+            .await?;
         if 0 < group.taken {
             return Ok(());
         }
         counter!(metric::RATE_LIMITED, "class" => "account").increment(1);
-        let next = group.full_at_micros - TRIES.token_micros() * (TRIES.burst - 1);
+        let next = group.full_at_micros - ATTEMPT_RATE.token_micros() * (ATTEMPT_RATE.burst - 1);
         let wait = (next - now.as_microsecond()).div_euclid(1_000_000) + 1;
-        Err(Error::TooManyTries {
+        Err(Error::TooManyAttempts {
             retry_after_secs: u64::try_from(wait).unwrap_or(1).max(1),
         })
     }

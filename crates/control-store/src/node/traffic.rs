@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// A stored step, to be unpacked after the transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedStep {
-    /// Begin of the step.
+    /// Start of the step.
     pub at: Timestamp,
     columns: StepColumns,
 }
@@ -24,7 +24,7 @@ pub struct PackedStep {
 /// The requests of a step as they are stored, without its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedTotal {
-    /// Begin of the step.
+    /// Start of the step.
     pub at: Timestamp,
     routes: String,
 }

@@ -41,7 +41,7 @@ pub(super) struct Other {
 /// The identities of the person.
 pub(super) async fn find(ui: &Ui, caller: &Caller) -> Result<Identities, Failure> {
     let (app, call) = (&ui.app, &caller.call);
-    if call.actor.require_whole_account().is_err() {
+    if call.actor.require_account_owner().is_err() {
         return Ok(Identities {
             linked: Vec::new(),
             others: Vec::new(),

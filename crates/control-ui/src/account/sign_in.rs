@@ -218,7 +218,7 @@ fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
 
 /// The status and the message for a wrong proof of identity; it does not name the wrong part.
 pub(crate) fn refused(error: Error) -> Result<(StatusCode, Faults), Failure> {
-    if let Error::TooManyTries { retry_after_secs } = error {
+    if let Error::TooManyAttempts { retry_after_secs } = error {
         let reason = format!("too many tries: wait {retry_after_secs} seconds");
         return Ok((
             StatusCode::TOO_MANY_REQUESTS,

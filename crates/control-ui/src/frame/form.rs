@@ -65,7 +65,7 @@ impl Faults {
             }
             other @ (Error::Unauthenticated
             | Error::WrongSignIn
-            | Error::TooManyTries { .. }
+            | Error::TooManyAttempts { .. }
             | Error::TooManySignIns
             | Error::Refused(_)
             | Error::Store(_)

@@ -94,7 +94,7 @@ struct DeliveryRow {
 struct Question {
     /// Last segment of the path that a confirmation is posted to.
     command: &'static str,
-    /// Begin of the heading, which the webhook's name follows.
+    /// Start of the heading, which the webhook's name follows.
     verb: &'static str,
     effect: &'static str,
     button: &'static str,

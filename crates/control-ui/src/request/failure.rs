@@ -293,7 +293,7 @@ impl From<Error> for Failure {
                 "You are not signed in.",
                 &sentence(&error.to_string()),
             ),
-            Error::TooManyTries { retry_after_secs }
+            Error::TooManyAttempts { retry_after_secs }
             | Error::TooManyReportBytes {
                 retry_after_secs, ..
             } => Self::retried(

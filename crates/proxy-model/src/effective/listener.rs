@@ -70,13 +70,13 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
             &pages_spec::LISTENER_PAGE_HTML,
         );
     });
-    list.within("timeouts", |list| times(list, timeouts));
+    list.within("timeouts", |list| self::timeouts(list, timeouts));
     if let Some(tls) = tls {
         list.within("tls", |list| self::tls(list, tls));
     }
 }
 
-fn times(list: &mut List, timeouts: &ListenerTimeouts) {
+fn timeouts(list: &mut List, timeouts: &ListenerTimeouts) {
     let ListenerTimeouts {
         header,
         body_idle,

@@ -268,7 +268,7 @@ settings! {
     BUFFER_RESPONSES: Flag, DefaultValue<bool> = flag("routes.route.policies.buffer-responses")
         .or(false)
         .also(ROUTE)
-        .enforced("proxy-pipeline", "a_buffered_response_that_breaks_off_is_answered_502");
+        .enforced("proxy-pipeline", "a_truncated_buffered_response_is_answered_502");
     /// Retry policy. Without the block a request is retried once, if no byte of it was sent or its
     /// method is idempotent, and no byte of a response arrived.
     RETRY: Block, Unset = block("routes.route.policies.retry")

@@ -141,7 +141,7 @@ fn breaking_off() -> Upstream {
 }
 
 #[test]
-fn a_response_that_breaks_off_is_a_failure_of_its_target() {
+fn a_truncated_response_is_a_failure_of_its_target() {
     for path in ["/half", "/events"] {
         let upstream = breaking_off();
         let proxy = started(&upstream, STRICT);
@@ -163,7 +163,7 @@ fn a_response_that_breaks_off_is_a_failure_of_its_target() {
 }
 
 #[test]
-fn two_responses_that_break_off_are_two_failures_in_a_row() {
+fn two_truncated_responses_are_two_failures_in_a_row() {
     let upstream = breaking_off();
     let breaker = "circuit-breaker { failure-threshold 2; timeout-seconds 60 }";
     let proxy = Config::through(&upstream, breaker).start();

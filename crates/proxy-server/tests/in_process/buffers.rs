@@ -98,7 +98,7 @@ fn a_body_larger_than_the_buffer_is_refused_or_passed_on() {
 }
 
 #[test]
-fn a_buffered_response_that_breaks_off_is_answered_502() {
+fn a_truncated_buffered_response_is_answered_502() {
     let upstream = Upstream::start(|served| {
         if served.request().is_some() {
             served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");

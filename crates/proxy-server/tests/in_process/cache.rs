@@ -536,7 +536,7 @@ fn a_response_is_stored_although_its_client_leaves() {
 }
 
 #[test]
-fn a_response_that_breaks_off_is_not_stored() {
+fn a_truncated_response_is_not_stored() {
     let upstream = Upstream::start(|served| {
         if served.number() == 0 && served.request().is_some() {
             served.send(

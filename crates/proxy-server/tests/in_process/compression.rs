@@ -294,7 +294,7 @@ fn a_slow_stream_is_passed_on_piece_by_piece() {
 }
 
 #[test]
-fn a_body_that_breaks_off_does_not_end_well_for_being_compressed() {
+fn a_truncated_body_is_truncated_when_compressed() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n");

@@ -104,7 +104,7 @@ fn an_invalid_response_is_answered_502() {
 }
 
 #[test]
-fn a_head_that_breaks_off_is_answered_502() {
+fn a_truncated_response_head_is_answered_502() {
     let upstream = failing(b"HTTP/1.1 200 OK\r\nContent-Le");
     let proxyd = Config::to(&upstream).start();
 
@@ -146,7 +146,7 @@ fn the_record_of_a_malformed_request_has_the_bytes_of_the_body_alone() {
 }
 
 #[test]
-fn a_body_that_breaks_off_is_not_made_whole() {
+fn a_truncated_body_is_not_completed() {
     for answer in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"[..],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 pub struct CertificateInfo {
     /// Its hosts, in lower case, names before addresses.
     pub names: Vec<String>,
-    /// Begin of its validity.
+    /// Start of its validity.
     pub not_before: SystemTime,
     /// End of its validity.
     pub not_after: SystemTime,

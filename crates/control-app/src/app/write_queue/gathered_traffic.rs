@@ -12,7 +12,7 @@ const LAST_HEARTBEATS: SignedDuration = SignedDuration::from_secs(5);
 /// Steps that the database does not take are dropped at this age: memory is bounded.
 const MAX_AGE: SignedDuration = SignedDuration::from_hours(2);
 
-/// A project in a step of five minutes, by its begin.
+/// A project in a step of five minutes, by its start.
 type Key = (Timestamp, ProjectId);
 
 /// Requests that this replica has not written yet. A process that dies takes up to five minutes of them along.

@@ -22,7 +22,7 @@ pub struct TrafficFigures {
 /// Requests of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficPoint {
-    /// Begin of the step.
+    /// Start of the step.
     pub at: Timestamp,
     /// `None` if no node reported requests.
     pub counted: Option<CountedRequests>,
@@ -48,7 +48,7 @@ pub(super) struct TotalPeriods {
     pub(super) earlier_steps: Vec<PackedTotal>,
 }
 
-/// Requests by the begin of their step.
+/// Requests by the start of their step.
 type StepTotals = BTreeMap<Timestamp, CountedRequests>;
 
 /// Rows of two windows.

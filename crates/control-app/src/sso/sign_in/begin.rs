@@ -1,4 +1,4 @@
-//! Begin of a sign-in: the request that the browser takes to the provider.
+//! Start of a sign-in: the request that the browser takes to the provider.
 
 use super::{SsoIntent, SsoRequest, SsoStart};
 use crate::account::session::own_session;

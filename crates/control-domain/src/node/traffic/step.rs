@@ -30,12 +30,12 @@ pub enum TrafficPeriod {
     Week,
 }
 
-/// Whole steps of time, from the begin of the first to the end of the last.
+/// Whole steps of time, from the start of the first to the end of the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficWindow {
     /// The steps.
     pub step: TrafficStep,
-    /// Begin of the first step.
+    /// Start of the first step.
     pub from: Timestamp,
     /// End of the last step.
     pub to: Timestamp,
@@ -59,7 +59,7 @@ impl TrafficStep {
         SignedDuration::from_secs(self.secs())
     }
 
-    /// Begin of the step that `at` is in.
+    /// Start of the step that `at` is in.
     pub fn begin(self, at: Timestamp) -> Timestamp {
         let secs = at.as_second();
         let begin = secs - secs.rem_euclid(self.secs());

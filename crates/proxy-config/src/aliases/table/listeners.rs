@@ -2,7 +2,7 @@
 
 use super::row::{completed, implied, missing, moved};
 use crate::aliases::alias::{Alias, Anchor};
-use crate::aliases::convert as as_;
+use crate::aliases::convert;
 use Anchor::Listener;
 
 /// The rows, in the order in which they are applied.
@@ -11,28 +11,28 @@ pub(super) const ROWS: &[Alias] = &[
         Listener,
         "request-timeout-secs",
         &[".timeouts.header-secs", ".timeouts.body-idle-secs"],
-        as_::same,
+        convert::same,
         "the head of a request has this time, and a body may pause for it",
     ),
     moved(
         Listener,
         "keepalive-timeout-secs",
         &[".timeouts.keep-alive-secs"],
-        as_::same,
+        convert::same,
         "",
     ),
     moved(
         Listener,
         "keepalive-max-requests",
         &[".max-requests-per-connection"],
-        as_::same,
+        convert::same,
         "",
     ),
     moved(
         Listener,
         "protocol",
         &[".protocol"],
-        as_::listener_protocol,
+        convert::listener_protocol,
         "ALPN agrees on HTTP/2 or HTTP/1.1",
     ),
     completed(Listener, "tls", "protocol", "https"),
@@ -40,41 +40,47 @@ pub(super) const ROWS: &[Alias] = &[
         Listener,
         "tls.cert-path|cert",
         &[".cert-file"],
-        as_::same,
+        convert::same,
         "",
     ),
-    moved(Listener, "tls.key-path|key", &[".key-file"], as_::same, ""),
+    moved(
+        Listener,
+        "tls.key-path|key",
+        &[".key-file"],
+        convert::same,
+        "",
+    ),
     moved(
         Listener,
         "tls.min-version",
         &[".min-version"],
-        as_::tls_version,
+        convert::tls_version,
         "",
     ),
     moved(
         Listener,
         "tls.max-version",
         &[".max-version"],
-        as_::tls_version,
+        convert::tls_version,
         "",
     ),
     moved(
         Listener,
         "tls.client-auth",
         &[".client-auth"],
-        as_::client_auth,
+        convert::client_auth,
         "",
     ),
     implied(
         Listener,
         "tls.session-resumption",
-        as_::true_only,
+        convert::true_only,
         "sessions are resumed",
     ),
     implied(
         Listener,
         "tls.ocsp-stapling",
-        as_::ocsp_stapling,
+        convert::ocsp_stapling,
         "nothing is stapled without `ocsp-file`",
     ),
     missing(

@@ -2,7 +2,7 @@
 
 use super::row::{group, implied, missing, moved, spread};
 use crate::aliases::alias::{Alias, Anchor};
-use crate::aliases::convert as as_;
+use crate::aliases::convert;
 use Anchor::Top;
 
 /// The rows, in the order in which they are applied.
@@ -11,40 +11,40 @@ pub(super) const ROWS: &[Alias] = &[
         Top,
         "schema-version",
         &[".schema-version"],
-        as_::schema_version,
+        convert::schema_version,
         "",
     ),
     moved(
         Top,
         "system|server.max-connections",
         &["limits.max-total-connections"],
-        as_::same,
+        convert::same,
         "",
     ),
     moved(
         Top,
         "system|server.workers",
         &[".worker-threads"],
-        as_::same,
+        convert::same,
         "",
     ),
     moved(
         Top,
         "system|server.graceful-shutdown-timeout",
         &[".graceful-shutdown-timeout-secs"],
-        as_::seconds,
+        convert::seconds,
         "",
     ),
     implied(
         Top,
         "system|server.daemon",
-        as_::daemon,
+        convert::daemon,
         "the process stays in the foreground",
     ),
     implied(
         Top,
         "system|server.auto-reload",
-        as_::auto_reload,
+        convert::auto_reload,
         "a reload is asked for by SIGHUP",
     ),
     missing(
@@ -82,27 +82,27 @@ pub(super) const ROWS: &[Alias] = &[
     implied(
         Top,
         "observability.metrics.enabled",
-        as_::metrics_enabled,
+        convert::metrics_enabled,
         "the admin interface has them",
     ),
     moved(
         Top,
         "observability.metrics.address",
         &["admin.address"],
-        as_::metrics_address,
+        convert::metrics_address,
         "the admin interface has the metrics, on loopback only: to reach it from elsewhere, write `admin` \
          with the address and a `token-file`",
     ),
     implied(
         Top,
         "observability.metrics.path",
-        as_::metrics_path,
+        convert::metrics_path,
         "the admin interface has `/metrics`",
     ),
     implied(
         Top,
         "observability.metrics.high-cardinality",
-        as_::high_cardinality,
+        convert::high_cardinality,
         "",
     ),
     group(
@@ -114,20 +114,20 @@ pub(super) const ROWS: &[Alias] = &[
         Top,
         "observability.logging.error-log.level",
         &["observability.error-log.level"],
-        as_::error_level,
+        convert::error_level,
         "",
     ),
     moved(
         Top,
         "observability.logging.error-log.file",
         &["observability.error-log.path"],
-        as_::same,
+        convert::same,
         "",
     ),
     implied(
         Top,
         "observability.logging.error-log.enabled",
-        as_::implied,
+        convert::implied,
         "there is one error log; `error-log { path }` is its file",
     ),
     group(Top, "observability.logging.error-log", ""),
@@ -135,27 +135,27 @@ pub(super) const ROWS: &[Alias] = &[
         Top,
         "observability.logging.access-log.enabled",
         &["observability.access-log.enabled"],
-        as_::flag,
+        convert::flag,
         "",
     ),
     moved(
         Top,
         "observability.logging.access-log.file",
         &["observability.access-log.path"],
-        as_::same,
+        convert::same,
         "",
     ),
     moved(
         Top,
         "observability.logging.access-log.format",
         &["observability.access-log.format"],
-        as_::same,
+        convert::same,
         "",
     ),
     implied(
         Top,
         "observability.logging.access-log.include-trace-id",
-        as_::true_only,
+        convert::true_only,
         "records have `correlation_id`, and `trace_id` of a request with trace context",
     ),
     missing(
@@ -173,26 +173,26 @@ pub(super) const ROWS: &[Alias] = &[
         Top,
         "observability.logging.level",
         &["observability.error-log.level"],
-        as_::same,
+        convert::same,
         "",
     ),
     moved(
         Top,
         "observability.logging.file",
         &["observability.error-log.path"],
-        as_::same,
+        convert::same,
         "",
     ),
     implied(
         Top,
         "observability.logging.format",
-        as_::log_format,
+        convert::log_format,
         "records of the error log are JSON",
     ),
     implied(
         Top,
         "observability.logging.timestamps",
-        as_::true_only,
+        convert::true_only,
         "every record has a timestamp",
     ),
     missing(
@@ -208,7 +208,7 @@ pub(super) const ROWS: &[Alias] = &[
     implied(
         Top,
         "observability.tracing",
-        as_::tracing,
+        convert::tracing,
         "spans are exported by `otlp`",
     ),
     // Filters.

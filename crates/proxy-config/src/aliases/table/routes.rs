@@ -2,7 +2,7 @@
 
 use super::row::{completed, group, implied, missing, moved};
 use crate::aliases::alias::{Alias, Anchor};
-use crate::aliases::convert as as_;
+use crate::aliases::convert;
 use Anchor::Route;
 
 /// The rows, in the order in which they are applied.
@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Alias] = &[
         Route,
         "builtin-handler",
         &[".builtin-handler"],
-        as_::builtin_handler,
+        convert::builtin_handler,
         "",
     ),
     completed(Route, "builtin-handler", "service-type", "builtin"),
@@ -20,39 +20,39 @@ pub(super) const ROWS: &[Alias] = &[
         Route,
         "service-type",
         &[".service-type"],
-        as_::service_type,
+        convert::service_type,
         "",
     ),
     implied(
         Route,
         "policies.failure-mode",
-        as_::failure_mode,
+        convert::failure_mode,
         "the `failure-mode` of each agent holds, and says the same",
     ),
     moved(
         Route,
         "retry-policy.max-attempts",
         &["policies.retry.attempts"],
-        as_::max_attempts,
+        convert::max_attempts,
         "the first attempt is not counted",
     ),
     moved(
         Route,
         "retry-policy.retryable-status-codes",
         &["policies.retry.on"],
-        as_::retry_statuses,
+        convert::retry_statuses,
         "requests with a body and methods that are not idempotent are never sent again after a status",
     ),
     implied(
         Route,
         "retry-policy.backoff|backoff-base-ms|backoff-max-ms|backoff-multiplier|max-backoff",
-        as_::implied,
+        convert::implied,
         "a retry goes to another target at once; `budget-percent` bounds how many there are",
     ),
     implied(
         Route,
         "retry-policy.retry-non-idempotent",
-        as_::false_only,
+        convert::false_only,
         "such methods are never sent again",
     ),
     missing(
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Alias] = &[
         Route,
         "retry-policy.per-attempt-timeout",
         &["policies.timeouts.connect-ms"],
-        as_::milliseconds,
+        convert::milliseconds,
         "",
     ),
     group(
@@ -76,19 +76,19 @@ pub(super) const ROWS: &[Alias] = &[
         Route,
         "policies.rewrite-path",
         &[".rewrite.path"],
-        as_::same,
+        convert::same,
         "",
     ),
     implied(
         Route,
         "websocket",
-        as_::websocket,
+        convert::websocket,
         "upgrades pass on every route",
     ),
     implied(
         Route,
         "websocket.enabled",
-        as_::true_only,
+        convert::true_only,
         "upgrades pass on every route",
     ),
     missing(
@@ -105,15 +105,26 @@ pub(super) const ROWS: &[Alias] = &[
     implied(
         Route,
         "websocket-inspection",
-        as_::false_only,
+        convert::false_only,
         "messages of a WebSocket are not inspected",
     ),
-    implied(Route, "waf-enabled", as_::waf_enabled, "a WAF is an agent"),
-    moved(Route, "shadow.percentage", &[".percent"], as_::percent, ""),
+    implied(
+        Route,
+        "waf-enabled",
+        convert::waf_enabled,
+        "a WAF is an agent",
+    ),
+    moved(
+        Route,
+        "shadow.percentage",
+        &[".percent"],
+        convert::percent,
+        "",
+    ),
     implied(
         Route,
         "shadow.buffer-body",
-        as_::true_only,
+        convert::true_only,
         "a copy is sent when the body has been read",
     ),
     missing(
@@ -135,20 +146,20 @@ pub(super) const ROWS: &[Alias] = &[
         Route,
         "static-files.compress",
         &["policies.compression"],
-        as_::compress,
+        convert::compress,
         "Brotli, Zstandard and gzip, as the client prefers",
     ),
     moved(
         Route,
         "static-files.cache-control",
         &["policies.response-headers.set"],
-        as_::cache_control,
+        convert::cache_control,
         "",
     ),
     implied(
         Route,
         "static-files.directory-listing",
-        as_::false_only,
+        convert::false_only,
         "folders are never listed",
     ),
     missing(

@@ -2,7 +2,7 @@
 
 use super::row::{implied, missing, moved};
 use crate::aliases::alias::{Alias, Anchor};
-use crate::aliases::convert as as_;
+use crate::aliases::convert;
 use Anchor::{Agent, Upstream};
 
 /// The rows, in the order in which they are applied.
@@ -11,65 +11,83 @@ pub(super) const ROWS: &[Alias] = &[
         Upstream,
         "load-balancing",
         &[".load-balancing"],
-        as_::load_balancing,
+        convert::load_balancing,
         "",
     ),
     moved(
         Upstream,
         "timeouts.connect",
         &[".connect-secs"],
-        as_::seconds,
+        convert::seconds,
         "",
     ),
     moved(
         Upstream,
         "timeouts.request",
         &[".request-secs"],
-        as_::seconds,
+        convert::seconds,
         "",
     ),
     implied(
         Upstream,
         "timeouts.write-secs|write",
-        as_::write_secs,
+        convert::write_secs,
         "`read-secs` bounds the time between two writes as well",
     ),
-    moved(Upstream, "timeouts.read", &[".read-secs"], as_::seconds, ""),
+    moved(
+        Upstream,
+        "timeouts.read",
+        &[".read-secs"],
+        convert::seconds,
+        "",
+    ),
     moved(
         Upstream,
         "connection-pool.idle-timeout",
         &[".idle-timeout-secs"],
-        as_::seconds,
+        convert::seconds,
         "",
     ),
     moved(
         Upstream,
         "connection-pool.max-lifetime",
         &[".max-lifetime-secs"],
-        as_::seconds,
+        convert::seconds,
         "",
     ),
     moved(
         Upstream,
         "connection-pool.max-idle-connections",
         &[".max-idle"],
-        as_::same,
+        convert::same,
         "",
     ),
-    moved(Upstream, "tls.client-cert", &[".cert-file"], as_::same, ""),
-    moved(Upstream, "tls.client-key", &[".key-file"], as_::same, ""),
-    moved(Upstream, "tls.ca-cert", &[".ca-file"], as_::same, ""),
+    moved(
+        Upstream,
+        "tls.client-cert",
+        &[".cert-file"],
+        convert::same,
+        "",
+    ),
+    moved(
+        Upstream,
+        "tls.client-key",
+        &[".key-file"],
+        convert::same,
+        "",
+    ),
+    moved(Upstream, "tls.ca-cert", &[".ca-file"], convert::same, ""),
     implied(
         Upstream,
         "tls.insecure-skip-verify",
-        as_::skip_verify,
+        convert::skip_verify,
         "certificates are verified",
     ),
-    moved(Upstream, "tls.verify-peer", &[".verify"], as_::same, ""),
+    moved(Upstream, "tls.verify-peer", &[".verify"], convert::same, ""),
     implied(
         Upstream,
         "tls.enabled",
-        as_::true_only,
+        convert::true_only,
         "the block itself states this",
     ),
     missing(
@@ -86,7 +104,7 @@ pub(super) const ROWS: &[Alias] = &[
     implied(
         Agent,
         "type",
-        as_::implied,
+        convert::implied,
         "an agent says itself what it takes part in",
     ),
     missing(
@@ -108,7 +126,7 @@ pub(super) const ROWS: &[Alias] = &[
     implied(
         Agent,
         "circuit-breaker.success-threshold|half-open-max-requests",
-        as_::one,
+        convert::single_success,
         "one trial request decides",
     ),
 ];

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 /// Longest time of an answer to a request that is of no resource.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Begin of the paths of settings of upstreams.
+/// Start of the paths of settings of upstreams.
 const UPSTREAMS: &str = "upstreams.upstream[";
-/// Begin of the paths of settings of the look-up of names.
+/// Start of the paths of settings of the look-up of names.
 const DNS: &str = "system.dns.";
 
 /// The targets of one upstream that receive requests.

@@ -117,15 +117,12 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         return Some((RiskClass::HeaderEditRemoved, text));
     }
     let new = without(&after, &before);
-    let deciding: Vec<String> = new
-        .iter()
-        .filter(|name| {
-            let name = name.to_ascii_lowercase();
-            let is_protection = values.contains(&row) && PROTECTING.contains(&name.as_str());
-            decides(&name) && !is_protection
-        })
-        .cloned()
-        .collect();
+    let mut deciding = new.clone();
+    deciding.retain(|name| {
+        let name = name.to_ascii_lowercase();
+        let is_protection = values.contains(&row) && PROTECTING.contains(&name.as_str());
+        decides(&name) && !is_protection
+    });
     if !deciding.is_empty() {
         let text = format!("has a new `{edit}` of {}", listed(&deciding));
         return Some((RiskClass::HeadersChanged, text));

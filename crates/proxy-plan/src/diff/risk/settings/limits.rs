@@ -25,7 +25,7 @@ const WIDER: f64 = 10.0;
 /// Factor by which the open time of a breaker, or the share of retries, grows if it is a risk.
 const GROWN: f64 = 4.0;
 
-/// Period in seconds of which a rate limit's requests are compared, with the burst at its begin.
+/// Period in seconds of which a rate limit's requests are compared, with the burst at its start.
 const RATE_PERIOD: f64 = 60.0;
 
 /// Factor by which a limit grows if it is as good as none.
