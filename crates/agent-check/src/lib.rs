@@ -1,5 +1,4 @@
 //! Conformance cases for agents: the proxy's side of the agent protocol, played against a socket.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod case;
 mod cases;

@@ -35,7 +35,6 @@
 //! assert_eq!(frame.payload, br#"{"id":7,"seq":0,"decision":"allow"}"#);
 //! assert_eq!(AgentMessage::decode(frame, Encoding::Json).unwrap(), answer);
 //! ```
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod bounded;
 mod bytes;

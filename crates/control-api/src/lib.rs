@@ -2,7 +2,6 @@
 //!
 //! [`ROUTES`] is the table of all routes with their access rules; `request/admission.rs` handles
 //! every incoming request, `response/problem.rs` every failure.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod names;
 mod reference;

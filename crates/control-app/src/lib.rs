@@ -2,7 +2,6 @@
 //!
 //! Each handler is a method of [`App`] with these steps. The first line of each domain operation
 //! checks the permission, so a handler cannot omit it.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![expect(
     clippy::missing_errors_doc,
     reason = "`Error` says when each of its variants occurs"

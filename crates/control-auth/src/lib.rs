@@ -1,5 +1,4 @@
 //! Proof of identity, given bytes and a time.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod audit_key;
 mod certificate;

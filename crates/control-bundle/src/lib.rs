@@ -2,7 +2,6 @@
 //!
 //! [`pack`] makes an archive from files, [`unpack`] opens one that may be hostile. [`digest`] names
 //! an archive; [`sign`] and [`verify`] are about that digest, [`verify_order`] about the order to a node.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod bounds;
 mod certificate;

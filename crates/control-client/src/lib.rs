@@ -2,7 +2,6 @@
 //!
 //! [`Machine`] decides without network, disk or clock. [`Client`] executes its actions in order, on
 //! a separate thread, so that no worker waits for it.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod bundle;
 mod error;

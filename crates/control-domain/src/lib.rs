@@ -2,7 +2,6 @@
 //!
 //! Operations are pure: their arguments are the actor, the time and the loaded values; they return
 //! the values to store, or a [`Refusal`]. The first line of each checks the permission.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod access;
 mod labels;

@@ -1,7 +1,6 @@
 //! HTTP pieces that the REST interface and the pages share.
 //!
 //! `identity.rs` takes the token of a rate limit and finds the actor; the response is the caller's.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod accept;
 mod browser;

@@ -1,5 +1,4 @@
 //! A fleet of simulated nodes, each with the real client of the control plane, and planted faults.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod fault;
 mod fleet;

@@ -1,7 +1,6 @@
 //! Sign-in through identity providers: SAML 2.0 and OpenID Connect, given bytes and a time.
 //!
 //! No function here opens a connection or reads a clock: the caller fetches, keeps state, and passes both in.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod asserted_user;
 mod group_claims;

@@ -2,7 +2,6 @@
 //!
 //! A command is one [`Transaction`]. Two writers of one row never overwrite each other: an update
 //! names the version that it read, and is [`StoreError::Stale`] if there is a newer one.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![expect(
     clippy::missing_errors_doc,
     reason = "`StoreError` says when each of its variants occurs"

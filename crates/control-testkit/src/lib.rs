@@ -1,5 +1,4 @@
 //! Databases, an HTTP client and the real program, for tests of the control plane.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod database;
 mod http;

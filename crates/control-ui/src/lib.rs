@@ -4,7 +4,6 @@
 //! incoming request, `frame/failure_page.rs` every failure. `request` parses browsers' input,
 //! `view` has the components of pages, `frame` the layout around them; each noun has its own
 //! module.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod admission;
 mod frame;

@@ -1,5 +1,4 @@
 //! Messages between nodes, clients and the control plane.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod certificate;
 mod challenge;

@@ -3,7 +3,6 @@
 //! [`keep`] is the task of one certificate. It reads and writes its [`Storage`], answers challenges
 //! through a [`Responder`] and reports each [`Event`]; the code that serves the certificate watches the
 //! file. [`AuthorityAccount`] is for callers with storage of their own.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod account;
 mod address_rule;

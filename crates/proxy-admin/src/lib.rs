@@ -4,7 +4,6 @@
 //! [`serve`] answers requests at one listening socket, from an [`AdminState`] that all sockets
 //! share, if the socket's [`Access`] authorizes them. It runs concurrently on the control thread
 //! and never accesses a worker.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod json_body;
 

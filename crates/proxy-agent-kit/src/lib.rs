@@ -1,5 +1,4 @@
 //! One trait for an agent that decides about the proxy's requests.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 //!
 //! [`Agent`] has one method for each event, of which only the first must be written; [`run`]
 //! listens on a Unix socket until SIGTERM or SIGINT. The messages are `agent-protocol`'s.

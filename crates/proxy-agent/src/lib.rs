@@ -2,7 +2,6 @@
 //!
 //! An [`AgentClient`] keeps the connections of one worker to one agent. A [`Session`] is one
 //! request on one connection. Deadlines are the caller's: a dropped call is abandoned.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod call_context;
 mod client;

@@ -1,7 +1,6 @@
 //! Credentials of requests. A [`UserTable`] compares [`BasicCredentials`] with the [`PasswordHash`]
 //! of their user; a [`CredentialCache`] caches verified ones for a minute. [`TokenRules`] verify a
 //! JSON Web Token with [`JwtKeys`].
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod basic;
 mod cache;

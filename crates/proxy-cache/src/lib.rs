@@ -4,8 +4,6 @@
 //! The decisions are pure functions over heads, settings and a time. The store is shared by threads; it does no
 //! I/O and reads no clock. Times are readings of the time of day and of a monotonic clock.
 
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
-
 mod cache_control;
 mod cache_key;
 mod cache_status;

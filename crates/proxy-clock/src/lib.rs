@@ -4,7 +4,6 @@
 //! clock every [`TICK`], checks every registered [`Deadline`] and wakes the expired ones. Setting a
 //! deadline is one store; this crate does not allocate on the request path, reads no clock and
 //! shares nothing between threads. Shared state uses the time of a [`ProcessClock`].
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod clock;
 mod deadline;

@@ -1,8 +1,6 @@
 //! Content codings [RFC 9110 §8.4.1]: which one a client accepts, compression, and decompression within
 //! limits. No I/O and no clock.
 
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
-
 mod accepted;
 mod coding;
 mod decoder;

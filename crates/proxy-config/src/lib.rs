@@ -2,7 +2,6 @@
 //!
 //! [`load`] reads a file and its includes, [`parse`] a text, [`load_from`] files in memory. Each
 //! returns a [`Loaded`] model with warnings, or a [`Report`] of all faults.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod aliases;
 mod diagnostic;

@@ -1,5 +1,4 @@
 //! Resolution of targets that are written by name.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client;
 mod error;

@@ -2,7 +2,6 @@
 //!
 //! Every failure has a [`Reason`], every reason belongs to one [`ErrorType`], and a [`Problem`] is
 //! a reason with the details of one case. The caller decides whether to respond.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod blame;
 mod error_type;

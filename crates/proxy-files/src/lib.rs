@@ -1,5 +1,4 @@
 //! Serving of static files as HTTP representations. [`Directory`] is the entry point.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod directory;
 

@@ -45,7 +45,6 @@
 //! assert_eq!(scan.stop, Some(Stop::FramingError(FramingError::SpaceBeforeColon)));
 //! assert_eq!(scan.accepted, "GET / HTTP/1.1\r\nHost".len());
 //! ```
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod authority;
 mod body;

@@ -2,7 +2,6 @@
 //!
 //! State machines without a clock, a socket or a lock: results and times are arguments, verdicts
 //! are return values. State shared by threads is one atomic word each.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod breaker;
 mod cause;

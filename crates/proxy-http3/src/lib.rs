@@ -9,7 +9,6 @@
 //!
 //! Everything that RFC 9114 calls malformed is an [`Http3Error`], with its code and its scope: a stream or the
 //! connection. Nothing is repaired, and nothing malformed reaches a request.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod code;
 mod flood;

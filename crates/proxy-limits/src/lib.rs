@@ -2,7 +2,6 @@
 //!
 //! This crate reads no clock, allocates for a request only if its body is buffered, and is independent of HTTP. Callers
 //! pass `now`, in nanoseconds since a common origin; every decision is a value.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client_key;
 mod concurrency_limit;

@@ -1,5 +1,4 @@
 //! The load generator of benchmarks, demo and soak: clients and an upstream in one thread.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod clock;
 pub mod command;

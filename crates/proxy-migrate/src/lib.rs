@@ -4,7 +4,6 @@
 //! header fields, rewrites, networks, times, sizes, rates. Everything else is listed with its place and a
 //! way to do without it. A request for content that could not be carried over is answered 501, so that no
 //! other route takes it.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod caddy;
 mod cursor;

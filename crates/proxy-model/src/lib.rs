@@ -2,7 +2,6 @@
 //!
 //! This crate reads no file; `proxy-config` turns text into a [`Model`]. In a model every reference
 //! is defined, every number is in range and every pattern compiles.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod address;
 mod admin;

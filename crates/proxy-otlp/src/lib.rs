@@ -1,5 +1,4 @@
 //! Traces and metrics for an OpenTelemetry collector, by OTLP/HTTP with protobuf.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod backoff;
 mod collector;

@@ -3,7 +3,6 @@
 //! State is `Plan` (immutable), `Worker` (one thread's, never shared) or `Shared` (atomics only). A
 //! policy returns or leaves a fact; only `failure.rs` turns failures into problems; the record is
 //! written and permits are released when the response body is dropped.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod pipeline;
 

@@ -3,7 +3,6 @@
 //! A [`Plan`] is made once from a model and never changes. [`Plan::decide`] is the one decision
 //! that the running proxy executes, that `explain` shows and that tests verify: a pure function of
 //! the request's head, the [`UpstreamStates`] and the time.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod access;
 mod agent;

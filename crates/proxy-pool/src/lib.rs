@@ -4,7 +4,6 @@
 //! driven by the task that waits for its response ([`Connection::send`]) or reads its body
 //! ([`ResponseBody`]), so that a slow client delays only its own upstream connection, and no
 //! wake-up crosses tasks.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod body;
 mod connect;

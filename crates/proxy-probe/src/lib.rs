@@ -1,7 +1,5 @@
 //! Active health checks of targets, documents that targets publish, and requests to own listeners, outside the threads that serve requests.
 
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
-
 mod check;
 mod connection;
 mod document;

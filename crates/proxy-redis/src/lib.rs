@@ -1,5 +1,4 @@
 //! Rate limits that several proxies share, in Redis or Valkey. [`SharedBuckets`] is the entry point.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod bucket;
 mod client;

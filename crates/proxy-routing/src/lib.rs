@@ -2,7 +2,6 @@
 //!
 //! [`Router::find`] reads no clock, does not allocate, and does not scan all rules: they are
 //! indexed by host, then by path, then by further conditions.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod byte_set;
 mod head;

@@ -3,7 +3,6 @@
 //! Opening a named pipe waits for its other end, for ever if there is none, and with it a start, a check or a
 //! reload. Input must be a regular file of bounded size ([`read`], [`RegularFile`]); a log that is a pipe must
 //! have a reader ([`open_for_appending`]).
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod append;
 mod regular_file;

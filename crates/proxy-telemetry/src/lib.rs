@@ -1,5 +1,4 @@
 //! All metric names and log records of the proxy.
-#![doc = include_str!("../README.md")]
 
 pub mod names;
 

@@ -3,7 +3,6 @@
 //! Everything runs on threads and plain sockets, so that a test sees every byte. All waiting has a
 //! deadline, [`EVENT_TIMEOUT`]; after it the test panics with the
 //! events that did arrive.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -4,7 +4,6 @@
 //! from plain settings, returns a shared rustls configuration for the next connection, and is
 //! updated while it runs when a [`Watcher`] finds changed files. This crate opens no sockets,
 //! starts no threads, reads no clock and installs no process-wide provider.
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod certificate;
 mod challenges;

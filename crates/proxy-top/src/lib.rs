@@ -2,7 +2,6 @@
 //!
 //! [`watch`] shows it until a key or a signal ends it; [`page`] is one page of text, [`ready`] one check for probes. All read the admin interface
 //! through an [`AdminClient`].
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod watch;
 

@@ -3,7 +3,6 @@
 //! A [`TargetState`] is the state of one target shared by all workers; a [`HealthyTargets`] list is
 //! one worker's list of usable targets; [`LoadBalancer`] selects one of them by load, weight, latency
 //! or client, as reported by a [`BalancerState`].
-#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod balancer_state;
 mod healthy_targets;

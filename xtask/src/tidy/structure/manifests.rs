@@ -1,4 +1,4 @@
-//! Every crate has the workspace's lints, the licence and a README, with its examples as tests; the root has the licence
+//! Every crate has the workspace's lints, the licence and a README, whose examples are tests; the root has the licence
 //! texts.
 
 use crate::tidy::graph::Graph;
@@ -6,8 +6,8 @@ use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 
 const LICENSE: &str = "MIT OR Apache-2.0";
-/// Line of a library that compiles its README as tests, up to its end.
-const README_TESTS: &str = "doc = include_str!(\"../README.md\")";
+/// The library whose doctests are the examples of the crates' READMEs.
+const README_TESTS: &str = "readmes/src/lib.rs";
 const LICENSE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Crates that lack one of them.
@@ -32,13 +32,12 @@ pub(in crate::tidy) fn violations(tree: &Tree, graph: &Graph) -> Vec<Violation> 
         if tree.file(&readme).is_none() {
             faults.push(Violation::whole(&readme, "is missing"));
         }
-        let library = format!("{}/src/lib.rs", package.folder);
-        let is_of_crates = package.folder.starts_with("crates/");
-        let text = tree.file(&library).filter(|_| is_of_crates);
-        if text.is_some_and(|file| !file.text.contains(README_TESTS)) {
-            let what =
-                "must test its README: #![cfg_attr(doctest, doc = include_str!(\"../README.md\"))]";
-            faults.push(Violation::whole(&library, what));
+        let tests = tree.file(README_TESTS).map_or("", |file| &file.text);
+        if let Some(name) = package.folder.strip_prefix("crates/")
+            && !tests.contains(&format!("\"{name}\""))
+        {
+            let what = format!("its README must be tested: add it to {README_TESTS}");
+            faults.push(Violation::whole(&readme, what));
         }
     }
     faults
@@ -77,30 +76,23 @@ mod tests {
                 "crates/proxy-tls/Cargo.toml: must take the workspace's lints: [lints] \
                  workspace = true",
                 "crates/proxy-tls/README.md: is missing",
+                "crates/proxy-tls/README.md: its README must be tested: add it to readmes/src/lib.rs",
             ]
         );
     }
 
     #[test]
-    fn a_library_compiles_its_readme() {
-        let manifest = "[lints]\nworkspace = true\n";
-        let library = "#![cfg_attr(doctest, doc = include_str!(\"../README.md\"))]\n";
-        let found = |library: &str| {
-            let tree = Tree::from_files(&[
-                ("LICENSE-MIT", ""),
-                ("LICENSE-APACHE", ""),
-                ("crates/proxy-tls/Cargo.toml", manifest),
-                ("crates/proxy-tls/README.md", ""),
-                ("crates/proxy-tls/src/lib.rs", library),
-            ]);
+    fn the_examples_of_each_readme_are_tests() {
+        let found = |list: &str| {
+            let tree = Tree::from_files(&[(README_TESTS, list)]);
             let graph = Graph::ours(&[("proxy-tls", "wire", &[])]);
             let violations = rendered(&violations(&tree, &graph));
             violations
                 .iter()
-                .any(|text| text.contains("must test its README"))
+                .any(|text| text.contains("its README must be tested"))
         };
-        assert!(!found(library));
-        assert!(found("mod a;\n"));
+        assert!(!found("proxy_tls: \"proxy-tls\",\n"));
+        assert!(found("proxy_tls: \"proxy-tls-old\",\n"));
     }
 
     #[test]
