@@ -46,7 +46,8 @@ fault_codes! {
     UnreadableFile = "unreadable-file", Error;
     /// A file of a bundle on the node's disk is not as the control plane signed it.
     ChangedFile = "changed-file", Error;
-    /// A file is larger than 16 MiB, or all files together are larger than 64 MiB.
+    /// A file is larger than 16 MiB, or all files together are larger than 64 MiB or have more than 2 000 000 names and
+    /// values.
     FileTooLarge = "file-too-large", Error;
     /// A file is not UTF-8; text after that place is not read.
     NotUtf8 = "not-utf-8", Error;

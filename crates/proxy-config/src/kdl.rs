@@ -22,7 +22,7 @@ mod value;
 mod versions;
 
 pub(crate) use chars::{is_forbidden, is_newline};
-pub(crate) use parser::{parse, parse_with_words};
+pub(crate) use parser::{MAX_ITEMS, parse, parse_with_words};
 pub(crate) use string::{is_bare, quoted};
 pub(crate) use syntax_error::{SyntaxError, SyntaxErrorKind};
 pub(crate) use tree::{Dialect, Entry, Name, Node, Span, Value};

@@ -170,7 +170,9 @@ pub(crate) fn refused(text: &str, name: &str) -> Report {
     match kdl::forbidden(text) {
         Some(span) => faults.push(forbidden_fault(text, span, place(span))),
         None => {
-            for fault in kdl::read(text).err().into_iter().flatten() {
+            let mut items_left = kdl::MAX_ITEMS;
+            let read = kdl::read(text, &mut items_left);
+            for fault in read.err().into_iter().flatten() {
                 let place = place(fault.span);
                 faults.push(syntax_error(fault, place));
             }

@@ -1,7 +1,7 @@
 //! A short text never makes a large or slow plan: quantities that grow with a product are bounded.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
-use proxy_config::{DiagnosticCode, parse};
+use proxy_config::{DiagnosticCode, Files, load_from, parse};
 use std::fmt::Write;
 
 const LISTENER: &str = "listeners { listener \"a\" { address \"127.0.0.1:8080\" } }\n";
@@ -47,6 +47,23 @@ fn regexes_that_are_large_together_are_one_fault() {
     assert!(found.len() < 100, "{}", found.len());
     let plain = (0..4_000).map(|number| format!("path-regex \"^/users/[0-9]+/r{number}$\""));
     parse(&config(plain, 0), "x.kdl").unwrap();
+}
+
+#[test]
+fn names_and_values_of_all_files_together_are_bounded() {
+    let files = |included: &str, times: usize| {
+        let main = "include \"more.kdl\"\n".repeat(times);
+        let files = [("main.kdl", main.as_str()), ("more.kdl", included)];
+        files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()))
+    };
+    let nodes = "a\n".repeat(700_000);
+    let values = format!("a{}", " 1".repeat(2_000_001));
+    for (included, times) in [(&nodes, 3), (&values, 1)] {
+        let files = files(included, times).into();
+        let report = load_from(Files::Memory(&files), "main.kdl").unwrap_err();
+        let codes = report.faults().iter().map(|fault| fault.code);
+        assert!(codes.eq([DiagnosticCode::FileTooLarge]), "{times}");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use super::tree::{Dialect, Entry, Name, Node, Span, Value};
 
 /// Maximum depth of nested blocks.
 pub(crate) const MAX_DEPTH: usize = 32;
-/// Maximum number of nodes, arguments and properties of one file; each takes about a hundred bytes.
-const MAX_ITEMS: usize = 2_000_000;
+/// Maximum number of nodes, arguments and properties of a configuration; each takes about a hundred bytes.
+pub(crate) const MAX_ITEMS: usize = 2_000_000;
 /// Maximum number of errors recorded for one file; reading stops there.
 const MAX_FAULTS: usize = 1_000;
 
@@ -20,22 +20,29 @@ pub(crate) struct Parsed {
     pub(crate) faults: Vec<SyntaxError>,
     /// Depth of nodes and values commented out by `/-`; 0 if there are none.
     pub(crate) disabled_depth: usize,
+    /// Number of nodes, arguments and properties.
+    pub(crate) items: usize,
 }
 
 /// Reads `text` as `dialect`.
 pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed {
-    run(text, dialect, None).0
+    parse_within(text, dialect, MAX_ITEMS)
+}
+
+/// Reads `text` as `dialect`, if it has at most so many nodes, arguments and properties.
+pub(crate) fn parse_within(text: &str, dialect: Dialect, max_items: usize) -> Parsed {
+    run(text, dialect, max_items, None).0
 }
 
 /// Reads `text` as KDL 1, and returns each name and value with its place, in the order of the text,
 /// including those commented out by `/-`.
 pub(crate) fn parse_with_words(text: &str) -> (Parsed, Words) {
-    run(text, Dialect::V1, Some(Vec::new()))
+    run(text, Dialect::V1, MAX_ITEMS, Some(Vec::new()))
 }
 
 type Words = Vec<(Span, Value)>;
 
-fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
+fn run(text: &str, dialect: Dialect, max_items: usize, words: Option<Words>) -> (Parsed, Words) {
     let mut parser = Parser {
         scanner: Scanner {
             text,
@@ -47,6 +54,7 @@ fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
         suspect: None,
         faults: Vec::new(),
         shaken: false,
+        max_items,
         items: 0,
         disabled: 0,
         disabled_depth: 0,
@@ -61,6 +69,7 @@ fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
             nodes,
             faults,
             disabled_depth: parser.disabled_depth,
+            items: parser.items,
         },
         parser.scanner.words.unwrap_or_default(),
     )
@@ -75,6 +84,7 @@ struct Parser<'t> {
     faults: Vec<SyntaxError>,
     /// True if a text was left unclosed, so that braces may have been read as text.
     shaken: bool,
+    max_items: usize,
     /// Number of nodes, arguments and properties read.
     items: usize,
     /// Nodes and values commented out by `/-` that are being read.
@@ -119,11 +129,6 @@ impl Parser<'_> {
         let node = self.node();
         self.disabled -= usize::from(skipped);
         let node = node?;
-        self.items += 1 + node.entries.len();
-        if self.items > MAX_ITEMS && !self.given_up {
-            let message = format!("more than {MAX_ITEMS} names and values");
-            return Err(SyntaxError::new(node.head, message).kind(SyntaxErrorKind::TooMany));
-        }
         nodes.extend((!skipped).then_some(node));
         Ok(true)
     }
@@ -131,6 +136,7 @@ impl Parser<'_> {
     fn node(&mut self) -> Read<Node> {
         let annotation = self.scanner.annotation()?;
         let name = self.scanner.node_name()?;
+        self.count(name.span)?;
         let mut node = Node {
             annotation,
             head: name.span,
@@ -157,6 +163,7 @@ impl Parser<'_> {
                 }
             } else if spaced {
                 let entry = self.entry()?;
+                self.count(entry.span)?;
                 if after_block {
                     return Err(behind_block(&entry));
                 }
@@ -170,6 +177,16 @@ impl Parser<'_> {
             self.disabled -= usize::from(skipped);
         }
         Ok(node)
+    }
+
+    /// Counts the item at `span`. Items that are commented out count too.
+    fn count(&mut self, span: Span) -> Read<()> {
+        self.items += 1;
+        if self.items <= self.max_items || self.given_up {
+            return Ok(());
+        }
+        let message = format!("more than {MAX_ITEMS} names and values in all files");
+        Err(SyntaxError::new(span, message).kind(SyntaxErrorKind::TooMany))
     }
 
     fn ends_node(&mut self) -> bool {

@@ -1,19 +1,21 @@
 //! Parsing of a text without a declared KDL version.
 
 use super::chars::is_forbidden;
-use super::parser::{Parsed, parse};
+use super::parser::{Parsed, parse_within};
 use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Node, Span};
 
 /// Reads a text as KDL 2, then as KDL 1. If it is neither, the errors are KDL 2's, unless the text
-/// is KDL 1 up to its first error.
-pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
+/// is KDL 1 up to its first error. Subtracts the nodes, arguments and properties from `items_left`, and reads no more.
+pub(crate) fn read(text: &str, items_left: &mut usize) -> Result<Vec<Node>, Vec<SyntaxError>> {
     let Parsed {
         nodes,
         faults: second,
+        items,
         ..
-    } = parse(text, Dialect::V2);
+    } = parse_within(text, Dialect::V2, *items_left);
     if second.is_empty() {
+        *items_left -= items;
         return Ok(nodes);
     }
     drop(nodes);
@@ -29,10 +31,14 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
     let Parsed {
         nodes,
         faults: first,
+        items,
         ..
-    } = parse(text, Dialect::V1);
+    } = parse_within(text, Dialect::V1, *items_left);
     match (first.first(), second.first()) {
-        (None, _) => Ok(nodes),
+        (None, _) => {
+            *items_left -= items;
+            Ok(nodes)
+        }
         (Some(in_first), Some(in_second))
             if in_second.kind == SyntaxErrorKind::OtherDialect
                 && in_first.kind != SyntaxErrorKind::OtherDialect

@@ -36,6 +36,8 @@ pub(super) struct Reader<'f> {
     /// The chain of files being read, each included by the one before.
     within: Vec<PathBuf>,
     bytes: u64,
+    /// Nodes, arguments and properties that may follow.
+    items_left: usize,
     /// Number of patterns and files of all `include`s.
     includes: usize,
 }
@@ -57,6 +59,7 @@ impl<'f> Reader<'f> {
             texts,
             within: Vec::new(),
             bytes: 0,
+            items_left: kdl::MAX_ITEMS,
             includes: 0,
         }
     }
@@ -103,7 +106,7 @@ impl<'f> Reader<'f> {
             self.report_foreign_format(file, &text, format, line);
             return Ok(());
         }
-        match kdl::read(&text) {
+        match kdl::read(&text, &mut self.items_left) {
             Ok(mut nodes) => {
                 self.report_odd_quotes(file, &text, &nodes);
                 if text.contains("{$") {
