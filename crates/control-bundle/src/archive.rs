@@ -5,10 +5,12 @@ use crate::bounds::{
 };
 use crate::error::{BundleError, NameError};
 use crate::file_name::{check_folders, check_name, refused, shown};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read;
 use tar::{Archive, Builder, Entry, EntryType, Header};
 use zstd::stream::read::Decoder;
+use zstd::stream::write::Encoder;
 
 const LEVEL: i32 = 9;
 /// A decoder reserves two to this power: 8 MiB.
@@ -16,11 +18,19 @@ const WINDOW_LOG: u32 = 23;
 /// The manifest and the bill of materials are stored in addition to the files.
 const MAX_ENTRIES: usize = MAX_FILES + 2;
 const MODE: u32 = 0o644;
+/// A header is a block, and a file fills up its last one.
+const BLOCK_BYTES: usize = 512;
+const END_BLOCKS: usize = 2;
 
-/// The archive of `entries`, sorted by name, without times and owners.
-pub(crate) fn write(entries: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, BundleError> {
+/// Entries to write, by name.
+pub(crate) type Entries<'a> = BTreeMap<String, Cow<'a, [u8]>>;
+
+/// The archive of `entries`, sorted by name, without times and owners. It is compressed as it is written: the files are
+/// in memory once.
+pub(crate) fn write(entries: &Entries<'_>) -> Result<Vec<u8>, BundleError> {
     check(entries)?;
-    let mut tar = Builder::new(Vec::new());
+    let compressor = Encoder::new(Vec::new(), LEVEL).map_err(|_| BundleError::Damaged)?;
+    let mut tar = Builder::new(compressor);
     for (name, bytes) in entries {
         let mut header = Header::new_ustar();
         header
@@ -30,27 +40,42 @@ pub(crate) fn write(entries: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, Bund
         header.set_mode(MODE);
         header.set_size(bytes.len() as u64);
         header.set_cksum();
-        tar.append(&header, bytes.as_slice())
+        tar.append(&header, &**bytes)
             .map_err(|_| BundleError::Damaged)?;
     }
-    let tar = tar.into_inner().map_err(|_| BundleError::Damaged)?;
-    let archive = zstd::encode_all(tar.as_slice(), LEVEL).map_err(|_| BundleError::Damaged)?;
+    let compressor = tar.into_inner().map_err(|_| BundleError::Damaged)?;
+    let archive = compressor.finish().map_err(|_| BundleError::Damaged)?;
     if archive.len() > MAX_ARCHIVE_BYTES {
         return Err(BundleError::ArchiveTooLarge);
     }
     let (most, error) = most_unpacked(archive.len());
-    (tar.len() <= most).then_some(archive).ok_or(error)
+    (tar_bytes(entries) <= most).then_some(archive).ok_or(error)
 }
 
-/// The entries of an archive that may be hostile.
+/// The entries of an archive that may be hostile. It is decompressed as it is read: the files are in memory once.
 pub(crate) fn read(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleError> {
     if archive.len() > MAX_ARCHIVE_BYTES {
         return Err(BundleError::ArchiveTooLarge);
     }
-    let tar = decompress(archive)?;
-    let mut rest = tar.as_slice();
+    let (most, error) = most_unpacked(archive.len());
+    let mut decoder = Decoder::with_buffer(archive).map_err(|_| BundleError::Damaged)?;
+    decoder
+        .window_log_max(WINDOW_LOG)
+        .map_err(|_| BundleError::Damaged)?;
+    let mut tar = decoder.take(most as u64 + 1);
+    let entries = read_entries(&mut tar);
+    let is_padding = ends_in_zeros(&mut tar);
+    if tar.limit() == 0 {
+        return Err(error);
+    }
+    let entries = entries?;
+    check_folders(&entries)?;
+    is_padding.then_some(entries).ok_or(BundleError::Damaged)
+}
+
+fn read_entries(tar: &mut impl Read) -> Result<BTreeMap<String, Vec<u8>>, BundleError> {
     let mut entries = BTreeMap::new();
-    let mut tar = Archive::new(&mut rest);
+    let mut tar = Archive::new(tar);
     // Raw: an extension header is an entry of a kind that is refused, and not read into memory.
     let found = tar.entries().map_err(|_| BundleError::Damaged)?.raw(true);
     for entry in found {
@@ -63,12 +88,30 @@ pub(crate) fn read(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleEr
             return Err(BundleError::Duplicate(name));
         }
     }
-    check_folders(&entries)?;
-    let is_padding = rest.iter().all(|byte| *byte == 0);
-    is_padding.then_some(entries).ok_or(BundleError::Damaged)
+    Ok(entries)
 }
 
-fn check(entries: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
+/// Reads to the end; false if a byte is not zero, or cannot be read.
+fn ends_in_zeros(reader: &mut impl Read) -> bool {
+    let mut buffer = [0; 4096];
+    let mut are_zeros = true;
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return are_zeros,
+            Ok(count) => are_zeros &= buffer.iter().take(count).all(|byte| *byte == 0),
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Bytes of the entries as a tar, with its end.
+fn tar_bytes(entries: &Entries<'_>) -> usize {
+    let sizes = entries.values().map(|bytes| bytes.len());
+    let blocks = sizes.map(|size| 1 + size.div_ceil(BLOCK_BYTES));
+    (blocks.sum::<usize>() + END_BLOCKS) * BLOCK_BYTES
+}
+
+fn check(entries: &Entries<'_>) -> Result<(), BundleError> {
     if entries.len() > MAX_ENTRIES {
         return Err(BundleError::TooManyFiles);
     }
@@ -78,7 +121,7 @@ fn check(entries: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
             return Err(BundleError::FileTooLarge(name.clone()));
         }
     }
-    let total: usize = entries.values().map(Vec::len).sum();
+    let total: usize = entries.values().map(|bytes| bytes.len()).sum();
     if total > MAX_UNPACKED_BYTES {
         return Err(BundleError::TooLarge);
     }
@@ -92,20 +135,6 @@ fn most_unpacked(archive_bytes: usize) -> (usize, BundleError) {
         return (by_ratio, BundleError::Ratio);
     }
     (MAX_UNPACKED_BYTES, BundleError::TooLarge)
-}
-
-fn decompress(archive: &[u8]) -> Result<Vec<u8>, BundleError> {
-    let (most, error) = most_unpacked(archive.len());
-    let mut decoder = Decoder::with_buffer(archive).map_err(|_| BundleError::Damaged)?;
-    decoder
-        .window_log_max(WINDOW_LOG)
-        .map_err(|_| BundleError::Damaged)?;
-    let mut tar = Vec::new();
-    decoder
-        .take(most as u64 + 1)
-        .read_to_end(&mut tar)
-        .map_err(|_| BundleError::Damaged)?;
-    (tar.len() <= most).then_some(tar).ok_or(error)
 }
 
 fn regular_file(mut entry: Entry<'_, impl Read>) -> Result<(String, Vec<u8>), BundleError> {

@@ -1,12 +1,13 @@
 //! Files as a bundle and back.
 
-use crate::archive;
+use crate::archive::{self, Entries};
 use crate::bounds::MAX_FILES;
 use crate::error::BundleError;
 use crate::file_name::check_name;
 use crate::manifest::{Manifest, Requirements};
 use crate::sbom;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The file that a configuration begins with.
@@ -43,24 +44,24 @@ pub fn pack(files: &Files, requirements: &Requirements) -> Result<Vec<u8>, Bundl
     if files.len() > MAX_FILES {
         return Err(BundleError::TooManyFiles);
     }
-    let mut entries = BTreeMap::new();
+    let mut entries = Entries::new();
     for (name, bytes) in files {
         check_name(name)?;
         if holds_private_key(bytes) {
             return Err(BundleError::PrivateKey(name.clone()));
         }
-        entries.insert(format!("{FOLDER}{name}"), bytes.clone());
+        entries.insert(format!("{FOLDER}{name}"), Cow::Borrowed(bytes));
     }
     let sbom = sbom::document(files, requirements);
     let mut sbom = serde_json::to_vec_pretty(&sbom).map_err(|_| BundleError::Damaged)?;
     sbom.push(b'\n');
-    entries.insert(SBOM.to_owned(), sbom);
+    entries.insert(SBOM.to_owned(), Cow::Owned(sbom));
     let manifest = Manifest::new(&entries, requirements);
-    entries.insert(MANIFEST.to_owned(), manifest.to_bytes()?);
+    entries.insert(MANIFEST.to_owned(), Cow::Owned(manifest.to_bytes()?));
     archive::write(&entries)
 }
 
-/// Opens an archive that may be hostile; in memory, at most some 200 MiB of it.
+/// Opens an archive that may be hostile; in memory, its files alone: [`MAX_UNPACKED_BYTES`](crate::MAX_UNPACKED_BYTES).
 ///
 /// # Errors
 ///

@@ -1,5 +1,6 @@
 //! The manifest: contents and requirements of an archive.
 
+use crate::archive::Entries;
 use crate::error::BundleError;
 use crate::version::Version;
 use control_auth::sha256_hex;
@@ -46,7 +47,7 @@ pub struct ListedFile {
 }
 
 impl Manifest {
-    pub(crate) fn new(entries: &BTreeMap<String, Vec<u8>>, requirements: &Requirements) -> Self {
+    pub(crate) fn new(entries: &Entries<'_>, requirements: &Requirements) -> Self {
         let Requirements {
             schema_version,
             least_proxy_version,
