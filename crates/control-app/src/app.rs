@@ -18,7 +18,7 @@ pub(crate) mod sso_site;
 pub(crate) mod write_queue;
 
 use crate::app::acme::authorities::AcmeAuthorities;
-use crate::app::acme::plain_hosts::PlainHosts;
+use crate::app::acme::plain_hosts::{HostCount, PlainHosts};
 use crate::app::audit_event::AuditEvent;
 use crate::app::changes::Changes;
 use crate::app::metric_answers::MetricAnswers;
@@ -51,8 +51,10 @@ use uuid::Uuid;
 const KNOWN_CREDENTIALS: usize = 100_000;
 /// Credentials that have ended and were used lately.
 const ENDED_USES: usize = 10_000;
-/// Bundles with hosts that this replica holds in memory.
+/// Expected number of bundles with hosts in this replica's memory.
 const BUNDLES: usize = 100;
+/// Maximum number of their hosts, each of about 100 bytes.
+const HOSTS: u64 = 100_000;
 /// Maximum number of concurrent tasks on configurations and archives: each may take 200 MiB and a
 /// second.
 const HEAVY_TASKS: usize = 2;
@@ -96,7 +98,7 @@ pub struct App {
     pub(crate) sso_documents: SsoDocuments,
     pub(crate) metric_answers: MetricAnswers,
     /// The hosts of bundles that are in force while certificates are obtained.
-    pub(crate) plain_hosts: Cache<BundleId, Arc<PlainHosts>>,
+    pub(crate) plain_hosts: Cache<BundleId, Arc<PlainHosts>, HostCount>,
     /// Certificate authorities that tenants may choose from; the same for all replicas.
     pub acme: AcmeAuthorities,
     /// The URL of this installation, as identity providers and browsers use it.
@@ -156,7 +158,7 @@ impl App {
             listing: Mutex::new(()),
             sso_documents: SsoDocuments::default(),
             metric_answers: MetricAnswers::default(),
-            plain_hosts: Cache::new(BUNDLES),
+            plain_hosts: Cache::with_weighter(BUNDLES, HOSTS, HostCount),
             acme: AcmeAuthorities::default(),
             sso_site: SsoSite::default(),
             changes: Changes::default(),

@@ -16,6 +16,7 @@ use proxy_config::{DiagnosticCode, Loaded, Report, Severity, load_bundle};
 use proxy_model::Model;
 use proxy_plan::failed_tests;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Diagnostics that are kept of one configuration.
 const MAX_DIAGNOSTICS: usize = 100;
@@ -26,7 +27,7 @@ const MAX_DIAGNOSTIC_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Checked {
     /// `None` for a configuration with errors.
-    pub(crate) model: Option<Model>,
+    pub(crate) model: Option<Arc<Model>>,
     /// The diagnostics that are kept.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// All warnings that a policy counts: not those of what nodes must allow, which each node decides for itself.
@@ -41,7 +42,7 @@ pub(crate) fn check(files: &Files) -> Checked {
         loaded.unless_failed(failed)
     });
     let (model, report) = match loaded {
-        Ok(Loaded { model, warnings }) => (Some(model), warnings),
+        Ok(Loaded { model, warnings }) => (Some(Arc::new(model)), warnings),
         Err(report) => (None, report),
     };
     let faults = report.faults().iter();

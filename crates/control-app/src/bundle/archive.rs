@@ -188,8 +188,8 @@ impl App {
         let (old, old_digest) = self.archive_and_digest(before).await?;
         let (new, new_digest) = self.archive_and_digest(after).await?;
         let compared = spawn_blocking(move || {
-            let old = unpack_verified(&old, &old_digest)?.files;
-            let new = unpack_verified(&new, &new_digest)?.files;
+            let old = unpack_verified(old, &old_digest)?.files;
+            let new = unpack_verified(new, &new_digest)?.files;
             let compared = checked_and_compared(&old, &new, compare);
             drop(permit);
             Ok(compared)
@@ -208,7 +208,7 @@ impl App {
         let (old, old_digest) = self.archive_and_digest(before).await?;
         let new = Arc::clone(after);
         let compared = spawn_blocking(move || {
-            let old = unpack_verified(&old, &old_digest)?.files;
+            let old = unpack_verified(old, &old_digest)?.files;
             let compared = checked_and_compared(&old, &new, compare);
             drop(permit);
             Ok(compared)
@@ -264,7 +264,7 @@ impl App {
         let permit = self.heavy_permits.take(bundle.tenant.org.0).await;
         let (bytes, wanted) = self.archive_and_digest(bundle).await?;
         let opened = spawn_blocking(move || {
-            let opened = unpack_verified(&bytes, &wanted);
+            let opened = unpack_verified(bytes, &wanted);
             drop(permit);
             opened
         });
@@ -304,8 +304,9 @@ fn checked_and_compared<T>(
     Some(compare(before, after))
 }
 
-fn unpack_verified(bytes: &[u8], wanted: &str) -> Result<Contents, BundleError> {
-    let same = digest(bytes) == wanted;
+/// Frees the archive as soon as it is unpacked: a comparison has two.
+fn unpack_verified(archive: Vec<u8>, wanted: &str) -> Result<Contents, BundleError> {
+    let same = digest(&archive) == wanted;
     same.then_some(()).ok_or(BundleError::Digest)?;
-    unpack(bytes)
+    unpack(&archive)
 }

@@ -107,7 +107,7 @@ pub struct FileChange {
 /// Files of a configuration, and the model that the checks read from them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckedFiles<'a> {
-    pub(crate) model: &'a Model,
+    pub(crate) model: &'a Arc<Model>,
     pub(crate) files: &'a Files,
 }
 
@@ -139,7 +139,7 @@ fn compare_with_successors(
     before: CheckedFiles<'_>,
     after: CheckedFiles<'_>,
 ) -> (Comparison, BTreeSet<(String, String)>) {
-    let models = [before.model, after.model];
+    let models = [before.model, after.model].map(|model| &**model);
     let mut found = PlanDiff::compare(&plan(before.model), &plan(after.model));
     let files = file_changes(before.files, after.files);
     let renews = |old: &str, new: &str| {
@@ -194,12 +194,8 @@ pub(crate) fn is_risky(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> boo
 }
 
 /// The plan of a configuration without routes.
-pub(super) fn plan(model: &Model) -> Plan {
-    Plan::compile(
-        1,
-        Arc::new(model.clone()),
-        &mut TargetRegistry::default().begin(),
-    )
+pub(super) fn plan(model: &Arc<Model>) -> Plan {
+    Plan::compile(1, Arc::clone(model), &mut TargetRegistry::default().begin())
 }
 
 /// Changed files apart from sources of the configuration, which are compared as plans.

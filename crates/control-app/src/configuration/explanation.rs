@@ -1,5 +1,6 @@
 //! The decision of the proxy's code on a request under a bundle; nothing is sent.
 
+use super::diff::plan;
 use super::{Checked, check};
 use crate::app::App;
 use crate::call::Call;
@@ -7,10 +8,9 @@ use crate::error::Error;
 use control_bundle::Files;
 use control_domain::Refusal;
 use control_wire::{BundleId, ProjectId};
-use proxy_plan::{AssumeHealthy, ExplainError, ExplainRequest, Plan, TargetRegistry, render};
+use proxy_plan::{AssumeHealthy, ExplainError, ExplainRequest, render};
 use serde_json::Value;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 /// Header fields of a question, at most: as many as a proxy takes by default.
 const MAX_HEADERS: usize = 100;
@@ -61,8 +61,7 @@ fn explain(files: &Files, question: RequestQuestion) -> Result<Value, Error> {
     let Checked { model, .. } = check(files);
     // Valid by the checks of the release that signed it.
     let refused = Refusal::invalid("bundle", "is refused by this version of the checks");
-    let model = Arc::new(model.ok_or(refused)?);
-    let plan = Plan::compile(1, model, &mut TargetRegistry::default().begin());
+    let plan = plan(&model.ok_or(refused)?);
     let RequestQuestion {
         method,
         url,

@@ -8,6 +8,7 @@ use control_domain::Refusal;
 use control_wire::{BundleId, ProjectId};
 use proxy_model::Model;
 use proxy_plan::diff::replay::{Recording, Replay, ReplayDifference, ReplayReport};
+use std::sync::Arc;
 
 /// Requests of one replay, at most: it keeps a processor busy for a second or two.
 const MAX_LINES: usize = 50_000;
@@ -74,7 +75,7 @@ impl App {
     }
 }
 
-fn replay(models: [&Model; 2], recording: String) -> Result<Replayed, Refusal> {
+fn replay(models: [&Arc<Model>; 2], recording: String) -> Result<Replayed, Refusal> {
     let recording = Recording::new(recording.into_bytes());
     if MAX_LINES < recording.lines() {
         let reason = "has more than 50000 lines";
@@ -134,7 +135,7 @@ mod tests {
     use crate::configuration::check;
     use control_bundle::{ENTRY_FILE, Files};
 
-    fn model(route: &str) -> Model {
+    fn model(route: &str) -> Arc<Model> {
         let text = format!(
             r#"listeners {{ listener "http" {{ address "0.0.0.0:8080" }} }}
             routes {{ {route} route "rest" {{ upstream "cart" }} }}

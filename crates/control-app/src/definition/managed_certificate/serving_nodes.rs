@@ -47,7 +47,10 @@ impl App {
         };
         let org = bundle.value.tenant.org;
         let contents = self.contents(&bundle.value).await?;
-        let found = self.heavy(org, move || PlainHosts::new(check(&contents.files).model));
+        let found = self.heavy(org, move || {
+            let checked = check(&contents.files);
+            PlainHosts::new(checked.model.as_deref())
+        });
         let found = Arc::new(found.await?);
         self.plain_hosts.insert(id, Arc::clone(&found));
         Ok(found)
@@ -63,7 +66,7 @@ mod tests {
         let files: Files = [(ENTRY_FILE.to_owned(), text.as_bytes().to_vec())].into();
         let checked = check(&files);
         assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
-        PlainHosts::new(checked.model)
+        PlainHosts::new(checked.model.as_deref())
     }
 
     #[test]
