@@ -319,7 +319,7 @@ pub(crate) async fn list(
     post, path = "/projects/{project}/bundles", operation_id = "create_bundle", tag = "bundles",
     request_body = NewBundleRequest, responses(
         (status = 201, body = BundleView),
-        (status = 503, description = "Six bundles are uploaded already, three to the organization or two by the caller, the database is unreachable, or the program stops", body = ErrorResponse)
+        (status = 503, description = "Uploads of the organization or of all hold their memory, the caller uploads two bundles already, the database is unreachable, or the program stops", body = ErrorResponse)
     )
 )]
 pub(crate) async fn create(

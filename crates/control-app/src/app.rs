@@ -25,7 +25,9 @@ use crate::app::metric_answers::MetricAnswers;
 use crate::app::order_signals::OrderSignals;
 use crate::app::outbound::{Outbound, OutboundError, is_refused};
 use crate::app::password_permits::PasswordPermits;
-use crate::app::permits::{BodyPermit, BodyPermits, HeavyPermits, UploadPermit, UploadPermits};
+use crate::app::permits::{
+    AdmittedBody, BodyKind, BodyPermit, BodyPermits, HeavyPermits, MAX_SMALL_BYTES,
+};
 use crate::app::rate_limit::{Allowance, RateLimiter};
 use crate::app::refusal_windows::RefusalWindows;
 use crate::app::report_budget::{ReportBudget, SizedReport};
@@ -87,9 +89,9 @@ pub struct App {
     is_clock_wrong: AtomicBool,
     /// Time of the last failed write of this replica, in milliseconds since 1970; 0 for none.
     write_failed_at: AtomicI64,
-    uploads: UploadPermits,
+    uploads: BodyPermits,
     bodies: BodyPermits,
-    parsers: HeavyPermits,
+    pub(crate) parsers: HeavyPermits,
     reports: ReportBudget,
     pub(crate) passwords: PasswordPermits,
     pub(crate) refused_sign_ins: RefusalWindows,
@@ -149,8 +151,8 @@ impl App {
             heavy_permits: HeavyPermits::new(HEAVY_TASKS),
             is_clock_wrong: AtomicBool::new(false),
             write_failed_at: AtomicI64::new(i64::MIN),
-            uploads: UploadPermits::default(),
-            bodies: BodyPermits::default(),
+            uploads: BodyPermits::new(BodyKind::Upload),
+            bodies: BodyPermits::new(BodyKind::Other),
             parsers: HeavyPermits::new(PARSED_BODIES),
             reports: ReportBudget::default(),
             passwords: PasswordPermits::default(),
@@ -199,27 +201,42 @@ impl App {
         self.heavy_permits.run(org.0, task).await
     }
 
-    /// Runs the parser of a large body of `owner`, named by [`Actor::share_owner`], outside the
-    /// serving threads: few at a time, one per owner.
+    /// Runs the parser of a large body outside the serving threads: few at a time, one per
+    /// organization. Parsing an upload takes the organization's permit for work on configurations.
     ///
     /// # Errors
     ///
     /// [`Error::Stopped`] if the program stops in the meantime.
     pub async fn parse<T: Send + 'static>(
         &self,
-        owner: Uuid,
+        body: Option<&AdmittedBody>,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        self.parsers.run(owner, task).await
+        let permits = match body.map(|body| body.kind) {
+            Some(BodyKind::Upload) => &self.heavy_permits,
+            Some(BodyKind::Other) | None => &self.parsers,
+        };
+        permits
+            .run(body.map_or(Uuid::nil(), |body| body.org), task)
+            .await
     }
 
-    /// A permit for a large body that is no upload, held until it is answered.
+    /// A permit for a body of up to `bytes` that is no upload, held until it is answered; `None` for a small one.
     ///
     /// # Errors
     ///
     /// [`Error::TooManyBodies`] if none is free in time.
-    pub async fn body_permit(&self, actor: &Actor) -> Result<BodyPermit, Error> {
-        self.bodies.take(actor.share_owner(), actor.id()).await
+    pub async fn body_permit(
+        &self,
+        actor: &Actor,
+        bytes: usize,
+    ) -> Result<Option<BodyPermit>, Error> {
+        if bytes <= MAX_SMALL_BYTES {
+            return Ok(None);
+        }
+        let bodies = &self.bodies;
+        let taken = bodies.take(actor.share_owner(), actor.id(), bytes).await;
+        Ok(Some(taken?))
     }
 
     /// Charges the bytes of a node's report to the budgets of the node and of its organization;
@@ -246,8 +263,8 @@ impl App {
         self.reports.take(report, self.heartbeat_interval, now)
     }
 
-    /// Acquires an upload permit for `project`, shared with its organization and with the user
-    /// that `actor` acts for; hold it until the bundle is stored.
+    /// Acquires a permit for an upload of up to `bytes` to `project`, shared with its organization
+    /// and with the user that `actor` acts for; hold it until the bundle is stored.
     ///
     /// # Errors
     ///
@@ -258,10 +275,12 @@ impl App {
         actor: &Actor,
         access: Access,
         project: ProjectId,
-    ) -> Result<UploadPermit, Error> {
+        bytes: usize,
+    ) -> Result<BodyPermit, Error> {
         let tenant = tenant(&mut self.store.read().await?, project).await?;
         actor.require(access, tenant)?;
-        self.uploads.take(tenant.org, actor.quota_owner()).await
+        let uploads = &self.uploads;
+        uploads.take(tenant.org.0, actor.quota_owner(), bytes).await
     }
 
     /// The client for requests to addresses that were entered.

@@ -36,7 +36,7 @@ pub use account::user::Identity;
 pub use app::acme::authorities::AcmeAuthorities;
 pub use app::changes::{ChangeScope, Changes, Waiter, Wake};
 pub use app::named_tenant::NamedTenant;
-pub use app::permits::{BodyPermit, UploadPermit, UploadPressure};
+pub use app::permits::{AdmittedBody, BodyPermit, MAX_SMALL_BYTES};
 pub use app::quota::OrgLimits;
 pub use app::rate_limit::Allowance;
 pub use app::report_budget::MAX_REPORT_BYTES;

@@ -13,6 +13,7 @@ use crate::request::path::is_own_path;
 use crate::request::theme::Theme;
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderName, Method, StatusCode, header};
@@ -123,6 +124,7 @@ fn read_visit(ui: &Ui, request: Request) -> (Request, Visit) {
         csrf: String::new(),
         renewed: None,
         refused_by: None,
+        permit: None,
         theme: Theme::from_request(request.headers(), ui.cookie),
         note: Note::from_request(request.headers(), ui.cookie),
     };
@@ -192,6 +194,12 @@ async fn enter(
     }
     visit.csrf = csrf_token(credential.secret());
     if is_form && !page.is_linked() {
+        if let Some(Admitted { actor, .. }) = &admitted {
+            let hint = request.body().size_hint().upper();
+            let bytes = hint.and_then(|bytes| usize::try_from(bytes).ok());
+            let bytes = bytes.map_or(page.max_form_bytes, |bytes| bytes.min(page.max_form_bytes));
+            visit.permit = ui.app.body_permit(actor, bytes).await?.map(Arc::new);
+        }
         read_form(page, request).await?;
         if let Some(admitted) = &admitted {
             admitted

@@ -1,6 +1,6 @@
 //! Admission of requests: rate limit, authentication, permission.
 
-use crate::request::body::{BodyLimit, is_large};
+use crate::request::body::BodyLimit;
 use crate::request::credential::{AdmittedBy, presented};
 use crate::request::{extract, idempotency};
 use crate::response::problem::Problem;
@@ -11,9 +11,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use control_app::{
-    Allowance, App, BodyPermit, Call, Error, MAX_REPORT_BYTES, Presented, UploadPermit, metric,
-};
+use control_app::{Allowance, App, BodyPermit, Call, Error, Presented, metric};
 use control_domain::{Access, Actor};
 use control_http::{
     AddressBuckets, CorrelationId, RATE_LIMIT, RateClass, browser, client_ip, id_in_path,
@@ -139,11 +137,16 @@ async fn enter(
         return Err(Error::Precondition.into());
     }
     let (mut parts, body) = request.into_parts();
-    let max_bytes = body.size_hint().upper();
-    match body_permit(app, route, named.project, &call, max_bytes).await {
+    // A body without a length counts as the largest.
+    let hint = body.size_hint().upper();
+    let bytes = hint.and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes = bytes.map_or(route.max_body_bytes, |bytes| {
+        bytes.min(route.max_body_bytes)
+    });
+    match body_permit(app, route, named.project, &call, bytes).await {
         Ok(permit) => {
-            if let HeldPermit::Upload(permit) = &permit {
-                parts.extensions.insert(permit.pressure());
+            if let Some(permit) = &permit {
+                parts.extensions.insert(permit.admitted());
             }
             let request = Request::from_parts(parts, body);
             idempotency::run(app, route, named, call, request, next).await
@@ -156,26 +159,17 @@ async fn enter(
     }
 }
 
-/// A permit for a body, held until it is answered.
-enum HeldPermit {
-    Upload(UploadPermit),
-    Large { _permit: BodyPermit },
-    Small,
-}
-
-/// Reserves resources for a body of up to `max_bytes` before it is read: bytes of a node's budget,
-/// and a permit if it is large.
+/// Reserves resources for a body of up to `bytes` before it is read: bytes of a node's budget,
+/// and a permit if it is large, to be held until the body is answered.
 async fn body_permit(
     app: &App,
     route: &Route,
     project: Option<ProjectId>,
     call: &Call,
-    max_bytes: Option<u64>,
-) -> Result<HeldPermit, Error> {
+    bytes: usize,
+) -> Result<Option<BodyPermit>, Error> {
     if route.access == Access::OwnNode {
-        // A body without a length counts as the largest.
-        let bytes = max_bytes.unwrap_or(MAX_REPORT_BYTES as u64);
-        if let Err(error) = app.take_report_bytes(&call.actor, bytes, call.now) {
+        if let Err(error) = app.take_report_bytes(&call.actor, bytes as u64, call.now) {
             counter!(metric::RATE_LIMITED, "class" => "report_bytes").increment(1);
             return Err(error);
         }
@@ -183,15 +177,12 @@ async fn body_permit(
     match project.filter(|_| route.is_upload()) {
         Some(project) => {
             let permit = app
-                .upload_permit(&call.actor, route.access, project)
+                .upload_permit(&call.actor, route.access, project, bytes)
                 .await?;
-            Ok(HeldPermit::Upload(permit))
+            Ok(Some(permit))
         }
         // A malformed identifier is refused before the body is read.
-        None if is_large(max_bytes) => Ok(HeldPermit::Large {
-            _permit: app.body_permit(&call.actor).await?,
-        }),
-        None => Ok(HeldPermit::Small),
+        None => app.body_permit(&call.actor, bytes).await,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::response::problem::Problem;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use control_app::UploadPressure;
+use control_app::AdmittedBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::time::Duration;
@@ -23,8 +23,6 @@ const WANTED_GRACE: Duration = Duration::from_secs(5);
 const WANTED_BYTES_A_SECOND: u64 = 512 * 1024;
 /// Interval at which the reader of a stalled body checks for such organizations.
 const PRESSURE_INTERVAL: Duration = Duration::from_secs(1);
-/// Larger bodies need a place, and are parsed outside the serving threads.
-pub(crate) const MAX_SMALL_BYTES: usize = 16 * 1024;
 
 /// The largest body of the route, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +47,8 @@ impl BodyLimit {
             return Err(Problem::too_large(declared, limit));
         }
         let time = BODY_GRACE + Duration::from_secs(bytes / BYTES_A_SECOND);
-        let pressure = parts.extensions.get::<UploadPressure>();
-        match timeout(time, collect(Limited::new(body, limit), pressure)).await {
+        let admitted = parts.extensions.get::<AdmittedBody>();
+        match timeout(time, collect(Limited::new(body, limit), admitted)).await {
             Ok(Ok(Ok(read))) => Ok(read),
             Ok(Ok(Err(grace))) => Err(Problem::too_slow(grace)),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
@@ -75,11 +73,6 @@ impl BodyLimit {
     }
 }
 
-/// Returns true if a body of up to `max_bytes`, or of any length, needs a place.
-pub(crate) fn is_large(max_bytes: Option<u64>) -> bool {
-    max_bytes.is_none_or(|bytes| (MAX_SMALL_BYTES as u64) < bytes)
-}
-
 /// The bytes of a body, or the time of grace after which it is slower than [`MIN_BYTES_A_SECOND`], or
 /// [`WANTED_BYTES_A_SECOND`] under pressure.
 #[expect(
@@ -88,13 +81,13 @@ pub(crate) fn is_large(max_bytes: Option<u64>) -> bool {
 )]
 async fn collect(
     mut body: Limited<Body>,
-    pressure: Option<&UploadPressure>,
+    admitted: Option<&AdmittedBody>,
 ) -> Result<Result<Bytes, Duration>, axum::BoxError> {
     let begin = Instant::now();
     let capacity = body.size_hint().exact().unwrap_or_default();
     let mut read = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
     loop {
-        let (grace, rate) = if pressure.is_some_and(UploadPressure::is_high) {
+        let (grace, rate) = if admitted.is_some_and(AdmittedBody::is_contended) {
             (WANTED_GRACE, WANTED_BYTES_A_SECOND)
         } else {
             (BODY_GRACE, MIN_BYTES_A_SECOND)
@@ -102,10 +95,13 @@ async fn collect(
         let received = u64::try_from(read.len()).unwrap_or(u64::MAX);
         let due = begin + grace + Duration::from_secs(received / rate);
         let next_check = Instant::now() + PRESSURE_INTERVAL;
-        let is_watched = pressure.is_some() && next_check < due;
+        let is_watched = admitted.is_some() && next_check < due;
         match timeout_at(if is_watched { next_check } else { due }, body.frame()).await {
             Ok(Some(frame)) => {
                 let data = frame?.into_data().unwrap_or_default();
+                if read.is_empty() && body.is_end_stream() {
+                    return Ok(Ok(data));
+                }
                 read.extend_from_slice(&data);
             }
             Ok(None) => return Ok(Ok(read.into())),

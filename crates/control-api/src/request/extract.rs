@@ -1,6 +1,6 @@
 //! Extractors of handlers.
 
-use crate::request::body::{self, BodyLimit, MAX_SMALL_BYTES};
+use crate::request::body::{self, BodyLimit};
 use crate::request::credential;
 use crate::response::problem::Problem;
 use crate::response::wording::reworded;
@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::{self, FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
-use control_app::{App, Call, Error, Visit};
+use control_app::{App, Call, Error, MAX_SMALL_BYTES, Visit};
 use control_auth::Secret;
 use control_http::{CorrelationId, SessionCookie, browser, client_ip, cookie};
 use jiff::Timestamp;
@@ -94,8 +94,8 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Body<T> {
         if bytes.len() <= MAX_SMALL_BYTES {
             return Ok(Self(body::decode(&bytes)?));
         }
-        let owner = call.map(|call| call.actor.share_owner());
-        let parsed = app.parse(owner.unwrap_or_default(), move || body::decode(&bytes));
+        let admitted = parts.extensions.get();
+        let parsed = app.parse(admitted, move || body::decode(&bytes));
         Ok(Self(parsed.await??))
     }
 }

@@ -1,4 +1,4 @@
-//! Uploads of bundles: a bounded number at once, regardless of their clients.
+//! Uploads of bundles: bounded in memory, regardless of their clients.
 
 use crate::world::{Answer, Credential, World, sample};
 use axum::body::{Body, Bytes};
@@ -8,32 +8,36 @@ use control_testkit::Database;
 use control_wire::ProjectId;
 use futures_util::future::join_all;
 use futures_util::stream;
+use http_body_util::Limited;
 use serde_json::json;
 use std::convert::Infallible;
 use std::pin::pin;
 use tokio::sync::{mpsc, watch};
 
 const BUNDLES: &str = "/projects/{project}/bundles";
-/// Maximum number of concurrent uploads.
-const PLACES: usize = 4;
-/// Places of all organizations.
-const ALL_PLACES: usize = 6;
+/// Concurrent uploads of a user.
+const OF_USER: usize = 2;
+/// Organizations whose largest uploads take the whole budget.
+const HOSTILE: usize = 3;
+const SMALL_BYTES: usize = 1024 * 1024;
+const LARGEST_BYTES: usize = 32 * 1024 * 1024;
 
-/// A bundle with a body that ends when `gate` opens. `begun` is notified when its first byte is
-/// read.
+/// A small bundle with a body that ends when `gate` opens. `begun` is notified when its first byte
+/// is read.
 async fn slow_upload(
     world: &World,
     by: &Credential,
     begun: mpsc::UnboundedSender<()>,
     gate: watch::Receiver<bool>,
 ) -> Answer {
-    slow_upload_to(world, world.project, by, begun, gate).await
+    slow_upload_to((world, world.project), by, SMALL_BYTES, begun, gate).await
 }
 
+/// The same to a project; the body may have up to `max_bytes`.
 async fn slow_upload_to(
-    world: &World,
-    project: ProjectId,
+    (world, project): (&World, ProjectId),
     by: &Credential,
+    max_bytes: usize,
     begun: mpsc::UnboundedSender<()>,
     mut gate: watch::Receiver<bool>,
 ) -> Answer {
@@ -49,6 +53,7 @@ async fn slow_upload_to(
         Ok(rest)
     });
     let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
+    let body = Body::new(Limited::new(body, max_bytes));
     let (name, credential) = match by {
         Credential::Session(session) => (header::COOKIE, format!("__Host-session={session}")),
         Credential::Bearer(key) => (header::AUTHORIZATION, format!("Bearer {key}")),
@@ -69,9 +74,9 @@ async fn slow_uploads_of_one_actor_leave_places_to_others() {
     let (gate, closed) = watch::channel(false);
     let (begun, mut beginnings) = mpsc::unbounded_channel();
     let upload = || slow_upload(&world, &slow, begun.clone(), closed.clone());
-    let uploads = join_all((0..PLACES / 2).map(|_| upload()));
+    let uploads = join_all((0..OF_USER).map(|_| upload()));
     let concurrent = async {
-        for _ in 0..PLACES / 2 {
+        for _ in 0..OF_USER {
             beginnings.recv().await.unwrap();
         }
         let (further, of_other) = tokio::join!(
@@ -116,7 +121,7 @@ async fn the_keys_of_one_administrator_leave_places_to_others() {
     let upload = |by| slow_upload(&world, by, begun.clone(), closed.clone());
     let uploads = join_all([&own, &made_by_key].map(upload));
     let concurrent = async {
-        for _ in 0..PLACES / 2 {
+        for _ in 0..OF_USER {
             beginnings.recv().await.unwrap();
         }
         let (by_session, of_other) = tokio::join!(
@@ -135,10 +140,10 @@ async fn the_keys_of_one_administrator_leave_places_to_others() {
 }
 
 #[tokio::test]
-async fn an_organization_without_a_place_gets_one_of_four_hostile_ones() {
+async fn an_organization_without_an_upload_gets_the_room_of_three_hostile_ones() {
     let world = World::new(Database::sqlite()).await;
     let mut tenants = Vec::new();
-    for number in 0..5 {
+    for number in 0..=HOSTILE {
         let tenant = world.new_tenant(&format!("tenant {number}")).await;
         let key = world.key(Tenant::org(tenant.org), &[]);
         tenants.push((tenant.project.unwrap(), world.store_key(&key).await));
@@ -147,10 +152,12 @@ async fn an_organization_without_a_place_gets_one_of_four_hostile_ones() {
     let (gate, closed) = watch::channel(false);
     let (begun, mut beginnings) = mpsc::unbounded_channel();
     let hostile = tenants.iter().flat_map(|tenant| [tenant, tenant]);
-    let hostile = hostile
-        .map(|(project, key)| slow_upload_to(&world, *project, key, begun.clone(), closed.clone()));
+    let hostile = hostile.map(|(project, key)| {
+        let to = (&world, *project);
+        slow_upload_to(to, key, LARGEST_BYTES, begun.clone(), closed.clone())
+    });
     let own = async {
-        for _ in 0..ALL_PLACES {
+        for _ in 0..HOSTILE {
             beginnings.recv().await.unwrap();
         }
         let path = BUNDLES.replace("{project}", &own_project.to_string());
@@ -162,19 +169,19 @@ async fn an_organization_without_a_place_gets_one_of_four_hostile_ones() {
     assert_eq!(own.status, StatusCode::CREATED, "{}", own.body);
     let cut = |answer: &&Answer| answer.status == StatusCode::REQUEST_TIMEOUT;
     let cut = held.iter().filter(cut).count();
-    assert!((1..=ALL_PLACES).contains(&cut), "{cut}");
+    assert!((1..=HOSTILE).contains(&cut), "{cut}");
 }
 
 #[tokio::test]
-async fn uploads_whose_clients_go_away_leave_their_places() {
+async fn uploads_whose_clients_go_away_leave_their_permits() {
     let world = World::new(Database::sqlite()).await;
     let operator = world.user(world.org, Role::Operator).await;
     let (gate, closed) = watch::channel(false);
     let (begun, mut beginnings) = mpsc::unbounded_channel();
     {
         let upload = || slow_upload(&world, &operator, begun.clone(), closed.clone());
-        let mut uploads = pin!(join_all((0..PLACES / 2).map(|_| upload())));
-        for _ in 0..PLACES / 2 {
+        let mut uploads = pin!(join_all((0..OF_USER).map(|_| upload())));
+        for _ in 0..OF_USER {
             tokio::select! {
                 _ = &mut uploads => unreachable!("the gate is closed"),
                 begun = beginnings.recv() => begun.unwrap(),

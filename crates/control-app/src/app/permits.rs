@@ -5,10 +5,7 @@ mod body;
 mod fair;
 mod heavy;
 mod owner;
-mod upload;
 
-pub use body::BodyPermit;
-pub(crate) use body::BodyPermits;
+pub use body::{AdmittedBody, BodyPermit, MAX_SMALL_BYTES};
+pub(crate) use body::{BodyKind, BodyPermits};
 pub(crate) use heavy::HeavyPermits;
-pub(crate) use upload::UploadPermits;
-pub use upload::{UploadPermit, UploadPressure};

@@ -108,7 +108,7 @@ impl App {
             Ok::<_, Error>(PackedHeartbeat::new(heartbeat_request)?)
         };
         if is_large {
-            self.parse(org.0, pack).await?
+            self.parsers.run(org.0, pack).await?
         } else {
             pack()
         }

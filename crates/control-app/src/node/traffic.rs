@@ -78,7 +78,7 @@ impl App {
         let is_large = MAX_SMALL_ROUTES < reported.routes.len();
         let compare = move || Ok::<_, Error>(replaced.requests_until(&reported)?);
         let counted = if is_large {
-            self.parse(tenant.org.0, compare).await.flatten()
+            self.parsers.run(tenant.org.0, compare).await.flatten()
         } else {
             compare()
         };
@@ -133,7 +133,8 @@ impl App {
         };
         // No connection is held meanwhile.
         drop(tx);
-        let (total, steps) = self.parse(tenant.org.0, move || periods.totals()).await??;
+        let parsed = self.parsers.run(tenant.org.0, move || periods.totals());
+        let (total, steps) = parsed.await??;
         Ok(TrafficTotals {
             window,
             total,
@@ -162,9 +163,8 @@ impl App {
         };
         // No connection is held meanwhile.
         drop(tx);
-        let summary = self
-            .parse(tenant.org.0, move || periods.summary())
-            .await??;
+        let parsed = self.parsers.run(tenant.org.0, move || periods.summary());
+        let summary = parsed.await??;
         let found = summary.nodes.into_iter();
         let found = found.filter(|(id, _)| nodes.contains(id));
         Ok(found.map(|(id, figures)| (id, figures.counted)).collect())
@@ -202,7 +202,8 @@ impl App {
             nodes: counted,
             groups,
         } = self
-            .parse(tenant.org.0, move || periods.summary())
+            .parsers
+            .run(tenant.org.0, move || periods.summary())
             .await??;
         let mut tx = self.store.read().await?;
         let mut nodes = Vec::new();

@@ -6,12 +6,13 @@ use crate::request::note::Note;
 use crate::request::theme::Theme;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use control_app::{Allowance, Call};
+use control_app::{Allowance, BodyPermit, Call};
 use control_auth::Secret;
 use control_domain::{Access, Actor, Role, Tenant};
 use control_wire::OrgId;
 use jiff::Timestamp;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// A request with its actor.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub(crate) struct Visit {
     pub(crate) renewed: Option<Secret>,
     /// The rate limit that refused the request.
     pub(crate) refused_by: Option<Allowance>,
+    /// The permit of a large form.
+    pub(crate) permit: Option<Arc<BodyPermit>>,
     /// The outcome of the form before this page.
     pub(crate) note: Option<Note>,
 }

@@ -7,6 +7,9 @@ use axum::http::{Request, StatusCode, header};
 use control_domain::{Role, RolloutState};
 use control_http::SessionCookie;
 use control_testkit::Database;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::timeout;
 
 #[tokio::test]
 async fn a_form_needs_the_token_of_its_session_and_this_site() {
@@ -290,4 +293,26 @@ async fn recorded_requests_are_replayed_through_two_bundles_and_the_form_stays_f
     // Another project's bundle is invalid in this project.
     let foreign = send(&spring, "00000000-0000-0000-0000-000000000000", RECORDING).await;
     assert_eq!(foreign.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_form_waits_for_a_permit() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let actor = world.call().await.actor;
+    let short = Duration::from_millis(100);
+    let mut held = Vec::new();
+    while let Ok(permit) = timeout(short, world.app.body_permit(&actor, 64 * 1024)).await {
+        held.push(permit.unwrap());
+    }
+    let page = "/projects/{project}/bundles/new";
+    let send = async |text: &str| {
+        let fields = [("name", "large"), ("text", text), ("do", "check")];
+        world.submit(page, page, &world.admin, &fields).await
+    };
+    assert_eq!(send("").await.status, StatusCode::OK, "a small one");
+    let text = "// a comment\n".repeat(5_000);
+    let mut large = pin!(send(&text));
+    assert!(timeout(short, &mut large).await.is_err());
+    held.clear();
+    assert_eq!(large.await.status, StatusCode::OK);
 }

@@ -1,5 +1,10 @@
-//! Permits for large bodies that are no uploads, such as reports of nodes: they are in memory until they are answered.
+//! Budgets of bytes for large bodies, which are in memory until they are answered. Uploads of bundles have a budget of
+//! their own.
+//!
+//! An organization holds a part of a budget, and its further bodies leave room for the largest one of another
+//! organization. While an organization without a body waits, it gets the next room, and slow bodies are aborted.
 
+use super::fair::{BudgetLimits, FairPermit, FairPermits};
 use super::owner::OwnerPermits;
 use crate::error::Error;
 use std::time::Duration;
@@ -7,52 +12,137 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// Large bodies of one organization. Each has at most 1 MiB.
-const MAX_ORG_BODIES: usize = 16;
-/// Large bodies of one actor, such as a node: one that sends slowly leaves the rest of its organization theirs.
-const MAX_ACTOR_BODIES: usize = 2;
-/// The longest wait for a permit. The body waits in the client and in its connection.
-const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Larger bodies need a permit, and are parsed outside the serving threads.
+pub const MAX_SMALL_BYTES: usize = 16 * 1024;
 
-/// The permits of this replica.
+/// Large bodies of one sender: one that is slow leaves its organization the rest.
+const MAX_OF_SENDER: usize = 2;
+
+/// Kinds of large bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    /// A bundle or a recording, of up to 32 MiB.
+    Upload,
+    /// A report of a node, a form, or another body of up to 2 MiB.
+    Other,
+}
+
+/// The permits of this replica for one kind.
 #[derive(Debug)]
 pub(crate) struct BodyPermits {
-    by_org: OwnerPermits,
-    by_actor: OwnerPermits,
+    kind: BodyKind,
+    all: FairPermits,
+    by_sender: OwnerPermits,
 }
 
 /// A permit for a large body, given back when it is dropped.
 #[derive(Debug)]
 pub struct BodyPermit {
-    /// The permits of the actor and of the organization.
-    _permits: [OwnedSemaphorePermit; 2],
+    _of_all: FairPermit,
+    _of_sender: OwnedSemaphorePermit,
+    admitted: AdmittedBody,
 }
 
-impl Default for BodyPermits {
-    fn default() -> Self {
-        Self {
-            by_org: OwnerPermits::new(MAX_ORG_BODIES),
-            by_actor: OwnerPermits::new(MAX_ACTOR_BODIES),
+/// A large body with a permit, for its reader.
+#[derive(Clone, Debug)]
+pub struct AdmittedBody {
+    pub(crate) kind: BodyKind,
+    pub(crate) org: Uuid,
+    permits: FairPermits,
+}
+
+impl BodyKind {
+    /// The budget, in bytes.
+    fn limits(self) -> BudgetLimits {
+        let [all, each, reserve] = match self {
+            Self::Upload => [96, 40, 32],
+            Self::Other => [32, 12, 8],
+        }
+        .map(|mebibytes: usize| mebibytes << 20);
+        BudgetLimits { all, each, reserve }
+    }
+
+    /// Memory of a body of so many bytes, which is first text and then values: those of an upload are its files.
+    fn memory_bytes(self, bytes: usize) -> usize {
+        let factor = match self {
+            Self::Upload => 1,
+            Self::Other => 4,
+        };
+        (factor * bytes).clamp(MAX_SMALL_BYTES, self.limits().each)
+    }
+
+    /// The longest wait of an organization that holds `held` bytes. The first body waits until slow ones of others are
+    /// aborted. It waits in the client and in its connection.
+    fn max_wait(self, held: usize) -> Duration {
+        Duration::from_secs(match self {
+            Self::Upload if 0 < held => 2,
+            Self::Upload => 15,
+            Self::Other => 10,
+        })
+    }
+
+    fn refusal(self) -> Error {
+        match self {
+            Self::Upload => Error::TooManyUploads,
+            Self::Other => Error::TooManyBodies,
         }
     }
 }
 
 impl BodyPermits {
-    /// A permit for a large body of `actor`, shared with its organization.
+    pub(crate) fn new(kind: BodyKind) -> Self {
+        Self {
+            kind,
+            all: FairPermits::new(kind.limits()),
+            by_sender: OwnerPermits::new(MAX_OF_SENDER),
+        }
+    }
+
+    /// A permit for a body of `sender` with up to `bytes`, from the budget shared with its organization.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyBodies`] if none is free in ten seconds.
-    pub(crate) async fn take(&self, org: Uuid, actor: Uuid) -> Result<BodyPermit, Error> {
-        let permits = async {
-            let actor_permit = self.by_actor.take(actor).await?;
-            let org_permit = self.by_org.take(org).await?;
-            Ok(BodyPermit {
-                _permits: [actor_permit, org_permit],
-            })
-        };
-        let taken = timeout(MAX_WAIT, permits).await;
-        taken.map_err(|_| Error::TooManyBodies)?
+    /// [`Error::TooManyUploads`] or [`Error::TooManyBodies`] without room in time: for uploads two seconds, fifteen for
+    /// an organization without one; for others ten seconds.
+    pub(crate) async fn take(
+        &self,
+        org: Uuid,
+        sender: Uuid,
+        bytes: usize,
+    ) -> Result<BodyPermit, Error> {
+        let Self {
+            kind,
+            all,
+            by_sender,
+        } = self;
+        // A body that waits for another of its sender takes nothing of the budget.
+        let of_sender = timeout(kind.max_wait(1), by_sender.take(sender)).await;
+        let of_sender = of_sender.map_err(|_| kind.refusal())??;
+        let wait = kind.max_wait(all.held_by(org));
+        let of_all = timeout(wait, all.take(org, kind.memory_bytes(bytes))).await;
+        Ok(BodyPermit {
+            _of_all: of_all.map_err(|_| kind.refusal())?,
+            _of_sender: of_sender,
+            admitted: AdmittedBody {
+                kind: *kind,
+                org,
+                permits: all.clone(),
+            },
+        })
+    }
+}
+
+impl BodyPermit {
+    /// The body, for its reader.
+    pub fn admitted(&self) -> AdmittedBody {
+        self.admitted.clone()
+    }
+}
+
+impl AdmittedBody {
+    /// Returns true if an organization without a body of this kind waits for room.
+    pub fn is_contended(&self) -> bool {
+        self.permits.are_wanted()
     }
 }
 
@@ -60,29 +150,103 @@ impl BodyPermits {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn large_bodies_of_an_actor_and_of_an_organization_leave_permits_to_others() {
-        let permits = BodyPermits::default();
-        let [org, other] = [1, 2].map(Uuid::from_u128);
-        let actor = |number: usize| Uuid::from_u128(10 + number as u128);
+    const MIB: usize = 1 << 20;
+    const SLOW: Uuid = org(1);
+    const OTHER: Uuid = org(2);
+
+    const fn org(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    fn sender(number: u128) -> Uuid {
+        Uuid::from_u128(number + 1_000)
+    }
+
+    /// Bodies of this size that `org` gets permits for, each of another sender.
+    async fn hold(permits: &BodyPermits, org: Uuid, bytes: usize) -> Vec<BodyPermit> {
         let mut held = Vec::new();
-        for number in 0..MAX_ORG_BODIES {
-            held.push(
-                permits
-                    .take(org, actor(number / MAX_ACTOR_BODIES))
-                    .await
-                    .unwrap(),
-            );
+        loop {
+            let sender = sender(org.as_u128() * 1_000 + held.len() as u128);
+            match permits.take(org, sender, bytes).await {
+                Ok(permit) => held.push(permit),
+                Err(_) => return held,
+            }
         }
-        let further = permits.take(org, actor(100)).await;
-        assert!(matches!(further, Err(Error::TooManyBodies)), "{further:?}");
-        let actor_permit = permits.take(other, actor(0)).await;
-        assert!(
-            matches!(actor_permit, Err(Error::TooManyBodies)),
-            "{actor_permit:?}"
-        );
-        assert!(permits.take(other, actor(101)).await.is_ok());
-        held.pop();
-        assert!(permits.take(org, actor(100)).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sender_that_holds_its_permits_leaves_the_others_theirs() {
+        for (kind, busy) in [
+            (BodyKind::Upload, Error::TooManyUploads),
+            (BodyKind::Other, Error::TooManyBodies),
+        ] {
+            let permits = BodyPermits::new(kind);
+            let held = [
+                permits.take(SLOW, sender(0), MIB).await.unwrap(),
+                permits.take(SLOW, sender(0), MIB).await.unwrap(),
+            ];
+            let third = permits.take(SLOW, sender(0), MIB).await.unwrap_err();
+            assert_eq!(third.to_string(), busy.to_string());
+            assert!(permits.take(SLOW, sender(1), MIB).await.is_ok());
+            drop(held);
+            assert!(permits.take(SLOW, sender(0), MIB).await.is_ok());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_of_all_organizations_take_no_more_than_the_budget() {
+        for (kind, largest) in [(BodyKind::Upload, 32 * MIB), (BodyKind::Other, 2 * MIB)] {
+            for bytes in [MIB / 16, MIB, largest] {
+                let permits = BodyPermits::new(kind);
+                let (limits, memory) = (kind.limits(), kind.memory_bytes(bytes));
+                let mut held = hold(&permits, SLOW, bytes).await;
+                assert_eq!(held.len(), limits.each / memory, "{kind:?} of {bytes}");
+                for number in 2..20 {
+                    held.extend(hold(&permits, org(number), bytes).await);
+                }
+                let bytes_held = held.len() * memory;
+                assert!(bytes_held <= limits.all, "{kind:?} of {bytes}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_organization_that_holds_what_it_can_leaves_room_to_others() {
+        for (kind, largest) in [(BodyKind::Upload, 32 * MIB), (BodyKind::Other, 2 * MIB)] {
+            for bytes in [MIB / 2, largest] {
+                let permits = BodyPermits::new(kind);
+                let _held = hold(&permits, SLOW, bytes).await;
+                let other = permits.take(OTHER, sender(0), bytes).await.unwrap();
+                let third = permits.take(org(3), sender(1), largest / 2).await;
+                assert!(third.is_ok(), "{kind:?} of {bytes}");
+                drop(other);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_organization_without_a_body_gets_the_next_room() {
+        let permits = BodyPermits::new(BodyKind::Upload);
+        let mut held = Vec::new();
+        for number in 0..3 {
+            held.extend(hold(&permits, org(number), 32 * MIB).await);
+        }
+        assert_eq!(held.len(), 3, "three organizations hold all");
+        let slow = held[0].admitted();
+        assert!(!slow.is_contended());
+        let next = async {
+            // Owners of bodies wait for further ones, and were first.
+            tokio::task::yield_now().await;
+            permits.take(org(100), sender(100), 32 * MIB).await
+        };
+        let further = permits.take(org(0), sender(50), MIB);
+        let (further, next, ()) = tokio::join!(further, next, async {
+            while !slow.is_contended() {
+                tokio::task::yield_now().await;
+            }
+            held.pop();
+        });
+        assert!(matches!(further, Err(Error::TooManyUploads)), "{further:?}");
+        assert!(next.is_ok());
     }
 }

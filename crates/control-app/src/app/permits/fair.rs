@@ -1,4 +1,4 @@
-//! Permits shared fairly among their owners.
+//! A budget shared fairly among its owners.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -11,25 +11,26 @@ use uuid::Uuid;
 )]
 type Lock = std::sync::Mutex<FairQueue>;
 
-/// Number of permits, and the maximum of one owner.
+/// A budget in units of its user, such as tasks or bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PermitLimits {
-    /// Permits in all.
+pub(crate) struct BudgetLimits {
+    /// Units in all.
     pub(crate) all: usize,
-    /// Permits of one owner.
+    /// Units of one owner.
     pub(crate) each: usize,
-    /// Permits beyond the first one of each owner, for all owners together.
-    pub(crate) further: usize,
+    /// Units that further permits of an owner leave free, for an owner without one.
+    pub(crate) reserve: usize,
 }
 
-/// A pool of permits. A free permit is granted to the owner that holds the fewest and, among equals,
-/// to the one served longest ago, regardless of the number of its waiting requests.
+/// A pool of permits for parts of a budget. What becomes free is granted to the owner that holds the least and, among
+/// equals, to the one served longest ago, regardless of the number of its waiting requests. A permit that does not fit
+/// yet holds up no smaller one.
 #[derive(Clone, Debug)]
 pub(crate) struct FairPermits(Arc<Lock>);
 
 #[derive(Debug)]
 struct FairQueue {
-    limits: PermitLimits,
+    limits: BudgetLimits,
     owners: BTreeMap<Uuid, Owner>,
     /// In the order of their arrival.
     waiting: VecDeque<Waiter>,
@@ -39,6 +40,7 @@ struct FairQueue {
 /// An owner that holds a permit or waits for one.
 #[derive(Debug, Default)]
 struct Owner {
+    /// Units of its permits.
     held: usize,
     waiting: usize,
     /// Number of its last grant; 0 before its first.
@@ -48,6 +50,7 @@ struct Owner {
 #[derive(Debug)]
 struct Waiter {
     owner: Uuid,
+    units: usize,
     granted: oneshot::Sender<()>,
 }
 
@@ -56,18 +59,20 @@ struct Waiter {
 pub(crate) struct FairPermit {
     permits: FairPermits,
     owner: Uuid,
+    units: usize,
 }
 
 /// A wait for a permit, cancelled when dropped.
 struct Wait<'a> {
     permits: &'a FairPermits,
     owner: Uuid,
+    units: usize,
     granted: oneshot::Receiver<()>,
     is_over: bool,
 }
 
 impl FairPermits {
-    pub(crate) fn new(limits: PermitLimits) -> Self {
+    pub(crate) fn new(limits: BudgetLimits) -> Self {
         Self(Arc::new(Lock::new(FairQueue {
             limits,
             owners: BTreeMap::new(),
@@ -76,17 +81,19 @@ impl FairPermits {
         })))
     }
 
-    /// Waits for a permit of `owner`.
-    pub(crate) async fn take(&self, owner: Uuid) -> FairPermit {
+    /// Waits for a permit of `owner` for `units`, at most those of one owner.
+    pub(crate) async fn take(&self, owner: Uuid, units: usize) -> FairPermit {
         let (sender, granted) = oneshot::channel();
         let mut wait = Wait {
             permits: self,
             owner,
+            units,
             granted,
             is_over: false,
         };
         self.turns().enter(Waiter {
             owner,
+            units,
             granted: sender,
         });
         // The sender is dropped unused only if its receiver is dropped too.
@@ -95,10 +102,11 @@ impl FairPermits {
         FairPermit {
             permits: self.clone(),
             owner,
+            units,
         }
     }
 
-    /// Permits that `owner` holds.
+    /// Units that `owner` holds.
     pub(crate) fn held_by(&self, owner: Uuid) -> usize {
         let turns = self.turns();
         turns.owners.get(&owner).map_or(0, |owner| owner.held)
@@ -130,39 +138,31 @@ impl FairQueue {
             owner.waiting -= 1;
             if waiter.granted.send(()).is_ok() {
                 self.grants += 1;
-                (owner.held, owner.served) = (owner.held + 1, self.grants);
+                (owner.held, owner.served) = (owner.held + waiter.units, self.grants);
             } else {
                 self.forget(waiter.owner);
             }
         }
     }
 
-    /// The waiter for the next free permit.
+    /// The waiter for the next permit.
     fn next(&mut self) -> Option<Waiter> {
+        let BudgetLimits { all, each, reserve } = self.limits;
         let held: usize = self.owners.values().map(|owner| owner.held).sum();
-        let further = |owner: &Owner| owner.held.saturating_sub(1);
-        let further: usize = self.owners.values().map(further).sum();
-        let PermitLimits {
-            all,
-            each,
-            further: most_further,
-        } = self.limits;
-        if all <= held {
-            return None;
-        }
         let waiting = self.waiting.iter().enumerate();
-        let waiting = waiting.filter_map(|(at, waiter)| {
-            let owner = self.owners.get(&waiter.owner)?;
-            let may = owner.held == 0 || owner.held < each && further < most_further;
-            may.then_some((owner.held, owner.served, at))
+        let waiting = waiting.filter_map(|(at, Waiter { owner, units, .. })| {
+            let owner = self.owners.get(owner)?;
+            let reserve = if owner.held == 0 { 0 } else { reserve };
+            let fits = owner.held + units <= each && held + units + reserve <= all;
+            fits.then_some((owner.held, owner.served, at))
         });
         let (.., at) = waiting.min()?;
         self.waiting.remove(at)
     }
 
-    fn leave(&mut self, owner: Uuid) {
+    fn leave(&mut self, owner: Uuid, units: usize) {
         if let Some(owner) = self.owners.get_mut(&owner) {
-            owner.held -= 1;
+            owner.held -= units;
         }
         self.grant();
         self.forget(owner);
@@ -178,7 +178,7 @@ impl FairQueue {
 
 impl Drop for FairPermit {
     fn drop(&mut self) {
-        self.permits.turns().leave(self.owner);
+        self.permits.turns().leave(self.owner, self.units);
     }
 }
 
@@ -191,7 +191,7 @@ impl Drop for Wait<'_> {
         // Under the lock no permit is granted between both.
         self.granted.close();
         if self.granted.try_recv().is_ok() {
-            turns.leave(self.owner);
+            turns.leave(self.owner, self.units);
             return;
         }
         let before = turns.waiting.len();
@@ -215,10 +215,10 @@ mod tests {
     const B: Uuid = Uuid::from_u128(2);
 
     fn permits(all: usize, each: usize) -> FairPermits {
-        FairPermits::new(PermitLimits {
+        FairPermits::new(BudgetLimits {
             all,
             each,
-            further: all,
+            reserve: 0,
         })
     }
 
@@ -234,19 +234,19 @@ mod tests {
     }
 
     /// A wait that has begun.
-    async fn begun(permits: &FairPermits, owner: Uuid) -> Waiting<'_> {
-        let mut wait: Waiting<'_> = Box::pin(permits.take(owner));
-        assert!(granted(&mut wait).await.is_none(), "no permit is free");
+    async fn begun(permits: &FairPermits, owner: Uuid, units: usize) -> Waiting<'_> {
+        let mut wait: Waiting<'_> = Box::pin(permits.take(owner, units));
+        assert!(granted(&mut wait).await.is_none(), "too little is free");
         wait
     }
 
     #[tokio::test]
     async fn the_next_permit_is_for_the_owner_without_one() {
         let permits = permits(2, 2);
-        let (first, _second) = (permits.take(A).await, permits.take(A).await);
-        let third = begun(&permits, A).await;
+        let (first, _second) = (permits.take(A, 1).await, permits.take(A, 1).await);
+        let third = begun(&permits, A, 1).await;
         assert!(!permits.are_wanted(), "its owner holds a permit");
-        let mut other = begun(&permits, B).await;
+        let mut other = begun(&permits, B, 1).await;
         assert!(permits.are_wanted());
         drop(first);
         assert!(granted(&mut other).await.is_some());
@@ -257,13 +257,13 @@ mod tests {
     #[tokio::test]
     async fn owners_take_turns_however_many_of_one_wait() {
         let permits = permits(1, 1);
-        let mut held = permits.take(A).await;
+        let mut held = permits.take(A, 1).await;
         let (mut of_a, mut of_b) = (VecDeque::new(), VecDeque::new());
         for _ in 0..4 {
-            of_a.push_back(begun(&permits, A).await);
+            of_a.push_back(begun(&permits, A, 1).await);
         }
         for _ in 0..3 {
-            of_b.push_back(begun(&permits, B).await);
+            of_b.push_back(begun(&permits, B, 1).await);
         }
         for turn in 0..6 {
             drop(held);
@@ -274,15 +274,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn further_permits_leave_the_reserve_and_large_ones_hold_up_no_small_one() {
+        let permits = FairPermits::new(BudgetLimits {
+            all: 10,
+            each: 6,
+            reserve: 3,
+        });
+        let first = permits.take(A, 4).await;
+        let mut too_much = begun(&permits, A, 3).await;
+        let second = permits.take(A, 2).await;
+        let other = permits.take(B, 1).await;
+        let mut further = begun(&permits, B, 1).await;
+        let mut large = begun(&permits, Uuid::from_u128(3), 4).await;
+        let small = permits.take(Uuid::from_u128(4), 3).await;
+        drop(other);
+        let further = granted(&mut further).await.unwrap();
+        assert!(granted(&mut large).await.is_none(), "one is free");
+        drop((first, second, small, further));
+        assert!(granted(&mut large).await.is_some());
+        assert!(granted(&mut too_much).await.is_some());
+    }
+
+    #[tokio::test]
     async fn a_wait_that_ends_leaves_nothing_behind() {
         let permits = permits(1, 1);
-        let held = permits.take(A).await;
-        drop((begun(&permits, A).await, begun(&permits, B).await));
-        let next = begun(&permits, B).await;
+        let held = permits.take(A, 1).await;
+        drop((begun(&permits, A, 1).await, begun(&permits, B, 1).await));
+        let next = begun(&permits, B, 1).await;
         drop(held);
         // The permit was granted, and the grant not yet received.
         drop(next);
-        drop(permits.take(A).await);
+        drop(permits.take(A, 1).await);
         let turns = permits.turns();
         assert!(
             turns.owners.is_empty() && turns.waiting.is_empty(),

@@ -1,6 +1,6 @@
 //! Permits for work that keeps a processor busy: whole configurations, large bodies.
 
-use super::fair::{FairPermit, FairPermits, PermitLimits};
+use super::fair::{BudgetLimits, FairPermit, FairPermits};
 use crate::error::Error;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
@@ -16,16 +16,16 @@ pub(crate) type HeavyPermit = FairPermit;
 impl HeavyPermits {
     /// `all` permits, of which an organization holds one at most.
     pub(crate) fn new(all: usize) -> Self {
-        Self(FairPermits::new(PermitLimits {
+        Self(FairPermits::new(BudgetLimits {
             all,
             each: 1,
-            further: 0,
+            reserve: 0,
         }))
     }
 
     /// Waits for a permit.
     pub(crate) async fn take(&self, org: Uuid) -> HeavyPermit {
-        self.0.take(org).await
+        self.0.take(org, 1).await
     }
 
     /// Runs a task of `org` outside the serving threads.
