@@ -57,7 +57,14 @@ impl ConcurrencyLimit {
     /// [`LimitReached`] at the maximum.
     #[inline]
     pub fn acquire(&self) -> Result<Permit, LimitReached> {
-        self.enter().map(|_| Permit(Arc::clone(&self.0)))
+        self.acquire_after().map(|(permit, _)| permit)
+    }
+
+    /// Takes one unit, with the occupancy before it.
+    #[inline]
+    pub(crate) fn acquire_after(&self) -> Result<(Permit, Occupancy), LimitReached> {
+        let before = self.enter()?;
+        Ok((Permit(Arc::clone(&self.0)), before))
     }
 
     /// Takes one unit, to be released by [`Self::leave`]: for an owner that holds the limit itself

@@ -254,7 +254,7 @@ const fn parts(destination: Destination) -> [Part; 2] {
 }
 
 /// Takes one from the count of `key`. True if it was the last one.
-fn release<K: Eq + Hash>(counts: &mut HashMap<K, u32, KeySeed>, key: &K) -> bool {
+pub(crate) fn release<K: Eq + Hash>(counts: &mut HashMap<K, u32, KeySeed>, key: &K) -> bool {
     let Some(count) = counts.get_mut(key) else {
         return false;
     };

@@ -4,6 +4,7 @@
 //! pass `now`, in nanoseconds since a common origin; every decision is a value.
 
 mod client_key;
+mod client_share_limit;
 mod concurrency_limit;
 mod connections_by_client;
 mod fair_limit;
@@ -17,6 +18,7 @@ mod retry_budget;
 mod token_bucket;
 
 pub use client_key::{ClientKey, KeySeed, RateKey};
+pub use client_share_limit::{ClientShareLimit, ClientSharePermit};
 pub use concurrency_limit::{ConcurrencyLimit, LimitReached, Permit};
 pub use connections_by_client::{ClientPermit, ConnectionsByClient};
 pub use fair_limit::{FairLimit, FairPermit};

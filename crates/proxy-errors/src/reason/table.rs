@@ -121,7 +121,8 @@ reasons! {
     ConnectionLimit "connection_limit" LimitExceeded(ConnectionCount) => 503, "connection_limit_reached", "too many connections";
     /// The client's number of connections is at `max-connections-per-client`.
     ClientConnectionLimit "client_connection_limit" LimitExceeded(ConnectionCount) => 503, "connection_limit_reached", "too many connections";
-    /// The route's number of connections is at `max-connections-per-route`.
+    /// The route's number of connections is at `max-connections-per-route`, or near it, and the client has its
+    /// fair share of them.
     RouteConnectionLimit "route_connection_limit" LimitExceeded(ConnectionCount) => 503, "connection_limit_reached", "too many connections";
     /// The number of requests in flight is at `max-in-flight-requests`, or in this worker at
     /// `max-in-flight-requests-per-worker`, and none may wait.

@@ -63,7 +63,8 @@ settings! {
             .or(100)
             .enforced("proxy-server", "a_client_has_its_share_of_connections_and_others_have_theirs");
     /// Concurrent connections with an active request of one route. Above it, requests are answered
-    /// 503 with `Retry-After`. Builtin handlers are exempt.
+    /// 503 with `Retry-After`. Builtin handlers are exempt. The last ones, a ninth of the second half of a
+    /// limit above 32, are for clients without a connection among that half.
     MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)

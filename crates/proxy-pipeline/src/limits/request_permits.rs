@@ -1,7 +1,7 @@
 //! Permits of the concurrency limits that a request counts towards.
 
 use crate::limits::admission::Place;
-use proxy_limits::{ClientPermit, Permit};
+use proxy_limits::{ClientPermit, ClientSharePermit, Permit};
 use std::rc::Rc;
 
 /// Permits that a request holds; released on drop.
@@ -27,7 +27,7 @@ pub(crate) struct TunnelPermits {
 #[expect(dead_code, reason = "held to be dropped")]
 pub(crate) enum RoutePermit {
     /// Held by one request: the connection carries one at a time.
-    Own(Permit),
+    Own(ClientSharePermit),
     /// Shared by all requests of the route on the connection.
-    Shared(Rc<Permit>),
+    Shared(Rc<ClientSharePermit>),
 }

@@ -4,7 +4,7 @@ use crate::headers::names;
 use crate::limits::shared_limit::SharedLimit;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_errors::Reason;
-use proxy_limits::{ClientKey, ConcurrencyLimit, KeyedBuckets, RateDecision, RateKey, TokenBucket};
+use proxy_limits::{ClientKey, ClientShareLimit, KeyedBuckets, RateDecision, RateKey, TokenBucket};
 use proxy_redis::Answer;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct RouteLimits {
     /// Limit of connections with an active request on the route; `None` for builtin handlers, which
     /// are exempt.
-    pub connections: Option<ConcurrencyLimit>,
+    pub connections: Option<ClientShareLimit>,
     /// In order of evaluation: after the first refusal no token is taken from the rest.
     pub rates: Vec<RateRule>,
     /// Wrong passwords by client; `None` for routes without `basic-auth`.

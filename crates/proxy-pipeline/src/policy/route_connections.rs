@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::limits::request_permits::RoutePermit;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_limits::{ConcurrencyLimit, LimitReached, Permit};
+use proxy_limits::{ClientKey, ClientShareLimit, ClientSharePermit, LimitReached};
 use std::rc::Rc;
 
 /// Counts the connection against the route at this position, until the response's body ends.
@@ -15,7 +15,7 @@ pub(crate) fn admit(exchange: &mut Exchange, route: usize) -> Result<(), Problem
     };
     let client = exchange.client();
     let taken = if client.exclusive {
-        limit.acquire().map(RoutePermit::Own)
+        acquire(exchange, limit).map(RoutePermit::Own)
     } else {
         shared(exchange, limit).map(RoutePermit::Shared)
     };
@@ -30,12 +30,23 @@ pub(crate) fn admit(exchange: &mut Exchange, route: usize) -> Result<(), Problem
     Ok(())
 }
 
-fn shared(exchange: &Exchange, limit: &ConcurrencyLimit) -> Result<Rc<Permit>, LimitReached> {
+#[inline]
+fn acquire(
+    exchange: &Exchange,
+    limit: &ClientShareLimit,
+) -> Result<ClientSharePermit, LimitReached> {
+    limit.acquire(|| ClientKey::from(exchange.completion.record.client_ip))
+}
+
+fn shared(
+    exchange: &Exchange,
+    limit: &ClientShareLimit,
+) -> Result<Rc<ClientSharePermit>, LimitReached> {
     let client = exchange.client();
     if let Some(permit) = client.route_permit(limit) {
         return Ok(permit);
     }
-    let permit = Rc::new(limit.acquire()?);
+    let permit = Rc::new(acquire(exchange, limit)?);
     client.keep_route_permit(&permit);
     Ok(permit)
 }

@@ -14,6 +14,7 @@ use crate::worker::state::{Draining, Worker};
 use agent_protocol::Completion;
 use http::{HeaderMap, HeaderName};
 use proxy_errors::{Blame, Detail, Problem, Reason};
+use proxy_limits::ClientKey;
 use proxy_model::RetryCause;
 use proxy_pool::SendError;
 use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
@@ -85,7 +86,8 @@ impl CompletionGuard {
     pub(crate) fn become_tunnel(&mut self) {
         if !self.client.exclusive {
             let limit = self.origin.route_connections(self.record.parts);
-            let Some(permit) = limit.and_then(|limit| limit.acquire().ok()) else {
+            let client = || ClientKey::from(self.record.client_ip);
+            let Some(permit) = limit.and_then(|limit| limit.acquire(client).ok()) else {
                 return;
             };
             self.record.permits.route = Some(RoutePermit::Own(permit));

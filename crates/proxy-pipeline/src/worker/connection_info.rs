@@ -6,7 +6,7 @@ use crate::worker::state::{Draining, Worker};
 use http::HeaderValue;
 use proxy_clock::{Deadline, Tick, Timer};
 use proxy_framing::FramingError;
-use proxy_limits::{ConcurrencyLimit, Permit};
+use proxy_limits::{ClientShareLimit, ClientSharePermit};
 use proxy_tls::{ClientAuthVerdict, ServerTls};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::{Rc, Weak};
@@ -59,7 +59,7 @@ struct OptionalState {
     /// Lasts as long as the connection.
     identity: Option<Rc<()>>,
     /// Permits of routes with requests on the connection; some may have been released. HTTP/2 only.
-    route_permits: Vec<Weak<Permit>>,
+    route_permits: Vec<Weak<ClientSharePermit>>,
 }
 
 /// The result of a TLS handshake, for all requests of the connection.
@@ -213,14 +213,14 @@ impl ConnectionInfo {
     }
 
     /// The connection's permit of `limit`, if one of its requests has it.
-    pub(crate) fn route_permit(&self, limit: &ConcurrencyLimit) -> Option<Rc<Permit>> {
+    pub(crate) fn route_permit(&self, limit: &ClientShareLimit) -> Option<Rc<ClientSharePermit>> {
         let rare = self.rare.borrow();
         let mut permits = rare.as_ref()?.route_permits.iter();
         permits.find_map(|permit| permit.upgrade().filter(|permit| permit.is_of(limit)))
     }
 
     /// Lets other requests of the same route share `permit` while it lasts.
-    pub(crate) fn keep_route_permit(&self, permit: &Rc<Permit>) {
+    pub(crate) fn keep_route_permit(&self, permit: &Rc<ClientSharePermit>) {
         let mut rare = self.rare();
         rare.route_permits
             .retain(|permit| permit.strong_count() > 0);

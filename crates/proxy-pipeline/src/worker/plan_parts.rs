@@ -2,7 +2,7 @@
 
 use crate::worker::active_plan::ActivePlan;
 use crate::worker::removed_parts::Part;
-use proxy_limits::ConcurrencyLimit;
+use proxy_limits::ClientShareLimit;
 use proxy_plan::{EditedFields, TargetIdentity};
 use proxy_telemetry::{EscapedField, EscapedFields, RouteMetrics, TargetMetrics};
 use std::rc::Rc;
@@ -73,7 +73,7 @@ impl Origin {
     }
 
     /// The limit on connections of the route; `None` for one without, and for an extract.
-    pub(crate) fn route_connections(&self, parts: PlanParts) -> Option<&ConcurrencyLimit> {
+    pub(crate) fn route_connections(&self, parts: PlanParts) -> Option<&ClientShareLimit> {
         match self {
             Self::Plan(active) => active.limits.get(parts.route?)?.connections.as_ref(),
             Self::Extract(_) => None,

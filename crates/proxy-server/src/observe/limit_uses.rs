@@ -1,7 +1,7 @@
 //! The use of the limits of the `limits` block, for statistics and metrics.
 
 use crate::runtime::system_memory;
-use proxy_limits::ConcurrencyLimit;
+use proxy_limits::ClientShareLimit;
 use proxy_model::Limits;
 use proxy_pipeline::Shared;
 use proxy_pool::IdleLimit;
@@ -16,7 +16,7 @@ pub(crate) struct LimitUses {
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     /// Connections of each route.
-    pub(crate) routes: Vec<ConcurrencyLimit>,
+    pub(crate) routes: Vec<ClientShareLimit>,
     /// Idle connections to each target.
     pub(crate) idle: Vec<IdleLimit>,
 }
@@ -39,7 +39,7 @@ impl LimitUses {
         let count = match setting {
             LimitSetting::MaxConnectionsPerClient => shared.clients.greatest(),
             LimitSetting::MaxConnectionsPerRoute => {
-                most(&mut self.routes.iter().map(ConcurrencyLimit::held))
+                most(&mut self.routes.iter().map(ClientShareLimit::held))
             }
             LimitSetting::MaxTotalConnections => shared.connections.held(),
             LimitSetting::MaxIdleConnectionsPerUpstream => {

@@ -2,7 +2,7 @@
 
 use proxy_errors::Reason;
 use proxy_limits::{
-    ConcurrencyLimit, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateError,
+    ClientShareLimit, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateError,
     RateLimitSettings, TokenBucket,
 };
 use proxy_model::{BasicAuth, Limits, RateKey, RateLimit};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) struct LimitRegistry {
     seed: KeySeed,
     rates: StateRegistry<RateIdentity, RateState>,
-    connections: StateRegistry<Arc<str>, ConcurrencyLimit>,
+    connections: StateRegistry<Arc<str>, ClientShareLimit>,
     /// Keyed limits, each with the number of dropped keys at the last count.
     evictions: Vec<Evictions>,
     stores: StateRegistry<StoreIdentity, SharedBuckets>,
@@ -29,7 +29,7 @@ pub(crate) struct LimitRegistry {
 #[derive(Debug)]
 pub(crate) struct RouteLimitTransaction {
     rates: StateTransaction<RateIdentity, RateState>,
-    connections: StateTransaction<Arc<str>, ConcurrencyLimit>,
+    connections: StateTransaction<Arc<str>, ClientShareLimit>,
     stores: StateTransaction<StoreIdentity, SharedBuckets>,
     /// Indexed by route position, followed by the limits for requests without a route.
     pub(crate) routes: Arc<[RouteLimits]>,
@@ -109,7 +109,11 @@ impl LimitRegistry {
         let routes = plan.routes().iter().zip(&plan.model().routes);
         let routes = routes.map(|(route, model)| {
             let is_served = !matches!(route.service, Service::Builtin(_));
-            let own = || connections.enter(Arc::clone(&route.id), || ConcurrencyLimit::new(max));
+            let own = || {
+                connections.enter(Arc::clone(&route.id), || {
+                    ClientShareLimit::new(max, self.seed)
+                })
+            };
             RouteLimits {
                 connections: is_served.then(own).map(|limit| limit.as_ref().clone()),
                 rates: builder.rules(route, model.policies.rate_limit.as_ref()),
@@ -187,9 +191,9 @@ impl LimitRegistry {
     }
 
     /// The limits on connections, one for each route.
-    pub(crate) fn connections(&self) -> Vec<ConcurrencyLimit> {
+    pub(crate) fn connections(&self) -> Vec<ClientShareLimit> {
         let limits = self.connections.states();
-        limits.map(|limit| ConcurrencyLimit::clone(limit)).collect()
+        limits.map(|limit| ClientShareLimit::clone(limit)).collect()
     }
 
     /// Keeps idle buckets from losing count of time; returns the number of dropped keys. Call it at

@@ -130,6 +130,32 @@ fn a_request_over_its_share_is_refused_as_such() {
 }
 
 #[test]
+fn greedy_clients_leave_connections_of_their_route_to_other_clients() {
+    let gate = Gate::new();
+    let (hung, healthy) = (Upstream::slow_reader(&gate), answering());
+    let proxyd = with_hung_route("max-connections-per-route 100", &hung, &healthy);
+    let mut clients: Vec<_> = (0..95)
+        .map(|number| asking(&proxyd, "/hung", &format!("192.0.2.{}", number % 10)))
+        .collect();
+    hung.wait_for_requests(95);
+
+    let refused = asking(&proxyd, "/hung", "192.0.2.1").response();
+    clients.extend((0..5).map(|number| asking(&proxyd, "/hung", &format!("198.51.100.{number}"))));
+
+    assert_eq!(refused.status, 503);
+    assert_eq!(reason(&proxyd, &refused), "route_connection_limit");
+    let record = proxyd.limit_record(&refused.correlation_id());
+    assert_eq!(record.text("setting"), "limits.max-connections-per-route");
+    hung.wait_for_requests(100);
+    let full = asking(&proxyd, "/hung", "203.0.113.1").response();
+    assert_eq!(full.status, 503);
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response().status, 200);
+    }
+}
+
+#[test]
 fn a_tunnel_is_no_request_in_flight() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.head() {
