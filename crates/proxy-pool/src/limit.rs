@@ -1,5 +1,6 @@
 //! A limit on the connections to one target, shared by the pools of all workers.
 
+use proxy_limits::ClientKey;
 use proxy_upstream::TargetId;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,7 +14,8 @@ const MAX_OVERTAKEN: u32 = 8;
 
 /// The maximum number of connections to one target over all workers, idle ones included.
 ///
-/// Requests above the limit wait in one queue for all workers. A released permit is granted to the
+/// Requests above the limit wait in one queue for all workers, in which clients take turns: a client's
+/// second request waits until each other client has had a turn. A released permit is granted to the
 /// first of them at once. A connection returned to a pool is granted to a request of the same
 /// worker if the first has not been overtaken too often; else it is closed and its permit is
 /// granted to the first. When a request begins to wait while a worker keeps an idle connection,
@@ -35,7 +37,10 @@ type Lock = std::sync::Mutex<Queue>;
 
 #[derive(Debug, Default)]
 struct Queue {
+    /// In order of turns, then of arrival.
     waiters: VecDeque<Waiter>,
+    /// The turn of the latest request that was served.
+    turn: u64,
     members: Vec<Weak<PoolMember>>,
 }
 
@@ -46,6 +51,9 @@ static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 struct Waiter {
     ticket: u64,
+    client: ClientKey,
+    /// Turns of the queue that end before it is served.
+    turn: u64,
     /// The pool that can provide its connection.
     pool: Option<Arc<PoolMember>>,
     overtaken: u32,
@@ -128,13 +136,20 @@ impl ConnectionLimit {
         self.waiting.load(Ordering::SeqCst) > 0
     }
 
-    /// Queues a request, which may also get a connection of `pool`.
-    pub(crate) fn enter(self: &Arc<Self>, pool: Option<Arc<PoolMember>>) -> Queued {
+    /// Queues a request of `client`, which may also get a connection of `pool`.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        client: ClientKey,
+        pool: Option<Arc<PoolMember>>,
+    ) -> Queued {
         let (grant, granted) = oneshot::channel();
         let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
         let mut queue = self.lock();
-        queue.waiters.push_back(Waiter {
+        let turn = queue.next_turn(client);
+        queue.push(Waiter {
             ticket,
+            client,
+            turn,
             pool,
             overtaken: 0,
             grant,
@@ -193,7 +208,7 @@ impl ConnectionLimit {
             }
             first.overtaken += 1;
         }
-        let waiter = queue.waiters.remove(position);
+        let waiter = queue.take(position);
         self.note_length(&queue);
         waiter
     }
@@ -210,7 +225,7 @@ impl ConnectionLimit {
         let mut queue = self.lock();
         queue.waiters.front()?;
         let permit = self.take_free()?;
-        let waiter = queue.waiters.pop_front();
+        let waiter = queue.take(0);
         self.note_length(&queue);
         drop(queue);
         Some((waiter?, permit))
@@ -232,6 +247,27 @@ impl ConnectionLimit {
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// The turn of another request of `client`: the present one, or the turn after its last.
+    fn next_turn(&self, client: ClientKey) -> u64 {
+        let mut latest_first = self.waiters.iter().rev();
+        let last = latest_first.find(|waiter| waiter.client == client);
+        last.map_or(self.turn, |last| last.turn.saturating_add(1))
+    }
+
+    fn push(&mut self, waiter: Waiter) {
+        let earlier = |other: &Waiter| other.turn <= waiter.turn;
+        let position = self.waiters.partition_point(earlier);
+        self.waiters.insert(position, waiter);
+    }
+
+    fn take(&mut self, position: usize) -> Option<Waiter> {
+        let waiter = self.waiters.remove(position)?;
+        self.turn = self.turn.max(waiter.turn);
+        Some(waiter)
     }
 }
 
@@ -303,6 +339,8 @@ mod tests {
     use super::*;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+    const ONE: ClientKey = ClientKey::V4(1);
+
     const TARGET: TargetId = TargetId { slot: 0, epoch: 0 };
 
     fn limit(max: u32) -> Arc<ConnectionLimit> {
@@ -325,7 +363,7 @@ mod tests {
     fn a_place_that_comes_free_goes_to_the_first_that_waits() {
         let limit = limit(1);
         let held = limit.acquire().unwrap();
-        let [mut first, mut second] = [0, 1].map(|_| limit.enter(None));
+        let [mut first, mut second] = [0, 1].map(|_| limit.enter(ONE, None));
         assert!(permit(&mut first).is_none());
 
         drop(held);
@@ -339,10 +377,30 @@ mod tests {
     }
 
     #[test]
+    fn a_client_with_one_request_waits_for_one_of_the_other_client() {
+        let limit = limit(1);
+        let mut held = limit.acquire();
+        let mut greedy: Vec<Queued> = (0..9).map(|_| limit.enter(ONE, None)).collect();
+        drop(held.take());
+        held = permit(&mut greedy[0]);
+        let mut bystander = limit.enter(ClientKey::V4(2), None);
+        let mut again = limit.enter(ClientKey::V4(2), None);
+
+        drop(held.take());
+        held = permit(&mut bystander);
+        assert!(held.is_some(), "the next permit");
+        drop(held.take());
+        held = permit(&mut greedy[1]);
+        assert!(held.is_some(), "in turn");
+        drop(held);
+        assert!(permit(&mut again).is_some());
+    }
+
+    #[test]
     fn a_newcomer_does_not_pass_those_that_wait() {
         let limit = limit(1);
         let held = limit.acquire().unwrap();
-        let _waiting = limit.enter(None);
+        let _waiting = limit.enter(ONE, None);
         limit.set_max(1);
 
         assert!(limit.acquire().is_none());
@@ -354,8 +412,8 @@ mod tests {
     fn a_request_that_gives_up_takes_no_place() {
         let limit = limit(1);
         let held = limit.acquire().unwrap();
-        let [gone, left] = [0, 1].map(|_| limit.enter(None));
-        let mut last = limit.enter(None);
+        let [gone, left] = [0, 1].map(|_| limit.enter(ONE, None));
+        let mut last = limit.enter(ONE, None);
         limit.leave(left.ticket);
         // This request leaves after it got the permit.
         drop(held);
@@ -368,7 +426,7 @@ mod tests {
     fn a_higher_limit_is_in_force_at_once() {
         let limit = limit(1);
         let _held = limit.acquire().unwrap();
-        let mut waiting = limit.enter(None);
+        let mut waiting = limit.enter(ONE, None);
 
         limit.set_max(2);
         let second = permit(&mut waiting);
@@ -386,10 +444,10 @@ mod tests {
         let (keeping, mut asked) = member(&limit);
         let mark = keeping.mark_idle();
 
-        let _first = limit.enter(None);
+        let _first = limit.enter(ONE, None);
         assert_eq!(asked.try_recv().unwrap(), TARGET);
         drop(mark);
-        let _second = limit.enter(None);
+        let _second = limit.enter(ONE, None);
         assert!(asked.try_recv().is_err() && not_asked.try_recv().is_err());
     }
 
@@ -399,8 +457,8 @@ mod tests {
         let _held = limit.acquire().unwrap();
         let (own, _own_asked) = member(&limit);
         let (other, _other_asked) = member(&limit);
-        let _first = limit.enter(Some(other));
-        let enter = || limit.enter(Some(Arc::clone(&own)));
+        let _first = limit.enter(ONE, Some(other));
+        let enter = || limit.enter(ONE, Some(Arc::clone(&own)));
         let mut waiting: Vec<Queued> = (0..=MAX_OVERTAKEN).map(|_| enter()).collect();
 
         for queued in waiting.iter().take(MAX_OVERTAKEN as usize) {

@@ -5,6 +5,7 @@ use crate::error::ConnectError;
 use crate::limit::{ConnectionLimit, ConnectionPermit, Grant, Queued};
 use crate::pool::Pool;
 use proxy_clock::{RequestTimers, Timer};
+use proxy_limits::ClientKey;
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -31,29 +32,31 @@ pub struct ConnectionWait<B> {
 }
 
 impl<B> ConnectionWait<B> {
-    /// Waits for a connection to `target`, or for a permit under `limit`.
+    /// Waits for a connection to `target`, or for a permit under `limit`, in turn with other clients than
+    /// `client`.
     #[must_use]
     pub fn for_connection(
         pool: &Rc<Pool<B>>,
         limit: &Arc<ConnectionLimit>,
         target: TargetId,
+        client: ClientKey,
     ) -> Self {
         let member = pool.member(target);
         let member = member.filter(|member| Arc::ptr_eq(member.limit(), limit));
         Self {
             pool: Rc::clone(pool),
             limit: Arc::clone(limit),
-            queued: limit.enter(member),
+            queued: limit.enter(client, member),
         }
     }
 
-    /// Waits for a permit under `limit`, for a shared connection.
+    /// Waits for a permit under `limit`, for a shared connection, in turn with other clients than `client`.
     #[must_use]
-    pub fn for_permit(pool: &Rc<Pool<B>>, limit: &Arc<ConnectionLimit>) -> Self {
+    pub fn for_permit(pool: &Rc<Pool<B>>, limit: &Arc<ConnectionLimit>, client: ClientKey) -> Self {
         Self {
             pool: Rc::clone(pool),
             limit: Arc::clone(limit),
-            queued: limit.enter(None),
+            queued: limit.enter(client, None),
         }
     }
 

@@ -226,7 +226,7 @@ settings! {
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
     /// Maximum number of connections to one target, over all workers. Further requests wait in one
-    /// queue, for at most the connect timeout; with `protocol "h2"` each worker needs a connection
+    /// queue, in which clients take turns, for at most the connect timeout; with `protocol "h2"` each worker needs a connection
     /// of its own.
     MAX_CONNECTIONS: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")

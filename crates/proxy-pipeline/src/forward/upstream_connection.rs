@@ -7,6 +7,7 @@ use crate::health::reachability;
 use crate::upload::request_body::RequestBody;
 use proxy_clock::Timer;
 use proxy_framing::ProxyVersion;
+use proxy_limits::ClientKey;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
     Candidate, Checkout, ConnectError, ConnectSettings, Connecting, Connection, ConnectionLimit,
@@ -186,7 +187,7 @@ impl Attempts<'_, '_> {
         if let Some(permit) = limit.acquire() {
             return Ok(Place::Permit(permit));
         }
-        let wait = ConnectionWait::for_connection(&self.pool, limit, origin);
+        let wait = ConnectionWait::for_connection(&self.pool, limit, origin, self.client());
         wait.within(timeout, &self.timers).await
     }
 
@@ -274,11 +275,15 @@ impl Attempts<'_, '_> {
         if let Some(permit) = limit.acquire() {
             return Ok(permit);
         }
-        let wait = ConnectionWait::for_permit(&self.pool, limit);
+        let wait = ConnectionWait::for_permit(&self.pool, limit, self.client());
         match wait.within(timeout, &self.timers).await? {
             Place::Permit(permit) => Ok(permit),
             Place::Connection(_) => Err(ConnectError::LimitReached { max: limit.max() }),
         }
+    }
+
+    fn client(&self) -> ClientKey {
+        ClientKey::from(self.exchange.completion.record.client_ip)
     }
 
     /// The target, with the settings for this request's connection.
