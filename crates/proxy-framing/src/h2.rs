@@ -11,7 +11,6 @@ mod field;
 mod field_kinds;
 mod flood_limits;
 mod frame;
-mod huffman;
 mod meter;
 mod open_streams;
 mod pass;

@@ -1,6 +1,5 @@
 //! QPACK without a dynamic table. [RFC 9204]
 
-mod huffman;
 mod integer;
 mod section;
 mod static_table;

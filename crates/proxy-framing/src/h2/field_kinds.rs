@@ -1,7 +1,7 @@
 //! The kinds of fields in header sections of a target, found without decoding them.
 
 use super::field::{EncodedString, Field, Literal, read_field, read_string};
-use super::huffman::{Symbols, UnknownCode};
+use crate::huffman::{InvalidCode, Symbols};
 use std::collections::VecDeque;
 
 /// The kind of a field.
@@ -88,7 +88,7 @@ fn named(name: EncodedString<'_>) -> FieldKind {
     let is_status = match name {
         EncodedString::Plain(name) => name == STATUS,
         EncodedString::Huffman(name) => {
-            let status = STATUS.iter().copied().map(Ok::<_, UnknownCode>);
+            let status = STATUS.iter().copied().map(Ok::<_, InvalidCode>);
             Symbols::new(name).eq(status)
         }
     };

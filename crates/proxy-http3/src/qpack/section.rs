@@ -1,10 +1,10 @@
 //! Decoding of a header section: lines of fields from static references and literals.
 
-use super::huffman::{self, HuffmanError};
 use super::integer;
 use super::static_table::STATIC_TABLE;
 use crate::code::{ErrorCode, Http3Error};
 use bytes::Bytes;
+use proxy_framing::huffman::Symbols;
 use std::ops::Range;
 
 /// Bytes that the size of a section counts for each field. [RFC 9114 §4.2.2]
@@ -185,12 +185,13 @@ impl Decoder<'_> {
             return Ok(self.append(string));
         }
         let start = self.text.len();
-        huffman::decode(string, &mut self.text, self.limits.max_bytes).map_err(
-            |error| match error {
-                HuffmanError::Invalid => invalid("a string has an invalid Huffman code"),
-                HuffmanError::TooLong => TOO_LARGE,
-            },
-        )?;
+        for symbol in Symbols::new(string) {
+            let symbol = symbol.map_err(|_| invalid("a string has an invalid Huffman code"))?;
+            if self.text.len() >= self.limits.max_bytes {
+                return Err(TOO_LARGE);
+            }
+            self.text.push(symbol);
+        }
         Ok(start..self.text.len())
     }
 

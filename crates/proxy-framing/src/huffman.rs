@@ -1,4 +1,5 @@
-//! Decoding of Huffman-coded strings of visible ASCII characters. [RFC 7541 §5.2, appendix B]
+//! Decoding of Huffman-coded strings in header sections of HTTP/2 and HTTP/3. [RFC 7541 §5.2, appendix B; RFC 9204
+//! §4.1.2]
 
 /// The codes of one length, which are consecutive.
 struct Codes {
@@ -16,8 +17,9 @@ const fn codes(bits: u32, first: u64, symbols: &'static [u8]) -> Codes {
     }
 }
 
-/// From the shortest codes to the longest of a visible ASCII character, `\`.
-static CODES: [Codes; 11] = [
+/// From the shortest codes to the longest. The code of the end of a string is in none of them.
+#[rustfmt::skip]
+static CODES: [Codes; 21] = [
     codes(5, 0x0, b"012aceiost"),
     codes(6, 0x14, b" %-./3456789=A_bdfghlmnpru"),
     codes(7, 0x5c, b":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz"),
@@ -29,15 +31,26 @@ static CODES: [Codes; 11] = [
     codes(14, 0x3ffc, b"^}"),
     codes(15, 0x7ffc, b"<`{"),
     codes(19, 0x7fff0, b"\\\xc3\xd0"),
+    codes(20, 0xfffe6, b"\x80\x82\x83\xa2\xb8\xc2\xe0\xe2"),
+    codes(21, 0x001f_ffdc, b"\x99\xa1\xa7\xac\xb0\xb1\xb3\xd1\xd8\xd9\xe3\xe5\xe6"),
+    codes(22, 0x003f_ffd2, b"\x81\x84\x85\x86\x88\x92\x9a\x9c\xa0\xa3\xa4\xa9\xaa\xad\xb2\xb5\xb9\xba\xbb\xbd\xbe\xc4\xc6\xe4\xe8\xe9"),
+    codes(23, 0x007f_ffd8, b"\x01\x87\x89\x8a\x8b\x8c\x8d\x8f\x93\x95\x96\x97\x98\x9b\x9d\x9e\xa5\xa6\xa8\xae\xaf\xb4\xb6\xb7\xbc\xbf\xc5\xe7\xef"),
+    codes(24, 0x00ff_ffea, b"\t\x8e\x90\x91\x94\x9f\xab\xce\xd7\xe1\xec\xed"),
+    codes(25, 0x01ff_ffec, b"\xc7\xcf\xea\xeb"),
+    codes(26, 0x03ff_ffe0, b"\xc0\xc1\xc8\xc9\xca\xcd\xd2\xd5\xda\xdb\xee\xf0\xf2\xf3\xff"),
+    codes(27, 0x07ff_ffde, b"\xcb\xcc\xd3\xd4\xd6\xdd\xde\xdf\xf1\xf4\xf5\xf6\xf7\xf8\xfa\xfb\xfc\xfd\xfe"),
+    codes(28, 0x0fff_ffe2, b"\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12\x13\x14\x15\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f\xdc\xf9"),
+    codes(30, 0x3fff_fffc, b"\n\r\x16"),
 ];
 
-/// A code without a visible ASCII character, or a string that ends within a code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UnknownCode;
+/// An unknown code, a string that ends within a code, or padding that is too long or of other bits than ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid Huffman code")]
+pub struct InvalidCode;
 
-/// The symbols of a string, up to the first unknown code.
+/// The symbols of a string, up to the first invalid code.
 #[derive(Clone, Debug)]
-pub(super) struct Symbols<'s> {
+pub struct Symbols<'s> {
     rest: &'s [u8],
     /// The next bits, from the highest on; ones after them, as in the padding of a string.
     window: u64,
@@ -46,7 +59,9 @@ pub(super) struct Symbols<'s> {
 }
 
 impl<'s> Symbols<'s> {
-    pub(super) fn new(string: &'s [u8]) -> Self {
+    /// The symbols of `string`.
+    #[must_use]
+    pub fn new(string: &'s [u8]) -> Self {
         Self {
             rest: string,
             window: u64::MAX,
@@ -75,7 +90,7 @@ impl<'s> Symbols<'s> {
 }
 
 impl Iterator for Symbols<'_> {
-    type Item = Result<u8, UnknownCode>;
+    type Item = Result<u8, InvalidCode>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.fill();
@@ -85,7 +100,7 @@ impl Iterator for Symbols<'_> {
         }
         let Some((symbol, bits)) = self.symbol().filter(|(_, bits)| *bits <= self.bits) else {
             *self = Self::new(&[]);
-            return Some(Err(UnknownCode));
+            return Some(Err(InvalidCode));
         };
         self.window = self.window << bits | ((1 << bits) - 1);
         self.bits -= bits;
@@ -97,7 +112,7 @@ impl Iterator for Symbols<'_> {
 /// begins.
 ///
 /// It examines seven bytes at a time; each step begins with the last byte of the one before.
-pub(super) fn may_have_long_codes(string: &[u8]) -> bool {
+pub(crate) fn may_have_long_codes(string: &[u8]) -> bool {
     let mut rest = string;
     while let Some(bytes) = rest.first_chunk() {
         if has_seven_ones(u64::from_be_bytes(*bytes)) {
@@ -143,7 +158,7 @@ mod tests {
         bits.chunks(8).map(byte).collect()
     }
 
-    fn decoded(string: &[u8]) -> Result<Vec<u8>, UnknownCode> {
+    fn decoded(string: &[u8]) -> Result<Vec<u8>, InvalidCode> {
         Symbols::new(string).collect()
     }
 
@@ -155,6 +170,8 @@ mod tests {
                 &b"\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff"[..],
                 "www.example.com",
             ),
+            (b"\x64\x02", "302"),
+            (b"\x25\xa8\x49\xe9\x5b\xa9\x7d\x7f", "custom-key"),
             (b"\xa8\xeb\x10\x64\x9c\xbf", "no-cache"),
             (b"\x25\xa8\x49\xe9\x5b\xb8\xe8\xb4\xbf", "custom-value"),
             (
@@ -185,14 +202,25 @@ mod tests {
             );
             next = (codes.first + codes.symbols.len() as u64, codes.bits);
         }
-        let mut all: Vec<u8> = (b'!'..=b'~').collect();
+        let mut all: Vec<u8> = (0..=255).collect();
         assert_eq!(decoded(&encoded(&all)), Ok(all.clone()));
         all.reverse();
         assert_eq!(decoded(&encoded(&all)), Ok(all));
     }
 
     #[test]
-    fn other_codes_and_wrong_padding_are_unknown() {
+    fn every_symbol_has_a_code() {
+        let mut symbols: Vec<u8> = CODES
+            .iter()
+            .flat_map(|codes| codes.symbols)
+            .copied()
+            .collect();
+        symbols.sort_unstable();
+        assert_eq!(symbols, (0..=255).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn unknown_codes_and_wrong_padding_are_invalid() {
         for string in [
             &b"\xff\xff\xff\xff"[..],
             // A byte of padding.
@@ -200,10 +228,10 @@ mod tests {
             b"\xf8\xff",
             // Padding of zeros: a code that is not whole.
             b"\xf9\x00\xf0",
-            // A code of 20 bits.
-            b"\xff\xfe\x6f",
+            b"\x06",
+            b"\x07\xff",
         ] {
-            assert_eq!(decoded(string), Err(UnknownCode), "{string:x?}");
+            assert_eq!(decoded(string), Err(InvalidCode), "{string:x?}");
         }
     }
 
