@@ -26,6 +26,7 @@ mod hpack;
 #[path = "../edge/support/http2_upstream.rs"]
 #[expect(dead_code, reason = "another suite needs more of it")]
 mod http2_upstream;
+mod malformed_answers;
 mod paths;
 mod proxy_listeners;
 mod received_request;

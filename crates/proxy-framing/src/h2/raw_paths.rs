@@ -9,11 +9,10 @@
 //! §3.2] A byte that the parser refuses therefore replaces each `#`.
 
 use super::field::{EncodedString, Field, Literal, read_field, read_string, write_string};
-use super::section::size_updates;
+use super::section::{Edit, size_updates};
 use crate::chars::{is_query, needs_escape_in_uri};
 use crate::huffman::{Symbols, may_have_long_codes};
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Substitute for a byte that the parser refuses.
@@ -65,9 +64,6 @@ struct Entry {
     /// Number of insertions up to this one.
     insertions: u64,
 }
-
-/// A part of a header section, and the bytes in its place.
-type Edit = (Range<usize>, Vec<u8>);
 
 impl RawPaths {
     /// Returns true if [`Self::replace`] must see this header section, which opens a stream.

@@ -1,12 +1,13 @@
 //! Header sections that a target sends, checked before the parser gets them.
 //!
 //! The HTTP/2 library ignores pseudo-header fields of requests in a response, and drops all of them in trailers. Both
-//! make a response malformed [RFC 9113 §8.1, §8.3]. A section with such a field is rewritten, so that the library
+//! make a response malformed [RFC 9113 §8.1, §8.3]. For an invalid name or value it ends the connection, and so the
+//! other requests on it [RFC 9113 §8.1.1, §8.2.1]. A section with such a field is rewritten, so that the library
 //! resets its stream; so is every section of several frames, of which the library checks the last frame only.
 
 use super::field_kinds::{FieldKind, FieldKinds};
 use super::frame::{DATA, FrameHeader, HEADER_BYTES, HEADERS, RST_STREAM};
-use super::section::{Section, fragment};
+use super::section::{Edit, Section, fragment};
 
 /// Maximum size of a section of several frames, in bytes before decompression: Huffman codes may be nearly four times
 /// as long as the text, of which the parser takes at most twice 128 KiB.
@@ -15,6 +16,12 @@ const MAX_SECTION_BYTES: usize = 1024 * 1024;
 /// Maximum number of streams of which the final response has begun. It is far above the number of requests that one
 /// connection carries at once; a stream that the proxy has reset may stay until then.
 const MAX_BODIES: usize = 1024;
+
+/// A malformed section, with fields in place of those because of which the parser would end the connection.
+#[derive(Debug)]
+struct Malformed {
+    edits: Vec<Edit>,
+}
 
 /// Checks the header sections on one connection to a target.
 #[derive(Clone, Debug, Default)]
@@ -79,17 +86,18 @@ impl ResponseSections {
             };
             let whole = HEADER_BYTES + header.length as usize;
             match fields {
-                Some(fields) if !self.is_well_formed(header, fields) => {
-                    out.extend_from_slice(
-                        bytes.get(..bytes.len() - rest.len()).unwrap_or_default(),
-                    );
-                    let mut section = Section::new(header, false);
-                    section.set_fragment(fields.to_vec());
-                    section.refuse();
-                    section.write(true, out);
-                    return rest.get(whole..).unwrap_or_default();
+                Some(fields) => {
+                    if let Err(Malformed { edits }) = self.check(header, fields) {
+                        out.extend_from_slice(
+                            bytes.get(..bytes.len() - rest.len()).unwrap_or_default(),
+                        );
+                        let mut section = Section::new(header, false);
+                        section.set_fragment(fields.to_vec());
+                        section.refuse(edits);
+                        section.write(true, out);
+                        return rest.get(whole..).unwrap_or_default();
+                    }
                 }
-                Some(_) => {}
                 None => self.note_end(header),
             }
             self.skip = whole;
@@ -166,13 +174,13 @@ impl ResponseSections {
             self.section = Some(section);
             return;
         }
-        let is_well_formed = self.is_well_formed(section.header(), section.fragment());
-        if is_well_formed && !is_divided {
-            out.extend_from_slice(frame);
-            return;
-        }
-        if !is_well_formed {
-            section.refuse();
+        match self.check(section.header(), section.fragment()) {
+            Ok(()) if !is_divided => {
+                out.extend_from_slice(frame);
+                return;
+            }
+            Ok(()) => {}
+            Err(Malformed { edits }) => section.refuse(edits),
         }
         section.write(true, out);
     }
@@ -182,25 +190,30 @@ impl ResponseSections {
         section.is_some_and(|section| !section.goes_on_with(header))
     }
 
-    /// Reads a whole section: false if the parser would accept it for lack of a check. It has one pseudo-header field,
-    /// `:status`, in front; trailers have none. [RFC 9113 §8.3.2, §8.1]
-    fn is_well_formed(&mut self, header: FrameHeader, fields: &[u8]) -> bool {
+    /// Reads a whole section: an error if the parser would accept it for lack of a check, or end the connection because
+    /// of it. It has one pseudo-header field, `:status`, in front; trailers have none. [RFC 9113 §8.3.2, §8.1]
+    fn check(&mut self, header: FrameHeader, fields: &[u8]) -> Result<(), Malformed> {
         let stream = header.stream;
         let place = self.bodies.binary_search(&stream);
         let (mut status, mut has_other, mut rest) = (None, false, fields);
-        while let Some((kind, after)) = self.kinds.next(rest) {
-            rest = after;
-            match kind {
+        let mut edits = Vec::new();
+        while let Some(read) = self.kinds.next(rest) {
+            if let Some(replacement) = read.replacement {
+                let (from, to) = (rest.len(), read.rest.len());
+                edits.push((fields.len() - from..fields.len() - to, replacement));
+            }
+            rest = read.rest;
+            match read.kind {
                 Some(FieldKind::Status { is_interim }) if status.is_none() => {
                     status = Some(is_interim);
                 }
-                Some(FieldKind::Status { .. } | FieldKind::OtherPseudo) => has_other = true,
                 Some(FieldKind::Regular) | None => {}
+                Some(_) => has_other = true,
             }
         }
         // Streams of the target end the connection, which a reset would prevent.
         if stream.is_multiple_of(2) {
-            return true;
+            return Ok(());
         }
         let may_have_status = place.is_err();
         let is_well_formed = !has_other && (may_have_status || status.is_none());
@@ -216,7 +229,11 @@ impl ResponseSections {
             }
             Ok(_) | Err(_) => {}
         }
-        is_well_formed
+        if is_well_formed {
+            Ok(())
+        } else {
+            Err(Malformed { edits })
+        }
     }
 
     /// Forgets a stream that the target ends by this frame.
@@ -307,6 +324,30 @@ mod tests {
                 &[refused(fields), next],
             );
         }
+    }
+
+    #[test]
+    fn fields_that_the_parser_cannot_hold_are_replaced_in_a_refused_section() {
+        const CAPITAL: &[u8] = b"\x40\x01X\x01y";
+        const HARMLESS: &[u8] = b"\x40\x01x\x011";
+        let refused = |fields: &[&[u8]]| head(0, 1, &[&[REFUSED], fields].concat());
+        let next = head(0, 3, &[OK, FIELD]);
+        check(
+            &[head(0, 1, &[OK, CAPITAL, FIELD, CAPITAL]), next.clone()],
+            &[refused(&[OK, HARMLESS, FIELD, HARMLESS]), next],
+        );
+        // A later section that refers to the entry.
+        check(
+            &[head(0, 1, &[OK, CAPITAL]), head(0, 3, &[OK, b"\xbe"])],
+            &[
+                refused(&[OK, HARMLESS]),
+                head(0, 3, &[REFUSED, OK, b"\xbe"]),
+            ],
+        );
+        check(
+            &[head(0, 1, &[b"\x48\x042000"])],
+            &[refused(&[b"\x40\x07xxxxxxx\x041111"])],
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::field::{Field, read_field};
 use super::frame::{
     CONTINUATION, END_HEADERS, END_STREAM, FrameHeader, HEADERS, MAX_PAYLOAD_BYTES,
 };
+use std::ops::Range;
 
 /// The field written before all trailers: `host` without a value, entry 38 (`0x26`) of the static
 /// table. [RFC 7541 §A] It has no meaning in trailers, and is not forwarded.
@@ -16,6 +17,9 @@ const LEADING_FIELD_BYTE: u8 = 0xa6;
 
 /// `:status` with the value 200, entry 8 of the static table.
 const STATUS_BYTE: u8 = 0x88;
+
+/// A part of a header section, and the bytes in its place.
+pub(super) type Edit = (Range<usize>, Vec<u8>);
 
 /// A header section in progress.
 #[derive(Clone, Debug)]
@@ -77,8 +81,12 @@ impl Section {
     }
 
     /// Makes the section one that the library refuses by resetting its stream, after it has applied the changes of
-    /// the table: a pseudo-header field behind a regular one.
-    pub(super) fn refuse(&mut self) {
+    /// the table: a pseudo-header field behind a regular one. `edits`, in ascending order, replace fields that the
+    /// library cannot hold.
+    pub(super) fn refuse(&mut self, edits: Vec<Edit>) {
+        for (range, instead) in edits.into_iter().rev() {
+            self.fragment.splice(range, instead);
+        }
         let at = size_updates(&self.fragment);
         let refused = [LEADING_FIELD_BYTE, STATUS_BYTE];
         self.fragment.splice(at..at, refused);
