@@ -8,7 +8,7 @@ use crate::authority::{AuthorityAccess, RetryAfter};
 use crate::certificate::StoredCertificate;
 use crate::error::AcmeError;
 use crate::keep::{MAX_WINDOW_INTERVAL, MIN_WINDOW_INTERVAL, unix_time};
-use crate::order::{finish, place, refusal, refused_challenge, wait_until_ready};
+use crate::order::{finish, is_pending, place, refusal, wait_until_ready};
 use crate::renewal::{Window, earliest_order, renewal_time};
 use crate::request::{SigningRequest, signing_request, signing_request_again};
 use instant_acme::{
@@ -171,16 +171,8 @@ impl PlacedOrder {
         while let Some(next) = authorizations.next().await {
             let mut authorization = next?;
             let host = authorization.identifier().to_string();
-            match authorization.status {
-                AuthorizationStatus::Pending => {}
-                AuthorizationStatus::Valid => continue,
-                AuthorizationStatus::Invalid
-                | AuthorizationStatus::Revoked
-                | AuthorizationStatus::Expired
-                | AuthorizationStatus::Deactivated => {
-                    let refused = refused_challenge(&authorization, &host);
-                    return Err(refused.unwrap_or(AcmeError::TimedOut));
-                }
+            if !is_pending(&authorization, &host)? {
+                continue;
             }
             let Some(challenge) = authorization.challenge(ChallengeType::Http01) else {
                 let challenge = "http-01";

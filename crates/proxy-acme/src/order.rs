@@ -125,16 +125,8 @@ async fn answer_all(
     while let Some(next) = authorizations.next().await {
         let mut authorization = next?;
         let host = authorization.identifier().to_string();
-        match authorization.status {
-            AuthorizationStatus::Pending => {}
-            AuthorizationStatus::Valid => continue,
-            AuthorizationStatus::Invalid
-            | AuthorizationStatus::Revoked
-            | AuthorizationStatus::Expired
-            | AuthorizationStatus::Deactivated => {
-                let refused = refused_challenge(&authorization, &host);
-                return Err(refused.unwrap_or(AcmeError::TimedOut));
-            }
+        if !is_pending(&authorization, &host)? {
+            continue;
         }
         let Some(mut challenge) = authorization.challenge(kind.clone()) else {
             let challenge = settings.challenge.name();
@@ -228,10 +220,28 @@ pub(crate) async fn refusal(order: &mut Order, error: Option<instant_acme::Error
     error.map_or(AcmeError::TimedOut, AcmeError::from)
 }
 
-pub(crate) fn refused_challenge(
+/// Returns true if `host` is not validated yet, false if it is.
+///
+/// # Errors
+/// The authority has refused the host.
+pub(crate) fn is_pending(
     authorization: &AuthorizationHandle<'_>,
     host: &str,
-) -> Option<AcmeError> {
+) -> Result<bool, AcmeError> {
+    match authorization.status {
+        AuthorizationStatus::Pending => Ok(true),
+        AuthorizationStatus::Valid => Ok(false),
+        AuthorizationStatus::Invalid
+        | AuthorizationStatus::Revoked
+        | AuthorizationStatus::Expired
+        | AuthorizationStatus::Deactivated => {
+            let refused = refused_challenge(authorization, host);
+            Err(refused.unwrap_or(AcmeError::TimedOut))
+        }
+    }
+}
+
+fn refused_challenge(authorization: &AuthorizationHandle<'_>, host: &str) -> Option<AcmeError> {
     let mut challenges = authorization.challenges.iter();
     let problem = challenges.find_map(|challenge| challenge.error.as_ref())?;
     let host = Some(host.to_owned());

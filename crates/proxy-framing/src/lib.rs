@@ -54,6 +54,7 @@ mod fields;
 mod input;
 mod limits;
 mod message;
+mod part;
 mod proxy_header;
 mod request;
 mod response;

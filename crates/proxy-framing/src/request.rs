@@ -7,6 +7,7 @@ use crate::fields::correlation::Correlation;
 use crate::fields::{BodyLength, Fields, HeadSummary, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
+use crate::part::Part;
 use crate::scan::lines::Lines;
 use crate::scan::{Eof, Scan, Stop};
 use crate::start_line::request_line::{self, RequestLine};
@@ -21,26 +22,12 @@ use crate::start_line::request_line::{self, RequestLine};
 #[derive(Debug)]
 pub struct RequestValidator {
     limits: HeadLimits,
-    part: Part,
+    part: Part<RequestLine>,
     /// True if the request has an upgrade, or is a `CONNECT`.
     upgrade: bool,
     head_bytes: u32,
     heads_seen: u64,
     correlation: Correlation,
-}
-
-#[derive(Debug)]
-enum Part {
-    Line(RequestLine),
-    Fields(Fields),
-    Body(Body),
-    /// A request with an upgrade is complete.
-    Stopped,
-    Tunnel,
-    Faulted {
-        fault: FramingError,
-        in_body: bool,
-    },
 }
 
 impl RequestValidator {
@@ -117,12 +104,7 @@ impl RequestValidator {
             Part::Tunnel => Ok(Eof::Tunnel),
             Part::Faulted { fault, .. } => Err(*fault),
             Part::Line(_) | Part::Fields(_) | Part::Body(_) => {
-                let in_body = self.in_body();
-                self.part = Part::Faulted {
-                    fault: FramingError::Truncated,
-                    in_body,
-                };
-                Err(FramingError::Truncated)
+                Err(self.part.refuse(FramingError::Truncated))
             }
         }
     }
@@ -139,19 +121,12 @@ impl RequestValidator {
 
     /// Returns true if a head has begun and is incomplete, or was refused.
     pub fn in_head(&self) -> bool {
-        match &self.part {
-            Part::Line(line) => !line.is_blank(),
-            Part::Fields(_) | Part::Faulted { in_body: false, .. } => true,
-            Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => false,
-        }
+        self.part.in_head(RequestLine::is_blank)
     }
 
     /// Returns true if a body is incomplete, or was refused.
     pub fn in_body(&self) -> bool {
-        matches!(
-            self.part,
-            Part::Body(_) | Part::Faulted { in_body: true, .. }
-        )
+        self.part.in_body()
     }
 
     /// Accepted bytes of the current head, its request line included; 0 outside of a head.
@@ -196,11 +171,7 @@ impl RequestValidator {
                     self.plain_heads(input, None);
                 }
                 Err(fault) => {
-                    self.part = Part::Faulted {
-                        fault,
-                        in_body: self.in_body(),
-                    };
-                    return Err(Stop::FramingError(fault));
+                    return Err(Stop::FramingError(self.part.refuse(fault)));
                 }
             }
         }

@@ -8,6 +8,7 @@ use crate::fields::{BodyLength, Fields, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
 use crate::message::ResponseSummary;
+use crate::part::Part;
 use crate::scan::lines::Lines;
 use crate::scan::{Eof, Scan, Stop};
 use crate::start_line::status_line::{self, StatusLine};
@@ -35,26 +36,12 @@ pub enum RequestKind {
 #[derive(Debug)]
 pub struct ResponseValidator {
     limits: HeadLimits,
-    part: Part,
+    part: Part<StatusLine>,
     expected: Option<RequestKind>,
     informational: u8,
     answered: ResponseSummary,
     head_bytes: u32,
     heads_seen: u64,
-}
-
-#[derive(Debug)]
-enum Part {
-    Line(StatusLine),
-    Fields(Fields),
-    Body(Body),
-    /// The head of a 101, or of a 2xx to a `CONNECT`, is complete.
-    Stopped,
-    Tunnel,
-    Faulted {
-        fault: FramingError,
-        in_body: bool,
-    },
 }
 
 impl ResponseValidator {
@@ -156,12 +143,7 @@ impl ResponseValidator {
             Part::Stopped | Part::Tunnel => Ok(Eof::Tunnel),
             Part::Faulted { fault, .. } => Err(*fault),
             Part::Line(_) | Part::Fields(_) | Part::Body(_) => {
-                let in_body = self.in_body();
-                self.part = Part::Faulted {
-                    fault: FramingError::Truncated,
-                    in_body,
-                };
-                Err(FramingError::Truncated)
+                Err(self.part.refuse(FramingError::Truncated))
             }
         }
     }
@@ -178,19 +160,12 @@ impl ResponseValidator {
 
     /// Returns true if a head has begun and is incomplete, or was refused.
     pub fn in_head(&self) -> bool {
-        match &self.part {
-            Part::Line(line) => !line.is_blank(),
-            Part::Fields(_) | Part::Faulted { in_body: false, .. } => true,
-            Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => false,
-        }
+        self.part.in_head(|line| line.is_blank())
     }
 
     /// Returns true if a body is incomplete, or was refused.
     pub fn in_body(&self) -> bool {
-        matches!(
-            self.part,
-            Part::Body(_) | Part::Faulted { in_body: true, .. }
-        )
+        self.part.in_body()
     }
 
     /// The status of the last response since [`expect`](Self::expect), interim ones included, as soon as
@@ -253,11 +228,7 @@ impl ResponseValidator {
                     {
                         self.answered = line.answered();
                     }
-                    self.part = Part::Faulted {
-                        fault,
-                        in_body: self.in_body(),
-                    };
-                    return Err(Stop::FramingError(fault));
+                    return Err(Stop::FramingError(self.part.refuse(fault)));
                 }
             }
         }
