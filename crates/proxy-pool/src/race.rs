@@ -318,10 +318,12 @@ mod tests {
 
     #[test]
     fn a_refusal_leads_to_the_next_address_at_once() {
-        let closed = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
+        // Bound without listening: no other process gets the port, and connections are refused.
+        let bound = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        bound
+            .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
             .unwrap();
+        let closed = bound.local_addr().unwrap().as_socket().unwrap();
         let answering = TcpListener::bind("127.0.0.1:0").unwrap();
         let addresses = [closed, closed, answering.local_addr().unwrap()];
 

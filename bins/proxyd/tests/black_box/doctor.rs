@@ -1,10 +1,9 @@
 //! `proxyd doctor`.
 
 use crate::support::BINARY;
-use proxy_testkit::Upstream;
+use proxy_testkit::{Upstream, closed_port};
 use serde_json::Value;
 use std::fs;
-use std::net::TcpListener;
 use std::process::{Command, Output};
 
 fn doctor(kdl: &str, more: &[&str]) -> Output {
@@ -79,9 +78,7 @@ fn an_invalid_configuration_is_the_only_finding_in_both_forms() {
 
 #[test]
 fn a_port_in_use_and_a_dead_target_are_warnings() {
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap();
-    let dead_address = dead.local_addr().unwrap().to_string();
-    drop(dead);
+    let dead_address = closed_port().to_string();
     let busy = Upstream::saying("");
     let address = busy.address().to_string();
 

@@ -2,10 +2,11 @@
 #![expect(clippy::disallowed_methods, reason = "tests measure")]
 
 use crate::attacks::GET;
+use crate::cpu_time::process_time;
 use crate::frames::{FrameEvent, Frames, HEADERS, WHOLE, frame};
-use proxy_testkit::{RawClient, get};
+use proxy_testkit::{Proxyd, RawClient, get};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,44 +15,72 @@ const BETWEEN_REQUESTS: Duration = Duration::from_millis(5);
 /// First byte of the head of a 200 response. [RFC 7541 §6.1]
 const STATUS_200: u8 = 0x88;
 
-/// Response times in ascending order.
+/// Response times of one client.
 #[derive(Debug)]
-pub(crate) struct Waits(Vec<Duration>);
+pub(crate) struct Waits {
+    /// In ascending order.
+    times: Vec<Duration>,
+    /// CPU time of the proxy during each of them, in ascending order.
+    work: Vec<Duration>,
+}
+
+/// Requests that were answered, and whether further ones are to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Visits {
+    pub(crate) answered: AtomicUsize,
+    pub(crate) over: AtomicBool,
+}
 
 impl Waits {
     pub(crate) fn count(&self) -> usize {
-        self.0.len()
+        self.times.len()
     }
 
-    /// A percentile of the response times.
-    pub(crate) fn percentile(&self, of_hundred: usize) -> Duration {
-        let at = self.0.len() * of_hundred / 100;
-        self.0.get(at).copied().unwrap_or(Duration::MAX)
+    /// The 99th percentile of the response times.
+    pub(crate) fn p99(&self) -> Duration {
+        p99(&self.times)
+    }
+
+    /// The 99th percentile of the proxy's CPU time during a request: about the response time on a machine
+    /// that has nothing else to do, for a proxy with one worker that never sleeps.
+    pub(crate) fn work_p99(&self) -> Duration {
+        p99(&self.work)
     }
 }
 
-/// Sends HTTP/1.1 requests until it is `over`.
-pub(crate) fn by_http1(to: SocketAddr, over: &AtomicBool) -> Waits {
-    let mut client = RawClient::connect(to);
-    request_until(over, || assert_eq!(client.ask(get("/", &[])).status, 200))
+fn p99(sorted: &[Duration]) -> Duration {
+    let at = sorted.len() * 99 / 100;
+    sorted.get(at).copied().unwrap_or(Duration::MAX)
 }
 
-/// Sends HTTP/2 requests until it is `over`.
-pub(crate) fn by_http2(to: SocketAddr, over: &AtomicBool) -> Waits {
-    let mut client = Http2::connect(to);
-    request_until(over, || client.ask())
+/// Sends HTTP/1.1 requests until it is over.
+pub(crate) fn by_http1(to: &Proxyd, visits: &Visits) -> Waits {
+    let mut client = RawClient::connect(to.address());
+    request_until(to, visits, || {
+        assert_eq!(client.ask(get("/", &[])).status, 200);
+    })
 }
 
-fn request_until(over: &AtomicBool, mut ask: impl FnMut()) -> Waits {
-    let mut waits = Vec::new();
-    while !over.load(Ordering::Relaxed) {
-        let asked = Instant::now();
+/// Sends HTTP/2 requests until it is over.
+pub(crate) fn by_http2(to: &Proxyd, visits: &Visits) -> Waits {
+    let mut client = Http2::connect(to.address());
+    request_until(to, visits, || client.ask())
+}
+
+fn request_until(to: &Proxyd, visits: &Visits, mut ask: impl FnMut()) -> Waits {
+    let process = to.id().to_string();
+    let (mut times, mut work) = (Vec::new(), Vec::new());
+    while !visits.over.load(Ordering::Relaxed) {
+        let (asked, before) = (Instant::now(), process_time(&process));
         ask();
-        waits.push(asked.elapsed());
+        times.push(asked.elapsed());
+        work.push(process_time(&process).saturating_sub(before));
+        visits.answered.fetch_add(1, Ordering::Relaxed);
         thread::park_timeout(BETWEEN_REQUESTS);
     }
-    waits.sort();
-    Waits(waits)
+    times.sort();
+    work.sort();
+    Waits { times, work }
 }
 
 struct Http2 {

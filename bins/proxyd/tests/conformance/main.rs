@@ -14,6 +14,7 @@ mod bystander;
 #[path = "../edge/support/certificates.rs"]
 #[expect(dead_code, reason = "another suite needs more of it")]
 mod certificates;
+mod cpu_time;
 mod deliveries;
 mod floods;
 mod flow;

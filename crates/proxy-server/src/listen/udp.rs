@@ -77,9 +77,11 @@ mod tests {
         let address = free.local_addr().unwrap();
         let refused = bind(address, 1, false).unwrap_err();
         assert!(why(address, &refused).contains("ss -lunp"));
-        drop(free);
 
-        let mut sockets = bind(address, 2, false).unwrap();
+        let mut sockets = bind("127.0.0.1:0".parse().unwrap(), 1, false).unwrap();
+        let address = sockets[0].local_addr().unwrap().as_socket().unwrap();
+        widen(&mut sockets, address, 2);
+        assert_eq!(sockets.len(), 2);
         assert!(bind(address, 1, false).is_err());
         assert!(bind(address, 1, true).is_ok());
         widen(&mut sockets, address, 3);

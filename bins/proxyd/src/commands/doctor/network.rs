@@ -125,13 +125,12 @@ fn connect(subject: String, address: SocketAddr) -> Finding {
 mod tests {
     use super::super::finding::Severity;
     use super::*;
+    use proxy_testkit::closed_port;
 
     #[test]
     fn a_target_is_tried_once() {
         let target = TcpListener::bind("127.0.0.1:0").unwrap();
-        let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-        let closed_address = closed.local_addr().unwrap();
-        drop(closed);
+        let closed_address = closed_port();
         let open = target.local_addr().unwrap();
         let text = format!(
             "upstreams {{ upstream \"a\" {{ target \"{open}\"; target \"{closed_address}\" }}; \
