@@ -128,7 +128,11 @@ async fn a_node_that_a_rollout_holds_does_not_drift() {
         assert_eq!(drifts(&world, "open").await, [] as [Value; 0]);
         fleet.command(&id, "cancel").await;
         fleet.tick(LATE + 11).await;
-        assert_eq!(drifts(&world, "open").await.len(), 1, "it is no longer held");
+        assert_eq!(
+            drifts(&world, "open").await.len(),
+            1,
+            "it is no longer held"
+        );
     }
 }
 

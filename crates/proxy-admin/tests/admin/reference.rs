@@ -64,7 +64,10 @@ async fn every_documented_path_answers_with_the_documented_fields() {
                 .filter(|field| !optional.contains(field))
                 .collect();
             assert!(missing.is_empty(), "{path}: not documented: {missing:?}");
-            assert!(gone.is_empty(), "{path}: documented and not served: {gone:?}");
+            assert!(
+                gone.is_empty(),
+                "{path}: documented and not served: {gone:?}"
+            );
         }
     }
 }

@@ -73,7 +73,9 @@ fn diagnostic(found: &Found, place: Place) -> Diagnostic {
                 .help(with_remark("`config migrate` rewrites it"))
         }
         Outcome::Refused(remedy) => refused(&format!("`{name}`"), remedy, place),
-        Outcome::RefusedValue(entries, remedy) => refused(&format!("`{name}{entries}`"), remedy, place),
+        Outcome::RefusedValue(entries, remedy) => {
+            refused(&format!("`{name}{entries}`"), remedy, place)
+        }
     }
 }
 
