@@ -167,15 +167,14 @@ pub(crate) fn refused(text: &str, name: &str) -> Report {
     let lines = Lines::new(text);
     let place = |span| lines.place(file, text, span);
     let mut faults = Diagnostics::default();
-    match kdl::forbidden(text) {
-        Some(span) => faults.push(forbidden_fault(text, span, place(span))),
-        None => {
-            let mut items_left = kdl::MAX_ITEMS;
-            let read = kdl::read(text, &mut items_left);
-            for fault in read.err().into_iter().flatten() {
-                let place = place(fault.span);
-                faults.push(syntax_error(fault, place));
-            }
+    if let Some(span) = kdl::forbidden(text) {
+        faults.push(forbidden_fault(text, span, place(span)));
+    } else {
+        let mut items_left = kdl::MAX_ITEMS;
+        let read = kdl::read(text, &mut items_left);
+        for fault in read.err().into_iter().flatten() {
+            let place = place(fault.span);
+            faults.push(syntax_error(fault, place));
         }
     }
     faults.into_report(sources)
