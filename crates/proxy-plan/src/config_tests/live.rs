@@ -14,6 +14,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The first status that is a failure, unless a test expects one.
 const FIRST_FAILURE: u16 = 400;
 
+/// Statuses of requests and responses that did not arrive in their time.
+const TIMEOUTS: [u16; 2] = [408, 504];
+
 /// A live test of a plan, ready to send.
 #[derive(Clone, Debug)]
 pub struct LiveTest {
@@ -101,6 +104,18 @@ impl LiveTest {
         let mut expected = self.expectations.iter();
         self.status_difference(answer)
             .or_else(|| expected.find_map(|one| difference(&one.value, answer)))
+    }
+
+    /// Returns true if an answer that differs from the expectations may be as expected on a machine that is less busy: only
+    /// its times differ, or its status says that a time has passed.
+    #[must_use]
+    pub fn fails_by_time(&self, answer: &LiveAnswer) -> bool {
+        let in_time = LiveAnswer {
+            first_byte: Duration::ZERO,
+            total: Duration::ZERO,
+            ..answer.clone()
+        };
+        TIMEOUTS.contains(&answer.status) || self.difference(&in_time).is_none()
     }
 
     /// Returns true if two answers differ from the test in the same way: by the same status, or by the same expectation.

@@ -110,6 +110,30 @@ fn the_answer_to_a_live_test_is_compared_with_its_expectations() {
 }
 
 #[test]
+fn an_answer_that_is_only_late_fails_by_time() {
+    let by_time = |expected: &str, answer: &LiveAnswer| {
+        let tests = live(&format!(
+            r#"test "a" {{ request "GET" "/api"; live #true; expect {{ {expected} }} }}"#
+        ));
+        let test = tests.first().unwrap();
+        assert!(test.difference(answer).is_some(), "{expected}");
+        test.fails_by_time(answer)
+    };
+    assert!(by_time("first-byte-ms 39; total-ms 89", &answer()));
+    let timeout = LiveAnswer {
+        status: 504,
+        ..answer()
+    };
+    assert!(by_time("answer-status 200", &timeout));
+    // Wrong as well as late.
+    assert!(!by_time("first-byte-ms 39; answer-status 204", &answer()));
+    assert!(!by_time(
+        r#"first-byte-ms 39; answer-contains "cart""#,
+        &answer()
+    ));
+}
+
+#[test]
 fn without_an_expected_status_an_answer_must_not_be_a_failure() {
     let broken = LiveAnswer {
         status: 502,

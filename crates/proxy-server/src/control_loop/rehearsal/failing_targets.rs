@@ -2,6 +2,7 @@
 //! which there is no server.
 
 use super::endpoints::{Endpoint, UpstreamEndpoints};
+use futures_util::stream::{StreamExt, iter};
 use proxy_probe::{CheckError, check};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -9,9 +10,13 @@ use tokio::time::{sleep, timeout};
 /// Longest time of one probe. A health check that may take longer is not judged by it.
 const PROBE_TIME: Duration = Duration::from_secs(5);
 /// Longest time for all targets. Those that are not reached then are not judged.
-const MAX_TIME: Duration = Duration::from_secs(20);
+const MAX_TIME: Duration = Duration::from_secs(40);
 /// Delay before a failed probe is sent once more.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
+/// Delay before a probe without an answer in its time is sent a third time: a machine may be busy for longer than two.
+const LATE_DELAY: Duration = Duration::from_secs(2);
+/// Upstreams that are judged at the same time, and targets of one: a silent one takes no time from others.
+const MAX_CONCURRENT: usize = 8;
 
 /// A message for each target in use that fails the rules of `after` and passes those of `before`, for each upstream with new
 /// targets of which none passes, although a current target does, and for new targets that do not exist or never answer.
@@ -23,8 +28,10 @@ pub(super) async fn failing_targets(
 ) -> Vec<String> {
     let mut found = Vec::new();
     let judging = async {
-        for upstream in after {
-            found.extend(judge(before, upstream, has_other_dns).await);
+        let upstreams = iter(after).map(|upstream| judge(before, upstream, has_other_dns));
+        let mut judged = upstreams.buffer_unordered(MAX_CONCURRENT);
+        while let Some(failure) = judged.next().await {
+            found.extend(failure);
         }
     };
     if timeout(MAX_TIME, judging).await.is_err() {
@@ -118,9 +125,10 @@ async fn silent_target(
 
 /// The last error, if all targets fail.
 async fn failure_of_all(targets: &[Endpoint]) -> Option<CheckError> {
+    let mut failures = iter(targets).map(failure).buffer_unordered(MAX_CONCURRENT);
     let mut last = None;
-    for target in targets {
-        last = Some(failure(target).await?);
+    while let Some(failure) = failures.next().await {
+        last = Some(failure?);
     }
     last
 }
@@ -136,12 +144,16 @@ fn former<'e>(
     targets.find(|old| old.is_same_target(target))
 }
 
-/// The error of two probes in a row. `None` for a target that passes one, or that has not answered in the time of a
-/// rehearsal.
+/// The error of two probes in a row, of three without an answer in time. `None` for a target that passes one, or that has
+/// not answered in the time of a rehearsal.
 async fn failure(target: &Endpoint) -> Option<CheckError> {
     probed(target).await.err()?;
     sleep(REPEAT_DELAY).await;
-    let error = probed(target).await.err()?;
+    let mut error = probed(target).await.err()?;
+    if matches!(error, CheckError::TimedOut) {
+        sleep(LATE_DELAY).await;
+        error = probed(target).await.err()?;
+    }
     let is_cut_short = PROBE_TIME < target.probe.timing.timeout;
     (!is_cut_short || !matches!(error, CheckError::TimedOut)).then_some(error)
 }
@@ -188,8 +200,10 @@ mod tests {
     use proxy_health::{CheckTiming, Thresholds};
     use proxy_probe::{Check, ProbeSettings};
     use std::net::SocketAddr;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
-    /// An upstream with one target by name; its address is never connected to.
+    /// An upstream with one target by name.
     fn named(address: Option<SocketAddr>) -> Vec<UpstreamEndpoints> {
         let second = Duration::from_secs(1);
         let target = Endpoint {
@@ -230,5 +244,40 @@ mod tests {
         // By the same servers a look-up may fail at any time.
         assert!(failing_targets(&before, &after, false).await.is_empty());
         assert!(failing_targets(&after, &after, true).await.is_empty());
+    }
+
+    /// Answers requests except for the first ones.
+    async fn serve(listener: TcpListener, mut silent: usize) {
+        let mut open = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read(&mut [0; 1_024]).await.unwrap();
+            if silent == 0 {
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                stream.write_all(answer).await.unwrap();
+            } else {
+                silent -= 1;
+            }
+            open.push(stream);
+        }
+    }
+
+    /// The failure of a target that leaves so many requests unanswered.
+    async fn failure_after(silent: usize) -> Option<CheckError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut upstreams = named(listener.local_addr().ok());
+        let target = &mut upstreams[0].targets[0];
+        target.probe.check = Check::Answer;
+        let serving = tokio::spawn(serve(listener, silent));
+        let found = failure(target).await;
+        serving.abort();
+        found
+    }
+
+    #[tokio::test]
+    async fn a_probe_that_fails_by_time_alone_is_sent_a_third_time() {
+        let (two, three) = tokio::join!(failure_after(2), failure_after(3));
+        assert!(two.is_none(), "{two:?}");
+        assert!(matches!(three, Some(CheckError::TimedOut)), "{three:?}");
     }
 }
