@@ -1,4 +1,4 @@
-//! The guard of `test-all`: the counted cost of a small GET must not change.
+//! The guard of `test-all`: the counted cost of a small GET must not change, and a recording of heads costs little more.
 
 use crate::measure::count::{self, PerRequest};
 use crate::report::targets::{self, Guard, Targets};
@@ -15,8 +15,10 @@ pub(crate) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
     let committed = committed(workspace)?;
     let found = count(workspace)?;
     say(format!(
-        "guard: a small GET costs {:.0} instructions and {:.2} system calls",
-        found.instructions, found.system_calls
+        "guard: a small GET costs {:.0} instructions and {:.2} system calls; {:.3} times the instructions with a recording",
+        found.plain.instructions,
+        found.plain.system_calls,
+        found.recording_ratio()
     ));
     let Some(guard) = committed else {
         return Err(TaskError::Failed(format!(
@@ -40,37 +42,63 @@ fn committed(workspace: &Workspace) -> Result<Option<Guard>, TaskError> {
     Targets::load(&path).map(|targets| targets.guard)
 }
 
-fn count(workspace: &Workspace) -> Result<PerRequest, TaskError> {
+/// Counts without and with a recording of heads.
+struct Found {
+    plain: PerRequest,
+    recorded: PerRequest,
+}
+
+impl Found {
+    fn recording_ratio(&self) -> f64 {
+        self.recorded.instructions / self.plain.instructions
+    }
+}
+
+fn count(workspace: &Workspace) -> Result<Found, TaskError> {
     let proxyd = ship::build_guarded(workspace)?;
     let environment = Environment::prepare(workspace, LoadBuild::Debug, proxyd)?;
     let mut load_process =
         LoadProcess::start(&environment, environment.cores.last(), BACKEND_PORT)?;
-    let server = Server {
-        name: OURS.to_owned(),
-        program: Program::Proxyd,
-        setup: Setup::PLAIN,
+    let mut counted = |recording| {
+        let server = Server {
+            name: OURS.to_owned(),
+            program: Program::Proxyd,
+            setup: Setup {
+                recording,
+                ..Setup::PLAIN
+            },
+        };
+        count::per_request(&environment, &mut load_process, &server)
     };
-    count::per_request(&environment, &mut load_process, &server)
+    Ok(Found {
+        plain: counted(false)?,
+        recorded: counted(true)?,
+    })
 }
 
 /// Counts that differ by too much, in either direction: improvements are committed too, so that
 /// they are kept.
-fn faults(guard: &Guard, found: &PerRequest) -> Vec<String> {
+fn faults(guard: &Guard, found: &Found) -> Vec<String> {
     let Guard {
         instructions,
         system_calls,
         tolerance,
+        recording_ratio,
     } = *guard;
+    let (plain, ratio) = (&found.plain, found.recording_ratio());
     let counts = [
-        ("instructions", instructions, found.instructions),
-        ("system calls", system_calls, found.system_calls),
+        ("instructions", instructions, plain.instructions),
+        ("system calls", system_calls, plain.system_calls),
     ];
     let differing = counts
         .into_iter()
         .filter(|(_, known, found)| (found - known).abs() > known * tolerance);
-    differing
-        .map(|(what, known, found)| format!("{found:.2} {what} instead of {known:.2}"))
-        .collect()
+    let differing =
+        differing.map(|(what, known, found)| format!("{found:.2} {what} instead of {known:.2}"));
+    let recorded = (recording_ratio < ratio).then(|| {
+        format!("{ratio:.3} times as many instructions with a recording, not at most {recording_ratio:.3}")
+    });
+    differing.chain(recorded).collect()
 }
 
 #[cfg(test)]
@@ -81,15 +109,24 @@ mod tests {
         instructions: 20_000.0,
         system_calls: 8.0,
         tolerance: 0.03,
+        recording_ratio: 1.02,
     };
 
     fn found(instructions: f64, system_calls: f64) -> Vec<String> {
-        let found = PerRequest {
-            instructions,
+        faults(&GUARD, &recorded(instructions, system_calls, 1.0))
+    }
+
+    /// Counts, with so many times the instructions where heads are recorded.
+    fn recorded(instructions: f64, system_calls: f64, ratio: f64) -> Found {
+        let counts = |ratio| PerRequest {
+            instructions: instructions * ratio,
             system_calls,
             clock_reads: 0.0,
         };
-        faults(&GUARD, &found)
+        Found {
+            plain: counts(1.0),
+            recorded: counts(ratio),
+        }
     }
 
     #[test]
@@ -108,5 +145,15 @@ mod tests {
             ]
         );
         assert_eq!(found(19_000.0, 8.0).len(), 1);
+    }
+
+    #[test]
+    fn a_recording_may_cost_its_share_and_no_more() {
+        let found = |ratio| faults(&GUARD, &recorded(20_000.0, 8.0, ratio));
+        assert_eq!(found(1.019), [""; 0]);
+        assert_eq!(
+            found(1.03),
+            ["1.030 times as many instructions with a recording, not at most 1.020"]
+        );
     }
 }

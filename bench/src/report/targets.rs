@@ -36,6 +36,8 @@ pub(crate) struct Guard {
     pub(crate) system_calls: f64,
     /// Relative tolerance of a count.
     pub(crate) tolerance: f64,
+    /// Maximum of user instructions with a recording by its defaults, over those without one.
+    pub(crate) recording_ratio: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -67,13 +67,14 @@ pub(crate) fn write(
     Ok(path)
 }
 
-fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 13] {
+fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 14] {
     let file = |name: &str| folder.join(name).display().to_string();
     let access_log = if setup.access_log {
         format!("path \"{}\"", file("access.log"))
     } else {
         "enabled #false".to_owned()
     };
+    let recording = if setup.recording { "recording {}" } else { "" };
     [
         ("workers", setup.workers.to_string()),
         ("port", ports.clients.to_string()),
@@ -87,6 +88,7 @@ fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String)
         ("key", file(KEY)),
         ("certificate-and-key", file(BOTH)),
         ("access-log", access_log),
+        ("recording", recording.to_owned()),
         ("agent-socket", file(&agent_socket(ports))),
     ]
 }
@@ -174,6 +176,10 @@ mod tests {
             },
             Setup {
                 access_log: true,
+                ..plain
+            },
+            Setup {
+                recording: true,
                 ..plain
             },
             Setup {

@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     pub(crate) upstreams: u32,
     /// Requests are logged to a file; proxyd only.
     pub(crate) access_log: bool,
+    /// Heads are recorded by the defaults of `recording`; proxyd's plain route only.
+    pub(crate) recording: bool,
     /// Work of its route besides forwarding.
     pub(crate) route: RouteKind,
 }
@@ -58,13 +60,14 @@ pub(crate) enum RouteKind {
 const SPREAD: u32 = 16;
 
 impl Setup {
-    /// One worker, one route, no TLS, no log.
+    /// One worker, one route, no TLS, no log, no recording.
     pub(crate) const PLAIN: Self = Self {
         tls: false,
         workers: 1,
         routes: 0,
         upstreams: 0,
         access_log: false,
+        recording: false,
         route: RouteKind::Plain,
     };
 
