@@ -34,15 +34,36 @@ pub(crate) fn request(data: &[u8]) {
         .unwrap_or_default();
     let mut unread = BytesMut::from(accepted);
     let head = take(&mut unread, noted);
-    let read = read_request(&head).expect("http takes what is accepted");
+    let length_of_head = head.as_bytes().len();
+    let read = read_request(head).expect("http takes what is accepted");
 
     let mut fields = [EMPTY_HEADER; 101];
     let mut parsed = httparse::Request::new(&mut fields);
     let length = parsed.parse(accepted).expect("httparse takes it").unwrap();
-    assert_eq!(length, head.as_bytes().len());
+    assert_eq!(length, length_of_head);
     assert_eq!(parsed.method, Some(read.request.method().as_str()));
-    same_fields(parsed.headers, read.request.headers());
+    if let Some(fields) = &read.fields {
+        same_fields(parsed.headers, &fields.to_map());
+        let mut passed = Vec::new();
+        fields.write_end_to_end(&mut passed);
+        assert_eq!(passed, end_to_end(parsed.headers));
+    } else {
+        same_fields(parsed.headers, read.request.headers());
+    }
     same_body(read.extent, &unread);
+}
+
+/// The lines of `fields` for the next hop.
+fn end_to_end(fields: &[httparse::Header<'_>]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for field in fields {
+        let name = field.name.to_ascii_lowercase();
+        if name != "connection" {
+            let value = field.value.trim_ascii();
+            lines.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+    }
+    lines
 }
 
 /// The first byte selects a GET request; the rest is the first response.

@@ -7,12 +7,12 @@ use http::HeaderMap;
 use proxy_framing::Lines;
 use std::cell::{Cell, RefCell};
 
-/// Maximum capacity of all pooled header maps together, in fields of about 120 bytes: half a
-/// megabyte.
+/// Maximum capacity of all pooled buffers of a kind together, in fields: of about 120 bytes in a header map,
+/// half a megabyte in all, and of 24 bytes in a list of lines.
 const MAX_POOLED_FIELDS: usize = 4_096;
 
-/// Maximum capacity of a pooled header map, in fields.
-const MAX_MAP_FIELDS: usize = 64;
+/// Maximum capacity of a pooled buffer, in fields.
+const MAX_FIELDS: usize = 64;
 
 /// Maximum number of repeated values in a pooled map. A map keeps the memory for them and does not
 /// report its size.
@@ -22,25 +22,53 @@ const MAX_REPEATED_VALUES: usize = 16;
 const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 thread_local! {
-    static LINES: Cell<Lines> = const { Cell::new(Lines::new()) };
+    static LINES: RefCell<Pool<Lines>> = const { RefCell::new(Pool::new()) };
     static TEXT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-    static MAPS: RefCell<Maps> = const { RefCell::new(Maps { maps: Vec::new(), fields: 0 }) };
+    static MAPS: RefCell<Pool<HeaderMap>> = const { RefCell::new(Pool::new()) };
 }
 
-/// Empty header maps with the sum of their capacities, in fields.
-struct Maps {
-    maps: Vec<HeaderMap>,
+/// Empty buffers with the sum of their capacities, in fields.
+struct Pool<T> {
+    buffers: Vec<T>,
     fields: usize,
+}
+
+impl<T> Pool<T> {
+    const fn new() -> Self {
+        Self {
+            buffers: Vec::new(),
+            fields: 0,
+        }
+    }
+
+    fn take(&mut self, capacity: impl FnOnce(&T) -> usize) -> Option<T> {
+        let buffer = self.buffers.pop()?;
+        self.fields = self.fields.saturating_sub(capacity(&buffer));
+        Some(buffer)
+    }
+
+    /// Keeps an empty buffer for `capacity` fields, if there is room for it.
+    fn keep(&mut self, buffer: T, capacity: usize) {
+        if self.fields + capacity <= MAX_POOLED_FIELDS {
+            self.fields += capacity;
+            self.buffers.push(buffer);
+        }
+    }
 }
 
 /// An empty list of line positions, for [`Head::take`](crate::fields::Head::take).
 #[must_use]
 pub fn lines() -> Lines {
-    LINES.take()
+    let pooled = LINES.with_borrow_mut(|pool| pool.take(|lines| lines.fields.capacity()));
+    pooled.unwrap_or_default()
 }
 
+/// Returns an unused list to the pool of this thread.
 pub(crate) fn keep_lines(lines: Lines) {
-    LINES.set(lines);
+    let room = lines.fields.capacity();
+    if (1..=MAX_FIELDS).contains(&room) {
+        LINES.with_borrow_mut(|pool| pool.keep(lines, room));
+    }
 }
 
 /// An empty buffer for a head to be written.
@@ -57,11 +85,7 @@ pub(crate) fn keep_text(mut text: Vec<u8>) {
 
 /// An empty map, from the pool if available.
 pub(crate) fn map() -> HeaderMap {
-    let pooled = MAPS.with_borrow_mut(|Maps { maps, fields }| {
-        let map = maps.pop()?;
-        *fields = fields.saturating_sub(map.capacity());
-        Some(map)
-    });
+    let pooled = MAPS.with_borrow_mut(|pool| pool.take(HeaderMap::capacity));
     pooled.unwrap_or_default()
 }
 
@@ -69,14 +93,9 @@ pub(crate) fn map() -> HeaderMap {
 pub fn keep_map(mut map: HeaderMap) {
     bound_map(&mut map);
     let room = map.capacity();
-    if (1..=MAX_MAP_FIELDS).contains(&room) {
+    if (1..=MAX_FIELDS).contains(&room) {
         map.clear();
-        MAPS.with_borrow_mut(|Maps { maps, fields }| {
-            if *fields + room <= MAX_POOLED_FIELDS {
-                *fields += room;
-                maps.push(map);
-            }
-        });
+        MAPS.with_borrow_mut(|pool| pool.keep(map, room));
     }
 }
 
@@ -84,7 +103,7 @@ pub fn keep_map(mut map: HeaderMap) {
 /// values. To be called while the values are in the map.
 pub fn bound_map(map: &mut HeaderMap) {
     if MAX_REPEATED_VALUES < map.len() - map.keys_len() {
-        map.reserve(MAX_MAP_FIELDS + 1);
+        map.reserve(MAX_FIELDS + 1);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{buffer_pool, find_byte, names};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use proxy_framing::{FieldLine, Lines};
+use proxy_framing::{FieldLine, Lines, is_name};
 
 /// The raw bytes of a head with the positions of its lines.
 #[derive(Debug)]
@@ -170,6 +170,32 @@ pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
         || list
             .split(|byte| *byte == b',')
             .any(|one| one.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
+}
+
+/// Returns true if the field of this name is hop-by-hop, or lists such fields.
+#[inline]
+pub(crate) fn is_hop_by_hop(name: &[u8]) -> bool {
+    match name.len() {
+        2 => is_name(name, b"te"),
+        6 => is_name(name, b"expect"),
+        7 => is_name(name, b"upgrade") || is_name(name, b"trailer"),
+        10 => is_name(name, b"connection") || is_name(name, b"keep-alive"),
+        14 => is_name(name, b"http2-settings"),
+        16 => is_name(name, b"proxy-connection"),
+        17 => is_name(name, b"transfer-encoding"),
+        _ => false,
+    }
+}
+
+/// A decimal number of 1 to 18 digits.
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
+    if !matches!(text.len(), 1..=18) {
+        return None;
+    }
+    text.iter().try_fold(0, |value, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then_some(value * 10 + u64::from(digit))
+    })
 }
 
 /// The range of the text between `from` and `to` without the white space around it.

@@ -1,18 +1,21 @@
 //! Request heads.
 
 use crate::body_length::BodyLength;
-use crate::fields::{self, Fields, Head};
+use crate::fields::{self, Fields, Head, is_hop_by_hop, number, trimmed};
+use crate::verbatim::VerbatimFields;
 use crate::{buffer_pool, find_byte};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
-use proxy_framing::needs_escape_in_uri;
+use proxy_framing::{is_name, needs_escape_in_uri};
 
 /// A request head with its meaning for the message.
 #[derive(Debug)]
 pub struct RequestHead {
-    /// The head as the `http` crate represents it.
+    /// The head as the `http` crate represents it; without fields if `fields` has them.
     pub request: Request<()>,
+    /// The fields, not in a map: none is hop-by-hop, but perhaps `Connection: keep-alive`.
+    pub fields: Option<VerbatimFields>,
     /// Framing of the body; a request without a length or coding has none. [RFC 9112 §6.3]
     pub extent: BodyLength,
     /// True if the client keeps the connection open.
@@ -40,16 +43,79 @@ impl RawTarget {
 /// The end of a request line; HTTP/1.0 has the same length.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
 
+/// Meaning of a head's fields for the message, if they need not be in a map.
+struct Summary {
+    length: u64,
+    keeps: bool,
+}
+
 /// Parses an accepted head; `None` if the `http` crate cannot hold its method or target.
 #[must_use]
-pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
+pub fn read_request(head: Head) -> Option<RequestHead> {
+    let is_new = head.bytes.get(..head.lines.start)?.ends_with(LINE_END);
+    let request = read_line(&head, is_new)?;
+    if let Some(Summary { length, keeps }) = summary(&head, is_new) {
+        return Some(RequestHead {
+            request,
+            fields: Some(VerbatimFields(head)),
+            extent: BodyLength::Length(length),
+            keeps,
+            expects: false,
+            takes_trailers: false,
+        });
+    }
+    read_fields(&head, request, is_new)
+}
+
+/// The meaning of the fields; `None` if one is hop-by-hop, except `Connection: keep-alive`.
+fn summary(Head { bytes, lines }: &Head, is_new: bool) -> Option<Summary> {
+    let (mut length, mut keeps) = (0, is_new);
+    for line in &lines.fields {
+        let name = bytes.get(line.from..line.colon)?;
+        let value = || {
+            let (from, to) = trimmed(bytes, line.colon + 1, line.end);
+            bytes.get(from..to)
+        };
+        match name.len() {
+            10 if is_name(name, b"connection") => {
+                if !value()?.eq_ignore_ascii_case(b"keep-alive") {
+                    return None;
+                }
+                keeps = true;
+            }
+            14 if is_name(name, b"content-length") => length = number(value()?)?,
+            _ if is_hop_by_hop(name) => return None,
+            _ => {}
+        }
+    }
+    Some(Summary { length, keeps })
+}
+
+/// Reads the fields into the map of `request`.
+fn read_fields(
+    Head { bytes, lines }: &Head,
+    mut request: Request<()>,
+    is_new: bool,
+) -> Option<RequestHead> {
+    let mut read = Fields::new(buffer_pool::map(), is_new);
+    read.take(bytes, lines)?;
+    let keeps = read.keeps();
+    *request.headers_mut() = read.headers;
+    Some(RequestHead {
+        request,
+        fields: None,
+        extent: read.extent.unwrap_or(BodyLength::Length(0)),
+        keeps,
+        expects: read.expects && is_new,
+        takes_trailers: read.takes_trailers && is_new,
+    })
+}
+
+/// The head without its fields.
+fn read_line(Head { bytes: head, lines }: &Head, is_new: bool) -> Option<Request<()>> {
     let line = head.get(..lines.start)?;
     let method_end = find_byte::position(b' ', line)?;
     let target_end = line.len().checked_sub(LINE_END.len())?;
-    let is_new = line.ends_with(LINE_END);
-    let mut read = Fields::new(buffer_pool::map(), is_new);
-    read.take(head, lines)?;
-    let keeps = read.keeps();
     let mut request = Request::new(());
     let method = Method::from_bytes(line.get(..method_end)?).ok()?;
     let target = method_end + 1..target_end;
@@ -68,14 +134,7 @@ pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
     } else {
         Version::HTTP_10
     };
-    *request.headers_mut() = read.headers;
-    Some(RequestHead {
-        request,
-        extent: read.extent.unwrap_or(BodyLength::Length(0)),
-        keeps,
-        expects: read.expects && is_new,
-        takes_trailers: read.takes_trailers && is_new,
-    })
+    Some(request)
 }
 
 /// An `OPTIONS` target without a path concerns the whole server, which only its bytes show. [RFC
@@ -167,7 +226,7 @@ mod tests {
     use proxy_framing::Lines;
 
     fn read(head: &str) -> RequestHead {
-        read_request(&Head::take(&mut BytesMut::from(head), Lines::new()).unwrap()).unwrap()
+        read_request(Head::take(&mut BytesMut::from(head), Lines::new()).unwrap()).unwrap()
     }
 
     #[test]
@@ -177,8 +236,33 @@ mod tests {
         assert_eq!(head.request.method(), Method::POST);
         assert_eq!(head.request.uri(), "/a?b");
         assert_eq!(head.request.version(), Version::HTTP_11);
-        assert_eq!(head.request.headers()["host"], "x");
+        assert_eq!(head.fields.unwrap().to_map()["host"], "x");
+        assert!(head.request.headers().is_empty());
         assert_eq!(head.extent, BodyLength::Length(3));
+    }
+
+    #[test]
+    fn fields_about_the_connection_are_read_into_the_map() {
+        for (field, in_map) in [
+            ("X: close", false),
+            ("Connection: Keep-Alive", false),
+            ("Connection: keep-alive, x", true),
+            ("Connection: close", true),
+            ("TE: trailers", true),
+            ("Expect: 100-continue", true),
+            ("Trailer: x", true),
+            ("Upgrade: h2c", true),
+            ("Keep-Alive: 5", true),
+            ("Proxy-Connection: close", true),
+            ("HTTP2-Settings: AA", true),
+            ("Transfer-Encoding: chunked", true),
+            ("Content-Length: 0", false),
+            ("Content-Length: 1234567890123456789", true),
+        ] {
+            let head = read(&format!("POST / HTTP/1.1\r\n{field}\r\n\r\n"));
+            assert_eq!(head.fields.is_none(), in_map, "{field}");
+            assert_eq!(head.request.headers().len(), usize::from(in_map), "{field}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::body_length::BodyLength;
 use crate::buffer_pool;
-use crate::fields::{Fields, Head, trimmed};
+use crate::fields::{Fields, Head, is_hop_by_hop, number, trimmed};
 use crate::response_head_writer::Reason;
 use crate::verbatim::VerbatimFields;
 use http::{Response, StatusCode, Version};
@@ -88,7 +88,7 @@ fn summary(head: &Head, kind: RequestKind) -> Option<ResponseHead> {
                 let (from, to) = trimmed(&head.bytes, line.colon + 1, line.end);
                 length = Some(number(head.bytes.get(from..to)?)?);
             }
-            2 | 6 | 7 | 10 | 14 | 16 | 17 if is_hop_by_hop(name) => return None,
+            _ if is_hop_by_hop(name) => return None,
             _ => {}
         }
     }
@@ -97,31 +97,6 @@ fn summary(head: &Head, kind: RequestKind) -> Option<ResponseHead> {
         response,
         extent: BodyLength::Length(length?),
         keeps,
-    })
-}
-
-/// Returns true if the field of this name is hop-by-hop, or lists such fields.
-fn is_hop_by_hop(name: &[u8]) -> bool {
-    match name.len() {
-        2 => is_name(name, b"te"),
-        6 => is_name(name, b"expect"),
-        7 => is_name(name, b"upgrade") || is_name(name, b"trailer"),
-        10 => is_name(name, b"connection") || is_name(name, b"keep-alive"),
-        14 => is_name(name, b"http2-settings"),
-        16 => is_name(name, b"proxy-connection"),
-        17 => is_name(name, b"transfer-encoding"),
-        _ => false,
-    }
-}
-
-/// A decimal number of 1 to 18 digits.
-fn number(text: &[u8]) -> Option<u64> {
-    if !matches!(text.len(), 1..=18) {
-        return None;
-    }
-    text.iter().try_fold(0, |value, byte| {
-        let digit = byte.wrapping_sub(b'0');
-        (digit < 10).then_some(value * 10 + u64::from(digit))
     })
 }
 

@@ -1,12 +1,14 @@
-//! Response heads with fields that are written unchanged, without a map of them.
+//! Heads with fields that are written unchanged, without a map of them.
 //!
-//! Most responses pass a proxy unchanged. Reading their fields into a map, and writing them from it, costs
+//! Most messages pass a proxy unchanged. Reading their fields into a map, and writing them from it, costs
 //! more than the rest of the head.
 
-use crate::fields::{Head, trimmed};
-use proxy_framing::FieldLine;
+use crate::fields::{Fields, Head, trimmed};
+use crate::{buffer_pool, names};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proxy_framing::{FieldLine, is_name};
 
-/// The field lines of a response head, none of which concerns the connection to the target.
+/// The field lines of a head, none of which is hop-by-hop, but perhaps `Connection: keep-alive` of a request.
 #[derive(Debug)]
 pub struct VerbatimFields(pub(crate) Head);
 
@@ -28,6 +30,59 @@ fn lower(name: &mut [u8]) {
 }
 
 impl VerbatimFields {
+    /// Calls `visit` with the name and the value of each field. `visit` must not read other fields.
+    #[inline]
+    pub fn for_each<'f>(&'f self, mut visit: impl FnMut(&HeaderName, &'f [u8])) {
+        let Head { bytes, lines } = &self.0;
+        names::with_cache(|names| {
+            for line in &lines.fields {
+                let rest = bytes.get(line.from..).unwrap_or_default();
+                if let Some(name) = names.name(rest, line.colon - line.from) {
+                    visit(&name, self.value(line));
+                }
+            }
+        });
+    }
+
+    /// The value of the first field of this name.
+    #[must_use]
+    pub fn first(&self, name: &HeaderName) -> Option<HeaderValue> {
+        let name = name.as_str().as_bytes();
+        let mut lines = self.0.lines.fields.iter();
+        let line = lines.find(|line| self.name(line).eq_ignore_ascii_case(name))?;
+        self.shared(self.value(line))
+    }
+
+    /// A value that shares the memory of `value`, which is one of the fields'.
+    #[must_use]
+    pub fn shared(&self, value: &[u8]) -> Option<HeaderValue> {
+        HeaderValue::from_maybe_shared(self.0.bytes.slice_ref(value)).ok()
+    }
+
+    /// A map of the fields.
+    #[must_use]
+    pub fn to_map(&self) -> HeaderMap {
+        let Head { bytes, lines } = &self.0;
+        let mut read = Fields::new(buffer_pool::map(), true);
+        let taken = read.take(bytes, lines);
+        debug_assert!(taken.is_some(), "a validator has accepted every line");
+        read.headers
+    }
+
+    /// Appends the fields for the next hop, with names in lower case.
+    pub fn write_end_to_end(&self, out: &mut Vec<u8>) {
+        self.write(out, |name| !is_name(name, b"connection"));
+    }
+
+    fn name(&self, line: &FieldLine) -> &[u8] {
+        self.0.bytes.get(line.from..line.colon).unwrap_or_default()
+    }
+
+    fn value(&self, line: &FieldLine) -> &[u8] {
+        let (from, to) = trimmed(&self.0.bytes, line.colon + 1, line.end);
+        self.0.bytes.get(from..to).unwrap_or_default()
+    }
+
     /// Appends the fields of which `takes` accepts the name, with names in lower case.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mut takes: impl FnMut(&[u8]) -> bool) {
         let Head { bytes, lines } = &self.0;

@@ -29,7 +29,7 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
-use proxy_http1::RawTarget;
+use proxy_http1::{RawTarget, VerbatimFields};
 use proxy_model::{PageTemplate, RequestValues};
 use proxy_plan::{ListenerPlan, RELAYED_METHOD, RequestHead, RoutePlan};
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, RecordedFields};
@@ -77,12 +77,13 @@ impl Exchange {
         worker: Rc<Worker>,
         stream: RequestStream,
         head: Parts,
+        fields: Option<VerbatimFields>,
         body: ClientBody,
     ) -> Self {
         let active = worker.active();
         let client = Rc::clone(&stream.client);
         let (mut head, access_head) =
-            InboundHead::read(head, |head| access_head(&worker, &active, head));
+            InboundHead::read(head, fields, |head| access_head(&worker, &active, head));
         let headers = &mut head.headers;
         let began = worker.time.elapsed();
         let protocol = protocol(head.version);
@@ -96,7 +97,7 @@ impl Exchange {
         let client_ip = client_ip(&client.peer, headers, trusted);
         let correlation_id = correlation_id(&worker, headers, began);
         let html = headers.has(KnownHeaders::ACCEPTS_HTML);
-        let accept = html.then(|| headers.as_map().get(ACCEPT).cloned());
+        let accept = html.then(|| headers.first(&ACCEPT)).flatten();
         let trace = if headers.has(KnownHeaders::TRACE_PARENT) || active.traces.is_some() {
             RequestTrace::begin(&worker, &active, &mut head, client.peer.tls)
         } else {
@@ -129,7 +130,7 @@ impl Exchange {
             user: None,
             client_origin: None,
             is_for_store: false,
-            accept: accept.flatten(),
+            accept,
             stream,
         }
     }
@@ -151,7 +152,7 @@ impl Exchange {
         }
         let (head, ()) = request.into_parts();
         let (head, access_head) =
-            InboundHead::read(head, |head| access_head(&worker, &active, head));
+            InboundHead::read(head, None, |head| access_head(&worker, &active, head));
         let began = worker.time.elapsed();
         client.in_flight.set(client.in_flight.get() + 1);
         client.requests.set(client.requests.get() + 1);
@@ -194,7 +195,7 @@ impl Exchange {
     /// A copy of the request with `head` and no body, neither counted as a request nor logged.
     pub(crate) fn copy(&self, head: Parts) -> Self {
         let of = &*self.completion;
-        let (head, ()) = InboundHead::read(head, |_| ());
+        let (head, ()) = InboundHead::read(head, None, |_| ());
         let (listener, terms) = (Rc::clone(&of.client.listener), Rc::clone(&of.client.terms));
         let peer = of.client.peer.clone();
         let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
@@ -245,12 +246,19 @@ impl Exchange {
     pub(crate) fn request_head(&self) -> RequestHead<'_> {
         let authority = self.head.uri.authority().map(Authority::as_str);
         let host = || self.head.headers.host()?.to_str().ok();
+        let fields = &self.head.headers;
+        let is_read = self.active.plan.reads_fields() || fields.has(KnownHeaders::FORWARDING);
+        let headers = if is_read {
+            fields.as_map()
+        } else {
+            fields.as_unread_map()
+        };
         RequestHead {
             listener: self.listener,
             method: &self.head.method,
             host: authority.or_else(host).unwrap_or_default(),
             target: self.head.uri.path_and_query(),
-            headers: self.head.headers.as_map(),
+            headers,
             content_length: self.head.headers.content_length(),
             client_ip: self.completion.record.client_ip,
             is_tls: self.completion.client.peer.tls,
@@ -275,7 +283,7 @@ impl Exchange {
             referer: None,
         };
         let listener = self.active.plan.listeners().get(self.listener);
-        let headers = head.headers.iter();
+        let headers = self.head.headers.as_map().iter();
         let fields = RecordedFields {
             listener: listener.map_or("", |listener| &listener.name),
             headers: headers.map(|(name, value)| (name.as_str(), value.as_bytes())),
@@ -566,10 +574,10 @@ fn access_head(
     let authority = head.uri.authority().map(|host| host.as_str().as_bytes());
     let request = AccessLogRequest {
         method: head.method.as_str().as_bytes(),
-        host: head.headers.host.map(HeaderValue::as_bytes).or(authority),
+        host: head.headers.host.or(authority),
         path: path_as_sent(head.uri, head.extensions),
-        user_agent: head.headers.user_agent.map(HeaderValue::as_bytes),
-        referer: head.headers.referer.map(HeaderValue::as_bytes),
+        user_agent: head.headers.user_agent,
+        referer: head.headers.referer,
     };
     let access = &mut worker.logs.borrow_mut().access;
     access.access_head(&request, format)

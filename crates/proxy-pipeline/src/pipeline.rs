@@ -23,19 +23,22 @@ use crate::{agents, forward};
 use http::Response;
 use http::request::Parts;
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_http1::VerbatimFields;
 use proxy_plan::{CredentialsPlan, Outcome, RequestHead, RouteAgents, RoutePlan};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Handles one request, which begins now; it always returns a reply.
+/// Handles one request, which begins now; it always returns a reply. `fields` are those of `head` if they are
+/// not in its map.
 pub fn handle(
     worker: Rc<Worker>,
     stream: RequestStream,
     head: Parts,
+    fields: Option<VerbatimFields>,
     body: ClientBody,
 ) -> impl Future<Output = Reply> {
-    let mut exchange = Exchange::begin(worker, stream, head, body);
+    let mut exchange = Exchange::begin(worker, stream, head, fields, body);
     async move {
         let served = panic::contain(pin!(serve(&mut exchange))).await;
         let response = match served {

@@ -7,7 +7,7 @@ use crate::route::RoutePlan;
 use crate::route::cache::store_limits;
 use crate::targets::TargetTransaction;
 use crate::upstream::UpstreamPlan;
-use proxy_model::Model;
+use proxy_model::{Model, Route};
 use proxy_routing::Router;
 use std::sync::Arc;
 
@@ -19,11 +19,12 @@ impl Plan {
         let upstreams = upstreams(&model, targets);
         let agents = agent::compile_all(&model, targets);
         let routes = model.routes.iter().enumerate();
-        let routes = routes
+        let routes: Arc<[RoutePlan]> = routes
             .map(|(index, route)| RoutePlan::compile(index, route, &model, &agents, targets))
             .collect();
         Self {
             generation,
+            reads_fields: reads_fields(&model, &routes, &upstreams),
             router: Arc::new(Router::new(model.rules())),
             listeners: model.listeners.iter().map(ListenerPlan::compile).collect(),
             routes,
@@ -45,6 +46,7 @@ impl Plan {
             routes,
             upstreams: _,
             agents,
+            reads_fields,
             cache,
         } = self;
         Self {
@@ -55,9 +57,20 @@ impl Plan {
             listeners: Arc::clone(listeners),
             routes: Arc::clone(routes),
             agents: agents.clone(),
+            reads_fields: *reads_fields,
             cache: cache.clone(),
         }
     }
+}
+
+/// Returns true if a rule, credentials, CORS or a sticky upstream reads header fields.
+fn reads_fields(model: &Model, routes: &[RoutePlan], upstreams: &[UpstreamPlan]) -> bool {
+    let is_matched = |route: &Route| !route.matches.headers.is_empty();
+    let is_read = |route: &RoutePlan| route.credentials.is_some() || route.cors.is_some();
+    let is_sticky = |upstream: &UpstreamPlan| upstream.balancing.sticky.is_some();
+    model.routes.iter().any(is_matched)
+        || routes.iter().any(is_read)
+        || upstreams.iter().any(is_sticky)
 }
 
 fn upstreams(model: &Model, targets: &mut TargetTransaction) -> Vec<UpstreamPlan> {

@@ -21,6 +21,7 @@ pub struct Plan {
     pub(crate) routes: Arc<[RoutePlan]>,
     pub(crate) upstreams: Vec<UpstreamPlan>,
     pub(crate) agents: Vec<Arc<AgentPlan>>,
+    pub(crate) reads_fields: bool,
     /// The store of responses; `None` if no route caches.
     pub(crate) cache: Option<Arc<CacheStore>>,
 }
@@ -87,6 +88,13 @@ impl Plan {
         &self.upstreams
     }
 
+    /// Returns true if decisions may depend on header fields other than the host, the length and forwarding claims.
+    #[inline]
+    #[must_use]
+    pub fn reads_fields(&self) -> bool {
+        self.reads_fields
+    }
+
     /// The store of responses; `None` if no route caches.
     #[inline]
     #[must_use]
@@ -98,5 +106,46 @@ impl Plan {
     #[must_use]
     pub fn agents(&self) -> &[Arc<AgentPlan>] {
         &self.agents
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TargetRegistry;
+
+    fn reads_fields(route: &str, upstream: &str) -> bool {
+        let text = format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
+             routes {{ route \"r\" {{ upstream \"u\"; {route} }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"127.0.0.1:81\"; {upstream} }} }}"
+        );
+        let loaded = proxy_config::parse(&text, "test.kdl").unwrap();
+        let mut targets = TargetRegistry::default().begin();
+        let plan = Plan::compile(1, Arc::new(loaded.model), &mut targets);
+        let again = plan.resolved(&mut targets);
+        assert_eq!(plan.reads_fields(), again.reads_fields());
+        plan.reads_fields()
+    }
+
+    #[test]
+    fn decisions_depend_on_fields_by_conditions_credentials_cors_and_cookies() {
+        const USER: &str =
+            "user \"ann\" \"$2y$04$abcdefghijklmnopqrstuu5Eib6dQmcaRkU2y9cEEtmnhcGHVBJfm\"";
+        let password = format!("policies {{ basic-auth {{ {USER} }} }}");
+        for (route, upstream, expected) in [
+            ("", "", false),
+            ("matches { path-prefix \"/a\" }", "", false),
+            ("matches { header \"X-Env: beta\" }", "", true),
+            (&password, "", true),
+            ("policies { cors { allow-origins \"*\" } }", "", true),
+            ("", "load-balancing \"sticky\"", true),
+        ] {
+            assert_eq!(
+                reads_fields(route, upstream),
+                expected,
+                "{route} {upstream}"
+            );
+        }
     }
 }

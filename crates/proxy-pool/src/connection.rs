@@ -7,7 +7,7 @@ use crate::response_reader::{AnswerHead, ExpectedResponse, ResponseReader};
 use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
 use proxy_framing::HeadLimits;
@@ -263,7 +263,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
         write_request(request, self.outgoing.text(), more);
         self.took_body = !request.body().is_end_stream();
         let body = self.took_body.then(|| {
-            let framing = framing(request.headers());
+            let framing = framing(request);
             (std::mem::take(request.body_mut()), framing)
         });
         self.outgoing.begin(body);
@@ -321,12 +321,14 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
     }
 }
 
-/// The framing of the body, according to its head.
-fn framing(headers: &HeaderMap) -> Framing {
+/// The framing of the body, according to its head; without a field, its own length.
+fn framing(request: &Request<impl Body>) -> Framing {
+    let headers = request.headers();
     if headers.contains_key(TRANSFER_ENCODING) {
         return Framing::Chunked { trailers: true };
     }
     let length = headers.get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let length = length.or_else(|| request.body().size_hint().exact());
     Framing::Length(length.unwrap_or(0))
 }

@@ -66,10 +66,17 @@ pub(crate) fn apply(
     } = exchange;
     let upgrade = wanted(head, to.upstream, &completion.worker);
     let trailers = hop_by_hop::takes_trailers(&head.headers);
+    let edits = header_edits::for_request(edits.as_deref(), to.route);
+    let is_traced = completion.record.trace.is_some();
+    if is_traced || !edits.is_empty() || !passes_fields(head, to.upstream) {
+        // The fields are edited in their map.
+        head.headers.as_map();
+    }
     let authority = into_origin_form(&mut head.uri, &completion.worker.host);
     rewrite_target(head, to.route);
     let EndToEndHeaders {
         map: mut headers,
+        verbatim,
         host,
         has_claims,
         has_correlation_id,
@@ -79,9 +86,9 @@ pub(crate) fn apply(
     let lacks_host = host.is_none() && authority.is_some();
     let host = insert_host(&mut headers, authority, host, to);
     let via = adds_via.then(|| forwarded_headers::via(head.version));
-    let edits = header_edits::for_request(edits.as_deref(), to.route);
     if edits.is_empty() && !to.upstream.http2 && !has_claims && !has_correlation_id {
         *forwarded = Some(ForwardedHeaders {
+            verbatim,
             via,
             host,
             lacks_host,
@@ -97,14 +104,20 @@ pub(crate) fn apply(
         header_edits::apply_to_request(edits, &mut headers);
     }
     if to.upstream.http2 {
-        if trailers {
-            headers.insert(TE, TRAILERS);
-        }
-        into_http2(head, &mut headers, to, upgrade.as_ref());
-        return (headers, upgrade);
+        into_http2(head, &mut headers, to, upgrade.as_ref(), trailers);
+    } else {
+        insert_http1_fields(&mut headers, upgrade.as_ref(), trailers, length);
     }
-    insert_http1_fields(&mut headers, upgrade.as_ref(), trailers, length);
     (headers, upgrade)
+}
+
+/// Returns true if the fields of `head` can be forwarded as received: no field of the proxy replaces or removes one,
+/// but `Connection`.
+fn passes_fields(head: &InboundHead, upstream: &UpstreamPlan) -> bool {
+    !upstream.http2
+        && head.uri.authority().is_none()
+        && head.headers.host().is_some()
+        && !head.headers.has(KnownHeaders::REWRITTEN)
 }
 
 /// Adds the fields of this connection and of the body's framing over HTTP/1.1.
@@ -205,7 +218,11 @@ fn into_http2(
     headers: &mut HeaderMap,
     to: Destination<'_>,
     requested: Option<&RequestedUpgrade>,
+    takes_trailers: bool,
 ) {
+    if takes_trailers {
+        headers.insert(TE, TRAILERS);
+    }
     let mut parts = std::mem::take(&mut head.uri).into_parts();
     let host = headers.remove(HOST);
     let authority = host.and_then(|host| Authority::from_maybe_shared(host).ok());

@@ -9,7 +9,7 @@ use http::Version;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
 use proxy_framing::{ProxiedConnection, ProxyVersion, client_of};
-use proxy_http1::write_line;
+use proxy_http1::{VerbatimFields, write_line};
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -151,6 +151,8 @@ pub(crate) fn via(version: Version) -> HeaderValue {
 /// cheaper than inserting them.
 #[derive(Debug)]
 pub(crate) struct ForwardedHeaders {
+    /// The head's own fields, if they are not in its map.
+    pub(crate) verbatim: Option<VerbatimFields>,
     /// The value of `Via`, if the listener adds it.
     pub(crate) via: Option<HeaderValue>,
     pub(crate) host: Option<HeaderValue>,
@@ -161,6 +163,9 @@ pub(crate) struct ForwardedHeaders {
 impl ForwardedHeaders {
     /// Appends the field lines.
     pub(crate) fn write(&self, peer: &Peer, correlation_id: &HeaderValue, out: &mut Vec<u8>) {
+        if let Some(verbatim) = &self.verbatim {
+            verbatim.write_end_to_end(out);
+        }
         if let Some(host) = self.host.as_ref().filter(|_| self.lacks_host) {
             write_line(&HOST, host, out);
         }
@@ -301,6 +306,7 @@ mod tests {
             let id = HeaderValue::from_static("an-id");
             let mut lines = Vec::new();
             let forwarded = ForwardedHeaders {
+                verbatim: None,
                 via: via.clone(),
                 host: host.clone(),
                 lacks_host,

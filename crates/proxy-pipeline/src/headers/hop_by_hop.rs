@@ -10,25 +10,31 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue};
+use proxy_http1::VerbatimFields;
 
 /// The fields of a request that are forwarded to its target, no longer indexed.
 #[derive(Debug)]
 pub(crate) struct EndToEndHeaders {
+    /// Empty if they are in `verbatim`.
     pub(crate) map: HeaderMap,
+    pub(crate) verbatim: Option<VerbatimFields>,
     pub(crate) host: Option<HeaderValue>,
-    /// True if the map has forwarding claims.
+    /// True if they have forwarding claims.
     pub(crate) has_claims: bool,
-    /// True if the map has a correlation ID.
+    /// True if they have a correlation ID.
     pub(crate) has_correlation_id: bool,
 }
 
 /// Removes the hop-by-hop fields of a request, and ends the index of its fields.
 #[inline]
 pub(crate) fn end_to_end(headers: IndexedHeaders) -> EndToEndHeaders {
-    let (mut map, known) = headers.into_parts();
-    strip(&mut map, &known);
+    let (mut map, verbatim, known) = headers.into_parts();
+    if verbatim.is_none() {
+        strip(&mut map, &known);
+    }
     EndToEndHeaders {
         map,
+        verbatim,
         has_claims: known.has(KnownHeaders::FORWARDING),
         has_correlation_id: known.has(KnownHeaders::CORRELATION_ID),
         host: known.host,

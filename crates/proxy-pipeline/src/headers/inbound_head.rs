@@ -4,7 +4,7 @@ use crate::headers::indexed_headers::{IndexedHeaders, LoggedHeaders};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Extensions, Method, Uri, Version};
-use proxy_http1::RawTarget;
+use proxy_http1::{RawTarget, VerbatimFields};
 
 /// A request's head, its fields indexed. Header fields and target are moved out when the request is
 /// forwarded.
@@ -27,9 +27,13 @@ pub(crate) struct LoggedHead<'a> {
 }
 
 impl InboundHead {
-    /// Reads each field of `parts` once. Returns also the result of `log` for the head.
+    /// Reads each field of `received`, else of `parts`, once. Returns also the result of `log` for the head.
     #[inline]
-    pub(crate) fn read<T>(parts: Parts, log: impl FnOnce(LoggedHead<'_>) -> T) -> (Self, T) {
+    pub(crate) fn read<T>(
+        parts: Parts,
+        received: Option<VerbatimFields>,
+        log: impl FnOnce(LoggedHead<'_>) -> T,
+    ) -> (Self, T) {
         let Parts {
             method,
             uri,
@@ -38,7 +42,7 @@ impl InboundHead {
             extensions,
             ..
         } = parts;
-        let (headers, logged) = IndexedHeaders::read(headers, |headers| {
+        let (headers, logged) = IndexedHeaders::read(headers, received, |headers| {
             log(LoggedHead {
                 method: &method,
                 uri: &uri,

@@ -1,33 +1,73 @@
 //! The header fields of a request with an index of them, which no edit leaves stale.
 //!
 //! The map is lent for reading only. The methods here edit it and keep the index correct, until
-//! [`IndexedHeaders::into_parts`] ends the index.
+//! [`IndexedHeaders::into_parts`] ends the index. Most requests over HTTP/1.x need the index alone: their
+//! map is made when it is first wanted, and if it never is, their fields are forwarded as received.
 
 mod known_headers;
 
 pub(crate) use known_headers::{KnownHeaders, LoggedHeaders};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use proxy_http1::bound_map;
+use proxy_http1::{VerbatimFields, bound_map};
+use std::cell::OnceCell;
+use std::sync::LazyLock;
 
 /// The header fields of a request, indexed.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct IndexedHeaders {
-    map: HeaderMap,
+    map: OnceCell<HeaderMap>,
+    /// The fields as received; `None` once they are edited, and for other protocols than HTTP/1.x.
+    received: Option<VerbatimFields>,
     known: KnownHeaders,
 }
 
 impl IndexedHeaders {
-    /// Reads each field of `map` once. Returns also the result of `log` for the fields that are only logged.
+    /// Reads each field of `received`, else of `map`, once. Returns also the result of `log` for the fields
+    /// that are only logged.
     #[inline]
-    pub(crate) fn read<T>(map: HeaderMap, log: impl FnOnce(LoggedHeaders<'_>) -> T) -> (Self, T) {
-        let (known, logged) = KnownHeaders::read(&map);
+    pub(crate) fn read<T>(
+        map: HeaderMap,
+        received: Option<VerbatimFields>,
+        log: impl FnOnce(LoggedHeaders<'_>) -> T,
+    ) -> (Self, T) {
+        let (known, logged) = match &received {
+            Some(fields) => KnownHeaders::read_verbatim(fields),
+            None => KnownHeaders::read(&map),
+        };
         let logged = log(logged);
-        (Self { map, known }, logged)
+        let map = match received {
+            Some(_) => OnceCell::new(),
+            None => OnceCell::from(map),
+        };
+        let headers = Self {
+            map,
+            received,
+            known,
+        };
+        (headers, logged)
     }
 
+    /// The fields in a map, which is made now if there was none.
     pub(crate) fn as_map(&self) -> &HeaderMap {
-        &self.map
+        self.map.get_or_init(|| {
+            let received = self.received.as_ref();
+            received.map_or_else(HeaderMap::new, VerbatimFields::to_map)
+        })
+    }
+
+    /// The map if something has read it, else an empty one: for a reader of no fields.
+    pub(crate) fn as_unread_map(&self) -> &HeaderMap {
+        static EMPTY: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
+        self.map.get().unwrap_or(&EMPTY)
+    }
+
+    /// The first value of a field; makes no map.
+    pub(crate) fn first(&self, name: &HeaderName) -> Option<HeaderValue> {
+        match (self.map.get(), &self.received) {
+            (Some(map), _) => map.get(name).cloned(),
+            (None, received) => received.as_ref()?.first(name),
+        }
     }
 
     /// Returns true if any of `bits`, which are constants of [`KnownHeaders`], is set.
@@ -50,40 +90,59 @@ impl IndexedHeaders {
 
     /// Replaces all fields of this name.
     pub(crate) fn insert(&mut self, name: HeaderName, value: HeaderValue) {
-        self.known.forget(&name, &self.map);
-        self.known.learn(&name, &value);
-        self.map.insert(name, value);
+        self.change(|map, known| {
+            known.forget(&name, map);
+            known.learn(&name, &value);
+            map.insert(name, value);
+        });
     }
 
     /// Removes all fields of this name.
     pub(crate) fn remove(&mut self, name: &HeaderName) {
-        if self.map.remove(name).is_some() {
-            self.known.forget(name, &self.map);
-        }
+        self.change(|map, known| {
+            if map.remove(name).is_some() {
+                known.forget(name, map);
+            }
+        });
     }
 
     /// Lends the map for any edits, and reads all of it again.
     #[cold]
     pub(crate) fn edit(&mut self, change: impl FnOnce(&mut HeaderMap)) {
-        change(&mut self.map);
-        self.known = KnownHeaders::read(&self.map).0;
+        self.change(|map, known| {
+            change(map);
+            *known = KnownHeaders::read(map).0;
+        });
     }
 
     /// Keeps the map out of the pool if it has many repeated values: see [`bound_map`].
     pub(crate) fn bound(&mut self) {
-        bound_map(&mut self.map);
+        self.change(|map, _| bound_map(map));
     }
 
-    /// Ends the index: it describes the map at this moment, and later edits of the map do not change it.
+    /// Lends map and index for an edit of both; the fields are no longer those received.
+    fn change(&mut self, edit: impl FnOnce(&mut HeaderMap, &mut KnownHeaders)) {
+        self.as_map();
+        self.received = None;
+        if let Some(map) = self.map.get_mut() {
+            edit(map, &mut self.known);
+        }
+    }
+
+    /// Ends the index: it describes the fields at this moment, and later edits of the map do not change it. The
+    /// fields are returned as received if nothing has read their map, which is empty then.
     #[inline]
-    pub(crate) fn into_parts(self) -> (HeaderMap, KnownHeaders) {
-        (self.map, self.known)
+    pub(crate) fn into_parts(self) -> (HeaderMap, Option<VerbatimFields>, KnownHeaders) {
+        match self.map.into_inner() {
+            Some(map) => (map, None, self.known),
+            None => (HeaderMap::new(), self.received, self.known),
+        }
     }
 }
 
 impl From<HeaderMap> for IndexedHeaders {
     fn from(map: HeaderMap) -> Self {
-        Self::read(map, |_| ()).0
+        Self::read(map, None, |_| ()).0
     }
 }
 
@@ -210,6 +269,6 @@ mod tests {
         headers.insert(http::header::HOST, HeaderValue::from_static("b.test"));
 
         assert_eq!(headers.host().unwrap(), "b.test");
-        assert_eq!(headers.into_parts().1.host.unwrap(), "b.test");
+        assert_eq!(headers.into_parts().2.host.unwrap(), "b.test");
     }
 }

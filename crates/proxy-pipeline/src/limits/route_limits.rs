@@ -1,5 +1,6 @@
 //! Connection and rate limits of routes: the state that all workers share, as one plan refers to it.
 
+use crate::headers::indexed_headers::IndexedHeaders;
 use crate::headers::names;
 use crate::limits::shared_limit::SharedLimit;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -76,7 +77,7 @@ pub(crate) struct RateLimitStatus {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateSubject<'a> {
     pub(crate) client: ClientKey,
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) headers: &'a IndexedHeaders,
     pub(crate) path: &'a str,
 }
 
@@ -125,7 +126,8 @@ impl RateRule {
 impl<'a> RateSubject<'a> {
     /// The value of a field; repeated fields are joined to a list. [RFC 9110 §5.3]
     fn field(&self, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
-        let mut lines = self.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        let lines = self.headers.as_map().get_all(name).iter();
+        let mut lines = lines.map(HeaderValue::as_bytes);
         let first = lines.next()?;
         let mut value = Cow::Borrowed(first);
         for line in lines {

@@ -116,7 +116,7 @@ fn path(exchange: &Exchange) -> Cow<'_, str> {
 fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
     RateSubject {
         client: ClientKey::from(exchange.completion.record.client_ip),
-        headers: exchange.head.headers.as_map(),
+        headers: &exchange.head.headers,
         path,
     }
 }

@@ -425,7 +425,8 @@ mod tests {
             deadline: Rc::<Deadline>::default(),
         };
         let (head, ()) = Request::new(()).into_parts();
-        let mut exchange = Exchange::begin(Rc::clone(worker), stream, head, ClientBody::Empty);
+        let mut exchange =
+            Exchange::begin(Rc::clone(worker), stream, head, None, ClientBody::Empty);
         let plan = Rc::clone(exchange.active());
         exchange.set_route(&plan.plan.routes()[0]);
         exchange.record_attempt(0, 0);

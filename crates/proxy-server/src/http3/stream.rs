@@ -153,7 +153,13 @@ async fn exchange(
         client: Rc::clone(&session.client),
         deadline: Rc::clone(deadline),
     };
-    let mut handled = pin!(Some(handle(Rc::clone(&session.worker), stream, head, body)));
+    let mut handled = pin!(Some(handle(
+        Rc::clone(&session.worker),
+        stream,
+        head,
+        None,
+        body
+    )));
     let mut interim = Interim::default();
     let answered = poll_fn(|cx| {
         deadline.watch(cx.waker());

@@ -9,6 +9,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue};
 use proxy_errors::is_grpc;
+use proxy_http1::VerbatimFields;
 
 /// Facts about the fields of one map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,9 +24,9 @@ pub(crate) struct KnownHeaders {
 /// Headers that are only logged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LoggedHeaders<'a> {
-    pub(crate) host: Option<&'a HeaderValue>,
-    pub(crate) user_agent: Option<&'a HeaderValue>,
-    pub(crate) referer: Option<&'a HeaderValue>,
+    pub(crate) host: Option<&'a [u8]>,
+    pub(crate) user_agent: Option<&'a [u8]>,
+    pub(crate) referer: Option<&'a [u8]>,
 }
 
 impl KnownHeaders {
@@ -65,27 +66,55 @@ impl KnownHeaders {
         | Self::EXPECT
         | Self::HTTP2_SETTINGS;
 
+    /// Fields that are not forwarded as received, except `Connection: keep-alive`.
+    pub(crate) const REWRITTEN: u16 = Self::HOP & !Self::CONNECTION
+        | Self::FORWARDING
+        | Self::CORRELATION_ID
+        | Self::PADDED_LENGTH
+        | Self::TRACE_PARENT
+        | Self::TRAILER;
+
     /// Examines each field once; the length of its name selects the few candidates.
     #[inline]
     pub(super) fn read(map: &HeaderMap) -> (Self, LoggedHeaders<'_>) {
         let mut known = Self::default();
         let mut logged = LoggedHeaders::default();
         for (name, value) in map {
-            match name.as_str().len() {
-                4 if *name == HOST => {
-                    known.host = Some(value.clone());
-                    logged.host = Some(value);
-                }
-                7 if *name == REFERER => {
-                    logged.referer.get_or_insert(value);
-                }
-                10 if *name == USER_AGENT => {
-                    logged.user_agent.get_or_insert(value);
-                }
-                _ => known.learn(name, value),
+            if *name == HOST {
+                known.host = Some(value.clone());
             }
+            known.learn_logged(name, value.as_bytes(), &mut logged);
         }
         (known, logged)
+    }
+
+    /// The same for fields that are not in a map.
+    #[inline]
+    pub(super) fn read_verbatim(fields: &VerbatimFields) -> (Self, LoggedHeaders<'_>) {
+        let mut known = Self::default();
+        let mut logged = LoggedHeaders::default();
+        fields.for_each(|name, value| known.learn_logged(name, value, &mut logged));
+        known.host = logged.host.and_then(|host| fields.shared(host));
+        (known, logged)
+    }
+
+    #[inline]
+    fn learn_logged<'f>(
+        &mut self,
+        name: &HeaderName,
+        value: &'f [u8],
+        logged: &mut LoggedHeaders<'f>,
+    ) {
+        match name.as_str().len() {
+            4 if *name == HOST => logged.host = Some(value),
+            7 if *name == REFERER => {
+                logged.referer.get_or_insert(value);
+            }
+            10 if *name == USER_AGENT => {
+                logged.user_agent.get_or_insert(value);
+            }
+            _ => self.bits |= self.learn_other(name, value),
+        }
     }
 
     /// The hop-by-hop fields of `map`, by name only.
@@ -100,11 +129,17 @@ impl KnownHeaders {
     /// Appends a field after existing ones with the same name.
     #[inline]
     pub(super) fn learn(&mut self, name: &HeaderName, value: &HeaderValue) {
-        self.bits |= match name.as_str().len() {
-            4 if *name == HOST => {
-                self.host = Some(value.clone());
-                0
-            }
+        if *name == HOST {
+            self.host = Some(value.clone());
+        } else {
+            self.bits |= self.learn_other(name, value.as_bytes());
+        }
+    }
+
+    /// The bits of a field other than `Host`.
+    #[inline]
+    fn learn_other(&mut self, name: &HeaderName, value: &[u8]) -> u16 {
+        match name.as_str().len() {
             6 if *name == ACCEPT => accepts_html(value),
             12 if *name == CONTENT_TYPE => calls_by_grpc(value),
             14 if *name == CONTENT_LENGTH => {
@@ -115,7 +150,7 @@ impl KnownHeaders {
                 0 if is_forwarding(name) => Self::FORWARDING,
                 bit => bit,
             },
-        };
+        }
     }
 
     /// Drops the facts about the fields of a name, which the caller edits in `map`.
@@ -168,8 +203,7 @@ fn is_forwarding(name: &HeaderName) -> bool {
     may_be_claim(name) && (is_claim(name) || is_shadow(name))
 }
 
-fn accepts_html(accept: &HeaderValue) -> u16 {
-    let text = accept.as_bytes();
+fn accepts_html(text: &[u8]) -> u16 {
     let begins = |word: &[u8]| {
         let mut parts = text.windows(word.len());
         parts.any(|part| part.eq_ignore_ascii_case(word))
@@ -181,23 +215,23 @@ fn accepts_html(accept: &HeaderValue) -> u16 {
     }
 }
 
-fn calls_by_grpc(content_type: &HeaderValue) -> u16 {
-    if is_grpc(content_type.as_bytes()) {
+fn calls_by_grpc(content_type: &[u8]) -> u16 {
+    if is_grpc(content_type) {
         KnownHeaders::GRPC
     } else {
         0
     }
 }
 
-fn padded(length: &HeaderValue) -> u16 {
-    match length.as_bytes() {
+fn padded(length: &[u8]) -> u16 {
+    match length {
         [b'0', _, ..] => KnownHeaders::PADDED_LENGTH,
         _ => 0,
     }
 }
 
-fn number(value: &HeaderValue) -> Option<u64> {
-    value.to_str().ok()?.parse().ok()
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -219,8 +253,8 @@ mod tests {
         let (known, logged) = KnownHeaders::read(&headers);
 
         assert_eq!(known, KnownHeaders::default());
-        assert_eq!(logged.user_agent.unwrap(), "one");
-        assert_eq!(logged.referer.unwrap(), "three");
+        assert_eq!(logged.user_agent.unwrap(), b"one");
+        assert_eq!(logged.referer.unwrap(), b"three");
         let nothing = HeaderMap::new();
         let (_, silent) = KnownHeaders::read(&nothing);
         assert!(silent.user_agent.is_none() && silent.referer.is_none());

@@ -43,8 +43,9 @@ pub(crate) async fn exchange(
             deadline: Rc::clone(&conn.guard.deadline),
         };
         let body = conn.body(&head);
-        let (head, ()) = head.request.into_parts();
-        let mut handling = pin!(handle(Rc::clone(&conn.guard.worker), stream, head, body));
+        let (parts, ()) = head.request.into_parts();
+        let worker = Rc::clone(&conn.guard.worker);
+        let mut handling = pin!(handle(worker, stream, parts, head.fields, body));
         let handled = poll_fn(|cx| poll_handling(conn, writer, handling.as_mut(), cx)).await;
         (handled, request)
     };

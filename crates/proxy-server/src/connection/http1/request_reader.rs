@@ -119,7 +119,7 @@ impl RequestReader {
             self.unread.advance(1);
         }
         let head = Head::take(&mut self.unread, std::mem::take(&mut self.lines));
-        let head = head.and_then(|head| read_request(&head));
+        let head = head.and_then(read_request);
         match &head {
             Some(head) => self.body = BodyDecoder::new(head.extent),
             // The validator accepts no input known to be refused by the `http` crate.

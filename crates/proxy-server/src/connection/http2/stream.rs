@@ -61,7 +61,7 @@ pub(super) async fn serve(
         log_malformed(worker, session, number);
         return;
     }
-    let mut handled = pin!(Some(handle(Rc::clone(worker), stream, head, body)));
+    let mut handled = pin!(Some(handle(Rc::clone(worker), stream, head, None, body)));
     let mut first = true;
     let answered = poll_fn(|cx| {
         deadline.watch(cx.waker());
