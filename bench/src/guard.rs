@@ -1,104 +1,117 @@
-//! The guard of `test-all`: the counted cost of a small GET must not change, and a recording of heads costs little more.
+//! The guard of `test-all`: the counted costs of common requests must not change.
 
 use crate::measure::count::{self, PerRequest};
-use crate::report::targets::{self, Guard, Targets};
+use crate::report::targets::{self, Guard, GuardedRequest, Targets};
 use crate::servers::environment::{BACKEND_PORT, Environment, LoadBuild};
 use crate::servers::load_process::LoadProcess;
-use crate::servers::server::{OURS, Program, Server, Setup};
+use crate::servers::server::{OURS, Program, RouteKind, Server, Setup};
 use crate::ship;
+use std::collections::HashMap;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// Counts the cost of a small GET and compares it with the committed one.
+/// Length of the body of a POST, in bytes.
+const POST_BYTES: usize = 10 * 1024;
+
+/// Counts the cost of each guarded request and compares it with the committed one.
 pub(crate) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
-    let committed = committed(workspace)?;
-    let found = count(workspace)?;
-    say(format!(
-        "guard: a small GET costs {:.0} instructions and {:.2} system calls; {:.3} times the instructions with a recording",
-        found.plain.instructions,
-        found.plain.system_calls,
-        found.recording_ratio()
-    ));
-    let Some(guard) = committed else {
-        return Err(TaskError::Failed(format!(
-            "{} holds no [guard] to compare with",
-            targets::PATH
-        )));
-    };
-    let faults = faults(&guard, &found);
-    if faults.is_empty() {
-        return Ok(());
-    }
-    Err(TaskError::Failed(format!(
-        "a small GET costs {}; if it should, write it into {}",
-        faults.join(" and "),
-        targets::PATH
-    )))
-}
-
-fn committed(workspace: &Workspace) -> Result<Option<Guard>, TaskError> {
-    let path = workspace.root().join(targets::PATH);
-    Targets::load(&path).map(|targets| targets.guard)
-}
-
-/// Counts without and with a recording of heads.
-struct Found {
-    plain: PerRequest,
-    recorded: PerRequest,
-}
-
-impl Found {
-    fn recording_ratio(&self) -> f64 {
-        self.recorded.instructions / self.plain.instructions
-    }
-}
-
-fn count(workspace: &Workspace) -> Result<Found, TaskError> {
+    let targets = Targets::load(&workspace.root().join(targets::PATH))?;
     let proxyd = ship::build_guarded(workspace)?;
     let environment = Environment::prepare(workspace, LoadBuild::Debug, proxyd)?;
     let mut load_process =
         LoadProcess::start(&environment, environment.cores.last(), BACKEND_PORT)?;
-    let mut counted = |recording| {
-        let server = Server {
-            name: OURS.to_owned(),
-            program: Program::Proxyd,
-            setup: Setup {
-                recording,
-                ..Setup::PLAIN
-            },
-        };
-        count::per_request(&environment, &mut load_process, &server)
+    let mut all_faults = Vec::new();
+    let mut instructions = HashMap::new();
+    for guard in &targets.guards {
+        let found = count(&environment, &mut load_process, guard.request)?;
+        instructions.insert(guard.request, found.instructions);
+        say(format!(
+            "guard: {} costs {:.0} instructions and {:.2} system calls",
+            guard.request.name(),
+            found.instructions,
+            found.system_calls
+        ));
+        all_faults.extend(faults(guard, &found));
+    }
+    if let (Some(plain), Some(recorded)) = (
+        instructions.get(&GuardedRequest::Get),
+        instructions.get(&GuardedRequest::RecordedGet),
+    ) {
+        all_faults.extend(recording_fault(targets.recording_ratio, recorded / plain));
+    }
+    if all_faults.is_empty() {
+        return Ok(());
+    }
+    Err(TaskError::Failed(format!(
+        "{}; if that is intended, write it into {}",
+        all_faults.join(", "),
+        targets::PATH
+    )))
+}
+
+fn count(
+    environment: &Environment,
+    load_process: &mut LoadProcess,
+    request: GuardedRequest,
+) -> Result<PerRequest, TaskError> {
+    let (route, body_bytes) = match request {
+        GuardedRequest::Get | GuardedRequest::RecordedGet => (RouteKind::Plain, 0),
+        GuardedRequest::ProtectedGet => (RouteKind::Protected, 0),
+        GuardedRequest::Post => (RouteKind::Plain, POST_BYTES),
     };
-    Ok(Found {
-        plain: counted(false)?,
-        recorded: counted(true)?,
-    })
+    let server = Server {
+        name: format!("{OURS}-{request:?}"),
+        program: Program::Proxyd,
+        setup: Setup {
+            route,
+            recording: request == GuardedRequest::RecordedGet,
+            ..Setup::PLAIN
+        },
+    };
+    count::per_request(environment, load_process, &server, body_bytes)
+}
+
+impl GuardedRequest {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "a small GET",
+            Self::RecordedGet => "a small GET with a recording",
+            Self::ProtectedGet => "a small GET with every protection",
+            Self::Post => "a POST of 10 KiB",
+        }
+    }
 }
 
 /// Counts that differ by too much, in either direction: improvements are committed too, so that
 /// they are kept.
-fn faults(guard: &Guard, found: &Found) -> Vec<String> {
+fn faults(guard: &Guard, found: &PerRequest) -> Vec<String> {
     let Guard {
+        request,
         instructions,
         system_calls,
         tolerance,
-        recording_ratio,
     } = *guard;
-    let (plain, ratio) = (&found.plain, found.recording_ratio());
     let counts = [
-        ("instructions", instructions, plain.instructions),
-        ("system calls", system_calls, plain.system_calls),
+        ("instructions", instructions, found.instructions),
+        ("system calls", system_calls, found.system_calls),
     ];
     let differing = counts
         .into_iter()
         .filter(|(_, known, found)| (found - known).abs() > known * tolerance);
-    let differing =
-        differing.map(|(what, known, found)| format!("{found:.2} {what} instead of {known:.2}"));
-    let recorded = (recording_ratio < ratio).then(|| {
-        format!("{ratio:.3} times as many instructions with a recording, not at most {recording_ratio:.3}")
-    });
-    differing.chain(recorded).collect()
+    let request = request.name();
+    differing
+        .map(|(what, known, found)| {
+            format!("{request} costs {found:.2} {what} instead of {known:.2}")
+        })
+        .collect()
+}
+
+/// The fault of a recording that takes more than `bound` times the instructions of a GET without one.
+fn recording_fault(bound: f64, ratio: f64) -> Option<String> {
+    (bound < ratio).then(|| {
+        format!("a recording costs {ratio:.3} times the instructions, not at most {bound:.3}")
+    })
 }
 
 #[cfg(test)]
@@ -106,27 +119,19 @@ mod tests {
     use super::*;
 
     const GUARD: Guard = Guard {
+        request: GuardedRequest::Get,
         instructions: 20_000.0,
         system_calls: 8.0,
         tolerance: 0.03,
-        recording_ratio: 1.02,
     };
 
     fn found(instructions: f64, system_calls: f64) -> Vec<String> {
-        faults(&GUARD, &recorded(instructions, system_calls, 1.0))
-    }
-
-    /// Counts, with so many times the instructions where heads are recorded.
-    fn recorded(instructions: f64, system_calls: f64, ratio: f64) -> Found {
-        let counts = |ratio| PerRequest {
-            instructions: instructions * ratio,
+        let found = PerRequest {
+            instructions,
             system_calls,
             clock_reads: 0.0,
         };
-        Found {
-            plain: counts(1.0),
-            recorded: counts(ratio),
-        }
+        faults(&GUARD, &found)
     }
 
     #[test]
@@ -140,20 +145,16 @@ mod tests {
         assert_eq!(
             found(20_700.0, 9.0),
             [
-                "20700.00 instructions instead of 20000.00",
-                "9.00 system calls instead of 8.00"
+                "a small GET costs 20700.00 instructions instead of 20000.00",
+                "a small GET costs 9.00 system calls instead of 8.00"
             ]
         );
         assert_eq!(found(19_000.0, 8.0).len(), 1);
     }
 
     #[test]
-    fn a_recording_may_cost_its_share_and_no_more() {
-        let found = |ratio| faults(&GUARD, &recorded(20_000.0, 8.0, ratio));
-        assert_eq!(found(1.019), [""; 0]);
-        assert_eq!(
-            found(1.03),
-            ["1.030 times as many instructions with a recording, not at most 1.020"]
-        );
+    fn a_recording_costs_at_most_its_share() {
+        assert_eq!(recording_fault(1.02, 1.019), None);
+        assert!(recording_fault(1.02, 1.03).is_some());
     }
 }

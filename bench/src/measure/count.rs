@@ -47,7 +47,8 @@ pub(crate) fn all(
     comparison.running.clear();
     let mut entries = Vec::new();
     for server in servers {
-        let counted = per_request(comparison.environment, &mut comparison.load_process, server);
+        let load_process = &mut comparison.load_process;
+        let counted = per_request(comparison.environment, load_process, server, 0);
         entries.push(match running_servers::reason(counted)? {
             Ok(PerRequest {
                 instructions,
@@ -70,14 +71,27 @@ pub(crate) fn all(
     Ok(entries)
 }
 
-/// Counts per small GET on a kept connection.
+/// Counts per request on a kept connection: a small GET, or a POST with a body of `body_bytes`.
 pub(crate) fn per_request(
     environment: &Environment,
     load_process: &mut LoadProcess,
     server: &Server,
+    body_bytes: usize,
 ) -> Result<PerRequest, TaskError> {
-    let few = count_process(environment, load_process, server, SHORT_RUN_REQUESTS)?;
-    let many = count_process(environment, load_process, server, LONG_RUN_REQUESTS)?;
+    let mut count = |requests| {
+        let mut load = LoadProfile {
+            span: Span::Requests(requests),
+            ..LoadProfile::get(
+                0,
+                server.setup.paths(ResponseSize::Small.letter()),
+                ResponseSize::Small,
+            )
+        };
+        load.request.body_bytes = body_bytes;
+        count_process(environment, load_process, server, load, requests)
+    };
+    let few = count(SHORT_RUN_REQUESTS)?;
+    let many = count(LONG_RUN_REQUESTS)?;
     let each = |few: u64, many: u64| {
         number(many.saturating_sub(few)) / number(LONG_RUN_REQUESTS - SHORT_RUN_REQUESTS)
     };
@@ -92,6 +106,7 @@ fn count_process(
     environment: &Environment,
     load_process: &mut LoadProcess,
     server: &Server,
+    load: LoadProfile,
     requests: u64,
 ) -> Result<Counts, TaskError> {
     let counted = Counted {
@@ -100,12 +115,8 @@ fn count_process(
     };
     let running = Running::start(environment, server, &Run::Counted(counted.clone()))?;
     let sample = load_process.run(LoadProfile {
-        span: Span::Requests(requests),
-        ..LoadProfile::get(
-            running.ports.clients,
-            server.setup.paths(ResponseSize::Small.letter()),
-            ResponseSize::Small,
-        )
+        port: running.ports.clients,
+        ..load
     })?;
     if let Some(failure) = sample.failure {
         return Err(TaskError::Failed(failure));

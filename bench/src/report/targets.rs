@@ -17,7 +17,11 @@ pub(crate) const PATH: &str = "bench/bench-targets.toml";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Targets {
     /// The counts for `cargo xtask test-all`.
-    pub(crate) guard: Option<Guard>,
+    #[serde(default, rename = "guard")]
+    pub(crate) guards: Vec<Guard>,
+    /// Maximum of user instructions with a recording by its defaults, over those without one.
+    #[serde(default, rename = "recording-ratio")]
+    pub(crate) recording_ratio: f64,
     /// Targets for ratios of two entries.
     #[serde(default, rename = "ratio")]
     ratios: Vec<Ratio>,
@@ -26,18 +30,31 @@ pub(crate) struct Targets {
     bounds: Vec<Bound>,
 }
 
-/// The committed counts of proxyd.
+/// The committed counts of proxyd for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Guard {
-    /// User instructions of one small GET.
+    pub(crate) request: GuardedRequest,
+    /// User instructions.
     pub(crate) instructions: f64,
-    /// System calls of one small GET.
+    /// System calls.
     pub(crate) system_calls: f64,
     /// Relative tolerance of a count.
     pub(crate) tolerance: f64,
-    /// Maximum of user instructions with a recording by its defaults, over those without one.
-    pub(crate) recording_ratio: f64,
+}
+
+/// A request that is counted, on one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum GuardedRequest {
+    /// A small GET with default limits.
+    Get,
+    /// The same with a recording by its defaults.
+    RecordedGet,
+    /// A small GET with every protection of a route.
+    ProtectedGet,
+    /// A POST of 10 KiB with default limits.
+    Post,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -317,6 +334,18 @@ mod tests {
                 assert!(is_here, "{name}: {server}");
             }
         }
+    }
+
+    #[test]
+    fn every_guarded_request_has_counts() {
+        let targets = Targets::parse(OURS_TARGETS).unwrap();
+        let guarded: Vec<_> = targets.guards.iter().map(|guard| guard.request).collect();
+        let all = [
+            GuardedRequest::Get,
+            GuardedRequest::ProtectedGet,
+            GuardedRequest::Post,
+        ];
+        assert_eq!(guarded, all);
     }
 
     #[test]
