@@ -123,7 +123,7 @@ async fn show_page(
     Ok(if query.is_present() {
         query.show(&state)
     } else {
-        page::show(&state)
+        page::show(&state, query.reload.is_some())
     })
 }
 

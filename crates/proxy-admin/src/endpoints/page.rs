@@ -32,6 +32,8 @@ static STYLE_HASH: LazyLock<String> =
 struct Page {
     style: &'static str,
     heading: String,
+    /// True if the page loads itself: by choice, since readers and screen readers may need more time.
+    reloads: bool,
     facts: Vec<(&'static str, String)>,
     upstreams: Vec<Upstream>,
     routes: Vec<Route>,
@@ -76,8 +78,8 @@ struct Limit {
     has_rejected: bool,
 }
 
-/// The page, as things are now.
-pub(super) fn show(state: &AdminState) -> Response {
+/// The page, as things are now; `reloads` every 30 seconds.
+pub(super) fn show(state: &AdminState, reloads: bool) -> Response {
     let snapshot = state.sources.registry.snapshot();
     let plan = state.plan.load();
     let stats = stats::document(state);
@@ -87,6 +89,7 @@ pub(super) fn show(state: &AdminState) -> Response {
     let page = Page {
         style: STYLE,
         heading: heading(&status, &upstreams),
+        reloads,
         facts: facts(state, &status),
         upstreams,
         more_routes: routes.len().saturating_sub(MAX_ROUTES),
@@ -148,13 +151,15 @@ fn heading(status: &Value, upstreams: &[Upstream]) -> String {
 
 fn facts(state: &AdminState, status: &Value) -> Vec<(&'static str, String)> {
     let build = &state.sources.build;
+    let at = time(&status["last_config_reload"]);
     let reload = match status["last_config_reload_result"].as_str() {
-        Some(result) => format!("{}, {result}", text(&status["last_config_reload"])),
+        Some("success") => format!("Succeeded at {at}"),
+        Some(_) => format!("Failed at {at}"),
         None => "None since the start".to_owned(),
     };
     vec![
         ("Version", format!("{} ({})", build.version, build.commit)),
-        ("Started", text(&status["start_time"])),
+        ("Started", time(&status["start_time"])),
         (
             "Configuration",
             format!("Number {}", text(&status["config_generation"])),
@@ -180,8 +185,7 @@ fn requests(stats: &Value) -> Vec<(&'static str, String)> {
             "Answered with 5xx",
             stats
                 .pointer("/by_status/5xx")
-                .map(text)
-                .unwrap_or_default(),
+                .map_or_else(|| "0".to_owned(), text),
         ),
         ("Memory", memory),
     ]
@@ -260,12 +264,39 @@ fn limits(stats: &Value) -> Vec<Limit> {
     let all = stats["limits"].as_object().into_iter().flatten();
     let all = all.map(|(setting, limit)| Limit {
         setting: setting.clone(),
-        current: text(&limit["current"]),
-        maximum: text(&limit["limit"]),
-        rejected: text(&limit["rejected"]),
+        current: grouped(&text(&limit["current"])),
+        maximum: grouped(&text(&limit["limit"])),
+        rejected: grouped(&text(&limit["rejected"])),
         has_rejected: limit["rejected"].as_u64().is_some_and(|count| 0 < count),
     });
     all.collect()
+}
+
+/// `2026-11-27 21:15:04 UTC` for a time of the documents.
+fn time(value: &Value) -> String {
+    let text = text(value);
+    match text.split_once('T') {
+        Some((date, time)) => {
+            let time = time.trim_end_matches('Z').split('.').next();
+            format!("{date} {} UTC", time.unwrap_or_default())
+        }
+        None => text,
+    }
+}
+
+/// A whole number of five digits or more in groups of three, separated by spaces that break no line.
+fn grouped(text: &str) -> String {
+    if text.len() < 5 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.to_owned();
+    }
+    let mut grouped = String::new();
+    for (index, digit) in text.chars().enumerate() {
+        if 0 < index && (text.len() - index).is_multiple_of(3) {
+            grouped.push('\u{a0}');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// A value as people read it; empty for `null`.
@@ -285,6 +316,21 @@ fn text(value: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn long_numbers_are_grouped() {
+        let shown = ["100", "8192", "104857600", "100.0"].map(grouped);
+        assert_eq!(shown, ["100", "8192", "104\u{a0}857\u{a0}600", "100.0"]);
+    }
+
+    #[test]
+    fn a_time_is_readable_and_names_its_zone() {
+        assert_eq!(
+            time(&json!("2026-11-27T21:15:04.25Z")),
+            "2026-11-27 21:15:04 UTC"
+        );
+        assert_eq!(time(&Value::Null), "");
+    }
 
     #[test]
     fn the_heading_names_the_worst() {

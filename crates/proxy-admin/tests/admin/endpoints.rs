@@ -90,9 +90,15 @@ async fn a_browser_is_shown_a_page_without_a_script() {
     for part in ["<h1>", "Upstream ", "max-header-count", "1.2.3 (abc1234)"] {
         assert!(answer.body.contains(part), "{part}: {}", answer.body);
     }
-    for forbidden in ["<script", "style=\"", "<form"] {
+    for forbidden in ["<script", "style=\"", "<form", "http-equiv"] {
         assert!(!answer.body.contains(forbidden), "{forbidden}");
     }
+    let reloads = admin.get("/?reload").await;
+    assert!(
+        reloads
+            .body
+            .contains("http-equiv=\"refresh\" content=\"30\"")
+    );
     assert!(answer.body.len() < 100_000);
     assert_eq!(admin.ask("POST", "/", "").await.status, 405);
 }

@@ -16,6 +16,8 @@ const POLICY: &str = "form-action 'self'";
 pub(crate) struct ExplainQuery {
     /// Present: the form without a request.
     explain: Option<String>,
+    /// Present: the page without an explanation loads itself.
+    pub(crate) reload: Option<String>,
     method: Option<String>,
     url: Option<String>,
     client_ip: Option<String>,
