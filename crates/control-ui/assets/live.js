@@ -28,6 +28,8 @@ function isEdited() {
 }
 
 function replace(page) {
+  // The note of the form before is true of the page as it was then.
+  if (heading(page) !== heading(document)) document.querySelector(".note.ok")?.remove();
   // A part in use stays as it is until the focus leaves it.
   const isUsed = (part) => part.contains(document.activeElement);
   for (const old of document.querySelectorAll("[data-live][id]"))
@@ -39,6 +41,8 @@ function replace(page) {
   }
   document.title = page.title;
 }
+
+function heading(page) { return page.querySelector("h1")?.textContent; }
 
 // A part that the page did not have goes behind the nearest part in front of it. Every live page begins with one.
 function insert(part, now) {
@@ -56,7 +60,7 @@ function fresh() {
   timer = setTimeout(() => {
     const time = stale.querySelector("time");
     time.dateTime = at.toISOString();
-    time.textContent = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    time.textContent = `${time.dateTime.slice(11, 16)} UTC`;
     stale.hidden = document.hidden;
   }, STALE_MILLIS);
 }

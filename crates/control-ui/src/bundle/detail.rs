@@ -104,7 +104,7 @@ pub(crate) async fn show(
         status: status(bundle.state).pill(),
         findings: findings(&stored(&bundle.diagnostics), &texts),
         files: views(&files),
-        node_words: count(nodes, "node"),
+        node_words: node_words(nodes),
         nodes_page: (0 < nodes).then(|| format!("/projects/{project}/nodes?bundle={id}")),
         made: when(bundle.created_at, now),
         signed: bundle
@@ -158,20 +158,27 @@ fn bytes(size: u64) -> String {
     }
 }
 
+fn node_words(nodes: i64) -> String {
+    match nodes {
+        0 => "no node".to_owned(),
+        nodes => count(nodes, "node"),
+    }
+}
+
 fn heading(bundle: &Bundle, nodes: i64) -> String {
     let name = &bundle.name;
     match bundle.state {
-        BundleState::Draft | BundleState::Validated => format!("{name} is not signed yet."),
-        BundleState::Rejected => format!("{name} was rejected: its configuration has errors."),
-        BundleState::Signed if nodes == 0 => format!("{name} is ready, and no node runs it."),
+        BundleState::Draft | BundleState::Validated => format!("“{name}” is not signed yet."),
+        BundleState::Rejected => format!("“{name}” was rejected: its configuration has errors."),
+        BundleState::Signed if nodes == 0 => format!("“{name}” is ready, and no node runs it."),
         BundleState::Signed => format!(
-            "{} {} {name}.",
+            "{} {} “{name}”.",
             count(nodes, "node"),
             pick(nodes, "runs", "run")
         ),
-        BundleState::Revoked if nodes == 0 => format!("{name} was revoked, and no node runs it."),
+        BundleState::Revoked if nodes == 0 => format!("“{name}” was revoked, and no node runs it."),
         BundleState::Revoked => format!(
-            "{name} was revoked, and {} still {} it.",
+            "“{name}” was revoked, and {} still {} it.",
             count(nodes, "node"),
             pick(nodes, "runs", "run")
         ),

@@ -96,7 +96,10 @@ fn heading(bundles: &[&Bundle], active: &[(BundleId, i64)]) -> String {
     }
     let name = |id: &BundleId| {
         let found = bundles.iter().find(|bundle| bundle.id == *id);
-        found.map_or("an older bundle", |bundle| bundle.name.as_str())
+        found.map_or_else(
+            || "an older bundle".to_owned(),
+            |bundle| format!("“{}”", bundle.name),
+        )
     };
     match active {
         [] => "No node runs a bundle yet.".to_owned(),
@@ -147,10 +150,10 @@ mod tests {
         let all = [&spring, &cart];
         assert_eq!(heading(&[], &[]), "There is no bundle yet.");
         assert_eq!(heading(&all, &[]), "No node runs a bundle yet.");
-        assert_eq!(heading(&all, &[(spring.id, 3)]), "3 nodes run spring.");
+        assert_eq!(heading(&all, &[(spring.id, 3)]), "3 nodes run “spring”.");
         assert_eq!(
             heading(&all, &[(spring.id, 32), (cart.id, 10)]),
-            "Nodes run two bundles: 32 spring and 10 cart."
+            "Nodes run two bundles: 32 “spring” and 10 “cart”."
         );
     }
 }

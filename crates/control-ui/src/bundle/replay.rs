@@ -1,4 +1,4 @@
-//! Recorded requests through two bundles: which kinds are decided otherwise, and how many requests those are.
+//! Recorded requests through two bundles: which kinds are decided differently, and how many requests those are.
 
 use crate::bundle::choices::Choices;
 use crate::bundle::difference::{ComparedBundles, explaining};
@@ -216,7 +216,7 @@ async fn answer(
     })))
 }
 
-/// The number of kinds that are decided otherwise.
+/// The number of kinds that are decided differently.
 fn differing(replayed: &Replayed) -> i64 {
     signed(replayed.differences.len() + replayed.omitted_differences)
 }
@@ -231,7 +231,7 @@ fn heading(replayed: &Replayed) -> String {
         ),
         (1, _) => "The one kind of request is decided differently.".to_owned(),
         (kinds, differing) => format!(
-            "Of {} kinds of request, {} {} decided otherwise.",
+            "Of {} kinds of request, {} {} decided differently.",
             number(kinds),
             number(differing),
             pick(differing, "is", "are")
@@ -343,8 +343,12 @@ mod tests {
             (1, 0, "The one kind of request is decided as before."),
             (7, 0, "All 7 kinds of request are decided as before."),
             (1, 1, "The one kind of request is decided differently."),
-            (7, 1, "Of 7 kinds of request, 1 is decided otherwise."),
-            (40, 12, "Of 40 kinds of request, 12 are decided otherwise."),
+            (7, 1, "Of 7 kinds of request, 1 is decided differently."),
+            (
+                40,
+                12,
+                "Of 40 kinds of request, 12 are decided differently.",
+            ),
         ] {
             assert_eq!(heading(&replayed(kinds, differing)), expected);
         }

@@ -187,7 +187,7 @@ impl Names {
     }
 
     fn certificate_choices(&self) -> Vec<(String, String)> {
-        let none = [(String::new(), "None: in clear".to_owned())];
+        let none = [(String::new(), "None: without TLS".to_owned())];
         none.into_iter()
             .chain(by_name(&self.certificates))
             .collect()

@@ -144,7 +144,7 @@ fn row(
 fn status(drift: &Drift) -> Status {
     match drift.resolution {
         None => Status::new(Tone::Warn, "drift", "Differs"),
-        Some(DriftResolution::Automatic) => Status::new(Tone::Ok, "ok", "Came back by itself"),
+        Some(DriftResolution::Automatic) => Status::new(Tone::Ok, "ok", "Returned by itself"),
         Some(DriftResolution::Manual) => Status::new(Tone::Ok, "ok", "A person decided"),
         Some(DriftResolution::Rollout) => Status::new(Tone::Ok, "ok", "A rollout decided"),
     }

@@ -328,9 +328,9 @@ fn heading(asked: &NodeListFilter, standings: &Standings, shown: usize, is_part:
             format!("No node {}.", labelled(words, true))
         }
         NodeListFilter::Labels(words) => format!("{nodes} {}.", labelled(words, shown == 1)),
-        NodeListFilter::Bundle(_, name) if shown == 0 => format!("No node runs {name}."),
+        NodeListFilter::Bundle(_, name) if shown == 0 => format!("No node runs “{name}”."),
         NodeListFilter::Bundle(_, name) => {
-            format!("{nodes} {} {name}.", pick(shown, "runs", "run"))
+            format!("{nodes} {} “{name}”.", pick(shown, "runs", "run"))
         }
         NodeListFilter::Name(part) if shown == 0 => format!("No node’s name has “{part}” in it."),
         NodeListFilter::Name(part) => format!(

@@ -7,7 +7,7 @@ use crate::rollout::words;
 use crate::ui::Ui;
 use crate::view::component::{Icon, Tone, icon};
 use crate::view::link::Link;
-use crate::view::phrase::{ago, count, duration, list_of, pick, sentence};
+use crate::view::phrase::{ago, count, duration, list_of, pick};
 use control_app::{CertificateFilter, DriftFilter, Page, PageOrder, RolloutFilter, Versioned};
 use control_domain::{Certificate, Drift, DriftState, NodeStanding, Rollout, RolloutState};
 use control_wire::{BundleId, NodeId, ProjectId};
@@ -97,7 +97,7 @@ pub(crate) async fn find(
             .iter()
             .map(|found| rollout_attention(&found.value, &bundles)),
     );
-    list.extend(nodes_attention(project, standings));
+    list.extend(nodes_attention(ui, caller, project, standings).await?);
     list.extend(
         drifts
             .iter()
@@ -126,7 +126,7 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
     let (sign, rest, button, detail) = match rollout.state {
         RolloutState::AwaitingApproval => (
             "wait",
-            "waits for another person's approval",
+            "waits for another person’s approval".to_owned(),
             "Look at it",
             format!(
                 "{} get it once it is approved.",
@@ -135,7 +135,7 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
         ),
         RolloutState::Paused => (
             "pause",
-            "has stopped",
+            stopped(rollout),
             "Decide",
             format!("{} Nothing moves until you decide.", why(rollout)),
         ),
@@ -145,7 +145,12 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
         | RolloutState::Failed
         | RolloutState::RollingBack
         | RolloutState::RolledBack
-        | RolloutState::Cancelled => ("back", "goes back", "Follow it", why(rollout)),
+        | RolloutState::Cancelled => (
+            "back",
+            "is being rolled back".to_owned(),
+            "Follow it",
+            why(rollout),
+        ),
     };
     Attention {
         tone: status.tone,
@@ -154,48 +159,79 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
             path: href,
             text: format!("Rollout of {name}"),
         },
-        rest: rest.to_owned(),
+        rest,
         detail: detail.trim().to_owned(),
         button,
     }
 }
 
-fn why(rollout: &Rollout) -> String {
-    let reason = rollout.reason.as_deref();
-    reason.map_or_else(String::new, sentence)
+/// `stopped at batch 3 of 6`, by its gate or by hand.
+fn stopped(rollout: &Rollout) -> String {
+    let verb = if words::is_by_hand(rollout) {
+        "is paused by hand"
+    } else {
+        "stopped"
+    };
+    format!("{verb}{}", words::place(rollout))
 }
 
-fn nodes_attention(project: ProjectId, standings: &Standings) -> Vec<Attention> {
-    let one = |standing: NodeStanding, tone, sign, rest: [&str; 2], detail: &str| {
+fn why(rollout: &Rollout) -> String {
+    words::full_reason(rollout).unwrap_or_default()
+}
+
+/// Nodes that refuse their order, and silent ones.
+async fn nodes_attention(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    standings: &Standings,
+) -> Result<Vec<Attention>, Failure> {
+    let mut list = Vec::new();
+    for standing in [NodeStanding::Refused, NodeStanding::Silent] {
         let nodes = standings.nodes(standing);
-        let href = format!("/projects/{project}/nodes?standing={standing}");
-        (0 < nodes).then(|| Attention {
-            tone,
-            icon: icon(sign),
-            link: Link {
-                path: href,
-                text: count(nodes, "node"),
-            },
-            rest: pick(nodes, rest[0], rest[1]).to_owned(),
-            detail: detail.to_owned(),
-            button: "Look at them",
-        })
+        let mut link = Link {
+            path: format!("/projects/{project}/nodes?standing={standing}"),
+            text: count(nodes, "node"),
+        };
+        if nodes == 1 {
+            let page = Page {
+                after: None,
+                limit: 1,
+                order: PageOrder::Oldest,
+            };
+            let found = { &ui.app }.nodes_standing(&caller.call, project, standing, page);
+            if let Some(node) = found.await?.first() {
+                link.path = format!("/projects/{project}/nodes/{}", node.value.id);
+                link.text = node.value.name.to_string();
+            }
+        }
+        if 0 < nodes {
+            list.push(standing_attention(standing, link, nodes));
+        }
+    }
+    Ok(list)
+}
+
+/// `nodes` are silent, or refuse their order.
+fn standing_attention(standing: NodeStanding, link: Link, nodes: i64) -> Attention {
+    let (tone, sign, rest, detail) = if standing == NodeStanding::Refused {
+        let rest = pick(nodes, "refuses its order", "refuse their order");
+        let detail = "The page of a node shows its reason.";
+        (Tone::Bad, "bad", rest, detail)
+    } else {
+        let rest = pick(nodes, "is silent", "are silent");
+        let detail =
+            "Three heartbeats are missing. A node keeps serving without the control plane.";
+        (Tone::Warn, "off", rest, detail)
     };
-    let refused = one(
-        NodeStanding::Refused,
-        Tone::Bad,
-        "bad",
-        ["refuses its order", "refuse their orders"],
-        "They run their former bundle; each shows the reason.",
-    );
-    let silent = one(
-        NodeStanding::Silent,
-        Tone::Warn,
-        "off",
-        ["is silent", "are silent"],
-        "They missed three heartbeats. A node keeps serving without the control plane.",
-    );
-    refused.into_iter().chain(silent).collect()
+    Attention {
+        tone,
+        icon: icon(sign),
+        link,
+        rest: rest.to_owned(),
+        detail: detail.to_owned(),
+        button: pick(nodes, "Look at it", "Look at them"),
+    }
 }
 
 fn drift_attention(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timestamp) -> Attention {
@@ -210,7 +246,11 @@ fn drift_attention(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timesta
             path: href,
             text: name.to_owned(),
         },
-        rest: "runs a bundle that it was not ordered to run".to_owned(),
+        rest: match drift.active {
+            Some(_) => "runs a bundle that it was not ordered to run",
+            None => "runs no bundle, although it was ordered to run one",
+        }
+        .to_owned(),
         detail: format!("Noticed {}.", ago(drift.opened_at, now)),
         button: "Compare",
     }

@@ -126,11 +126,12 @@ pub(crate) async fn confirm(
 fn question(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64) -> String {
     let nodes = count(rollout.nodes, "node");
     match command {
-        RolloutCommand::Start => format!("Start to bring {bundle} to {nodes}?"),
-        RolloutCommand::Approve => format!("Approve {bundle} for {nodes}?"),
-        RolloutCommand::Pause => format!("Pause the rollout of {bundle}?"),
-        RolloutCommand::Resume => format!("Go on with the rollout of {bundle}?"),
-        RolloutCommand::Cancel => format!("End the rollout of {bundle} here?"),
+        RolloutCommand::Start => format!("Start the rollout of “{bundle}” to {nodes}?"),
+        RolloutCommand::Approve => format!("Approve “{bundle}” for {nodes}?"),
+        RolloutCommand::Pause => format!("Pause the rollout of “{bundle}”?"),
+        RolloutCommand::Resume => format!("Go on with the rollout of “{bundle}”?"),
+        RolloutCommand::Cancel => format!("End the rollout of “{bundle}” here?"),
+        RolloutCommand::RollBack if moved == 0 => format!("Roll back “{bundle}”?"),
         RolloutCommand::RollBack => format!(
             "Bring {} back to what {} ran before?",
             count(moved, "node"),
@@ -143,7 +144,7 @@ fn effects(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64)
     let left = rollout.nodes - moved;
     match command {
         RolloutCommand::Start | RolloutCommand::Approve => vec![format!(
-            "{} in {} get {bundle}, one batch after the other. The first batch is ordered at once.",
+            "{} in {} get “{bundle}”, one batch after the other. The first batch is ordered at once.",
             count(rollout.nodes, "node"),
             count(rollout.batches(), "batch")
         )],
@@ -157,7 +158,7 @@ fn effects(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64)
         ],
         RolloutCommand::Cancel => vec![
             format!(
-                "{} {} {bundle}; {} {} what {} run now. Nothing is ordered.",
+                "{} {} “{bundle}”; {} {} what {} run now. Nothing is ordered.",
                 count(moved, "node"),
                 pick(moved, "keeps", "keep"),
                 number(left),
@@ -166,9 +167,15 @@ fn effects(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64)
             ),
             "A rollout that has ended cannot be resumed or rolled back. Start a new one.".to_owned(),
         ],
+        RolloutCommand::RollBack if moved == 0 => vec![
+            format!(
+                "No node runs “{bundle}” by this rollout. Nodes that were ordered to run it are ordered to run what they ran before."
+            ),
+            "The rollout ends with that, and cannot be resumed.".to_owned(),
+        ],
         RolloutCommand::RollBack => vec![
             format!(
-                "{} that {} {bundle} {} ordered to run what {} ran before this rollout, all at once.",
+                "{} that {} “{bundle}” {} ordered to run what {} ran before this rollout, all at once.",
                 count(moved, "node"),
                 pick(moved, "runs", "run"),
                 pick(moved, "is", "are"),
@@ -267,7 +274,7 @@ mod tests {
         let reported = effects(RolloutCommand::Cancel, &paused, "cart", 32);
         assert_eq!(
             reported[0],
-            "32 nodes keep cart; 32 keep what they run now. Nothing is ordered."
+            "32 nodes keep “cart”; 32 keep what they run now. Nothing is ordered."
         );
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn steps(rollout: &Rollout, batches: &[StoredBatch], now: Timestamp) 
         }
     }
     let back = rollout.reverting_since;
-    found.extend(back.map(|at| (at, "back", "The way back began".to_owned())));
+    found.extend(back.map(|at| (at, "back", "The rollback began".to_owned())));
     if let Some(at) = rollout.ended_at {
         let (sign, text) = match rollout.state {
             RolloutState::Completed => ("ok", "Completed"),
@@ -113,7 +113,7 @@ mod tests {
             texts,
             [
                 "Rolled back, by hand",
-                "The way back began",
+                "The rollback began",
                 "Batch 1 did not pass",
                 "Batch 1 runs the bundle",
                 "Batch 1 was ordered",

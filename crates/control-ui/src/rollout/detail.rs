@@ -44,6 +44,8 @@ struct RolloutPage {
     rest: String,
     reason: Option<String>,
     actions: Vec<Action>,
+    /// The comparison of the bundle with the one that nodes ran before; `None` if no node ran another one.
+    changes: Option<String>,
     /// The form of another rollout of the bundle, after one that did not complete.
     again: Option<String>,
     plan: String,
@@ -75,6 +77,15 @@ struct GateTable {
     rows: Vec<GateRow>,
 }
 
+/// Nodes of one page.
+struct NodesPage {
+    rows: Vec<NodeRow>,
+    /// The last node, if there are more.
+    next: Option<NodeId>,
+    /// The bundle that the first of them with another bundle runs, or ran before.
+    before: Option<BundleId>,
+}
+
 struct NodeRow {
     id: NodeId,
     name: String,
@@ -98,7 +109,7 @@ pub(crate) async fn show(
     let title = format!("Rollout of {bundle_name}");
     let frame = Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled(&title)).await?;
     let after = caller.visit.query.get("after").parse::<Uuid>().ok();
-    let (nodes, next) = nodes(&ui, &caller, project, id, after).await?;
+    let nodes = nodes(&ui, &caller, project, id, after).await?;
     let tenant = rollout.tenant;
     let may_write = caller.may(Access::WRITE_ROLLOUTS, tenant);
     let (track, hidden) = track(&progress, now);
@@ -116,14 +127,18 @@ pub(crate) async fn show(
         } else {
             Vec::new()
         },
+        changes: nodes.before.map(|before| {
+            let bundle = rollout.bundle;
+            format!("/projects/{project}/bundles/{bundle}/diff?before={before}")
+        }),
         again: again(rollout, project).filter(|_| may_write),
         plan: plan(rollout),
         track,
         hidden,
         gate: gate(&progress),
-        nodes,
+        nodes: nodes.rows,
         more: more(
-            next.map(|next| format!("?after={next}")),
+            nodes.next.map(|next| format!("?after={next}")),
             "Show the next nodes",
         ),
         steps: steps(rollout, &progress.batches, now),
@@ -151,6 +166,10 @@ fn rest(rollout: &Rollout, moved: i64) -> String {
         RolloutState::Planned => "No order is sent before it is started.".to_owned(),
         RolloutState::AwaitingApproval => {
             "The person that requested approval cannot give it, with any credential.".to_owned()
+        }
+        RolloutState::Paused if moved == 0 => {
+            "No node has the bundle. Traffic is served as before. Nothing moves until you decide."
+                .to_owned()
         }
         RolloutState::Paused => format!(
             "{} {} the bundle, {} {} not. Traffic is served by all of them. Nothing moves until you decide.",
@@ -295,7 +314,7 @@ async fn nodes(
     project: ProjectId,
     id: RolloutId,
     after: Option<Uuid>,
-) -> Result<(Vec<NodeRow>, Option<NodeId>), Failure> {
+) -> Result<NodesPage, Failure> {
     let page = Page {
         after,
         limit: i64::try_from(NODES).unwrap_or(i64::MAX) + 1,
@@ -308,6 +327,8 @@ async fn nodes(
     let has_more = NODES < found.len();
     found.truncate(NODES);
     let next = found.last().filter(|_| has_more).map(|node| node.node);
+    let mut others = { found.iter() }.filter_map(|node| node.previous.or(node.active));
+    let before = others.find(|other| *other != bundle);
     let now = caller.visit.now;
     let rows = found.into_iter().map(|node| NodeRow {
         status: node_status(&node, bundle),
@@ -318,7 +339,11 @@ async fn nodes(
             .map(|at| when(at, now)),
         name: node.name,
     });
-    Ok((rows.collect(), next))
+    Ok(NodesPage {
+        rows: rows.collect(),
+        next,
+        before,
+    })
 }
 
 /// Progress of a node, by its reports.
@@ -328,9 +353,12 @@ fn node_status(node: &RolloutNode, bundle: BundleId) -> Status {
         newest.and(node.accepted)
     };
     let (tone, icon, word) = match (node.order, node.back_order) {
-        (_, Some(0)) => (Tone::Warn, "warn", "Has nothing to go back to"),
-        (_, Some(back)) if accepted(back) == Some(true) => (Tone::Warn, "back", "Went back"),
-        (_, Some(_)) => (Tone::Busy, "back", "Goes back"),
+        (_, Some(0)) if node.active == Some(bundle) => {
+            (Tone::Warn, "warn", "Still runs it: had none before")
+        }
+        (_, Some(0)) => (Tone::Warn, "warn", "Had no bundle before"),
+        (_, Some(back)) if accepted(back) == Some(true) => (Tone::Warn, "back", "Rolled back"),
+        (_, Some(_)) => (Tone::Busy, "back", "Rolling back"),
         (None, None) => (Tone::Off, "wait", "Waits"),
         (Some(order), None) => match accepted(order) {
             Some(true) if node.active == Some(bundle) => (Tone::Ok, "ok", "Runs it"),
@@ -365,7 +393,7 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
             "If a batch does not pass",
             match strategy.on_failure {
                 OnFailure::Pause => "it waits for a person".to_owned(),
-                OnFailure::RollBack => "its nodes go back by themselves".to_owned(),
+                OnFailure::RollBack => "its nodes are rolled back automatically".to_owned(),
             },
         ),
     ];
@@ -373,7 +401,7 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
         || "none: the nodes’ own verdicts alone count".to_owned(),
         |gate| {
             format!(
-                "at least {} requests on either side; 5xx may grow by {} of 1000, the 99th percentile to {} %",
+                "at least {} requests on each side; 5xx may grow by {} per 1000 requests, the 99th percentile of latency to {} % of the other nodes’",
                 number(gate.min_requests),
                 gate.max_error_increase_permille,
                 gate.max_p99_percent
@@ -388,7 +416,7 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
             condition.url,
             condition.limits()
         );
-        facts.push(("Figures of Prometheus", text));
+        facts.push(("Condition in Prometheus", text));
     }
     facts
 }

@@ -197,8 +197,8 @@ async fn respond(
     let bundles = offered(ui, caller, project, &form).await?;
     let nodes = app.count_nodes(call, project).await?.total;
     let on_failure = [
-        ("roll_back", "Its nodes go back to what they ran"),
-        ("pause", "The rollout waits for a person"),
+        ("roll_back", "Roll its nodes back"),
+        ("pause", "Wait for a person"),
     ];
     Ok(shown(&PlanPage {
         frame,

@@ -37,17 +37,17 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
             pick(nodes, "waits", "wait")
         ),
         RolloutState::AwaitingApproval => {
-            format!("Another person must approve before {all} can get {bundle}.")
+            format!("Another person must approve before {all} can get “{bundle}”.")
         }
         RolloutState::Running => format!("{}{at}.", running(rollout, bundle, moved)),
         RolloutState::Paused if is_by_hand(rollout) => format!("Paused by hand{at}."),
         RolloutState::Paused => format!("Stopped{at}: {}", reason(rollout)),
         RolloutState::Completed => match nodes {
-            1 => format!("The node runs {bundle}."),
-            _ => format!("All {all} run {bundle}."),
+            1 => format!("The node runs “{bundle}”."),
+            _ => format!("All {all} run “{bundle}”."),
         },
         RolloutState::Failed | RolloutState::RollingBack => {
-            format!("Nodes go back to what they ran before{at}.")
+            format!("Rolling back{at}: nodes return to what they ran before.")
         }
         RolloutState::RolledBack if is_by_hand(rollout) => format!("Rolled back by hand{at}."),
         RolloutState::RolledBack => format!("Rolled back{at}: {}", reason(rollout)),
@@ -57,11 +57,11 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
     }
 }
 
-/// `22 of 64 nodes run cart`
+/// `22 of 64 nodes run “cart”`
 fn running(rollout: &Rollout, bundle: &str, moved: i64) -> String {
     let all = count(rollout.nodes, "node");
     let verb = pick(moved, "runs", pick(rollout.nodes, "runs", "run"));
-    format!("{} of {all} {verb} {bundle}", number(moved))
+    format!("{} of {all} {verb} “{bundle}”", number(moved))
 }
 
 /// Number of nodes known to run the bundle by this rollout; ended batches count as at their end.
@@ -72,7 +72,7 @@ pub(crate) fn moved(progress: &RolloutProgress) -> i64 {
 }
 
 /// ` at batch 3 of 6`, once one was opened.
-fn place(rollout: &Rollout) -> String {
+pub(crate) fn place(rollout: &Rollout) -> String {
     let batches = rollout.batches();
     match &rollout.batch {
         Some(batch) if 1 < batches => format!(" at batch {} of {batches}", batch.number),
@@ -189,12 +189,12 @@ pub(crate) mod tests {
             (
                 State::AwaitingApproval,
                 None,
-                "Another person must approve before 64 nodes can get cart.",
+                "Another person must approve before 64 nodes can get “cart”.",
             ),
             (
                 State::Running,
                 None,
-                "22 of 64 nodes run cart at batch 3 of 6.",
+                "22 of 64 nodes run “cart” at batch 3 of 6.",
             ),
             (
                 State::Paused,
@@ -216,7 +216,7 @@ pub(crate) mod tests {
                 Some("2 of 11 nodes did not switch in time"),
                 "Stopped at batch 3 of 6: its batch did not pass in time.",
             ),
-            (State::Completed, None, "All 64 nodes run cart."),
+            (State::Completed, None, "All 64 nodes run “cart”."),
             (
                 State::RolledBack,
                 Some("node a rejected the bundle: no such file"),
@@ -225,7 +225,7 @@ pub(crate) mod tests {
             (
                 State::Cancelled,
                 Some("cancelled by hand"),
-                "Ended by hand at batch 3 of 6: 22 of 64 nodes run cart.",
+                "Ended by hand at batch 3 of 6: 22 of 64 nodes run “cart”.",
             ),
         ] {
             assert_eq!(heading(&rollout(state, reason), "cart", 22), expected);

@@ -24,6 +24,7 @@ pub(crate) fn in_one_line(text: &str) -> String {
         .collect::<Vec<_>>()
         .join(" ")
         .replace(" ;", ";")
+        .replace(") help: ", "). Help: ")
 }
 
 /// The sentence of a drawn error, and the text behind it.
@@ -86,6 +87,16 @@ mod tests {
                 .matches("(proxy.kdl:2:31)")
                 .count(),
             2
+        );
+    }
+
+    #[test]
+    fn the_help_of_an_error_is_a_sentence_of_its_own() {
+        let help = format!("{DRAWN}  help: choose another port\n");
+        let shown = in_one_line(&help);
+        assert!(
+            shown.ends_with("(proxy.kdl:2:31). Help: choose another port"),
+            "{shown}"
         );
     }
 

@@ -121,7 +121,7 @@ async fn a_drift_shows_the_settings_that_differ() {
         assert_eq!(shown.status, StatusCode::OK, "{}", shown.text);
         let heading = shown.heading();
         assert!(
-            heading.ends_with("runs cart-timeouts instead of spring-sale."),
+            heading.ends_with("runs “cart-timeouts” instead of “spring-sale”."),
             "{heading}"
         );
         let settings = between(&shown.text, "id=\"settings\"", "</table>");
@@ -243,6 +243,6 @@ async fn nodes_are_filtered_by_labels_that_they_lack_and_by_their_bundle() {
         let link = between(&bundle.text, "/nodes?", "\"").to_owned();
         assert_eq!(link, format!("bundle={}", fleet.cart));
         let running = heading(&link).await;
-        assert!(running.ends_with(" run cart-timeouts."), "{running}");
+        assert!(running.ends_with(" run “cart-timeouts”."), "{running}");
     }
 }

@@ -69,7 +69,7 @@ async fn the_overview_offers_the_next_step_and_shows_what_is_under_way() {
         command(&world, rollout, RolloutCommand::Start).await;
         let moving = world.get(OVERVIEW, &world.admin).await;
         let panel = between(&moving.text, "id=\"under-way-panel\"", "</section>");
-        assert!(panel.contains("0 of 1 node runs first."), "{panel}");
+        assert!(panel.contains("0 of 1 node runs “first”."), "{panel}");
         assert!(panel.contains(&rollout.to_string()), "{panel}");
     }
 }

@@ -208,7 +208,7 @@ async fn a_request_is_explained_in_the_bundle_in_force_and_in_another() {
     let both = ask(url, "X-Env: beta", &cart).await;
     assert_eq!(
         both.heading(),
-        "With cart-timeouts, request-secs is 2 instead of 60 for this request."
+        "With “cart-timeouts”, request-secs is 2 instead of 60 for this request."
     );
     let other = ask("http://shop.example.com/else", "", "").await;
     assert_eq!(other.heading(), "This request is refused with status 404.");
@@ -229,7 +229,7 @@ async fn a_request_is_explained_in_the_bundle_in_force_and_in_another() {
     let linked = format!("{page}?{question}");
     let linked = world.get(&linked, &reader).await;
     assert!(
-        linked.heading().starts_with("With cart-timeouts"),
+        linked.heading().starts_with("With “cart-timeouts”"),
         "{}",
         linked.heading()
     );
@@ -260,7 +260,7 @@ async fn recorded_requests_are_replayed_through_two_bundles_and_the_form_stays_f
     assert_eq!(found.status, StatusCode::OK, "{}", found.text);
     assert_eq!(
         found.heading(),
-        "Of 2 kinds of request, 1 is decided otherwise."
+        "Of 2 kinds of request, 1 is decided differently."
     );
     let filled = between(&found.text, "<textarea", "</textarea>");
     assert!(filled.contains("/api/v2/cart?id=7"), "{filled}");

@@ -51,28 +51,28 @@ pub(super) fn compare(
 ) -> Compared {
     let (before, after) = (clause(now), clause(then));
     if before != after {
-        let heading = format!("With {name}, this request {after}.");
+        let heading = format!("With “{name}”, this request {after}.");
         let rest = sentence(&format!("now it {before}"));
         return Compared { heading, rest };
     }
     let heading = match changed {
         _ if now.agents_differ(then) => {
-            format!("With {name}, other agents are asked about this request.")
+            format!("With “{name}”, other agents are asked about this request.")
         }
         _ if now.targets_differ(then) => {
-            format!("With {name}, the upstream of this request has other targets.")
+            format!("With “{name}”, the upstream of this request has other targets.")
         }
-        [] => format!("Nothing changes for this request with {name}."),
+        [] => format!("Nothing changes for this request with “{name}”."),
         [one] if !one.before.is_empty() && !one.after.is_empty() => {
             let setting = one.path.rsplit('.').next().unwrap_or_default();
             let (before, after) = (&one.before, &one.after);
-            format!("With {name}, {setting} is {after} instead of {before} for this request.")
+            format!("With “{name}”, {setting} is {after} instead of {before} for this request.")
         }
         several => {
             let number = i64::try_from(several.len()).unwrap_or(i64::MAX);
             let verb = pick(number, "changes", "change");
             format!(
-                "With {name}, {} of this request {verb}.",
+                "With “{name}”, {} of this request {verb}.",
                 count(number, "setting")
             )
         }
@@ -259,11 +259,11 @@ mod tests {
         };
         assert_eq!(
             heading(&now),
-            "Nothing changes for this request with spring."
+            "Nothing changes for this request with “spring”."
         );
         assert_eq!(
             heading(&document("cart", 2)),
-            "With spring, request-secs is 2 instead of 60 for this request."
+            "With “spring”, request-secs is 2 instead of 60 for this request."
         );
         let mut elsewhere = document("cart", 60);
         if let Outcome::Forward { candidates, .. } = &mut elsewhere.outcome {
@@ -271,11 +271,11 @@ mod tests {
         }
         assert_eq!(
             heading(&elsewhere),
-            "With spring, the upstream of this request has other targets."
+            "With “spring”, the upstream of this request has other targets."
         );
         assert_eq!(
             heading(&document("beta", 60)),
-            "With spring, this request goes to upstream beta by route shop."
+            "With “spring”, this request goes to upstream beta by route shop."
         );
     }
 

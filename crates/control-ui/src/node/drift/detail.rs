@@ -108,11 +108,17 @@ fn heading(row: &Row) -> String {
     let Row { name, ordered, .. } = row;
     match &row.found {
         _ if !row.is_open => format!("{name} no longer differs from its order."),
-        None => format!("{name} runs nothing instead of {}.", ordered.name),
+        None => format!("{name} runs nothing instead of “{}”.", ordered.name),
         Some(_) if row.is_edited() => {
-            format!("{name} runs {}, with files that were edited.", ordered.name)
+            format!(
+                "{name} runs “{}”, with files that were edited.",
+                ordered.name
+            )
         }
-        Some(found) => format!("{name} runs {} instead of {}.", found.name, ordered.name),
+        Some(found) => format!(
+            "{name} runs “{}” instead of “{}”.",
+            found.name, ordered.name
+        ),
     }
 }
 
@@ -160,19 +166,19 @@ mod tests {
             (
                 Some(named(other, "cart")),
                 true,
-                "edge-1 runs cart instead of spring.",
+                "edge-1 runs “cart” instead of “spring”.",
                 "2 settings differ.",
             ),
             (
                 Some(named(ordered, "spring")),
                 true,
-                "edge-1 runs spring, with files that were edited.",
+                "edge-1 runs “spring”, with files that were edited.",
                 "Files of the bundle were edited",
             ),
             (
                 None,
                 true,
-                "edge-1 runs nothing instead of spring.",
+                "edge-1 runs nothing instead of “spring”.",
                 "It runs no bundle",
             ),
             (
