@@ -52,6 +52,7 @@ pub use node::traffic::{PackedStep, PackedTotal};
 pub use org::membership::Member;
 pub use org::removed_member::RemovedMember;
 pub use project::delivery::DueWebhook;
+pub use project::role::NamedProjectRole;
 pub use project::webhook::ProjectAction;
 pub use rollout::node::RolloutNode;
 pub use rollout::recall::NodeTarget;

@@ -4,9 +4,9 @@ use crate::app::{App, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
-use control_domain::{Access, ProjectRole, Refusal, Role};
-use control_store::{Page, Sort, Transaction, Versioned};
-use control_wire::{ProjectId, UserId};
+use control_domain::{Access, ProjectRole, Refusal, Role, Tenant};
+use control_store::{NamedProjectRole, Page, Sort, Transaction, Versioned};
+use control_wire::{OrgId, ProjectId, UserId};
 
 impl App {
     /// The members with a role of their own in the project.
@@ -21,6 +21,18 @@ impl App {
         let owner = tenant(&mut tx, project).await?;
         call.actor.require(Access::ADMINISTER, owner)?;
         Ok(tx.project_roles(project, sort, page).await?)
+    }
+
+    /// Roles in single projects of an organization, at most `limit`, by the members' names.
+    pub async fn project_roles_of_org(
+        &self,
+        call: &Call,
+        org: OrgId,
+        limit: i64,
+    ) -> Result<Vec<NamedProjectRole>, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        let mut tx = self.store.read().await?;
+        Ok(tx.project_roles_of_org(org, limit).await?)
     }
 
     /// The role that a member has of its own in the project.

@@ -1,14 +1,25 @@
 //! Roles of members in single projects.
 
 use crate::error::StoreError;
-use crate::row::{id, named, number, time, versioned};
+use crate::row::{id, named, number, text, time, versioned};
 use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Sort, SortColumn, Versioned};
-use control_domain::{ProjectRole, Role};
+use control_domain::{Name, ProjectRole, Role};
 use control_wire::{OrgId, ProjectId, UserId};
 use sqlx::any::AnyRow;
+
+/// A role in a single project, with the names of the member and the project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedProjectRole {
+    /// The role.
+    pub given: ProjectRole,
+    /// The member's name.
+    pub user_name: Name,
+    /// The project's name.
+    pub project_name: Name,
+}
 
 macro_rules! select {
     ($where:literal) => {
@@ -60,6 +71,30 @@ impl Transaction {
     ) -> Result<Vec<Versioned<ProjectRole>>, StoreError> {
         let list = ListQuery::new(select!("WHERE r.project_id = ?"), project);
         list.sorted(self, &SORTED, sort, page).await
+    }
+
+    /// Roles in single projects of an organization, at most `limit`, by the name of the member and of the project.
+    pub async fn project_roles_of_org(
+        &mut self,
+        org: OrgId,
+        limit: i64,
+    ) -> Result<Vec<NamedProjectRole>, StoreError> {
+        let roles = "SELECT p.org_id AS org_id, r.project_id AS project_id, r.user_id AS user_id,
+                       r.role AS role, r.created_at AS created_at, r.version AS version,
+                       u.name AS user_name, p.name AS project_name
+                     FROM projects p JOIN project_roles r ON r.project_id = p.id
+                       JOIN users u ON u.id = r.user_id
+                     WHERE p.org_id = $1
+                     ORDER BY u.name, u.id, p.name LIMIT $2";
+        let rows = sql(roles).bind(org).bind(limit).rows(self).await?;
+        let named = rows.iter().map(|row| {
+            Ok(NamedProjectRole {
+                given: ProjectRole::read(row)?.value,
+                user_name: Name::stored(text(row, "user_name")?),
+                project_name: Name::stored(text(row, "project_name")?),
+            })
+        });
+        named.collect()
     }
 
     /// Removes the role, which must have `version`.

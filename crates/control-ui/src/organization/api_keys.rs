@@ -2,6 +2,7 @@
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
+use crate::organization::members::member_names;
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -10,7 +11,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{NextPage, RelativeTime, Status, Tone, more, when};
 use crate::view::listing;
-use crate::view::phrase::{count, pick};
+use crate::view::phrase::{count, few, pick, short};
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,8 +20,9 @@ use control_app::{ApiKeyTenant, ListFilter, PageOrder};
 use control_domain::{ApiKey, ApiKeyState, NewApiKey, Scope};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Keys and projects that the page shows, each.
 const SHOWN: usize = 200;
@@ -44,7 +46,7 @@ struct KeysPage {
     form: Form,
     lifetimes: Vec<(String, String)>,
     projects: Vec<(String, String)>,
-    scopes: Vec<&'static str>,
+    scopes: Vec<(&'static str, String)>,
 }
 
 #[derive(Template)]
@@ -61,8 +63,11 @@ struct Row {
     name: String,
     status: Status,
     scopes: Vec<&'static str>,
-    is_limited: bool,
+    /// The name of the project that it is limited to; empty without one.
+    project: String,
     made: RelativeTime,
+    /// The name of the person whose rights bound it; empty if it is not known.
+    maker: String,
     ends: Option<RelativeTime>,
     is_active: bool,
 }
@@ -96,17 +101,20 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         .api_keys(call, place, &ListFilter::default(), page)
         .await?;
     let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
-    let mut rows: Vec<Row> = found.iter().map(|found| row(&found.value, now)).collect();
-    rows.sort_by_key(|row| !row.is_active);
     let all_projects = listing::page("", PageOrder::Oldest, SHOWN);
     let projects = app
         .projects(call, org, &ListFilter::default(), all_projects)
-        .await?
-        .into_iter();
-    let projects = projects.map(|project| {
-        let project = project.value;
-        (project.id.to_string(), format!("Only {}", project.name))
-    });
+        .await?;
+    let projects: BTreeMap<ProjectId, String> = { projects.into_iter() }
+        .map(|project| (project.value.id, project.value.name.to_string()))
+        .collect();
+    let makers = member_names(ui, caller, org).await?;
+    let mut rows: Vec<Row> = { found.iter() }
+        .map(|found| row(&found.value, &projects, &makers, now))
+        .collect();
+    rows.sort_by_key(|row| !row.is_active);
+    let projects =
+        { projects.into_iter() }.map(|(id, name)| (id.to_string(), format!("Only {name}")));
     let all = [(String::new(), "The whole organization".to_owned())];
     let lifetimes = LIFETIMES.iter();
     Ok(shown(&KeysPage {
@@ -124,14 +132,26 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
             .map(|(days, words)| (days.to_string(), (*words).to_owned()))
             .collect(),
         projects: all.into_iter().chain(projects).collect(),
-        scopes: Scope::ALL.iter().map(|scope| scope.name()).collect(),
+        scopes: { Scope::ALL.iter() }
+            .map(|scope| {
+                (
+                    scope.name(),
+                    format!("{}: {}", scope.name(), scope_words(*scope)),
+                )
+            })
+            .collect(),
     }))
 }
 
-fn row(key: &ApiKey, now: Timestamp) -> Row {
+fn row(
+    key: &ApiKey,
+    projects: &BTreeMap<ProjectId, String>,
+    makers: &BTreeMap<Uuid, String>,
+    now: Timestamp,
+) -> Row {
     let state = key.state(now);
     let (tone, icon, word) = match state {
-        ApiKeyState::Active => (Tone::Ok, "ok", "Acts"),
+        ApiKeyState::Active => (Tone::Ok, "ok", "Active"),
         ApiKeyState::Expired => (Tone::Off, "off", "Ended"),
         ApiKeyState::Revoked | ApiKeyState::Deleted => (Tone::Off, "off", "Revoked"),
     };
@@ -140,10 +160,31 @@ fn row(key: &ApiKey, now: Timestamp) -> Row {
         name: key.name.to_string(),
         status: Status::new(tone, icon, word),
         scopes: key.scopes.iter().map(|scope| scope.name()).collect(),
-        is_limited: key.tenant.project.is_some(),
+        project: { key.tenant.project }.map_or_else(String::new, |project| {
+            let name = projects.get(&project).cloned();
+            name.unwrap_or_else(|| format!("…{}", short(project)))
+        }),
         made: when(key.created_at, now),
+        maker: { key.made_by }
+            .and_then(|maker| makers.get(&maker.user.0).cloned())
+            .unwrap_or_default(),
         ends: key.expires_at.map(|at| when(at, now)),
         is_active: state == ApiKeyState::Active,
+    }
+}
+
+/// What a key with the scope may do.
+fn scope_words(scope: Scope) -> &'static str {
+    match scope {
+        Scope::NodesRead => "see nodes, their traffic and enrolment tokens",
+        Scope::NodesWrite => "enrol, label and delete nodes",
+        Scope::BundlesRead => "see and compare bundles",
+        Scope::BundlesWrite => "make, assign and revoke bundles",
+        Scope::RolloutsRead => "see rollouts",
+        Scope::RolloutsWrite => "plan, start, stop and roll back rollouts",
+        Scope::ServicesRead => "see services, upstreams and certificates",
+        Scope::ServicesWrite => "change services, upstreams and certificates",
+        Scope::ApiKeysAdmin => "make, revoke and delete API keys",
     }
 }
 
@@ -155,13 +196,15 @@ fn heading(rows: &[Row]) -> String {
         .count();
     let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let (active, full) = (number(active), number(full));
-    match (active, full) {
-        (0, _) => "No API key may act.".to_owned(),
-        (_, 0) => format!("{} may act, within scopes.", count(active, "API key")),
+    let keys = count(active, "API key");
+    let are = pick(active, "is", "are");
+    match full {
+        _ if active == 0 => "No API key is active.".to_owned(),
+        0 => format!("{keys} {are} active, within scopes."),
+        _ if full == active => format!("{keys} {are} active, with full access."),
         _ => format!(
-            "{} may act, {} of them with full access.",
-            count(active, "API key"),
-            pick(full, "one", &full.to_string())
+            "{keys} {are} active, {} of them with full access.",
+            few(full)
         ),
     }
 }
@@ -227,7 +270,7 @@ pub(crate) async fn revoke(
 ) -> Result<Response, Failure> {
     let key = ui.app.api_key(&caller.call, id).await?.value;
     let note = match ui.app.revoke_api_key(&caller.call, id).await {
-        Ok(key) => Note::good(format!("API key {} no longer works.", key.value.name)),
+        Ok(key) => Note::good(format!("API key {} is revoked.", key.value.name)),
         Err(error) => Faults::from_error(error)?.note(),
     };
     Ok(note.at(&format!("/api-keys?org={}", key.tenant.org), ui.cookie))

@@ -1,21 +1,24 @@
 //! The audit log: actor, action and subject, with the values before and after.
 
+mod filter;
+
 use crate::frame::{Frame, NavEntry, show};
+use crate::organization::members::member_names;
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{NextPage, RelativeTime, more, when};
-use crate::view::phrase::{ago, count, number, sentence, short};
+use crate::view::phrase::{ago, count, number, pick, short};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{AuditChange, AuditFilter, AuditRecord};
+use control_app::{AuditChange, AuditPage as FoundPage, AuditRecord};
 use control_wire::OrgId;
-use form_urlencoded::byte_serialize;
+use filter::{Choice, Filter};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -30,8 +33,13 @@ struct AuditPage {
     heading: String,
     /// Whereabouts of older entries; empty if all are kept here.
     archived: String,
-    action: String,
+    chosen: Filter,
     is_filtered: bool,
+    kinds: Vec<Choice>,
+    periods: Vec<Choice>,
+    limits: Vec<Choice>,
+    /// Query of the export of these entries.
+    export: String,
     rows: Vec<Row>,
     more: NextPage,
 }
@@ -40,11 +48,17 @@ struct Row {
     seq: String,
     at: RelativeTime,
     actor: String,
-    actor_id: Uuid,
+    /// Link to the other entries by this actor.
+    by_actor: String,
     address: String,
+    /// The action in words.
+    words: String,
     action: String,
+    /// The name of the subject; empty if it is not known.
     subject: String,
-    subject_id: Uuid,
+    subject_short: String,
+    /// Link to the other entries of this subject.
+    of_subject: String,
     changes: Vec<FieldChange>,
 }
 
@@ -56,43 +70,46 @@ struct FieldChange {
     after: String,
 }
 
-/// The entries, newest first; `?action=`, `?actor=` and `?subject=` filter.
+/// The entries, newest first; `?action=`, `?actor=`, `?subject=`, `?since=` and `?until=` filter.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
     Path(org): Path<OrgId>,
 ) -> Result<Response, Failure> {
     let frame = Frame::org(&ui, &caller, org, NavEntry::Audit.titled("Audit log")).await?;
-    let query = &caller.visit.query;
-    let filter = AuditFilter {
-        actor: query.get("actor").parse().ok(),
-        action: query.given("action").map(str::to_owned),
-        subject: query.get("subject").parse().ok(),
-        ..AuditFilter::default()
-    };
+    let (query, now) = (&caller.visit.query, caller.visit.now);
+    let filter = Filter::from_query(query);
+    let stored = filter.stored();
     let before = query.get("before").parse::<i64>().ok();
-    let is_filtered = filter != AuditFilter::default();
     let found = ui
         .app
-        .audit_log(&caller.call, org, &filter, before, SHOWN_COUNT);
+        .audit_log(&caller.call, org, &stored, before, SHOWN_COUNT);
     let found = found.await?;
-    let now = caller.visit.now;
-    let newest = found.records.first();
-    let next = found
-        .next
-        .map(|next| format!("?{}before={next}", query_of(&filter)));
+    // Entries about a member have the identifier alone.
+    let names = member_names(&ui, &caller, org).await?;
+    let rows: Vec<Row> = { found.records.iter() }
+        .map(|record| row(record, &filter, &names, now))
+        .collect();
+    let name_of = |id: Option<Uuid>, found: Option<&String>| {
+        let found = found.filter(|name| !name.is_empty()).cloned();
+        found.unwrap_or_else(|| id.map_or_else(String::new, |id| format!("…{}", short(id))))
+    };
+    let actor = name_of(filter.actor, rows.first().map(|row| &row.actor));
+    let subject = name_of(filter.subject, rows.first().map(|row| &row.subject));
+    let is_filtered = filter != Filter::default();
+    let next = { found.next }.map(|next| filter.link_before(Some(next)));
     Ok(show(&AuditPage {
         frame,
         org,
-        heading: heading(newest, is_filtered, now),
+        heading: heading(&found, before.is_none(), is_filtered, now),
         archived: archived(ui.app.retention.audit),
-        action: filter.action.clone().unwrap_or_default(),
         is_filtered,
-        rows: found
-            .records
-            .iter()
-            .map(|record| row(record, now))
-            .collect(),
+        kinds: filter.kinds(),
+        periods: filter.periods(now),
+        limits: filter.limits(&actor, &subject),
+        export: filter.export(),
+        chosen: filter,
+        rows,
         more: more(next, "Show older entries"),
     }))
 }
@@ -108,23 +125,24 @@ fn archived(days: u32) -> String {
     }
 }
 
-fn query_of(filter: &AuditFilter) -> String {
-    let mut query = String::new();
-    if let Some(action) = &filter.action {
-        let action: String = byte_serialize(action.as_bytes()).collect();
-        query = format!("action={action}&");
-    }
-    for (name, id) in [("actor", filter.actor), ("subject", filter.subject)] {
-        if let Some(id) = id {
-            query = format!("{query}{name}={id}&");
-        }
-    }
-    query
-}
-
-fn row(record: &AuditRecord, now: Timestamp) -> Row {
+fn row(
+    record: &AuditRecord,
+    filter: &Filter,
+    names: &BTreeMap<Uuid, String>,
+    now: Timestamp,
+) -> Row {
     let named = record.actor_name.clone().filter(|name| !name.is_empty());
     let kind = record.actor_kind.replace('_', " ");
+    let changes = changes(&record.change);
+    let subject = names.get(&record.subject).cloned();
+    let by_actor = Filter {
+        actor: Some(record.actor),
+        ..filter.clone()
+    };
+    let of_subject = Filter {
+        subject: Some(record.subject),
+        ..filter.clone()
+    };
     Row {
         seq: number(record.seq),
         at: when(record.at, now),
@@ -132,13 +150,67 @@ fn row(record: &AuditRecord, now: Timestamp) -> Row {
             "system" => "controld".to_owned(),
             _ => format!("{kind} …{}", short(record.actor)),
         }),
-        actor_id: record.actor,
+        by_actor: by_actor.link(),
         address: record.client_ip.clone().unwrap_or_default(),
+        words: words(&record.action),
         action: record.action.clone(),
-        subject: short(record.subject),
-        subject_id: record.subject,
-        changes: changes(&record.change),
+        subject: subject.unwrap_or_else(|| name(&record.change)),
+        subject_short: short(record.subject),
+        of_subject: of_subject.link(),
+        changes,
     }
+}
+
+/// Actions of rollouts, which are named by their commands, in words.
+const ROLLOUT_ACTIONS: [(&str, &str); 15] = [
+    ("rollout.submit", "Approval of a rollout requested"),
+    ("rollout.start", "Rollout started"),
+    ("rollout.approve", "Rollout approved"),
+    ("rollout.open_batch", "Batch opened"),
+    ("rollout.order_nodes", "Nodes of a batch ordered"),
+    ("rollout.switch_batch", "Batch runs the bundle"),
+    ("rollout.pass_batch", "Batch passed"),
+    ("rollout.pause", "Rollout paused"),
+    ("rollout.resume", "Rollout resumed"),
+    ("rollout.complete", "Rollout completed"),
+    ("rollout.fail", "Batch did not pass"),
+    ("rollout.roll_back", "Rollback started"),
+    ("rollout.revert_nodes", "Nodes ordered back"),
+    ("rollout.finish_rollback", "Rollback finished"),
+    ("rollout.cancel", "Rollout cancelled"),
+];
+
+/// `API key created` for `api_key.created`.
+fn words(action: &str) -> String {
+    let mut known = ROLLOUT_ACTIONS.iter();
+    if let Some((_, words)) = known.find(|(own, _)| *own == action) {
+        return (*words).to_owned();
+    }
+    let words = action.replace(['.', '_'], " ");
+    for (begin, noun) in [
+        ("api key", "API key"),
+        ("sso", "Single sign-on"),
+        ("totp", "Second factor"),
+    ] {
+        if let Some(rest) = words.strip_prefix(begin) {
+            return format!("{noun}{rest}");
+        }
+    }
+    let mut chars = words.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
+}
+
+/// The name of the subject in the values of its change; empty if they have none.
+fn name(change: &AuditChange) -> String {
+    let values = [&change.after, &change.before];
+    let values = values.into_iter().flatten();
+    let mut names = values.filter_map(|text| {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let name = value.get("name").or_else(|| value.get("email"))?;
+        name.as_str().map(str::to_owned)
+    });
+    names.next().unwrap_or_default()
 }
 
 /// The fields that differ; all fields of a new or deleted value.
@@ -173,21 +245,24 @@ fn text(value: Option<&Value>) -> String {
     }
 }
 
-fn heading(newest: Option<&AuditRecord>, is_filtered: bool, now: Timestamp) -> String {
-    match newest {
-        None if is_filtered => "No entry matches this filter.".to_owned(),
-        None => "The log has no entry yet.".to_owned(),
-        Some(record) => {
-            let first = if is_filtered {
-                "the newest of these"
+/// `is_first`: the page is the first one of its filter.
+fn heading(found: &FoundPage, is_first: bool, is_filtered: bool, now: Timestamp) -> String {
+    let number = i64::try_from(found.records.len()).unwrap_or(i64::MAX);
+    let newest = { found.records.first() }.map(|record| ago(record.at, now));
+    match (newest, found.next.is_some() || !is_first) {
+        (None, true) => "None of these entries matches the filter; older ones may.".to_owned(),
+        (None, false) if is_filtered => "No entry matches this filter.".to_owned(),
+        (None, false) => "The log has no entry yet.".to_owned(),
+        (Some(newest), true) => format!("The newest of these entries was made {newest}."),
+        (Some(newest), false) => {
+            let entries = count(number, "entry");
+            let which = pick(number, "it", "the newest");
+            let found = if is_filtered {
+                format!("{entries} {} this filter", pick(number, "matches", "match"))
             } else {
-                "the newest entry"
+                format!("The log has {entries}")
             };
-            sentence(&format!(
-                "{first} is {}, {}",
-                record.action,
-                ago(record.at, now)
-            ))
+            format!("{found}; {which} was made {newest}.")
         }
     }
 }
@@ -202,6 +277,77 @@ mod tests {
                         the operator of the installation has them in archives.";
         assert_eq!(archived(400), expected);
         assert_eq!(archived(0), "");
+    }
+
+    #[test]
+    fn the_heading_counts_what_is_whole_on_the_page() {
+        let now = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(1);
+        let record = AuditRecord {
+            seq: 1,
+            at: Timestamp::UNIX_EPOCH,
+            actor_kind: "user".to_owned(),
+            actor: Uuid::nil(),
+            actor_name: None,
+            client_ip: None,
+            project: None,
+            action: "member.role_changed".to_owned(),
+            subject: Uuid::nil(),
+            correlation_id: String::new(),
+            change: AuditChange::default(),
+            hash: String::new(),
+        };
+        let found = |number, next| FoundPage {
+            records: vec![record.clone(); number],
+            next,
+        };
+        for (page, is_first, is_filtered, expected) in [
+            (found(0, None), true, false, "The log has no entry yet."),
+            (found(0, None), true, true, "No entry matches this filter."),
+            (
+                found(0, Some(9)),
+                true,
+                true,
+                "None of these entries matches the filter; older ones may.",
+            ),
+            (
+                found(1, None),
+                true,
+                true,
+                "1 entry matches this filter; it was made 1 hour ago.",
+            ),
+            (
+                found(2, None),
+                true,
+                false,
+                "The log has 2 entries; the newest was made 1 hour ago.",
+            ),
+            (
+                found(2, Some(9)),
+                true,
+                true,
+                "The newest of these entries was made 1 hour ago.",
+            ),
+        ] {
+            assert_eq!(heading(&page, is_first, is_filtered, now), expected);
+        }
+    }
+
+    #[test]
+    fn an_action_has_words_and_its_subject_a_name() {
+        for (action, expected) in [
+            ("member.role_changed", "Member role changed"),
+            ("api_key.created", "API key created"),
+            ("sso.changed", "Single sign-on changed"),
+            ("rollout.open_batch", "Batch opened"),
+        ] {
+            assert_eq!(words(action), expected);
+        }
+        let deleted = AuditChange {
+            before: Some(r#"{"name":"rack 12"}"#.to_owned()),
+            after: None,
+        };
+        assert_eq!(name(&deleted), "rack 12");
+        assert_eq!(name(&AuditChange::default()), "");
     }
 
     #[test]

@@ -41,6 +41,8 @@ struct BackgroundTask {
     name: String,
     status: Status,
     replica: String,
+    /// True during a turn; between two turns, the time is the end of the last one.
+    is_held: bool,
     until: RelativeTime,
 }
 
@@ -114,7 +116,7 @@ fn work(lease: Lease, now: Timestamp) -> BackgroundTask {
     } else if lease.ends_at + LATE_AFTER < now {
         Status::new(Tone::Off, "wait", "Nothing to do")
     } else {
-        Status::new(Tone::Ok, "ok", "Runs")
+        Status::new(Tone::Ok, "ok", "On time")
     };
     let Lease {
         name,
@@ -135,6 +137,7 @@ fn work(lease: Lease, now: Timestamp) -> BackgroundTask {
         name: words.to_owned(),
         status,
         replica: short(holder),
+        is_held: now < ends_at,
         until: when(ends_at, now),
     }
 }
@@ -189,5 +192,18 @@ mod tests {
             ("Events for webhooks", "Nothing to do")
         );
         assert_eq!(mebibytes(1), "1 MiB");
+    }
+
+    #[test]
+    fn a_turn_that_has_ended_is_not_said_to_run() {
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
+        let lease = |seconds| Lease {
+            name: "drift".to_owned(),
+            holder: Uuid::nil(),
+            ends_at: now + SignedDuration::from_secs(seconds),
+        };
+        let (during, between) = (work(lease(5), now), work(lease(-5), now));
+        assert_eq!((during.is_held, &*during.status.word), (true, "On time"));
+        assert_eq!((between.is_held, &*between.status.word), (false, "On time"));
     }
 }

@@ -18,11 +18,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::{ListFilter, PageOrder};
-use control_domain::Role;
-use control_wire::{InvitationId, OrgId, UserId};
+use control_domain::{Access, Role, Tenant};
+use control_wire::{InvitationId, OrgId, ProjectId, UserId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use uuid::Uuid;
 
-/// Members and invitations that the page shows, each.
+/// Members, roles in projects and invitations that the page shows, each.
 const SHOWN: usize = 200;
 
 #[derive(Template)]
@@ -34,9 +36,12 @@ struct MembersPage {
     heading: String,
     rows: Vec<Row>,
     more: NextPage,
+    project_roles: Vec<RoleInProject>,
+    has_more_roles: bool,
     invited: Vec<Invited>,
     removed: Vec<Removed>,
     roles: Vec<(String, String)>,
+    role_words: Vec<(&'static str, &'static str)>,
     form: Form,
 }
 
@@ -65,6 +70,16 @@ struct Row {
     second_factor: Status,
     joined: RelativeTime,
     is_own: bool,
+}
+
+/// A role that counts in one project.
+struct RoleInProject {
+    user: UserId,
+    user_name: String,
+    project: ProjectId,
+    project_name: String,
+    role: Role,
+    since: RelativeTime,
 }
 
 struct Invited {
@@ -113,6 +128,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         }
     });
     let rows: Vec<Row> = rows.collect();
+    let (project_roles, has_more_roles) = project_roles(ui, caller, org).await?;
     let invited = app
         .invitations(call, org, &ListFilter::default(), page)
         .await?
@@ -140,11 +156,53 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         heading: heading(&rows, last.is_some() || !after.is_empty()),
         rows,
         more: listing::next(last, "Show further members"),
+        project_roles,
+        has_more_roles,
         invited: invited.collect(),
         removed: removed.collect(),
         roles: roles(),
+        role_words: Role::ALL.iter().copied().map(role_words).collect(),
         form,
     }))
+}
+
+/// Names of the newest members by identifier; empty for callers that may not read them.
+pub(super) async fn member_names(
+    ui: &Ui,
+    caller: &Caller,
+    org: OrgId,
+) -> Result<BTreeMap<Uuid, String>, Failure> {
+    if !caller.may(Access::ADMINISTER, Tenant::org(org)) {
+        return Ok(BTreeMap::new());
+    }
+    let page = listing::page("", PageOrder::Newest, SHOWN);
+    let members = { &ui.app }.members(&caller.call, org, &ListFilter::default(), page);
+    let members = members.await?.into_iter().map(|member| member.value);
+    Ok(members
+        .map(|member| (member.membership.user.0, member.name.to_string()))
+        .collect())
+}
+
+/// Roles in single projects, and whether there are more.
+async fn project_roles(
+    ui: &Ui,
+    caller: &Caller,
+    org: OrgId,
+) -> Result<(Vec<RoleInProject>, bool), Failure> {
+    let limit = i64::try_from(SHOWN).unwrap_or(i64::MAX).saturating_add(1);
+    let found = { &ui.app }.project_roles_of_org(&caller.call, org, limit);
+    let mut found = found.await?;
+    let has_more = SHOWN < found.len();
+    found.truncate(SHOWN);
+    let rows = found.into_iter().map(|found| RoleInProject {
+        user: found.given.user,
+        user_name: found.user_name.to_string(),
+        project: found.given.project,
+        project_name: found.project_name.to_string(),
+        role: found.given.role,
+        since: when(found.given.created_at, caller.visit.now),
+    });
+    Ok((rows.collect(), has_more))
 }
 
 fn second_factor(is_set_up: bool) -> Status {
@@ -155,16 +213,28 @@ fn second_factor(is_set_up: bool) -> Status {
     }
 }
 
+/// The name of a role, and what its members may do.
+fn role_words(role: Role) -> (&'static str, &'static str) {
+    match role {
+        Role::Reader => (
+            "Reader",
+            "sees nodes, bundles, rollouts, services and certificates, and changes none of them",
+        ),
+        Role::Operator => (
+            "Operator",
+            "changes them as well, starts and stops rollouts, and makes projects",
+        ),
+        Role::Admin => (
+            "Administrator",
+            "also manages members, keys, single sign-on and policies, and reads the audit log",
+        ),
+    }
+}
+
+/// Choices of a role.
 fn roles() -> Vec<(String, String)> {
-    let words = |role: Role| match role {
-        Role::Reader => "Reader: reads everything, changes nothing",
-        Role::Operator => "Operator: runs bundles, rollouts, services and nodes",
-        Role::Admin => "Administrator: people, keys and the audit log as well",
-    };
-    let roles = Role::ALL.iter();
-    roles
-        .map(|role| (role.name().to_owned(), words(*role).to_owned()))
-        .collect()
+    let choice = |role: Role| (role.name().to_owned(), role_words(role).0.to_owned());
+    Role::ALL.iter().copied().map(choice).collect()
 }
 
 /// `is_part`: there are more members than the rows.

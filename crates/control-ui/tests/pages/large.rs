@@ -77,6 +77,11 @@ async fn pages_of_a_large_project_are_small_and_come_in_time() {
         }
     }
     assert_eq!(wrong, [""; 0]);
+    // A page compares 5 000 entries: one without a match leads to the older ones.
+    let none = world
+        .get("/orgs/{org}/audit?action=nothing", &world.admin)
+        .await;
+    assert!(none.text.contains("Show older entries"), "{}", none.text);
 }
 
 /// The path without its identifiers.

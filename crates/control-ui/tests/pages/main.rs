@@ -19,6 +19,7 @@ mod headers;
 mod held_forms;
 mod large;
 mod live_parts;
+mod oversight;
 mod paged_lists;
 mod reports;
 mod settings;
