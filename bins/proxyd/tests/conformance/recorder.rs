@@ -28,7 +28,7 @@ impl Recorder {
                         body,
                         &trailers,
                     ));
-                    request.say("ok");
+                    request.reply("ok");
                 }
             }
         });

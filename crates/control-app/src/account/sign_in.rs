@@ -153,7 +153,7 @@ impl App {
             Some(org) => format!("sign-in provider {org} {user}"),
             None => format!("sign-in session {session}"),
         };
-        self.take_attempt(&bucket, call.now).await?;
+        self.charge_attempt(&bucket, call.now).await?;
         let before = found.origin.method;
         let method = match proof {
             StrongProof::Password(password) => {
@@ -348,14 +348,14 @@ impl App {
                 owner: PasswordOwner::Stranger(visit.client_ip),
             },
         };
-        let taken = self.take_attempt(&attempt.bucket, visit.now).await;
+        let taken = self.charge_attempt(&attempt.bucket, visit.now).await;
         if let Err(Error::TooManyAttempts { .. }) = taken {
             self.note_refusal(visit, email, user, TOO_MANY_ATTEMPTS);
         }
         taken.map(|()| attempt)
     }
 
-    async fn take_attempt(&self, bucket: &str, now: Timestamp) -> Result<(), Error> {
+    async fn charge_attempt(&self, bucket: &str, now: Timestamp) -> Result<(), Error> {
         let group = self
             .writes
             .take_tokens(bucket, ATTEMPT_RATE, 1, now)

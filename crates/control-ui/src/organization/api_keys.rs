@@ -105,16 +105,19 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
     let projects = app
         .projects(call, org, &ListFilter::default(), all_projects)
         .await?;
-    let projects: BTreeMap<ProjectId, String> = { projects.into_iter() }
+    let projects: BTreeMap<ProjectId, String> = projects
+        .into_iter()
         .map(|project| (project.value.id, project.value.name.to_string()))
         .collect();
     let makers = member_names(ui, caller, org).await?;
-    let mut rows: Vec<Row> = { found.iter() }
+    let mut rows: Vec<Row> = found
+        .iter()
         .map(|found| row(&found.value, &projects, &makers, now))
         .collect();
     rows.sort_by_key(|row| !row.is_active);
-    let projects =
-        { projects.into_iter() }.map(|(id, name)| (id.to_string(), format!("Only {name}")));
+    let projects = projects
+        .into_iter()
+        .map(|(id, name)| (id.to_string(), format!("Only {name}")));
     let all = [(String::new(), "The whole organization".to_owned())];
     let lifetimes = LIFETIMES.iter();
     Ok(shown(&KeysPage {

@@ -87,7 +87,9 @@ pub(crate) async fn list(
     let found = found.await?;
     // Entries about a member have the identifier alone.
     let names = member_names(&ui, &caller, org).await?;
-    let rows: Vec<Row> = { found.records.iter() }
+    let rows: Vec<Row> = found
+        .records
+        .iter()
         .map(|record| row(record, &filter, &names, now))
         .collect();
     let name_of = |id: Option<Uuid>, found: Option<&String>| {
@@ -97,7 +99,7 @@ pub(crate) async fn list(
     let actor = name_of(filter.actor, rows.first().map(|row| &row.actor));
     let subject = name_of(filter.subject, rows.first().map(|row| &row.subject));
     let is_filtered = filter != Filter::default();
-    let next = { found.next }.map(|next| filter.link_before(Some(next)));
+    let next = found.next.map(|next| filter.link_before(Some(next)));
     Ok(show(&AuditPage {
         frame,
         org,
@@ -248,7 +250,7 @@ fn text(value: Option<&Value>) -> String {
 /// `is_first`: the page is the first one of its filter.
 fn heading(found: &FoundPage, is_first: bool, is_filtered: bool, now: Timestamp) -> String {
     let number = i64::try_from(found.records.len()).unwrap_or(i64::MAX);
-    let newest = { found.records.first() }.map(|record| ago(record.at, now));
+    let newest = found.records.first().map(|record| ago(record.at, now));
     match (newest, found.next.is_some() || !is_first) {
         (None, true) => "None of these entries matches the filter; older ones may.".to_owned(),
         (None, false) if is_filtered => "No entry matches this filter.".to_owned(),

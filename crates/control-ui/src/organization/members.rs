@@ -176,7 +176,9 @@ pub(super) async fn member_names(
         return Ok(BTreeMap::new());
     }
     let page = listing::page("", PageOrder::Newest, SHOWN);
-    let members = { &ui.app }.members(&caller.call, org, &ListFilter::default(), page);
+    let members = ui
+        .app
+        .members(&caller.call, org, &ListFilter::default(), page);
     let members = members.await?.into_iter().map(|member| member.value);
     Ok(members
         .map(|member| (member.membership.user.0, member.name.to_string()))
@@ -190,7 +192,7 @@ async fn project_roles(
     org: OrgId,
 ) -> Result<(Vec<RoleInProject>, bool), Failure> {
     let limit = i64::try_from(SHOWN).unwrap_or(i64::MAX).saturating_add(1);
-    let found = { &ui.app }.project_roles_of_org(&caller.call, org, limit);
+    let found = ui.app.project_roles_of_org(&caller.call, org, limit);
     let mut found = found.await?;
     let has_more = SHOWN < found.len();
     found.truncate(SHOWN);

@@ -199,7 +199,7 @@ async fn nodes_attention(
                 limit: 1,
                 order: PageOrder::Oldest,
             };
-            let found = { &ui.app }.nodes_standing(&caller.call, project, standing, page);
+            let found = ui.app.nodes_standing(&caller.call, project, standing, page);
             if let Some(node) = found.await?.first() {
                 link.path = format!("/projects/{project}/nodes/{}", node.value.id);
                 link.text = node.value.name.to_string();

@@ -327,7 +327,9 @@ async fn nodes(
     let has_more = NODES < found.len();
     found.truncate(NODES);
     let next = found.last().filter(|_| has_more).map(|node| node.node);
-    let mut others = { found.iter() }.filter_map(|node| node.previous.or(node.active));
+    let mut others = found
+        .iter()
+        .filter_map(|node| node.previous.or(node.active));
     let before = others.find(|other| *other != bundle);
     let now = caller.visit.now;
     let rows = found.into_iter().map(|node| NodeRow {

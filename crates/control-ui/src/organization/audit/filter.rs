@@ -191,7 +191,10 @@ mod tests {
         assert_eq!(kinds[0].href, "?since=2026-11-20");
         assert_eq!(kinds[1].href, "?action=rollout.&since=2026-11-20");
         let periods = of_week.periods(now);
-        let current = { kinds.iter().chain(&periods) }.filter(|choice| choice.is_current);
+        let current = kinds
+            .iter()
+            .chain(&periods)
+            .filter(|choice| choice.is_current);
         let current: Vec<&str> = current.map(|choice| choice.label.as_str()).collect();
         assert_eq!(current, ["Members", "7 days"]);
         assert_eq!(periods[0].href, "?action=member.");
