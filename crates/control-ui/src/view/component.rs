@@ -33,7 +33,7 @@ impl Tone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
 #[template(
     ext = "html",
-    source = r##"<svg class="i" viewBox="0 0 16 16" aria-hidden="true"><use href="#{{ name }}"/></svg>"##
+    source = r##"<svg class="i" viewBox="0 0 16 16" aria-hidden="true"><use href="#icon-{{ name }}"/></svg>"##
 )]
 pub(crate) struct Icon {
     name: &'static str,
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_state_has_a_shape_and_a_word_and_escapes_it() {
         let status = Status::new(Tone::Bad, "bad", "<b>".to_owned()).to_string();
-        assert!(status.contains("href=\"#bad\"") && status.contains("&#60;b&#62;"));
+        assert!(status.contains("href=\"#icon-bad\"") && status.contains("&#60;b&#62;"));
     }
 
     #[test]

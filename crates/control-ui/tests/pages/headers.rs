@@ -8,6 +8,7 @@ use control_domain::Access;
 use control_http::SessionCookie;
 use control_testkit::Database;
 use control_ui::{PAGES, Page};
+use std::collections::BTreeSet;
 
 /// The pages for a session: without pages for links, public pages, and the stream of events.
 pub(crate) fn shown_rows() -> impl Iterator<Item = &'static Page> {
@@ -74,6 +75,7 @@ async fn every_page_has_one_heading_and_the_strict_policy() {
                 "{path}: {} bytes",
                 shown.text.len()
             );
+            assert_eq!(repeated_ids(&shown.text), [""; 0], "{path}");
             let policy = shown.header("content-security-policy");
             for part in [
                 "default-src 'none'",
@@ -92,6 +94,14 @@ async fn every_page_has_one_heading_and_the_strict_policy() {
             assert!(!shown.text.contains(&world.admin), "{path} has the session");
         }
     }
+}
+
+/// Identifiers that a page has twice: labels, names and links of the second element lead to the first.
+fn repeated_ids(page: &str) -> Vec<&str> {
+    let mut seen = BTreeSet::new();
+    let ids = page.split(" id=\"").skip(1);
+    let ids = ids.filter_map(|rest| rest.split('"').next());
+    ids.filter(|id| !seen.insert(*id)).collect()
 }
 
 #[tokio::test]

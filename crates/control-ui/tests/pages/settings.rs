@@ -177,7 +177,7 @@ async fn a_certificate_is_stored_and_replaced_and_its_key_is_on_no_page() {
         let done = send(page, &key).await;
         let after = follow(&world, &done).await;
         assert!(
-            after.heading().starts_with("shop is good for "),
+            after.heading().starts_with("shop is valid for another "),
             "{}",
             after.heading()
         );

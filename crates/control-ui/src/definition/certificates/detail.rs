@@ -100,6 +100,6 @@ fn heading(certificate: &Certificate, now: Timestamp) -> String {
     match certificate.state(now) {
         CertificateState::Pending => format!("{name} is not valid yet."),
         CertificateState::Expired => format!("{name} ended {left} ago."),
-        CertificateState::Valid => format!("{name} is good for {left} more."),
+        CertificateState::Valid => format!("{name} is valid for another {left}."),
     }
 }
