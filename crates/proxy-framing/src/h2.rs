@@ -19,6 +19,8 @@ mod response_sections;
 mod section;
 mod written;
 
+pub mod huffman;
+
 pub use flood_limits::FrameKind;
 pub use meter::{Flood, FrameMeter};
 pub use response_sections::ResponseSections;

@@ -62,7 +62,6 @@ mod scan;
 mod start_line;
 
 pub mod h2;
-pub mod huffman;
 
 pub use authority::is_host;
 pub use chars::needs_escape_in_uri;

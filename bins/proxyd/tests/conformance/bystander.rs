@@ -42,7 +42,7 @@ impl Waits {
     }
 
     /// The 99th percentile of the proxy's CPU time during a request: about the response time on a machine
-    /// that has nothing else to do, for a proxy with one worker that never sleeps.
+    /// that runs nothing else, for a proxy with one worker.
     pub(crate) fn work_p99(&self) -> Duration {
         p99(&self.work)
     }

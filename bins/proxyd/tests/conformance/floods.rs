@@ -232,7 +232,7 @@ fn assault(attack: &Attack, proxyd: &Proxyd, visits: &[Visits]) -> (Ends, u64) {
 
 fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
     for (name, waits) in [("HTTP/1.1", &siege.http1), ("HTTP/2", &siege.http2)] {
-        // While others have the processors, a request also waits for its turn on one of them: then the work that the
+        // While other programs have the processors, a request also waits for a turn on one: then the work that the
         // proxy puts before it is measured, and not the time.
         let (p99, measure) = if siege.taken < DISTURBED {
             (waits.p99(), "time")

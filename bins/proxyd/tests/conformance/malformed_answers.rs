@@ -40,7 +40,7 @@ fn sections() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Answers each `GET` with the section whose turn it is, and then the other request with a whole response.
+/// Answers each `GET` with the section of this turn, and then the other request with a whole response.
 fn serve(served: &mut Served, sections: &[Vec<u8>], turn: &AtomicUsize) -> Result<(), Broken> {
     served.exactly(24)?;
     served.send(frame(SETTINGS, 0, 0, &[]));

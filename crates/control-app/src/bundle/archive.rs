@@ -308,5 +308,7 @@ fn checked_and_compared<T>(
 fn unpack_verified(archive: Vec<u8>, wanted: &str) -> Result<Contents, BundleError> {
     let same = digest(&archive) == wanted;
     same.then_some(()).ok_or(BundleError::Digest)?;
-    unpack(&archive)
+    let contents = unpack(&archive);
+    drop(archive);
+    contents
 }

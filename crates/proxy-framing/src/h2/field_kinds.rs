@@ -1,8 +1,8 @@
 //! The kinds of fields in header sections of a target, found without decoding them.
 
 use super::field::{EncodedString, Field, Literal, read_field, read_string, write_string};
+use super::huffman::{InvalidCode, Symbols, may_have_long_codes};
 use crate::chars::{is_token, is_value};
-use crate::huffman::{InvalidCode, Symbols, may_have_long_codes};
 use std::collections::VecDeque;
 
 /// The kind of a field.

@@ -9,9 +9,9 @@
 //! §3.2] A byte that the parser refuses therefore replaces each `#`.
 
 use super::field::{EncodedString, Field, Literal, read_field, read_string, write_string};
+use super::huffman::{Symbols, may_have_long_codes};
 use super::section::{Edit, size_updates};
 use crate::chars::{is_query, needs_escape_in_uri};
-use crate::huffman::{Symbols, may_have_long_codes};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -85,20 +85,20 @@ impl ResponseSections {
                 return rest;
             };
             let whole = HEADER_BYTES + header.length as usize;
-            match fields {
-                Some(fields) => {
-                    if let Err(Malformed { edits }) = self.check(header, fields) {
-                        out.extend_from_slice(
-                            bytes.get(..bytes.len() - rest.len()).unwrap_or_default(),
-                        );
-                        let mut section = Section::new(header, false);
-                        section.set_fragment(fields.to_vec());
-                        section.refuse(edits);
-                        section.write(true, out);
-                        return rest.get(whole..).unwrap_or_default();
-                    }
+            let malformed = match fields {
+                Some(fields) => self.check(header, fields).err().zip(Some(fields)),
+                None => {
+                    self.note_end(header);
+                    None
                 }
-                None => self.note_end(header),
+            };
+            if let Some((Malformed { edits }, fields)) = malformed {
+                out.extend_from_slice(bytes.get(..bytes.len() - rest.len()).unwrap_or_default());
+                let mut section = Section::new(header, false);
+                section.set_fragment(fields.to_vec());
+                section.refuse(edits);
+                section.write(true, out);
+                return rest.get(whole..).unwrap_or_default();
             }
             self.skip = whole;
         }
@@ -208,7 +208,9 @@ impl ResponseSections {
                     status = Some(is_interim);
                 }
                 Some(FieldKind::Regular) | None => {}
-                Some(_) => has_other = true,
+                Some(FieldKind::Status { .. } | FieldKind::Malformed | FieldKind::InvalidValue) => {
+                    has_other = true;
+                }
             }
         }
         // Streams of the target end the connection, which a reset would prevent.

@@ -4,7 +4,7 @@ use super::integer;
 use super::static_table::STATIC_TABLE;
 use crate::code::{ErrorCode, Http3Error};
 use bytes::Bytes;
-use proxy_framing::huffman::Symbols;
+use proxy_framing::h2::huffman::Symbols;
 use std::ops::Range;
 
 /// Bytes that the size of a section counts for each field. [RFC 9114 §4.2.2]
