@@ -195,7 +195,8 @@ impl Host for ProxyHost {
 
     async fn try_out(&mut self, started: Started) -> Result<Vec<String>, Vec<String>> {
         let delivery = delivery_of(&started);
-        let tests = self.deliveries.rehearse_and_apply(delivery.clone()).await?;
+        let deliveries = &self.deliveries;
+        let tests = deliveries.rehearse_and_apply(delivery.clone()).await?;
         let LiveOutcome {
             mut failures,
             known,

@@ -85,12 +85,11 @@ impl ResponseSections {
                 return rest;
             };
             let whole = HEADER_BYTES + header.length as usize;
-            let malformed = match fields {
-                Some(fields) => self.check(header, fields).err().zip(Some(fields)),
-                None => {
-                    self.note_end(header);
-                    None
-                }
+            let malformed = if let Some(fields) = fields {
+                self.check(header, fields).err().zip(Some(fields))
+            } else {
+                self.note_end(header);
+                None
             };
             if let Some((Malformed { edits }, fields)) = malformed {
                 out.extend_from_slice(bytes.get(..bytes.len() - rest.len()).unwrap_or_default());

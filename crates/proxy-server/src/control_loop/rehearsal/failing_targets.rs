@@ -251,7 +251,7 @@ mod tests {
         let mut open = Vec::new();
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            stream.read(&mut [0; 1_024]).await.unwrap();
+            assert_ne!(stream.read(&mut [0; 1_024]).await.unwrap(), 0);
             if silent == 0 {
                 let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
                 stream.write_all(answer).await.unwrap();
