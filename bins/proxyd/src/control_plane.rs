@@ -195,8 +195,7 @@ impl Host for ProxyHost {
 
     async fn try_out(&mut self, started: Started) -> Result<Vec<String>, Vec<String>> {
         let delivery = delivery_of(&started);
-        let deliveries = &self.deliveries;
-        let tests = deliveries.rehearse_and_apply(delivery.clone()).await?;
+        let tests = self.deliveries.rehearse_and_apply(delivery.clone()).await?;
         let LiveOutcome {
             mut failures,
             known,

@@ -168,11 +168,11 @@ async fn body_permit(
     call: &Call,
     bytes: usize,
 ) -> Result<Option<BodyPermit>, Error> {
-    if route.access == Access::OwnNode {
-        if let Err(error) = app.take_report_bytes(&call.actor, bytes as u64, call.now) {
-            counter!(metric::RATE_LIMITED, "class" => "report_bytes").increment(1);
-            return Err(error);
-        }
+    if route.access == Access::OwnNode
+        && let Err(error) = app.take_report_bytes(&call.actor, bytes as u64, call.now)
+    {
+        counter!(metric::RATE_LIMITED, "class" => "report_bytes").increment(1);
+        return Err(error);
     }
     match project.filter(|_| route.is_upload()) {
         Some(project) => {

@@ -176,9 +176,8 @@ pub(super) async fn member_names(
         return Ok(BTreeMap::new());
     }
     let page = listing::page("", PageOrder::Newest, SHOWN);
-    let members = ui
-        .app
-        .members(&caller.call, org, &ListFilter::default(), page);
+    let filter = ListFilter::default();
+    let members = ui.app.members(&caller.call, org, &filter, page);
     let members = members.await?.into_iter().map(|member| member.value);
     Ok(members
         .map(|member| (member.membership.user.0, member.name.to_string()))

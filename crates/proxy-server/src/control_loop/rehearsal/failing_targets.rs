@@ -28,8 +28,12 @@ pub(super) async fn failing_targets(
 ) -> Vec<String> {
     let mut found = Vec::new();
     let judging = async {
-        let upstreams = iter(after).map(|upstream| judge(before, upstream, has_other_dns));
-        let mut judged = upstreams.buffer_unordered(MAX_CONCURRENT);
+        let upstreams = after
+            .iter()
+            .map(|upstream| judge(before, upstream, has_other_dns));
+        // Collected, since a closure with a reference in a stream makes a future that is not `Send`.
+        let upstreams: Vec<_> = upstreams.collect();
+        let mut judged = iter(upstreams).buffer_unordered(MAX_CONCURRENT);
         while let Some(failure) = judged.next().await {
             found.extend(failure);
         }
@@ -125,7 +129,8 @@ async fn silent_target(
 
 /// The last error, if all targets fail.
 async fn failure_of_all(targets: &[Endpoint]) -> Option<CheckError> {
-    let mut failures = iter(targets).map(failure).buffer_unordered(MAX_CONCURRENT);
+    let failures: Vec<_> = targets.into_iter().map(failure).collect();
+    let mut failures = iter(failures).buffer_unordered(MAX_CONCURRENT);
     let mut last = None;
     while let Some(failure) = failures.next().await {
         last = Some(failure?);
