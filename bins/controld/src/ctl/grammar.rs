@@ -122,8 +122,8 @@ fn apply() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .value_hint(ValueHint::FilePath)
                 .help("JSON: an object with a list for each noun, such as \"services\""),
-            place("org"),
-            place("project"),
+            scope_id("org"),
+            scope_id("project"),
             Arg::new("dry-run")
                 .long("dry-run")
                 .action(ArgAction::SetTrue)
@@ -142,7 +142,7 @@ fn plan(operations: &[Operation]) -> Command {
              risks, and what the project's policy says; exit code 1 if it would be refused",
         )
         .arg(folder())
-        .arg(place("project"))
+        .arg(scope_id("project"))
         .args(rollout_flags(operations).filter(|flag| flag.get_long() == Some("labels")))
 }
 
@@ -153,7 +153,7 @@ fn deploy(operations: &[Operation]) -> Command {
              does nothing if all nodes are ordered to run the same bytes",
         )
         .arg(folder())
-        .arg(place("project"))
+        .arg(scope_id("project"))
         .arg(
             Arg::new("name")
                 .long("name")
@@ -207,7 +207,7 @@ fn rollout_status() -> Command {
     Command::new("status")
         .about("The state of a rollout: progress, figures of the gate, reason of a stop")
         .args([
-            place("project"),
+            scope_id("project"),
             Arg::new(path_id("rollout"))
                 .required(true)
                 .value_name("ROLLOUT")
@@ -237,7 +237,7 @@ fn verb(operation: &Operation) -> Command {
     let mut verb = Command::new(operation.verb.clone()).about(operation.about.clone());
     for name in &operation.path_fields {
         verb = verb.arg(if is_flag(operation, name) {
-            place(name)
+            scope_id(name)
         } else {
             Arg::new(path_id(name))
                 .required(true)

@@ -25,7 +25,7 @@ use control_wire::{
     SessionId, SigningKeyId, UserId,
 };
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, from_slice, json};
+use serde_json::{Value, from_slice};
 use sqlx::{AnyConnection, Connection};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -129,7 +129,7 @@ async fn silent_target(
 
 /// The last error, if all targets fail.
 async fn failure_of_all(targets: &[Endpoint]) -> Option<CheckError> {
-    let failures: Vec<_> = targets.into_iter().map(failure).collect();
+    let failures: Vec<_> = targets.iter().map(failure).collect();
     let mut failures = iter(failures).buffer_unordered(MAX_CONCURRENT);
     let mut last = None;
     while let Some(failure) = failures.next().await {
