@@ -283,7 +283,10 @@ fn parse_hosts(hosts: &[String]) -> Result<Vec<String>, Refusal> {
     }
     let lower: Vec<String> = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
     if lower.iter().any(|host| host.contains('*')) {
-        return fault("has a wildcard, which nodes cannot prove over HTTP: name each host");
+        return fault(
+            "has a wildcard, which needs DNS-01: name each host, upload a certificate, or write an `acme` block with \
+             `dns-command` into the bundle; see docs/operate/fleet-certificates.md",
+        );
     }
     if !lower.iter().all(|host| is_public_name(host)) {
         return fault("has one that is no DNS name with two labels or more");
@@ -366,6 +369,14 @@ mod tests {
             let refused = made(settings(hosts)).unwrap_err();
             let is_of_hosts = matches!(refused, Refusal::Invalid { field: "hosts", .. });
             assert!(is_of_hosts, "{hosts:?}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_wildcard_is_refused_with_the_ways_to_have_one() {
+        let refused = made(settings(&["*.example.com"])).unwrap_err().to_string();
+        for way in ["name each host", "upload a certificate", "`dns-command`"] {
+            assert!(refused.contains(way), "{refused}");
         }
     }
 
