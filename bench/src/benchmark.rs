@@ -106,6 +106,7 @@ fn versions(environment: &Environment) -> BTreeMap<String, String> {
         (OURS, Program::Proxyd),
         ("nginx", Program::Nginx),
         ("haproxy", Program::Haproxy),
+        ("varnish", Program::Varnish),
     ];
     let named = programs.into_iter().filter_map(|(name, program)| {
         let version = program.version(&environment.proxyd)?;

@@ -230,6 +230,26 @@ pub(crate) const CASES: &[Case] = &[
             CPU,
         )
     },
+    Case {
+        field: Field::Peers(CACHED),
+        thorough: true,
+        ..peers(
+            "cache-10k",
+            "GET 10 KiB from the cache, 64 connections",
+            Load {
+                answer: ResponseSize::Medium,
+                ..GET
+            },
+            CPU,
+        )
+    },
+    ours(
+        "unused",
+        "GET 100 B, 1 connection, beside settings without effect, counted",
+        Plan::Count,
+        &[("without", Setup::PLAIN), ("with", UNUSED)],
+        &[Figure::Instructions],
+    ),
     ours(
         "routes",
         "GET 100 B, 64 connections, many routes",
@@ -292,6 +312,16 @@ const PROTECTED: Setup = Setup {
 
 const AGENT: Setup = Setup {
     route: RouteKind::Agent,
+    ..Setup::PLAIN
+};
+
+const CACHED: Setup = Setup {
+    route: RouteKind::Cached,
+    ..Setup::PLAIN
+};
+
+const UNUSED: Setup = Setup {
+    route: RouteKind::Unused,
     ..Setup::PLAIN
 };
 

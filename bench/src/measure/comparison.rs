@@ -5,7 +5,7 @@ use crate::effort::Effort;
 use crate::servers::environment::{BACKEND_PORT, Environment};
 use crate::servers::load_process::LoadProcess;
 use crate::servers::running_servers::RunningServers;
-use crate::servers::server::{OURS, Program, Server, Setup};
+use crate::servers::server::{OURS, Program, RouteKind, Server, Setup};
 use xtask_kit::task_error::TaskError;
 
 /// State shared by all cases of a run.
@@ -14,7 +14,7 @@ pub(crate) struct Comparison<'a> {
     pub(crate) effort: Effort,
     pub(crate) load_process: LoadProcess,
     pub(crate) running: RunningServers,
-    /// Without nginx and `HAProxy`.
+    /// Without nginx, `HAProxy` and Varnish.
     alone: bool,
 }
 
@@ -54,12 +54,16 @@ impl<'a> Comparison<'a> {
                 .collect(),
             Field::Peers(setup) if self.alone => vec![server(OURS, Program::Proxyd, setup)],
             Field::Peers(setup) => {
-                let field = vec![
+                let third = if setup.route == RouteKind::Cached {
+                    server("varnish", Program::Varnish, setup)
+                } else {
+                    server("haproxy", Program::Haproxy, setup)
+                };
+                vec![
                     server(OURS, Program::Proxyd, setup),
                     server("nginx", Program::Nginx, setup),
-                    server("haproxy", Program::Haproxy, setup),
-                ];
-                field
+                    third,
+                ]
             }
         }
     }

@@ -224,6 +224,7 @@ mod tests {
     use crate::report::report_fixture::results;
     use crate::report::tests::entry;
     use crate::report::{CaseReport, Entry};
+    use crate::servers::server::{RouteKind, Setup};
 
     const OURS_TARGETS: &str = include_str!("../../bench-targets.toml");
     const CPU: Figure = Figure::CpuMicros;
@@ -315,7 +316,10 @@ mod tests {
     #[test]
     fn every_target_names_a_case_a_figure_and_contestants_that_there_are() {
         let targets = Targets::parse(OURS_TARGETS).unwrap();
-        let peers = [OURS, "nginx", "haproxy"];
+        let peers = |setup: Setup| {
+            let is_cached = setup.route == RouteKind::Cached;
+            [OURS, "nginx", if is_cached { "varnish" } else { "haproxy" }]
+        };
         let ratios = targets.ratios.iter().map(|ratio| {
             let names = vec![ratio.of.clone(), Some(ratio.to.clone())];
             (&ratio.case, names)
@@ -328,7 +332,7 @@ mod tests {
             let case = CASES.iter().find(|case| case.name == name).unwrap();
             for server in servers.into_iter().flatten() {
                 let is_here = match case.field {
-                    Field::Peers(_) => peers.contains(&server.as_str()),
+                    Field::Peers(setup) => peers(setup).contains(&server.as_str()),
                     Field::Ours(setups) => setups.iter().any(|(name, _)| *name == server),
                 };
                 assert!(is_here, "{name}: {server}");

@@ -28,6 +28,9 @@ impl BenchAgent {
             Program::Proxyd => "native",
             Program::Nginx => "http",
             Program::Haproxy => "spop",
+            Program::Varnish => {
+                return Err(TaskError::Failed("Varnish calls no agent".to_owned()));
+            }
         };
         let mut command = Command::new(&environment.agent);
         command.arg(protocol).arg(socket).stdin(Stdio::null());

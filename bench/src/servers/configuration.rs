@@ -32,12 +32,18 @@ fn template(program: &Program, setup: &Setup) -> &'static str {
         (Program::Proxyd, RouteKind::Storm) => "proxyd/storm.kdl",
         (Program::Nginx, RouteKind::Storm) => "nginx/storm.conf",
         (Program::Haproxy, RouteKind::Storm) => "haproxy/storm.cfg",
+        (Program::Proxyd, RouteKind::Cached) => "proxyd/cached.kdl",
+        (Program::Nginx, RouteKind::Cached) => "nginx/cached.conf",
+        (Program::Varnish, _) => "varnish/cached.vcl",
+        (Program::Proxyd, RouteKind::Unused) => "proxyd/unused.kdl",
         (Program::Proxyd, RouteKind::Plain) if setup.tls => "proxyd/tls.kdl",
         (Program::Nginx, RouteKind::Plain) if setup.tls => "nginx/tls.conf",
         (Program::Haproxy, RouteKind::Plain) if setup.tls => "haproxy/tls.cfg",
         (Program::Proxyd, RouteKind::Plain) => "proxyd/plain.kdl",
-        (Program::Nginx, RouteKind::Plain) => "nginx/plain.conf",
-        (Program::Haproxy, RouteKind::Plain) => "haproxy/plain.cfg",
+        (Program::Nginx, RouteKind::Plain | RouteKind::Unused) => "nginx/plain.conf",
+        (Program::Haproxy, RouteKind::Plain | RouteKind::Cached | RouteKind::Unused) => {
+            "haproxy/plain.cfg"
+        }
     }
 }
 
@@ -67,7 +73,7 @@ pub(crate) fn write(
     Ok(path)
 }
 
-fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 14] {
+fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 15] {
     let file = |name: &str| folder.join(name).display().to_string();
     let access_log = if setup.access_log {
         format!("path \"{}\"", file("access.log"))
@@ -80,6 +86,7 @@ fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String)
         ("port", ports.clients.to_string()),
         ("admin-port", ports.admin.to_string()),
         ("backend", format!("127.0.0.1:{BACKEND_PORT}")),
+        ("backend-port", BACKEND_PORT.to_string()),
         ("hung", format!("127.0.0.1:{HUNG_PORT}")),
         ("dead-1", format!("127.0.0.1:{}", HUNG_PORT + 1)),
         ("dead-2", format!("127.0.0.1:{}", HUNG_PORT + 2)),
@@ -172,6 +179,14 @@ mod tests {
             },
             Setup {
                 route: RouteKind::Storm,
+                ..plain
+            },
+            Setup {
+                route: RouteKind::Cached,
+                ..plain
+            },
+            Setup {
+                route: RouteKind::Unused,
                 ..plain
             },
             Setup {

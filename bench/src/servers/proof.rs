@@ -1,7 +1,7 @@
 //! Proof that all servers do the same work: equal responses, and equal requests at the upstream.
 
 use crate::servers::load_process::LoadProcess;
-use crate::servers::server::Setup;
+use crate::servers::server::{RouteKind, Setup};
 use proxy_load::command::{Capture, LoadProfile, Protocol, ResponseSize};
 use xtask_kit::task_error::TaskError;
 
@@ -23,6 +23,9 @@ pub(crate) fn prove(
     for answer in ResponseSize::ALL {
         check(load_process, port, setup, protocol, answer, 0)?;
     }
+    if setup.route == RouteKind::Cached {
+        return check_hit(load_process, port, setup);
+    }
     // Our HTTP/2 client cannot send bodies.
     if protocol == Protocol::Http2 {
         return Ok(());
@@ -35,6 +38,26 @@ pub(crate) fn prove(
         ResponseSize::Small,
         POSTED_BYTES,
     )
+}
+
+/// Sends a request again: its response is whole, and the upstream gets no request.
+fn check_hit(load_process: &mut LoadProcess, port: u16, setup: &Setup) -> Result<(), TaskError> {
+    let answer = ResponseSize::Medium;
+    let mut profile = LoadProfile::get(port, setup.paths(answer.letter()), answer);
+    profile.capture = true;
+    let sample = load_process.run(profile)?;
+    let capture = sample.capture.filter(|_| sample.failure.is_none());
+    let is_hit = capture.is_some_and(|capture| {
+        capture.answer_body_bytes == answer.body_bytes()
+            && capture.answer_body_intact
+            && capture.request_head.is_empty()
+    });
+    if is_hit {
+        return Ok(());
+    }
+    Err(TaskError::Failed(
+        "does not answer from its cache".to_owned(),
+    ))
 }
 
 fn check(

@@ -82,7 +82,7 @@ impl Running {
         });
         let agent = agent.transpose()?;
         let config = configuration::write(environment, program, &server.setup, ports)?;
-        let words = words(environment, program, config, run)?;
+        let words = words(environment, program, config, ports, run)?;
         let log = environment.file(&format!("{}.log", ports.clients));
         let mut running = Self {
             ports,
@@ -204,6 +204,7 @@ fn words(
     environment: &Environment,
     program: &Program,
     config: PathBuf,
+    ports: Ports,
     run: &Run,
 ) -> Result<Vec<OsString>, TaskError> {
     let config = config.into_os_string();
@@ -234,6 +235,20 @@ fn words(
         }
         Program::Haproxy => {
             words.extend([installed("haproxy")?, "-db".into(), "-f".into(), config]);
+        }
+        Program::Varnish => {
+            let address = format!("127.0.0.1:{}", ports.clients);
+            let folder = environment.file(&format!("varnish-{}", ports.clients));
+            words.extend([
+                installed("varnishd")?,
+                "-F".into(),
+                "-j".into(),
+                "none".into(),
+            ]);
+            words.extend(["-a".into(), address.into(), "-f".into(), config]);
+            words.extend(["-n".into(), folder.into_os_string()]);
+            words.extend(["-s".into(), "malloc,256m".into()]);
+            words.extend(["-p".into(), "thread_pools=1".into()]);
         }
     }
     Ok(words)

@@ -21,6 +21,7 @@ pub(crate) enum Program {
     Proxyd,
     Nginx,
     Haproxy,
+    Varnish,
 }
 
 /// The set-up of a proxy.
@@ -52,6 +53,10 @@ pub(crate) enum RouteKind {
     Protected,
     /// An agent on a Unix socket decides on the head of each request.
     Agent,
+    /// Responses are stored and served from the store.
+    Cached,
+    /// There are lists of networks, and further routes with redirects, rewrites and header values, that have no effect.
+    Unused,
     /// There are more routes, to targets in trouble, and all limits are as by default.
     Storm,
 }
@@ -91,6 +96,7 @@ impl Program {
             Self::Proxyd => (proxyd.to_owned(), "--version"),
             Self::Nginx => (command::find("nginx")?, "-v"),
             Self::Haproxy => (command::find("haproxy")?, "-v"),
+            Self::Varnish => (command::find("varnishd")?, "-V"),
         };
         let output = Command::new(program).arg(argument).output().ok()?;
         let printed = [output.stdout, output.stderr].concat();

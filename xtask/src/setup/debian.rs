@@ -136,6 +136,12 @@ const PACKAGES: &[Package] = &[
         task: Task::Bench,
     },
     Package {
+        name: "varnish",
+        program: "varnishd",
+        reason: "a cache to measure against",
+        task: Task::Bench,
+    },
+    Package {
         name: "valgrind",
         program: "valgrind",
         reason: "counts instructions, the same on every run",
