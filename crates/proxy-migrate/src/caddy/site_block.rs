@@ -435,7 +435,11 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
     };
     let host = addresses.hosts.first().map_or("site", String::as_str);
     let name = site.route_name(&format!("{} {part}", host.replace('*', "any")));
-    let is_answer = matches!(service, Service::Redirect { .. } | Service::Respond { .. });
+    // A text may be what the check protects.
+    let is_answer = matches!(
+        service,
+        Service::Redirect { .. } | Service::Respond { status: 400.., .. }
+    );
     let service = if context.is_closed && !is_answer {
         Service::not_migrated()
     } else {
