@@ -132,8 +132,14 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "haproxy",
         program: "haproxy",
-        reason: "a peer to measure against",
-        task: Task::Bench,
+        reason: "a peer to compare and to measure with",
+        task: Task::Tests,
+    },
+    Package {
+        name: "caddy",
+        program: "caddy",
+        reason: "a peer to compare with",
+        task: Task::Tests,
     },
     Package {
         name: "varnish",

@@ -4,6 +4,13 @@ use proxy_testkit::Request as Received;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
+/// Methods that an upstream gets as they are.
+pub(crate) const METHODS: &[&str] = &["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
+
+/// Credentials of `ann`, and wrong ones.
+pub(crate) const ANN: &str = "Basic YW5uOm9uZQ==";
+pub(crate) const OTHER: &str = "Basic eDp5";
+
 /// A request that is sent to both servers. `@PORT` is the server's port.
 pub(crate) struct Request {
     pub(crate) method: &'static str,
@@ -69,6 +76,10 @@ impl Request {
             fields: Vec::new(),
             body: Vec::new(),
         }
+    }
+
+    pub(crate) fn get_all(host: &'static str, targets: &[&str]) -> Vec<Self> {
+        targets.iter().map(|it| Self::get(host, it)).collect()
     }
 
     pub(crate) fn method(mut self, method: &'static str) -> Self {
@@ -176,31 +187,31 @@ impl Exchange {
         }
     }
 
-    /// Differences between nginx and proxyd. Where the statuses differ, fields and bodies are not compared: they follow
+    /// Differences between a server and proxyd. Where the statuses differ, fields and bodies are not compared: they follow
     /// from it.
-    pub(crate) fn differences(nginx: &Self, proxyd: &Self) -> Vec<String> {
+    pub(crate) fn differences(peer: &Self, proxyd: &Self) -> Vec<String> {
         let mut found = Vec::new();
-        if nginx.status != proxyd.status {
-            return vec![format!("status {} and {}", nginx.status, proxyd.status)];
+        if peer.status != proxyd.status {
+            return vec![format!("status {} and {}", peer.status, proxyd.status)];
         }
-        let is_own = nginx.received.is_empty() && proxyd.received.is_empty();
-        let is_error = is_own && matches!(nginx.status, 300..);
+        let is_own = peer.received.is_empty() && proxyd.received.is_empty();
+        let is_error = is_own && matches!(peer.status, 300..);
         let is_compared =
             |(name, _): &&(String, String)| !(is_error && OF_ERRORS.contains(&name.as_str()));
-        for (name, value) in nginx.fields.difference(&proxyd.fields).filter(is_compared) {
+        for (name, value) in peer.fields.difference(&proxyd.fields).filter(is_compared) {
             found.push(format!("lacks {name}: {value}"));
         }
-        for (name, value) in proxyd.fields.difference(&nginx.fields).filter(is_compared) {
+        for (name, value) in proxyd.fields.difference(&peer.fields).filter(is_compared) {
             found.push(format!("has {name}: {value}"));
         }
-        if nginx.body != proxyd.body && !is_error && !both_compressed(nginx, proxyd) {
+        if peer.body != proxyd.body && !is_error && !both_compressed(peer, proxyd) {
             found.push("body".to_owned());
         }
-        let (theirs, ours) = (nginx.received.len(), proxyd.received.len());
+        let (theirs, ours) = (peer.received.len(), proxyd.received.len());
         if theirs != ours {
             found.push(format!("requests {theirs} and {ours}"));
         }
-        for (theirs, ours) in nginx.received.iter().zip(&proxyd.received) {
+        for (theirs, ours) in peer.received.iter().zip(&proxyd.received) {
             if theirs.line != ours.line {
                 found.push(format!("sent {} and {}", theirs.line, ours.line));
             }
@@ -219,9 +230,9 @@ impl Exchange {
 }
 
 /// Two encoders give other bytes for the same content.
-fn both_compressed(nginx: &Exchange, proxyd: &Exchange) -> bool {
+fn both_compressed(peer: &Exchange, proxyd: &Exchange) -> bool {
     let has_coding = |it: &Exchange| it.fields.iter().any(|(name, _)| name == "content-encoding");
-    has_coding(nginx) && has_coding(proxyd)
+    has_coding(peer) && has_coding(proxyd)
 }
 
 fn without_chunks(bytes: &[u8]) -> Vec<u8> {

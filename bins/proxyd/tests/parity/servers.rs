@@ -1,14 +1,15 @@
-//! nginx and proxyd with the same site.
+//! A server and proxyd with the same site.
 
 use crate::exchange::{Exchange, Request};
+use crate::peer::Peer;
 use crate::upstream;
-use proxy_migrate::{Language, Source, migrate};
+use proxy_migrate::{Source, migrate};
 use proxy_testkit::{EVENT_TIMEOUT, Launch, Proxyd, RawClient, Upstream, closed_port, free_port};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::park_timeout;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -20,52 +21,43 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The user `ann` with the password `one`, with a hash that both servers know.
 const USERS: &str = "ann:$2y$04$co9osgv9qGuwPD/XdNUES.f2whZRS2F1aiA/sEoPTBqLenVJfvbqS\n";
 
-/// A running nginx; ended when dropped.
-struct Nginx {
-    process: Child,
+/// A response for errors, as `errorfile` of `HAProxy` takes it.
+const ERROR_PAGE: &str =
+    "HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n<h1>down</h1>\n";
+
+/// A running server; ended when dropped.
+struct Process {
+    child: Child,
     folder: TempDir,
 }
 
 /// Both servers, with their target and their files.
 pub(crate) struct Servers {
-    nginx: Nginx,
+    peer: Process,
     _proxyd: Proxyd,
     upstream: Upstream,
     ports: [u16; 2],
     closed: SocketAddr,
 }
 
-/// Returns true if nginx is installed; CI has it.
-pub(crate) fn has_nginx() -> bool {
-    let version = Command::new("nginx")
-        .arg("-v")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    let has_nginx = version.is_ok();
-    let why = "nginx is installed by `cargo xtask setup`";
-    assert!(has_nginx || std::env::var_os("CI").is_none(), "{why}");
-    has_nginx
-}
-
 impl Servers {
-    /// Starts nginx with a site, and proxyd with the result of its migration, and waits until both listen.
-    pub(crate) fn start(site: &str) -> Self {
+    /// Starts a server with a site, and proxyd with the result of its migration, and waits until both listen.
+    pub(crate) fn start(peer: &Peer, site: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write_files(folder.path());
         let upstream = upstream::start();
         let closed = closed_port();
         let ports = [free_port(), free_port()];
-        let [for_nginx, for_proxyd] = ports.map(|port| {
+        let [theirs, ours] = ports.map(|port| {
             site.replace("PORT", &port.to_string())
                 .replace("UPSTREAM", &upstream.address().to_string())
                 .replace("CLOSED", &closed.to_string())
                 .replace("ROOT", &folder.path().join("www").display().to_string())
         });
-        let nginx = Nginx::start(folder, &for_nginx);
-        let proxyd = proxyd(&for_proxyd);
+        let process = Process::start(peer, folder, &theirs);
+        let proxyd = proxyd(peer, &ours);
         let servers = Self {
-            nginx,
+            peer: process,
             _proxyd: proxyd,
             upstream,
             ports,
@@ -77,7 +69,7 @@ impl Servers {
         servers
     }
 
-    /// The ports of nginx and of proxyd.
+    /// The ports of the server and of proxyd.
     pub(crate) fn ports(&self) -> [u16; 2] {
         self.ports
     }
@@ -106,7 +98,7 @@ impl Servers {
     fn wait_for(&self, port: u16) {
         let mut attempts = EVENT_TIMEOUT.as_millis() / PAUSE.as_millis();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            let log = fs::read_to_string(self.nginx.folder.path().join("error.log"));
+            let log = fs::read_to_string(self.peer.folder.path().join("log"));
             assert!(0 < attempts, "{port}: {}", log.unwrap_or_default());
             attempts = attempts.saturating_sub(1);
             park_timeout(PAUSE);
@@ -114,51 +106,41 @@ impl Servers {
     }
 }
 
-impl Nginx {
-    fn start(folder: TempDir, site: &str) -> Self {
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-        let temporary = temporary.map(|name| format!("{name}_temp_path {};\n", path(name)));
-        let temporary = temporary.concat();
-        let text = format!(
-            "daemon off; worker_processes 1; pid {}; error_log {} warn;\nevents {{ }}\nhttp {{\n\
-             types {{ text/html html; text/css css; application/javascript js; application/json json; text/plain txt; image/x-icon ico; }}\n\
-             default_type application/octet-stream; access_log off;\n{temporary}{site}\n}}\n",
-            path("pid"),
-            path("error.log"),
-        );
-        fs::write(path("nginx.conf"), text).unwrap();
-        let process = Command::new("nginx")
-            .args(["-c", &path("nginx.conf"), "-e", &path("error.log")])
+impl Process {
+    fn start(peer: &Peer, folder: TempDir, site: &str) -> Self {
+        let file = folder.path().join("configuration");
+        fs::write(&file, (peer.configuration)(site, folder.path())).unwrap();
+        let log = fs::File::create(folder.path().join("log")).unwrap();
+        let child = (peer.command)(&file, folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn();
-        let process = process.expect("nginx is installed by `cargo xtask setup`");
-        Self { process, folder }
+        let child = child.expect("`cargo xtask setup` installs it");
+        Self { child, folder }
     }
 }
 
-impl Drop for Nginx {
+impl Drop for Process {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.process);
+        let pid = rustix::process::Pid::from_child(&self.child);
         // The main process ends its workers.
         _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        drop(self.process.wait());
+        drop(self.child.wait());
     }
 }
 
-fn proxyd(site: &str) -> Proxyd {
+fn proxyd(peer: &Peer, site: &str) -> Proxyd {
     let source = Source {
-        name: "site.conf".to_owned(),
-        text: format!("default_type application/octet-stream;\n{site}"),
+        name: "site".to_owned(),
+        text: (peer.migrated)(site),
     };
     let included = |name: &str| {
         let text = fs::read_to_string(name).ok()?;
         let name = name.to_owned();
         Some(vec![Source { name, text }])
     };
-    let migrated = migrate(Language::Nginx, &source, &included);
+    let migrated = migrate(peer.language, &source, &included);
     let migrated = migrated.unwrap_or_else(|error| panic!("{error}"));
     Launch::new(BINARY, &migrated.text).spawn()
 }
@@ -189,4 +171,5 @@ fn write_files(folder: &Path) {
         fs::write(root.join(name), text).unwrap();
     }
     fs::write(folder.join("users"), USERS).unwrap();
+    fs::write(folder.join("503.http"), ERROR_PAGE).unwrap();
 }

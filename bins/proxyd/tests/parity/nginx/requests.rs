@@ -1,16 +1,9 @@
-//! The requests for each site.
+//! The requests for each site of nginx.
 
-use crate::exchange::Request;
+use crate::exchange::{ANN, METHODS, OTHER, Request};
 use crate::servers::Servers;
 
-/// Methods that an upstream gets as they are.
-const METHODS: &[&str] = &["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
-
-/// Credentials of `ann`, and wrong ones.
-const ANN: &str = "Basic YW5uOm9uZQ==";
-const OTHER: &str = "Basic eDp5";
-
-pub(crate) fn site_requests(site: &str, servers: &Servers) -> Vec<Request> {
+pub(super) fn site_requests(site: &str, servers: &Servers) -> Vec<Request> {
     match site {
         "access" => access(),
         "application" => application(),
@@ -27,10 +20,6 @@ pub(crate) fn site_requests(site: &str, servers: &Servers) -> Vec<Request> {
         "upstreams" => upstreams(),
         _ => Vec::new(),
     }
-}
-
-fn get_all(host: &'static str, targets: &[&str]) -> Vec<Request> {
-    targets.iter().map(|it| Request::get(host, it)).collect()
 }
 
 #[expect(clippy::too_many_lines, reason = "a table of requests")]
@@ -121,7 +110,7 @@ fn locations() -> Vec<Request> {
         "/x/y/z.php?q=.png",
         "/x.png?y.php",
     ];
-    let mut all = get_all(HOST, &targets);
+    let mut all = Request::get_all(HOST, &targets);
     for method in METHODS {
         for target in [
             "/",
@@ -207,7 +196,7 @@ fn rewrites() -> Vec<Request> {
         "/break/a%2Fb",
         "/break/a%20b",
     ];
-    let mut all = get_all(HOST, &targets);
+    let mut all = Request::get_all(HOST, &targets);
     for method in ["HEAD", "POST", "PUT", "DELETE"] {
         for target in [
             "/there",
@@ -230,7 +219,7 @@ fn rewrites() -> Vec<Request> {
         "/old-page",
         "/text",
     ];
-    all.extend(get_all("www.pages.test", &others));
+    all.extend(Request::get_all("www.pages.test", &others));
     all
 }
 
@@ -274,7 +263,7 @@ fn files() -> Vec<Request> {
         "/assets/a.css/",
         "/404.html",
     ];
-    let mut all = get_all(HOST, &targets);
+    let mut all = Request::get_all(HOST, &targets);
     for method in METHODS {
         all.push(Request::get(HOST, "/assets/a.css").method(method));
     }
@@ -325,7 +314,7 @@ fn headers() -> Vec<Request> {
         "/?field=Via:1.1%20x",
         "/?field=Age:5",
     ];
-    let mut all = get_all(HOST, &targets);
+    let mut all = Request::get_all(HOST, &targets);
     let long = [3_000, 5_000, 7_000, 9_000].map(|length| "a".repeat(length));
     for (name, value) in [
         ("Cookie", "a=b"),
@@ -429,7 +418,7 @@ fn access() -> Vec<Request> {
         "/read/",
         "/office/../here/",
     ];
-    let mut all = get_all(HOST, &targets);
+    let mut all = Request::get_all(HOST, &targets);
     for credentials in [ANN, OTHER, "Basic", "Bearer x"] {
         for target in ["/wiki/", "/wiki/a", "/"] {
             all.push(Request::get(HOST, target).field("Authorization", credentials));
@@ -463,7 +452,7 @@ fn limits() -> Vec<Request> {
         "/burst/",
         "/connections/",
     ];
-    all.extend(get_all(HOST, &targets));
+    all.extend(Request::get_all(HOST, &targets));
     all
 }
 
@@ -488,7 +477,7 @@ fn cache() -> Vec<Request> {
     ];
     let mut all = Vec::new();
     for target in twice {
-        all.extend(get_all(HOST, &[target, target]));
+        all.extend(Request::get_all(HOST, &[target, target]));
     }
     for method in ["HEAD", "POST"] {
         all.push(Request::get(HOST, "/a").method(method));
@@ -543,7 +532,7 @@ fn gzip() -> Vec<Request> {
 }
 
 fn upstreams() -> Vec<Request> {
-    let mut all = get_all(
+    let mut all = Request::get_all(
         "app.test",
         &["/", "/failing/a", "/failing/b", "/dead/a", "/named/a"],
     );
@@ -576,7 +565,7 @@ fn errors() -> Vec<Request> {
         "/intercept/",
         "/50x.html",
     ];
-    let mut all = get_all(HOST, &targets);
+    let mut all = Request::get_all(HOST, &targets);
     for accept in ["text/html", "application/json"] {
         all.push(Request::get(HOST, "/dead/").field("Accept", accept));
     }
@@ -585,7 +574,7 @@ fn errors() -> Vec<Request> {
 
 fn real_ip() -> Vec<Request> {
     const HOST: &str = "real.test";
-    let mut all = get_all(HOST, &["/", "/office/"]);
+    let mut all = Request::get_all(HOST, &["/", "/office/"]);
     for forwarded in [
         "10.1.1.1",
         "192.0.2.9, 10.1.1.1",
@@ -614,7 +603,7 @@ fn application() -> Vec<Request> {
         "/r?status=302&field=Location:/x",
         "/assets/none.css",
     ];
-    let mut all = get_all(HOST, &targets);
+    let mut all = Request::get_all(HOST, &targets);
     for method in METHODS {
         all.push(Request::get(HOST, "/users").method(method));
     }

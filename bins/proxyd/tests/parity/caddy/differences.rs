@@ -1,0 +1,198 @@
+//! The reasons of differences between Caddy and proxyd.
+
+use crate::rule::{Rule, rule};
+
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "the case of paths",
+        "paths",
+        "paths.test /",
+        &["not sent x-part", "sent GET /a and GET /CUT/a", "body"],
+    ),
+    rule(
+        "the case of paths",
+        "redirects",
+        "/OLD",
+        &["status 302 and 200"],
+    ),
+    rule(
+        "`%2F`, dot segments and `//` in a path that another reading gives to another route",
+        "paths",
+        "",
+        &["status 200 and 400"],
+    ),
+    rule(
+        "a host that no site has",
+        "",
+        ".test /",
+        &["status 200 and 404"],
+    ),
+    rule(
+        "a host that no site has",
+        "matchers",
+        "127.0.0.1",
+        &["status 200 and 404"],
+    ),
+    rule(
+        "`*.example.com`",
+        "matchers",
+        "a.b.hosts.test",
+        &[
+            "has content-type",
+            "has x-powered-by",
+            "body",
+            "requests 0 and 1",
+        ],
+    ),
+    rule(
+        "`Accept-Encoding` of clients without one",
+        "",
+        "",
+        &["not sent accept-encoding: gzip"],
+    ),
+    rule(
+        "`Forwarded`, `X-Real-IP` of clients that are not trusted",
+        "headers",
+        "Forwarded",
+        &["not sent forwarded"],
+    ),
+    rule(
+        "`Via` of clients",
+        "headers",
+        "Via: 1.1 x",
+        &["not sent via"],
+    ),
+    rule(
+        "`Proxy` of clients",
+        "headers",
+        "Proxy: http",
+        &["not sent proxy"],
+    ),
+    rule(
+        "placeholders without a value here",
+        "headers",
+        "",
+        &["not sent x-unknown"],
+    ),
+    rule(
+        "`{path}`",
+        "headers",
+        "/a%20b",
+        &["lacks x-path", "has x-path"],
+    ),
+    rule(
+        "`header` beside the field of an upstream",
+        "headers",
+        "X-Frame-Options",
+        &["lacks x-frame-options"],
+    ),
+    rule(
+        "`redir` with a path",
+        "",
+        "",
+        &["lacks location: /", "has location: http://"],
+    ),
+    rule(
+        "`redir … html`",
+        "redirects",
+        "/html",
+        &["status 200 and 302"],
+    ),
+    rule("`abort`", "redirects", "/abort", &["status 0 and 403"]),
+    rule("`error 503`", "redirects", "/error", &["has retry-after"]),
+    rule(
+        "`uri strip_prefix`",
+        "rewrites",
+        "strip.test /apple",
+        &["body", "sent GET le and GET /apple"],
+    ),
+    rule(
+        "`Location` and cookies of a route with a rewrite",
+        "rewrites",
+        "",
+        &[
+            "lacks location",
+            "has location",
+            "lacks set-cookie",
+            "has set-cookie",
+        ],
+    ),
+    rule(
+        "content that is listed as not converted",
+        "rewrites",
+        "",
+        &["status 200 and 501", "status 302 and 501"],
+    ),
+    rule(
+        "content that is listed as not converted",
+        "access",
+        "",
+        &[
+            "status 200 and 501",
+            "status 401 and 501",
+            "status 403 and 501",
+        ],
+    ),
+    rule(
+        "content that is listed as not converted",
+        "paths",
+        "/away/",
+        &["status 301 and 501"],
+    ),
+    rule(
+        "long header fields",
+        "headers",
+        "X-Long",
+        &["status 200 and 429"],
+    ),
+    rule(
+        "`handle` with matchers of other things than paths",
+        "matchers",
+        "matchers.test",
+        &["not sent x-part", "sent x-part"],
+    ),
+    rule("`ETag` of files", "", "", &["lacks etag: \"", "has etag: "]),
+    rule(
+        "types of files",
+        "files",
+        "/favicon.ico",
+        &["lacks content-type", "has content-type"],
+    ),
+    rule(
+        "files with a dot at the beginning of their names",
+        "files",
+        "/.secret",
+        &["status 200 and 404", "has content-type", "body"],
+    ),
+    rule(
+        "folders",
+        "files",
+        "",
+        &[
+            "status 404 and 301",
+            "status 308 and 301",
+            "status 200 and 301",
+            "status 308 and 200",
+        ],
+    ),
+    rule("`try_files` for a folder", "files", ".test /", &["body"]),
+    rule(
+        "methods other than GET and HEAD for files",
+        "files",
+        "data.json",
+        &["status 200 and 405"],
+    ),
+    rule("`Vary` with compression", "encode", "", &["has vary"]),
+    rule(
+        "files of `handle_errors`",
+        "errors",
+        "/dead/",
+        &["lacks accept-ranges"],
+    ),
+    rule(
+        "a body above `max_size`",
+        "proxies",
+        "bodies.test",
+        &["status 502 and 413", "status 502 and 200"],
+    ),
+];
