@@ -12,7 +12,7 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{NextPage, RelativeTime, Status, Tone, when};
 use crate::view::listing;
-use crate::view::phrase::{count, duration, pick};
+use crate::view::phrase::duration;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -138,7 +138,6 @@ fn status(certificate: &Certificate, now: Timestamp) -> Status {
 
 /// `certificates` are in the order of their ends; further ones may follow.
 fn heading(certificates: &[Certificate], has_more: bool, now: Timestamp) -> String {
-    let number = i64::try_from(certificates.len()).unwrap_or(i64::MAX);
     match certificates.first() {
         None => "There is no certificate yet.".to_owned(),
         Some(first) if first.facts.not_after <= now => {
@@ -149,11 +148,10 @@ fn heading(certificates: &[Certificate], has_more: bool, now: Timestamp) -> Stri
             if has_more {
                 return format!("Of many certificates, the next one ends in {left}.");
             }
-            format!(
-                "{} {}; the next one ends in {left}.",
-                count(number, "certificate"),
-                pick(number, "is here", "are here")
-            )
+            match certificates.len() {
+                1 => format!("The only certificate ends in {left}."),
+                number => format!("Of {number} certificates, the next one ends in {left}."),
+            }
         }
     }
 }
