@@ -137,7 +137,7 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
             "pause",
             stopped(rollout),
             "Decide",
-            format!("{} Nothing moves until you decide.", why(rollout)),
+            format!("{} Nothing moves until a person decides.", why(rollout)),
         ),
         RolloutState::Planned
         | RolloutState::Running

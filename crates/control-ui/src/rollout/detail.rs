@@ -168,11 +168,11 @@ fn rest(rollout: &Rollout, moved: i64) -> String {
             "The person that requested approval cannot give it, with any credential.".to_owned()
         }
         RolloutState::Paused if moved == 0 => {
-            "No node has the bundle. Traffic is served as before. Nothing moves until you decide."
+            "No node has the bundle. Traffic is served as before. Nothing moves until a person decides."
                 .to_owned()
         }
         RolloutState::Paused => format!(
-            "{} {} the bundle, {} {} not. Traffic is served by all of them. Nothing moves until you decide.",
+            "{} {} the bundle, {} {} not. Traffic is served by all of them. Nothing moves until a person decides.",
             count(moved, "node"),
             pick(moved, "has", "have"),
             number(left),

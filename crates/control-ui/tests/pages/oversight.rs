@@ -116,7 +116,7 @@ async fn the_overview_names_what_stopped_and_the_only_node_of_a_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rollout_leads_to_what_its_bundle_changes() {
+async fn a_rollout_leads_to_what_its_bundle_changes_and_readers_see_why() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let fleet = Fleet::new(&world).await;
     let changes = format!("/bundles/{}/diff?before={}", fleet.cart, fleet.spring);
@@ -126,6 +126,14 @@ async fn a_rollout_leads_to_what_its_bundle_changes() {
         let shown = world.get(&page, session).await;
         assert!(shown.text.contains(&changes), "{}", shown.text);
     }
+    let overview = world.get("/projects/{project}", &reader).await;
+    assert!(!overview.text.contains(">Decide<"), "a reader cannot");
+    let policy = world.get("/projects/{project}/policy", &reader).await;
+    assert!(
+        policy.text.contains("changes at any time"),
+        "{}",
+        policy.text
+    );
     // Its nodes run the bundle already.
     let page = format!("/projects/{{project}}/rollouts/{}", fleet.planned);
     let same = world.get(&page, &world.admin).await;
