@@ -184,7 +184,6 @@ fn heading(name: &str, standing: NodeStanding) -> String {
     }
 }
 
-/// The sentence below the heading.
 /// The newest events of the node, and a text on their order.
 async fn events(
     ui: &Ui,
@@ -208,15 +207,27 @@ async fn events(
         "By the node’s clock, newest first"
     };
     found.truncate(shown);
+    // The message of an activation is the identifier of its bundle.
+    let bundle = |message: &str| message.parse::<BundleId>().ok();
+    let ids = found.iter().filter_map(|(_, event)| bundle(&event.message));
+    let ids: BTreeSet<BundleId> = ids.collect();
+    let names = ui.app.bundle_names(&caller.call, project, &ids).await?;
     let now = caller.visit.now;
-    let rows = found.into_iter().map(|(_, event)| EventRow {
-        at: moment(event.at, now),
-        kind: event.kind,
-        message: in_one_line(&event.message),
+    let rows = found.into_iter().map(|(_, event)| {
+        let name = bundle(&event.message).and_then(|id| names.get(&id));
+        EventRow {
+            at: moment(event.at, now),
+            message: match name {
+                Some(name) => format!("“{name}”"),
+                None => in_one_line(&event.message),
+            },
+            kind: event.kind,
+        }
     });
     Ok((rows.collect(), order))
 }
 
+/// The sentence below the heading.
 fn explanation(standing: NodeStanding, has_bundle: bool) -> &'static str {
     match standing {
         NodeStanding::AsOrdered | NodeStanding::Drifted => "",

@@ -4,7 +4,7 @@
 
 use crate::fleet::Fleet;
 use crate::headers::shown_pages;
-use crate::world::{World, worlds};
+use crate::world::{World, between, worlds};
 use axum::http::StatusCode;
 use control_auth::AuditKey;
 use control_domain::{
@@ -218,5 +218,28 @@ async fn a_node_shows_its_newest_events_first() {
         let place = |number: u32| shown.find(&format!("event number {number}."));
         assert!(place(59).is_some() && place(59) < place(58), "{shown}");
         assert!(place(10).is_some() && place(9).is_none(), "50 are shown");
+    }
+}
+
+#[tokio::test]
+async fn an_event_about_a_bundle_has_its_name() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        let node = fleet.nodes[0];
+        let event = NodeEvent {
+            at: Timestamp::UNIX_EPOCH,
+            kind: "bundle.activated".to_owned(),
+            message: fleet.spring.to_string(),
+        };
+        let mut tx = world.store.begin().await.unwrap();
+        let events = [(NodeEventId(Uuid::now_v7()), &event)];
+        tx.insert_node_events(node, events.into_iter())
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let path = format!("/projects/{{project}}/nodes/{node}");
+        let shown = world.get(&path, &world.admin).await.text;
+        let row = between(&shown, "<code>bundle.activated</code>", "</li>");
+        assert!(row.contains("“spring-sale”"), "{row}");
     }
 }
