@@ -1,6 +1,4 @@
 //! Texts of a Caddyfile's site behind a check that is not carried over.
-#![expect(clippy::panic, reason = "tests may fail loudly")]
-
 use proxy_migrate::{Language, Source, migrate};
 
 #[test]

@@ -196,9 +196,13 @@ impl LiveTests {
                 groups.entry(upstream).or_default().push((number, bound));
             }
         }
-        let groups = groups.into_values();
-        let sending = iter(groups.map(|group| group_failures(group, now, round)));
-        let found: Vec<Vec<_>> = sending.buffer_unordered(MAX_UPSTREAMS).collect().await;
+        // Collected, since a closure with a reference in a stream makes a future that is not `Send`.
+        let sending: Vec<_> = groups
+            .into_values()
+            .map(|group| group_failures(group, now, round))
+            .collect();
+        let sent = iter(sending).buffer_unordered(MAX_UPSTREAMS);
+        let found: Vec<Vec<_>> = sent.collect().await;
         found.into_iter().flatten().collect()
     }
 }
