@@ -1,4 +1,5 @@
 //! Texts of a Caddyfile's site behind a check that is not carried over.
+
 use proxy_migrate::{Language, Source, migrate};
 
 #[test]
