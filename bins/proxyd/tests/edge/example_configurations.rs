@@ -1,4 +1,4 @@
-//! Each file of `examples/configs` with real requests; the quickstart has a suite of its own.
+//! Each file of `examples/configs` with real requests; the quickstart and the five services have suites of their own.
 
 use crate::support::{
     Authority, BINARY, GrpcService, Plain, TlsClient, TlsUpstream, block_on, caller, ready,
@@ -23,8 +23,9 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The files, in the order of their tests.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "quickstart.kdl",
+    "five-services.kdl",
     "tls.kdl",
     "acme.kdl",
     "relays.kdl",

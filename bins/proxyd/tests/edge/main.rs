@@ -10,6 +10,7 @@ mod support;
 
 mod blame;
 mod example_configurations;
+mod five_services;
 mod grpc;
 mod grpc_calls;
 mod health_checks;
