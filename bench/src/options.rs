@@ -123,7 +123,7 @@ mod tests {
             instr: true,
             ..only("get-1")
         };
-        assert_eq!(names(&counted), ["get-1", "count"]);
+        assert_eq!(names(&counted), ["get-1", "unused", "count"]);
         assert!(only("get64").cases().is_err());
     }
 }

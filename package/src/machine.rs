@@ -124,7 +124,7 @@ impl Machine {
         wait::until(time, attempt).or_else(|_| self.run(line))
     }
 
-    /// Starts a line of the shell that goes on beside others.
+    /// Starts a line of the shell that continues beside other lines.
     pub(crate) fn start_line(&self, line: &str) -> Result<Child, TaskError> {
         let started = self.command(line).stdin(Stdio::null()).spawn();
         started.map_err(|source| TaskError::System {

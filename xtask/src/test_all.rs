@@ -1,5 +1,6 @@
 //! `cargo xtask test-all`: every check that a change must pass, in order, up to the first failure.
 
+mod memory_folder;
 mod steps;
 mod tally;
 

@@ -346,6 +346,7 @@ mod tests {
         let guarded: Vec<_> = targets.guards.iter().map(|guard| guard.request).collect();
         let all = [
             GuardedRequest::Get,
+            GuardedRequest::RecordedGet,
             GuardedRequest::ProtectedGet,
             GuardedRequest::Post,
         ];

@@ -180,7 +180,7 @@ fn append(field: Field, fields: &mut HeaderMap) -> Result<(), Http3Error> {
     Ok(())
 }
 
-/// An empty map with the capacity for `section`, whose limits may allow more fields than a map can hold.
+/// An empty map with the capacity for `section`; its limits may allow more fields than a map can hold.
 fn empty_map(section: &FieldSection) -> Result<HeaderMap, Http3Error> {
     HeaderMap::try_with_capacity(section.len()).map_err(|_| TOO_MANY)
 }

@@ -153,7 +153,7 @@ fn processor_time() -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// The minimum of some runs: others may have been interrupted.
+/// The minimum of some runs: the rest may have been interrupted.
 fn time_of(language: Language, source: &Source, runs: usize) -> Duration {
     let run = |_| {
         let before = processor_time();

@@ -1,5 +1,6 @@
 //! The steps of `test-all`, in order.
 
+use super::memory_folder;
 use super::tally::Tally;
 use crate::program;
 use crate::reference;
@@ -110,6 +111,9 @@ fn test_documentation(workspace: &Workspace, tally: &Tally) -> Result<Ending, Ta
 
 fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<Ending, TaskError> {
     let mut tests = workspace.cargo(arguments);
+    if let Some(folder) = memory_folder::find() {
+        tests.env("TMPDIR", folder);
+    }
     let status = command::watch(&mut tests, &|line| tally.read(line))?;
     command::succeeded(&tests, status).map(|()| Ending::Done)
 }

@@ -94,7 +94,7 @@ async fn every_refused_sign_in_is_in_the_audit_log() {
             let answer = world.try_sign_in(email, "wrong horse battery").await;
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         };
-        // Of one address, the first has an entry and the two others a number.
+        // Of one address, the first has an entry and the next two a number.
         for _ in 0..3 {
             refuse(&person.email).await;
         }

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 const BUNDLES: &str = "/projects/{project}/bundles";
 /// Concurrent uploads of a user.
 const OF_USER: usize = 2;
-/// Organizations whose largest uploads take the whole budget.
+/// Organizations that take the whole budget with their largest uploads.
 const HOSTILE: usize = 3;
 const SMALL_BYTES: usize = 1024 * 1024;
 const LARGEST_BYTES: usize = 32 * 1024 * 1024;

@@ -66,7 +66,7 @@ fn label(group: &BTreeSet<&str>) -> String {
     format!("{named} and {more} more")
 }
 
-/// Nodes may report any value, so sums saturate. A figure that one of the routes does not count is that of the others.
+/// Nodes may report any value, so sums saturate. A figure that one of the routes does not count is that of the other routes.
 fn add(sum: &mut RouteTraffic, route: RouteTraffic) {
     let RouteTraffic {
         requests,

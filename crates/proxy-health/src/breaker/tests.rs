@@ -131,7 +131,7 @@ fn a_word_holds_every_phase() {
     }
 }
 
-/// Admits a probe and counts the concurrent ones; every second one succeeds, the others are dropped.
+/// Admits a probe and counts the concurrent ones; every second one succeeds, the rest are dropped.
 fn probe(breaker: &CircuitBreaker, round: u64, under_way: &AtomicU64, most: &AtomicU64) {
     let Ok(permit) = breaker.admit(100 * MS) else {
         return;

@@ -171,7 +171,7 @@ impl Decoder<'_> {
         start..self.text.len()
     }
 
-    /// A string whose length has a prefix of `prefix_bits`, after the Huffman flag.
+    /// A string with a length prefix of `prefix_bits`, after the Huffman flag.
     fn string(&mut self, prefix_bits: u32) -> Result<Range<usize>, Http3Error> {
         let first = self.rest.first().copied().unwrap_or_default();
         let is_coded = first >> prefix_bits & 1 != 0;

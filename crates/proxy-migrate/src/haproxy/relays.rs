@@ -98,7 +98,7 @@ fn note_settings(site: &mut Site, section: &Section) {
             "acl" | "bind" | "mode" | "option" | "timeout" | "use_backend" | "default_backend"
             | "log" | "log-format" | "log-tag" | "description" | "id" | "tcp-request" => {}
             "maxconn" => line.note(site, "write `limits { max-total-connections … }`"),
-            // The backend of the section has listed the others.
+            // The backend of the section has listed the other targets.
             _ if is_listen => {}
             name => line.note(site, advice(name)),
         }

@@ -1,4 +1,4 @@
-//! The outcome at the target of a response whose body had not arrived with its head.
+//! The outcome at the target of a response with a body that had not arrived with its head.
 
 use crate::health::outlier;
 use crate::record::completion::CompletionGuard;

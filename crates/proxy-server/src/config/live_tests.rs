@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum time of all live tests of a switch together.
 const MAX_TIME: Duration = Duration::from_secs(30);
-/// Upstreams with live tests at the same time: one that hangs takes no time from others.
+/// Upstreams with live tests at the same time: one that hangs takes no time from another.
 const MAX_UPSTREAMS: usize = 8;
 /// Delay before a failed test is sent once more: one lost packet must not stop a rollout.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
@@ -256,7 +256,7 @@ impl LiveFailure {
         self.name() == other.name()
             && match (&self.answer, &other.answer) {
                 (Ok(one), Ok(other)) => self.test.fails_alike(one, other),
-                // How much of the time was left for a test depends on the others.
+                // How much of the time was left for a test depends on the other tests.
                 (Err(NoAnswer::Late(_)), Err(NoAnswer::Late(_))) => true,
                 (Err(one), Err(other)) => one == other,
                 (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,

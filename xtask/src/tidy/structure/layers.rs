@@ -93,6 +93,7 @@ const TOOLS: &[&str] = &[
     "xtask",
     "xtask-kit",
     "examples",
+    "readmes",
 ];
 
 /// Packages that a layer must not link, directly or indirectly.

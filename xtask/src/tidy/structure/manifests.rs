@@ -1,4 +1,4 @@
-//! Every crate has the workspace's lints, the licence and a README, whose examples are tests; the root has the licence
+//! Every crate has the workspace's lints, the licence and a README with examples that are tests; the root has the licence
 //! texts.
 
 use crate::tidy::graph::Graph;
@@ -6,7 +6,7 @@ use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 
 const LICENSE: &str = "MIT OR Apache-2.0";
-/// The library whose doctests are the examples of the crates' READMEs.
+/// The library with the examples of the crates' READMEs as doctests.
 const README_TESTS: &str = "readmes/src/lib.rs";
 const LICENSE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 

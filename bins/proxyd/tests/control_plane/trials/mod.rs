@@ -30,7 +30,7 @@ fn serve_on_trial(running: &mut Running) -> (String, String) {
 
 /// Starts a rollout of the bundle to the only node.
 fn roll_out(running: &Running, bundle: &str, soak_secs: u64) -> String {
-    // A test with a soak waits for the deadline; the others have rehearsals, with probes of up to 17 seconds.
+    // A test with a soak waits for the deadline; all other tests have rehearsals, with probes of up to 17 seconds.
     let deadline_secs = if soak_secs == 0 { 90 } else { 20 };
     let body = json!({
         "bundle": bundle, "batch_count": 1, "soak_secs": soak_secs,

@@ -103,7 +103,7 @@ impl BodyPermits {
     /// # Errors
     ///
     /// [`Error::TooManyUploads`] or [`Error::TooManyBodies`] without room in time: for uploads two seconds, fifteen for
-    /// an organization without one; for others ten seconds.
+    /// an organization without one; for other bodies ten seconds.
     pub(crate) async fn take(
         &self,
         org: Uuid,

@@ -15,7 +15,7 @@ const MAX_TIME: Duration = Duration::from_secs(40);
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 /// Delay before a probe without an answer in its time is sent a third time: a machine may be busy for longer than two.
 const LATE_DELAY: Duration = Duration::from_secs(2);
-/// Upstreams that are judged at the same time, and targets of one: a silent one takes no time from others.
+/// Upstreams that are judged at the same time, and targets of one: a silent one takes no time from another.
 const MAX_CONCURRENT: usize = 8;
 
 /// A message for each target in use that fails the rules of `after` and passes those of `before`, for each upstream with new

@@ -52,7 +52,7 @@ pub(crate) fn network_risks(compared: &Compared<'_>) -> Vec<Risk> {
 }
 
 /// Clients that are admitted or refused otherwise. Networks in a file and inline ones are equal; a network counts as
-/// admitted before if others contain it.
+/// admitted before if other networks contain it.
 pub(crate) fn network_changes(
     compared: &Compared<'_>,
     [old, new]: [&Access; 2],
@@ -130,7 +130,7 @@ fn known(model: &Model, mut networks: Vec<IpNet>) -> Vec<IpNet> {
     networks
 }
 
-/// Networks of `networks` that none of `others` contains.
+/// Networks of `networks` that no other set contains.
 fn outside(networks: &[IpNet], others: &[IpNet]) -> Vec<IpNet> {
     let is_outside = |network: &&IpNet| !others.iter().any(|other| other.contains(*network));
     networks.iter().filter(is_outside).copied().collect()

@@ -193,7 +193,7 @@ fn changed(before: &Upstream, after: &Upstream) -> Option<String> {
     ))
 }
 
-/// Targets in place of all others, of which no status shows that they are wrong, or that were those of another upstream.
+/// Targets in place of all former ones, of which no status shows that they are wrong, or that were those of another upstream.
 fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Option<String> {
     let addresses = |upstream: &Upstream| -> BTreeSet<String> {
         let used = upstream.targets.iter().filter(|one| *one.weight > 0);
