@@ -1,5 +1,6 @@
 //! The frame of every page: title, navigation, search, user, status line.
 
+pub(crate) mod confirmation;
 pub(crate) mod failure_page;
 pub(crate) mod form;
 pub(crate) mod held;

@@ -118,6 +118,7 @@ pub static PAGES: &[Page] = &[
     page("/api-keys", Access::READ_API_KEYS, || get(api_keys::list)),
     form("/api-keys", Access::WRITE_API_KEYS, || post(api_keys::create))
         .fields(&["org", "name", "project", "days"]).boxes("scope"),
+    page("/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || get(api_keys::ask_revocation)),
     form("/api-keys/{api_key}/revoke", Access::WRITE_API_KEYS, || post(api_keys::revoke)),
     form("/api-keys/{api_key}/delete", Access::WRITE_API_KEYS, || post(api_keys::delete)),
     page("/orgs/{org}/audit", Access::ADMINISTER, || get(audit::list)),
@@ -179,6 +180,7 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/services/{service}", Access::READ_SERVICES, || get(services::change::show)),
     form("/projects/{project}/services/{service}", Access::WRITE_SERVICES, || post(services::change::send))
         .fields(&["version", "name", "host", "path_prefix", "upstream", "certificate", "priority"]),
+    page("/projects/{project}/services/{service}/delete", Access::WRITE_SERVICES, || get(services::ask_deletion)),
     form("/projects/{project}/services/{service}/delete", Access::WRITE_SERVICES, || post(services::delete)),
     page("/projects/{project}/upstreams", Access::READ_SERVICES, || get(upstreams::list)),
     form("/projects/{project}/upstreams", Access::WRITE_SERVICES, || post(upstreams::create))
@@ -186,6 +188,7 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/upstreams/{upstream}", Access::READ_SERVICES, || get(upstreams::change::show)),
     form("/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || post(upstreams::change::send))
         .fields(&["version", "name", "targets", "load_balancing", "tls", "server_name"]),
+    page("/projects/{project}/upstreams/{upstream}/delete", Access::WRITE_SERVICES, || get(upstreams::ask_deletion)),
     form("/projects/{project}/upstreams/{upstream}/delete", Access::WRITE_SERVICES, || post(upstreams::delete)),
     page("/projects/{project}/certificates", Access::READ_SERVICES, || get(certificates::list)),
     form("/projects/{project}/certificates", Access::WRITE_SERVICES, || post(certificates::change::create))

@@ -1,6 +1,7 @@
 //! The second factor: a QR code for the authenticator app, and recovery codes, each shown once.
 
 use crate::account::profile::with_session;
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -40,13 +41,6 @@ struct CodesPage {
     frame: Frame,
     heading: &'static str,
     codes: Vec<String>,
-}
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
 }
 
 /// The way to a second factor, for those that an organization demands one of; with one, the way to its proof.
@@ -143,9 +137,7 @@ pub(crate) async fn ask_removal(
     caller: Caller,
 ) -> Result<Response, Failure> {
     let frame = Frame::personal(&ui, &caller, NavEntry::Profile.titled("Second factor")).await?;
-    Ok(shown(&ConfirmPage {
-        frame,
-        confirm: Confirm {
+    Ok(confirmation(frame, Confirm {
             over: Link {
                 text: "Profile".to_owned(),
                 path: "/profile".to_owned(),
@@ -159,8 +151,7 @@ pub(crate) async fn ask_removal(
             back: "/profile".to_owned(),
             csrf: caller.visit.csrf.clone(),
             button: "Turn it off".to_owned(),
-        },
-    }))
+        }))
 }
 
 /// Ends the second factor.

@@ -1,7 +1,8 @@
 //! Revoking a bundle: the confirmation page, and the command.
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::Faults;
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry};
 use crate::request::failure::Failure;
 use crate::request::note::Note;
 use crate::request::path::Path;
@@ -10,18 +11,10 @@ use crate::ui::Ui;
 use crate::view::confirm::Confirm;
 use crate::view::link::Link;
 use crate::view::phrase::{count, pick};
-use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_wire::{BundleId, ProjectId};
 use std::sync::Arc;
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
-}
 
 /// The page that announces the effects, with numbers.
 pub(crate) async fn show(
@@ -43,8 +36,9 @@ pub(crate) async fn show(
     )
     .await?;
     let back = format!("/projects/{project}/bundles/{id}");
-    Ok(shown(&ConfirmPage {
-        confirm: Confirm {
+    Ok(confirmation(
+        frame,
+        Confirm {
             over: Link {
                 text: "Bundles".to_owned(),
                 path: format!("/projects/{project}/bundles"),
@@ -56,8 +50,7 @@ pub(crate) async fn show(
             csrf: caller.visit.csrf.clone(),
             button: "Revoke it".to_owned(),
         },
-        frame,
-    }))
+    ))
 }
 
 fn effects(nodes: i64) -> Vec<String> {

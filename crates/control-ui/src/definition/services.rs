@@ -2,6 +2,7 @@
 
 pub(crate) mod change;
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
@@ -11,6 +12,8 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::NextPage;
+use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::listing;
 use crate::view::phrase::count;
 use askama::Template;
@@ -282,6 +285,36 @@ fn read(fields: &Fields, further: &str) -> Result<ServiceSettings, Faults> {
             .map_err(|_| Faults::from_field("certificate", "is not one of the choices"))?,
         settings: further.to_owned(),
     })
+}
+
+/// The confirmation page of deleting a service.
+pub(crate) async fn ask_deletion(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, ServiceId)>,
+) -> Result<Response, Failure> {
+    let service = ui.app.service(&caller.call, project, id).await?.value;
+    let title = NavEntry::Services.titled("Delete a service");
+    let frame = Frame::project(&ui, &caller, project, title).await?;
+    let list = format!("/projects/{project}/services");
+    Ok(confirmation(
+        frame,
+        Confirm {
+            over: Link {
+                text: "Services".to_owned(),
+                path: list.clone(),
+            },
+            heading: format!("Delete {}?", service.name),
+            effects: vec![
+                "Bundles made from now on have no route for it. Nodes keep it until they get such a bundle.".to_owned(),
+                "Its upstream and its certificate stay.".to_owned(),
+            ],
+            action: format!("{list}/{id}/delete"),
+            back: list,
+            csrf: caller.visit.csrf.clone(),
+            button: "Delete it".to_owned(),
+        },
+    ))
 }
 
 /// Deletes a service.

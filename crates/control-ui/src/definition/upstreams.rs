@@ -2,6 +2,7 @@
 
 pub(crate) mod change;
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
@@ -11,6 +12,8 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::NextPage;
+use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::listing;
 use crate::view::phrase::count;
 use askama::Template;
@@ -229,6 +232,39 @@ fn target(line: &str) -> Result<Target, Faults> {
         weight: weight
             .map_err(|_| Faults::from_field("targets", "have a weight that is not a number"))?,
     })
+}
+
+/// The confirmation page of deleting an upstream.
+pub(crate) async fn ask_deletion(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path((project, id)): Path<(ProjectId, UpstreamId)>,
+) -> Result<Response, Failure> {
+    let upstream = ui.app.upstream(&caller.call, project, id).await?.value;
+    let title = NavEntry::Upstreams.titled("Delete an upstream");
+    let frame = Frame::project(&ui, &caller, project, title).await?;
+    let list = format!("/projects/{project}/upstreams");
+    let targets = count(signed(upstream.targets.len()), "target");
+    Ok(confirmation(
+        frame,
+        Confirm {
+            over: Link {
+                text: "Upstreams".to_owned(),
+                path: list.clone(),
+            },
+            heading: format!("Delete {}?", upstream.name),
+            effects: vec![
+                format!(
+                    "Its {targets} and settings are deleted. Bundles that have it already do not change."
+                ),
+                "An upstream that a service uses is not deleted.".to_owned(),
+            ],
+            action: format!("{list}/{id}/delete"),
+            back: list,
+            csrf: caller.visit.csrf.clone(),
+            button: "Delete it".to_owned(),
+        },
+    ))
 }
 
 /// Deletes an upstream.

@@ -1,7 +1,8 @@
 //! Commands of an operator to a node: labels, approval, deletion.
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::{self, Faults};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -10,19 +11,11 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
 use crate::view::link::Link;
-use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_wire::{NodeId, ProjectId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
-}
 
 /// Sets the labels of the form, and removes all further ones.
 pub(crate) async fn label(
@@ -90,9 +83,9 @@ pub(crate) async fn ask_deletion(
     )
     .await?;
     let back = page(project, id);
-    Ok(shown(&ConfirmPage {
+    Ok(confirmation(
         frame,
-        confirm: Confirm {
+        Confirm {
             over: Link {
                 text: "Nodes".to_owned(),
                 path: format!("/projects/{project}/nodes"),
@@ -109,7 +102,7 @@ pub(crate) async fn ask_deletion(
             csrf: caller.visit.csrf.clone(),
             button: "Delete it".to_owned(),
         },
-    }))
+    ))
 }
 
 /// Deletes a node.

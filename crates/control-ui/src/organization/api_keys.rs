@@ -1,5 +1,6 @@
 //! API keys: credentials of programs.
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::organization::members::member_names;
@@ -10,6 +11,8 @@ use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{NextPage, RelativeTime, Status, Tone, more, when};
+use crate::view::confirm::Confirm;
+use crate::view::link::Link;
 use crate::view::listing;
 use crate::view::phrase::{count, few, pick, short};
 use askama::Template;
@@ -263,6 +266,37 @@ fn read(fields: &Fields, org: OrgId, now: Timestamp) -> Result<(ApiKeyTenant, Ne
         expires_at: (0 < days).then(|| now + SignedDuration::from_hours(days * 24)),
     };
     Ok((place, new))
+}
+
+/// The confirmation page of revoking a key.
+pub(crate) async fn ask_revocation(
+    State(ui): State<Arc<Ui>>,
+    caller: Caller,
+    Path(id): Path<ApiKeyId>,
+) -> Result<Response, Failure> {
+    let key = ui.app.api_key(&caller.call, id).await?.value;
+    let org = key.tenant.org;
+    let title = NavEntry::ApiKeys.titled("Revoke an API key");
+    let frame = Frame::org(&ui, &caller, org, title).await?;
+    let list = format!("/api-keys?org={org}");
+    Ok(confirmation(
+        frame,
+        Confirm {
+            over: Link {
+                text: "API keys".to_owned(),
+                path: list.clone(),
+            },
+            heading: format!("Revoke {}?", key.name),
+            effects: vec![
+                "Programs that use it are refused from their next request on.".to_owned(),
+                "A revoked key does not work again. The audit log keeps its name.".to_owned(),
+            ],
+            action: format!("/api-keys/{id}/revoke"),
+            back: list,
+            csrf: caller.visit.csrf.clone(),
+            button: "Revoke it".to_owned(),
+        },
+    ))
 }
 
 /// Revokes a key.

@@ -1,5 +1,6 @@
 //! The members of an organization, and those that were invited.
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -53,13 +54,6 @@ struct InvitedPage {
     heading: String,
     link: String,
     ends: RelativeTime,
-}
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
 }
 
 struct Row {
@@ -348,9 +342,7 @@ pub(crate) async fn ask_removal(
     )
     .await?;
     let back = format!("/orgs/{org}/members");
-    Ok(shown(&ConfirmPage {
-        frame,
-        confirm: Confirm {
+    Ok(confirmation(frame, Confirm {
             over: Link {
                 text: "Members".to_owned(),
                 path: back.clone(),
@@ -371,8 +363,7 @@ pub(crate) async fn ask_removal(
             back,
             csrf: caller.visit.csrf.clone(),
             button: "Remove".to_owned(),
-        },
-    }))
+        }))
 }
 
 /// Removes a member.

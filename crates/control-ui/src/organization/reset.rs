@@ -1,5 +1,6 @@
 //! A link by which a member chooses another password.
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::Faults;
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -16,13 +17,6 @@ use control_app::Error;
 use control_domain::Refusal;
 use control_wire::{OrgId, UserId};
 use std::sync::Arc;
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
-}
 
 #[derive(Template)]
 #[template(path = "reset_made.html")]
@@ -49,9 +43,7 @@ pub(crate) async fn ask(
     )
     .await?;
     let back = format!("/orgs/{org}/members");
-    Ok(shown(&ConfirmPage {
-        frame,
-        confirm: Confirm {
+    Ok(confirmation(frame, Confirm {
             over: Link {
                 text: "Members".to_owned(),
                 path: back.clone(),
@@ -70,8 +62,7 @@ pub(crate) async fn ask(
             back,
             csrf: caller.visit.csrf.clone(),
             button: "Make the link".to_owned(),
-        },
-    }))
+        }))
 }
 
 /// Creates a link, and shows it once.

@@ -1,5 +1,6 @@
 //! The signing keys of an organization: active, standby and retired ones.
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::Faults;
 use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
@@ -34,13 +35,6 @@ struct KeysPage {
     more: NextPage,
     may_write: bool,
     foot: Option<String>,
-}
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
 }
 
 struct Row {
@@ -242,9 +236,9 @@ async fn confirm(
         NavEntry::SigningKeys.titled("Signing keys"),
     )
     .await?;
-    Ok(shown(&ConfirmPage {
+    Ok(confirmation(
         frame,
-        confirm: Confirm {
+        Confirm {
             over: Link {
                 text: "Signing keys".to_owned(),
                 path: back.clone(),
@@ -256,5 +250,5 @@ async fn confirm(
             csrf: caller.visit.csrf.clone(),
             button: button.to_owned(),
         },
-    }))
+    ))
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod change;
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::Faults;
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -36,13 +37,6 @@ struct SsoPage {
     domains: Vec<String>,
     sign_ins: Vec<Row>,
     has_public_url: bool,
-}
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
 }
 
 /// A sign-in through the provider.
@@ -233,9 +227,7 @@ pub(crate) async fn ask_removal(
     let settings = found.ok_or_else(Failure::not_found)?.value.settings;
     let frame = Frame::org(&ui, &caller, org, NavEntry::Sso.titled("Switch off")).await?;
     let back = format!("/orgs/{org}/sso");
-    Ok(shown(&ConfirmPage {
-        frame,
-        confirm: Confirm {
+    Ok(confirmation(frame, Confirm {
             over: Link {
                 text: "Single sign-on".to_owned(),
                 path: back.clone(),
@@ -251,8 +243,7 @@ pub(crate) async fn ask_removal(
             back,
             csrf: caller.visit.csrf.clone(),
             button: "Switch single sign-on off".to_owned(),
-        },
-    }))
+        }))
 }
 
 /// Switches single sign-on off.

@@ -1,5 +1,6 @@
 //! The webhooks of a project: events, addresses, and results of the last deliveries.
 
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -64,13 +65,6 @@ struct SecretPage {
     name: String,
     heading: String,
     secret: String,
-}
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
 }
 
 struct Row {
@@ -419,7 +413,7 @@ async fn ask(
     };
     let title = NavEntry::Webhooks.titled("Webhook");
     let frame = Frame::project(ui, caller, project, title).await?;
-    Ok(shown(&ConfirmPage { frame, confirm }))
+    Ok(confirmation(frame, confirm))
 }
 
 /// Deletes a webhook.

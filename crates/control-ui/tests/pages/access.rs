@@ -100,6 +100,30 @@ fn is_allowed(access: Access, role: Role) -> bool {
     !is_refused && access != Access::InstanceAdmin
 }
 
+/// Commands that lose something and begin with no page on it. A session or a token is replaced by a new one; an API
+/// key that is deleted no longer works.
+const UNANNOUNCED: &[&str] = &[
+    "/profile/sessions/{session}/revoke",
+    "/api-keys/{api_key}/delete",
+    "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke",
+];
+
+#[test]
+fn a_page_announces_each_deletion() {
+    let is_loss = |path: &str| {
+        let last = path.rsplit('/').next().unwrap();
+        ["delete", "remove", "revoke", "deactivate"].contains(&last)
+    };
+    let commands = PAGES.iter().filter(|row| row.method == Method::POST);
+    let lost = commands.filter(|row| is_loss(row.path));
+    let unannounced = lost.map(|row| row.path).filter(|path| {
+        !PAGES
+            .iter()
+            .any(|row| row.method == Method::GET && row.path == *path)
+    });
+    assert_eq!(unannounced.collect::<Vec<_>>(), UNANNOUNCED);
+}
+
 /// The access rule of the row that a path belongs to.
 fn row(path: &str, method: &Method) -> Option<Access> {
     let path = path.split(['?', '#']).next().unwrap();

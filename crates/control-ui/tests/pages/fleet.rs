@@ -38,6 +38,8 @@ pub(crate) struct Fleet {
     pub(crate) drift: DriftId,
     pub(crate) upstream: UpstreamId,
     pub(crate) service: ServiceId,
+    /// The identifier of a key with full access.
+    pub(crate) api_key: String,
     reports: Reports,
 }
 
@@ -101,6 +103,7 @@ impl Fleet {
             drift: DriftId(Uuid::nil()),
             upstream,
             service,
+            api_key: world.key().await.0,
             reports: Reports::new(start, "shop-api"),
         };
         fleet.rounds(world, 2).await;

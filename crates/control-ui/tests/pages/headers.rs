@@ -23,7 +23,9 @@ pub(crate) fn shown_rows() -> impl Iterator<Item = &'static Page> {
 
 /// A path of each page that can be shown, filled.
 pub(crate) fn shown_pages(fleet: &Fleet) -> Vec<String> {
-    shown_rows().map(|page| filled_path(fleet, page)).collect()
+    shown_rows()
+        .map(|page| filled_path(fleet, page).replace("{api_key}", &fleet.api_key))
+        .collect()
 }
 
 /// The path of a row, with identifiers of the fleet.

@@ -1,8 +1,9 @@
 //! A certificate and its key: added, replaced, deleted. The key is write-only.
 
 use super::detail;
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -11,7 +12,6 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
 use crate::view::link::Link;
-use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -24,13 +24,6 @@ use zeroize::Zeroizing;
 pub(crate) const MAX_FORM_BYTES: usize = 256 * 1024;
 
 const KEY: &str = "private_key_pem";
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
-}
 
 /// Adds a certificate.
 pub(crate) async fn create(
@@ -106,9 +99,7 @@ pub(crate) async fn ask_deletion(
     let certificate = ui.app.certificate(&caller.call, project, id).await?.value;
     let title = NavEntry::Certificates.titled("Delete a certificate");
     let frame = Frame::project(&ui, &caller, project, title).await?;
-    Ok(shown(&ConfirmPage {
-        frame,
-        confirm: Confirm {
+    Ok(confirmation(frame, Confirm {
             over: Link {
                 text: "Certificates".to_owned(),
                 path: format!("/projects/{project}/certificates"),
@@ -122,8 +113,7 @@ pub(crate) async fn ask_deletion(
             back: page(project, id),
             csrf: caller.visit.csrf.clone(),
             button: "Delete it".to_owned(),
-        },
-    }))
+        }))
 }
 
 /// Deletes a certificate and its key.

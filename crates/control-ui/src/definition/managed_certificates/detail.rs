@@ -1,6 +1,7 @@
 //! One managed certificate: its state, another attempt, its end.
 
 use super::{error, page, status};
+use crate::frame::confirmation::confirmation;
 use crate::frame::form::Faults;
 use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
@@ -40,13 +41,6 @@ struct ManagedCertificatePage {
     csrf: String,
     may_write: bool,
     foot: Option<String>,
-}
-
-#[derive(Template)]
-#[template(path = "confirm.html")]
-struct ConfirmPage {
-    frame: Frame,
-    confirm: Confirm,
 }
 
 /// The state of a managed certificate.
@@ -114,9 +108,9 @@ pub(crate) async fn ask_deletion(
     let own = found.await?.value;
     let title = NavEntry::Certificates.titled("Delete a managed certificate");
     let frame = Frame::project(&ui, &caller, project, title).await?;
-    Ok(shown(&ConfirmPage {
+    Ok(confirmation(
         frame,
-        confirm: Confirm {
+        Confirm {
             over: Link {
                 text: "Managed certificates".to_owned(),
                 path: format!("/projects/{project}/managed-certificates"),
@@ -131,7 +125,7 @@ pub(crate) async fn ask_deletion(
             csrf: caller.visit.csrf.clone(),
             button: "Stop renewing it".to_owned(),
         },
-    }))
+    ))
 }
 
 /// Deletes a managed certificate.
