@@ -233,5 +233,5 @@ fn a_test_expects_a_certificate_and_its_days() {
     let output = run(&["config", "test"], plain);
     assert_eq!(output.status.code(), Some(1));
     let printed = String::from_utf8(output.stderr).unwrap();
-    assert!(printed.contains("shows no certificate"), "{printed}");
+    assert!(printed.contains("serves no certificate"), "{printed}");
 }
