@@ -299,7 +299,7 @@ mod tests {
             "since the start",
             "route ",
             "upstream ",
-            "limit ",
+            "setting ",
             "part of the time",
             "shop",
         ] {
