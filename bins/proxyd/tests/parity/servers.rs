@@ -97,9 +97,9 @@ impl Servers {
 
     fn wait_for(&self, port: u16) {
         let mut attempts = EVENT_TIMEOUT.as_millis() / PAUSE.as_millis();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        while let Err(error) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
             let log = fs::read_to_string(self.peer.folder.path().join("log"));
-            assert!(0 < attempts, "{port}: {}", log.unwrap_or_default());
+            assert!(0 < attempts, "{port}: {error}: {log:?}");
             attempts = attempts.saturating_sub(1);
             park_timeout(PAUSE);
         }
@@ -142,7 +142,7 @@ fn proxyd(peer: &Peer, site: &str) -> Proxyd {
     };
     let migrated = migrate(peer.language, &source, &included);
     let migrated = migrated.unwrap_or_else(|error| panic!("{error}"));
-    Launch::new(BINARY, &migrated.text).spawn()
+    Launch::new(BINARY, &migrated.text).start()
 }
 
 /// Files of the folder `www`, and users outside of it.
