@@ -197,8 +197,9 @@ async fn a_key_that_acts_no_more_is_deleted() {
     assert_eq!(made.await.status, StatusCode::OK);
     let list = world.get(&page, &world.admin).await;
     let id = between(&list.text, "href=\"/api-keys/", "/revoke\"").to_owned();
-    let asked = world.get(&format!("/api-keys/{id}/revoke"), &world.admin);
-    assert_eq!(asked.await.heading(), "Revoke deploy?");
+    let revoke = format!("/api-keys/{id}/revoke");
+    let asked = world.get(&revoke, &world.admin).await;
+    assert_eq!(asked.heading(), "Revoke deploy?");
     let step = async |step: &str| {
         let path = format!("/api-keys/{id}/{step}");
         let done = world.submit(&page, &path, &world.admin, &[]).await;
