@@ -36,7 +36,6 @@ const OFFERED: usize = 500;
 struct ServicesPage {
     frame: Frame,
     project: ProjectId,
-    csrf: String,
     heading: String,
     rows: Vec<Row>,
     more: NextPage,
@@ -105,7 +104,6 @@ async fn respond(
     Ok(shown(&ServicesPage {
         frame,
         project,
-        csrf: caller.visit.csrf.clone(),
         heading: if last.is_some() || !after.is_empty() {
             let number = i64::try_from(rows.len()).unwrap_or(i64::MAX);
             format!("{} of many, by priority.", count(number, "service"))

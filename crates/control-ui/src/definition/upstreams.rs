@@ -34,7 +34,6 @@ const SHOWN: usize = 100;
 struct UpstreamsPage {
     frame: Frame,
     project: ProjectId,
-    csrf: String,
     heading: String,
     rows: Vec<Row>,
     more: NextPage,
@@ -91,7 +90,6 @@ async fn respond(
     Ok(shown(&UpstreamsPage {
         frame,
         project,
-        csrf: caller.visit.csrf.clone(),
         heading: if last.is_some() || !after.is_empty() {
             format!(
                 "{} of many, by name.",
