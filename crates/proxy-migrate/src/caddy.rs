@@ -1,39 +1,48 @@
 //! Caddyfiles.
 
+mod access;
 mod address;
+mod automatic;
 mod error_pages;
 mod matcher;
 mod order;
 mod parser;
 mod proxy;
+mod redirects;
 mod site_block;
 mod value;
 
 use crate::migrated::SyntaxError;
 use crate::site::Site;
 use crate::source::Source;
+use automatic::Automatic;
 use parser::Directive;
 
 /// Reads a Caddyfile.
 pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
     let mut site = Site::default();
-    for block in parser::parse(source)? {
-        if block.words.is_empty() {
-            options(&mut site, &block);
-        } else {
-            site_block::read(&mut site, &block);
-        }
+    let (blocks, sites): (Vec<_>, Vec<_>) = parser::parse(source)?
+        .into_iter()
+        .partition(|block| block.words.is_empty());
+    let mut automatic = blocks.iter().find_map(Automatic::read);
+    for block in &sites {
+        site_block::read(&mut site, block, automatic.as_mut());
+    }
+    let is_automatic = automatic.is_some_and(|it| it.has_certificates());
+    for block in &blocks {
+        options(&mut site, block, is_automatic);
     }
     site.shorten_listeners();
     Ok(site)
 }
 
-/// The block of global options.
-fn options(site: &mut Site, block: &Directive) {
+/// Lists the global options. Those of certificates that are obtained are written with the sites.
+fn options(site: &mut Site, block: &Directive, is_automatic: bool) {
     for option in &block.block {
         let advice = match option.name() {
+            "email" | "acme_ca" if is_automatic => continue,
             "email" | "acme_ca" | "acme_dns" | "auto_https" | "on_demand_tls" | "local_certs" => {
-                "certificates are files here: write `tls { cert-file …; key-file … }` in the listener"
+                "write `tls { cert-file …; key-file … }` or `tls { acme … }` in the listener"
             }
             "admin" => "the admin interface is `admin { address … }`, on 127.0.0.1:9090 without it",
             "log" | "debug" => "write `observability { error-log { level … } }`",

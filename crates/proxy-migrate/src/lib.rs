@@ -38,6 +38,11 @@ pub enum Language {
     Traefik,
 }
 
+/// Size of the header fields of a request that fit into the buffer of `HAProxy`.
+const HAPROXY_HEADER_BYTES: u64 = 15 << 10;
+/// The same for servers that take more than is sent: as much as nginx takes.
+const HEADER_BYTES: u64 = 32 << 10;
+
 /// Migrates a configuration. `included` gives the files of an `include` or an `errorfile` for its pattern as written:
 /// `None` if they are not there, so that directives are missing. A pattern with a wildcard may fit no file.
 ///
@@ -53,12 +58,18 @@ pub fn migrate(
         name: source.name.clone(),
         text: source.text.trim_start_matches('\u{feff}').to_owned(),
     };
-    let site = match language {
+    let mut site = match language {
         Language::Nginx => nginx::read(source, included)?,
         Language::Caddy => caddy::read(source)?,
         Language::Haproxy => haproxy::read(source, included)?,
         Language::Traefik => traefik::read(source, included)?,
     };
+    match language {
+        // Its own limits are written.
+        Language::Nginx => {}
+        Language::Haproxy => site.raise_limits(HAPROXY_HEADER_BYTES),
+        Language::Caddy | Language::Traefik => site.raise_limits(HEADER_BYTES),
+    }
     if site.is_full() {
         return Err(SyntaxError {
             place: Place {

@@ -19,7 +19,7 @@ mod virtual_host;
 
 use crate::kdl::Node;
 use crate::migrated::SyntaxError;
-use crate::site::Site;
+use crate::site::{MAX_BODY_BYTES, Site};
 use crate::source::{Included, Source};
 use crate::units;
 use parser::Directive;
@@ -27,8 +27,6 @@ use scope::Scope;
 
 /// Size of a request body where no directive names one.
 const DEFAULT_BODY_BYTES: u64 = 1 << 20;
-/// Largest size of a request body that can be written.
-const MAX_BODY_BYTES: u64 = 1 << 40;
 /// Size of one header field where no directive names one.
 const DEFAULT_HEADER_BYTES: u64 = 8 << 10;
 

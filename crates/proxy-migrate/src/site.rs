@@ -14,6 +14,8 @@ pub(crate) use header_name::{Message, fault as header_fault};
 
 /// Maximum number of conditions and edits of all routes: hosts of a server count for each of its locations.
 const MAX_ROUTE_PARTS: usize = 1_000_000;
+/// Size of a body that is as good as unlimited.
+pub(crate) const MAX_BODY_BYTES: u64 = 1 << 40;
 /// Maximum length of a name, with room for a number: names have at most 128 characters.
 const MAX_NAME_CHARS: usize = 100;
 
@@ -25,6 +27,10 @@ pub(crate) struct Site {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) routes: Vec<Route>,
     pub(crate) upstreams: Vec<Upstream>,
+    /// Nodes `agent`.
+    pub(crate) agents: Vec<Node>,
+    /// Names of agents for login servers, by their settings.
+    agent_names: HashMap<String, String>,
     /// Directives that were not migrated.
     pub(crate) notes: Vec<NotMigrated>,
     route_names: Positions,
@@ -216,6 +222,21 @@ impl Site {
         });
     }
 
+    /// Bodies of any size, which servers without a limit take, and header fields of this size.
+    pub(crate) fn raise_limits(&mut self, header_bytes: u64) {
+        let is_relay = |it: &Listener| it.relay.is_some();
+        if self.listeners.iter().all(is_relay) {
+            return;
+        }
+        let position = self.settings.iter().position(|it| it.is("limits"));
+        let limits = position.map_or_else(|| Node::new("limits"), |at| self.settings.remove(at));
+        let limits = limits
+            .child(Node::number("max-body-size-bytes", MAX_BODY_BYTES))
+            .child(Node::number("max-header-value-bytes", header_bytes))
+            .child(Node::number("max-header-size-bytes", header_bytes));
+        self.settings.insert(0, limits);
+    }
+
     /// Adds a route, unless the site is full.
     pub(crate) fn push_route(&mut self, route: Route) {
         self.parts = self.parts.saturating_add(route.parts());
@@ -310,6 +331,22 @@ impl Site {
         self.equal_upstreams.read(upstreams.len(), key);
         let position = self.equal_upstreams.get(&upstream.content())?;
         upstreams.get(position).map(|it| it.name.clone())
+    }
+
+    /// The name of the agent for a login server with these settings, which is added if there is none yet.
+    pub(crate) fn login_agent(&mut self, settings: Vec<Node>) -> String {
+        work::step();
+        let next = self.agent_names.len() + 1;
+        let name = self
+            .agent_names
+            .entry(format!("{settings:?}"))
+            .or_insert_with(|| {
+                let name = format!("login-{next}");
+                self.agents
+                    .push(Node::text("agent", &name).children(settings));
+                name
+            });
+        name.clone()
     }
 
     /// The position of the listener with an address.

@@ -12,7 +12,6 @@ mod services;
 mod tls;
 mod url;
 
-use crate::kdl::Node;
 use crate::migrated::SyntaxError;
 use crate::site::Site;
 use crate::source::{Included, Source};
@@ -22,9 +21,6 @@ use entry_points::EntryPoints;
 use routers::Router;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tls::Hosts;
-
-/// Maximum size of a request body, which Traefik does not limit.
-const MAX_BODY_BYTES: u64 = 1 << 40;
 
 /// Reads a file, and those of its provider `file`.
 pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
@@ -63,8 +59,6 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     routers::write(&mut site, &configuration, &routers);
     site.shorten_listeners();
     relays::read(&mut site, &configuration, &points, &http_points);
-    let limit = Node::number("max-body-size-bytes", MAX_BODY_BYTES);
-    site.settings.push(Node::new("limits").child(limit));
     Ok(site)
 }
 

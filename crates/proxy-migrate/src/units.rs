@@ -46,6 +46,22 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(per)
 }
 
+/// A size in bytes, as Caddy has it: `10MB` with decimal prefixes, `10MiB` with binary ones.
+pub(crate) fn decimal_bytes(text: &str) -> Option<u64> {
+    let lower = text.trim().to_ascii_lowercase();
+    let per = match lower
+        .trim_start_matches(|c: char| c.is_ascii_digit())
+        .trim()
+    {
+        "k" | "kb" => 1_000,
+        "m" | "mb" => 1_000_000,
+        "g" | "gb" => 1_000_000_000,
+        _ => return bytes(text),
+    };
+    let number = lower.trim_end_matches(|c: char| !c.is_ascii_digit());
+    number.parse::<u64>().ok()?.checked_mul(per)
+}
+
 /// The time of a probe that is written: one that is longer than the interval would overlap with the next.
 pub(crate) fn probe_timeout(interval_ms: Option<u64>, timeout_ms: Option<u64>) -> Option<u64> {
     let interval = interval_ms.unwrap_or(10_000);

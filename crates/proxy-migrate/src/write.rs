@@ -19,12 +19,14 @@ pub(crate) fn write(mut site: Site, file: &str) -> Migrated {
         listeners,
         routes,
         upstreams,
+        agents,
         mut notes,
         ..
     } = site;
     notes.sort();
     notes.dedup();
     let mut blocks = settings;
+    blocks.push(Node::new("agents").children(agents));
     blocks.push(Node::new("listeners").children(listeners.iter().map(listener)));
     blocks.push(Node::new("routes").children(routes.iter().map(route)));
     blocks.push(Node::new("upstreams").children(upstreams.iter().map(upstream)));

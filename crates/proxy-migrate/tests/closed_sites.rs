@@ -5,8 +5,8 @@ use proxy_migrate::{Language, Source, migrate};
 #[test]
 fn a_text_behind_a_check_is_not_served_without_it() {
     for (check, is_served) in [
-        ("basic_auth {\nann $2a$14$abc\n}", false),
-        ("forward_auth 127.0.0.1:9091 {\nuri /verify\n}", false),
+        ("basic_auth /a/* {\nann $2a$14$abc\n}", false),
+        ("forward_auth /a/* 127.0.0.1:9091 {\nuri /verify\n}", false),
         ("header X-Site 1", true),
     ] {
         let source = Source {

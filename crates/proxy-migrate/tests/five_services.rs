@@ -46,23 +46,20 @@ const DECISIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Decisions about the wiki, which is for one network: Caddy's condition has no counterpart, so its result serves none.
+/// Decisions about the wiki, which is for one network.
 const WIKI: &[(Language, &str, &str)] = &[
     (Language::Nginx, "10.1.1.1", "targets \"10.0.0.41:8080\""),
     (Language::Nginx, "192.0.2.1", "status 403"),
     (Language::Traefik, "10.1.1.1", "targets \"10.0.0.41:8080\""),
     (Language::Traefik, "192.0.2.1", "status 403"),
-    (Language::Caddy, "10.1.1.1", "status 501"),
-    (Language::Caddy, "192.0.2.1", "status 501"),
+    (Language::Caddy, "10.1.1.1", "targets \"10.0.0.41:8080\""),
+    (Language::Caddy, "192.0.2.1", "status 403"),
 ];
 
 /// The notes of each result, by the beginnings of the directives and of the advice.
 const NOTES: &[(Language, &[&str])] = &[
     (Language::Nginx, &[]),
-    (
-        Language::Caddy,
-        &["`respond @outside 403`: write routes with its conditions"],
-    ),
+    (Language::Caddy, &[]),
     (Language::Traefik, &[]),
 ];
 

@@ -523,10 +523,52 @@ const GUARDED: &[(Language, &str, &str, u16)] = &[
         302,
     ),
     (
+        Language::Haproxy,
+        "http-request replace-path ^/v1/(.*) /\\1\nhttp-request deny if { path_beg /admin }",
+        "GET /v1/admin",
+        501,
+    ),
+    (
+        Language::Haproxy,
+        "http-request replace-path ^/v1/(.*) /\\1\nhttp-request replace-path ^/a/(.*) /b/\\1",
+        "GET /v1/a/x",
+        501,
+    ),
+    (
+        Language::Caddy,
+        "uri strip_prefix /app\nhandle {\nrespond /admin/* 403\nreverse_proxy a:1\n}",
+        "GET /app/admin/x",
+        501,
+    ),
+    (
+        Language::Caddy,
+        "rewrite * /app{uri}\nhandle {\nrespond /app/admin/* 403\nreverse_proxy a:1\n}",
+        "GET /admin/x",
+        501,
+    ),
+    (
         Language::Caddy,
         "@outside not remote_ip 10.0.0.0/8\nabort @outside\nreverse_proxy a:1",
         "GET /x",
-        501,
+        403,
+    ),
+    (
+        Language::Caddy,
+        "@outside not remote_ip 10.0.0.0/8\nhandle /admin/* {\nabort @outside\nreverse_proxy a:1\n}\nhandle {\nreverse_proxy b:1\n}",
+        "GET /ADMIN/x",
+        403,
+    ),
+    (
+        Language::Caddy,
+        "handle /admin/* {\nbasic_auth {\nann $2y$04$co9osgv9qGuwPD/XdNUES.f2whZRS2F1aiA/sEoPTBqLenVJfvbqS\n}\nreverse_proxy a:1\n}\nhandle /admin/public/* {\nrespond 204\n}\nreverse_proxy b:1",
+        "GET /Admin/x",
+        401,
+    ),
+    (
+        Language::Caddy,
+        "handle /admin/* {\nbasic_auth {\nann $2y$04$co9osgv9qGuwPD/XdNUES.f2whZRS2F1aiA/sEoPTBqLenVJfvbqS\n}\nreverse_proxy a:1\n}\nhandle /admin/public/* {\nrespond 204\n}\nreverse_proxy b:1",
+        "GET /admin/public/x",
+        204,
     ),
     (
         Language::Caddy,

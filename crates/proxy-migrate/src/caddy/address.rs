@@ -1,5 +1,6 @@
 //! Addresses of sites, as listeners and hosts.
 
+use super::automatic::{self, Automatic};
 use super::parser::Directive;
 use super::value::default_of;
 use crate::site::{Listener, Route, Service, Site};
@@ -16,7 +17,11 @@ pub(super) struct Addresses {
     pub(super) is_closed: bool,
 }
 
-pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
+pub(super) fn read(
+    site: &mut Site,
+    block: &Directive,
+    mut automatic: Option<&mut Automatic>,
+) -> Addresses {
     let files = certificate(block);
     let mut listeners: Vec<String> = Vec::new();
     let mut hosts: Vec<String> = Vec::new();
@@ -51,12 +56,15 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
         let is_name = !host.is_empty() && host != "localhost" && host.parse::<IpAddr>().is_err();
         let wants_tls =
             scheme == Some("https") || (scheme.is_none() && is_name && port != Some("80"));
-        let is_tls = wants_tls && files.is_some();
-        if wants_tls && files.is_none() {
+        let account = automatic.as_deref_mut().filter(|_| {
+            wants_tls && matches!(port, None | Some("443")) && automatic::is_obtained(block, host)
+        });
+        let is_tls = wants_tls && (files.is_some() || account.is_some());
+        if wants_tls && !is_tls {
             site.note(
                 &block.place,
                 word,
-                "Caddy gets a certificate by itself: write `protocol \"https\"` and `tls` with the files in the listener",
+                "Caddy gets a certificate by itself: write `protocol \"https\"` and `tls` with its files or `acme` in the listener",
             );
         }
         let port = port.unwrap_or(if is_tls { "443" } else { "80" });
@@ -67,6 +75,11 @@ pub(super) fn read(site: &mut Site, block: &Directive) -> Addresses {
         let position = listener(site, bound, port, is_tls);
         if let Some((cert, key)) = files.as_ref().filter(|_| is_tls) {
             site.add_certificate(position, cert, key, [host]);
+        }
+        if let Some(account) = account {
+            account.obtain(site, position, host);
+        }
+        if is_tls {
             redirect(site, bound, host);
         }
         if seen.insert(position)

@@ -91,6 +91,19 @@ impl Definitions {
         })
     }
 
+    /// The words of the only condition of a name, without those of other lines.
+    pub(super) fn only(&self, name: &str) -> Option<&[String]> {
+        let definitions = self.named(name);
+        let [definition] = definitions.as_slice() else {
+            return None;
+        };
+        match definition.block.as_slice() {
+            [line] if definition.words.len() == 1 && !line.has_block => Some(&line.words),
+            [] => definition.words.get(1..),
+            _ => None,
+        }
+    }
+
     /// The definitions of a name, the outermost first.
     fn named(&self, name: &str) -> Vec<&Directive> {
         work::step();

@@ -1,7 +1,8 @@
 //! The order in which Caddy tries the directives of a block.
 
-use super::matcher;
+use super::matcher::{self, Definitions};
 use super::parser::Directive;
+use std::cmp::Reverse;
 
 /// Priority of the directives of a site that come first; the next kinds have one step less each.
 const FIRST: u32 = 1_000;
@@ -29,6 +30,14 @@ pub(super) fn has_matcher(directive: &Directive) -> bool {
     matcher::is_matcher(first) && first != "*" && !is_target
 }
 
+/// Returns true if a directive of a block after its rewrites holds for some requests only.
+pub(super) fn has_branches(block: &[Directive]) -> bool {
+    let is_later = |it: &Directive| rank(it.name()).is_some_and(|rank| rank > 0);
+    block
+        .iter()
+        .any(|it| is_later(it) && (has_matcher(it) || has_branches(&it.block)))
+}
+
 /// The contents of a block in the order in which they are tried: by kinds, or as written in a `route`.
 pub(super) fn contents(block: &[Directive], is_written_order: bool) -> Vec<&Directive> {
     let mut contents: Vec<&Directive> = block
@@ -36,9 +45,43 @@ pub(super) fn contents(block: &[Directive], is_written_order: bool) -> Vec<&Dire
         .filter(|it| rank(it.name()).is_some())
         .collect();
     if !is_written_order {
-        contents.sort_by_key(|it| rank(it.name()));
+        contents.sort_by_key(|it| {
+            let path = Some(it.word(1)).filter(|word| word.starts_with('/') && has_matcher(it));
+            let length = path.map_or(0, str::len);
+            (rank(it.name()), Reverse(length), !has_matcher(it))
+        });
     }
     contents
+}
+
+/// Returns true if directives of one kind hold for requests that others of the kind hold for as well, so that their order
+/// decides: one has a matcher of other things than one path or hosts, or has a check, whose route has regular expressions.
+pub(super) fn is_mixed(contents: &[&Directive], definitions: &Definitions) -> bool {
+    let mut with_matcher = contents.iter().filter(|it| has_matcher(it));
+    let is_plain = |it: &&&Directive| {
+        let word = it.word(1);
+        word.starts_with('/') || definitions.only(word).is_some_and(is_plain_condition)
+    };
+    let is_any_mixed = with_matcher
+        .clone()
+        .any(|it| !is_plain(&it) || has_check(&it.block));
+    is_any_mixed && with_matcher.nth(1).is_some()
+}
+
+fn has_check(block: &[Directive]) -> bool {
+    block.iter().any(|it| {
+        let is_refusal = matches!(it.name(), "respond" | "error" | "abort") && has_matcher(it);
+        let is_login = matches!(it.name(), "basic_auth" | "basicauth" | "forward_auth");
+        is_refusal || is_login || has_check(&it.block)
+    })
+}
+
+fn is_plain_condition(words: &[String]) -> bool {
+    match words {
+        [kind, _] if kind == "path" => true,
+        [kind, ..] => kind == "host",
+        [] => false,
+    }
 }
 
 /// Returns true if a directive for some requests stands after one of another kind that may take them before it. Routes
@@ -58,7 +101,9 @@ pub(super) fn matters(contents: &[&Directive], is_written_order: bool) -> bool {
     false
 }
 
-/// The priority of a site's directive.
-pub(super) fn priority(name: &str) -> Option<u32> {
-    Some(FIRST.saturating_sub(STEP * rank(name)?))
+/// The priority of a site's directive, at a position among those that are tried.
+pub(super) fn priority(name: &str, position: usize) -> Option<u32> {
+    let later = u32::try_from(position).unwrap_or(u32::MAX).min(STEP - 1);
+    let first = FIRST.saturating_sub(STEP * rank(name)?);
+    Some(first.saturating_sub(later))
 }

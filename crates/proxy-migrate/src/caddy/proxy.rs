@@ -80,7 +80,7 @@ pub(super) fn read(
     Some(name)
 }
 
-fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word: &str) {
+pub(super) fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word: &str) {
     let word = match default_of(word) {
         Some(default) => {
             site.note(

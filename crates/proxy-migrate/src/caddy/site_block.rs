@@ -1,11 +1,14 @@
 //! Blocks of sites, as routes.
 
+use super::access::{self, Refusal};
 use super::address::{self, Addresses};
+use super::automatic::Automatic;
 use super::error_pages;
 use super::matcher::{self, Conditions, Definitions};
 use super::order;
 use super::parser::Directive;
 use super::proxy;
+use super::redirects;
 use super::value::edit;
 use crate::kdl::Node;
 use crate::site::{Message, Path, Policies, Rewrite, Route, Service, Site, escaped};
@@ -25,12 +28,27 @@ pub(super) struct Context {
     stripped: Option<String>,
     priority: Option<u32>,
     is_within_block: bool,
+    /// True if directives of the block hold for a part of its requests.
+    has_branches: bool,
+    /// Agents that decide about the requests.
+    agents: Vec<String>,
+    /// True if a check holds for paths of the site: Caddy compares them without case.
+    has_guarded_paths: bool,
+    /// True in a `route`, where directives are tried as they are written.
+    is_written_order: bool,
     /// True if a check was not carried over, so nothing is served.
     is_closed: bool,
 }
 
-pub(super) fn read(site: &mut Site, block: &Directive) {
-    let addresses = address::read(site, block);
+impl Context {
+    /// A check holds for the requests of the block.
+    fn guard(&mut self) {
+        self.has_guarded_paths |= !self.conditions.paths.is_empty();
+    }
+}
+
+pub(super) fn read(site: &mut Site, block: &Directive, automatic: Option<&mut Automatic>) {
+    let addresses = address::read(site, block, automatic);
     let mut context = Context {
         is_closed: addresses.is_closed,
         ..Context::default()
@@ -53,6 +71,8 @@ pub(super) fn read(site: &mut Site, block: &Directive) {
 fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &Context) {
     let mut context = outer.clone();
     context.matchers = Definitions::within(&outer.matchers, &block.block);
+    context.is_written_order = block.name() == "route";
+    context.has_branches = order::has_branches(&block.block);
     if site.is_full() {
         return;
     }
@@ -61,9 +81,13 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
     }
     let pages = error_pages::read(site, &block.block, context.root.as_deref());
     context.policies.settings.extend(pages);
-    let is_written_order = block.name() == "route";
-    let contents = order::contents(&block.block, is_written_order);
-    let is_ordered = order::matters(&contents, is_written_order);
+    let items = items(site, &mut context, block);
+    let contents = items
+        .iter()
+        .filter(|(_, item)| !matches!(item, Item::Refusal(_)));
+    let contents: Vec<&Directive> = contents.map(|(directive, _)| *directive).collect();
+    let is_mixed = !context.is_within_block && order::is_mixed(&contents, &context.matchers);
+    let is_ordered = is_mixed || order::matters(&contents, context.is_written_order);
     if is_ordered && context.is_within_block {
         context.is_closed = true;
         site.note(
@@ -73,23 +97,16 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
         );
     }
     let goes_on = contents.iter().all(|it| order::has_matcher(it));
-    let mut conditions = Vec::new();
-    for directive in contents {
-        let own = own_conditions(&context, directive);
-        if own.is_none() || has_own_answers(directive) {
-            context.is_closed = true;
-            site.note(
-                &directive.place,
-                &directive.shown(),
-                "write routes with its conditions; those of this block answer 501 until then",
-            );
-        }
-        conditions.push((directive, own));
-    }
     let mut answered: Option<&Directive> = None;
-    for (directive, own) in conditions {
-        let Some(own) = own else {
-            continue;
+    for (position, (directive, item)) in items.into_iter().enumerate() {
+        let own = match item {
+            Item::Refusal(refusal) => {
+                refusal.apply(&mut context.policies);
+                context.guard();
+                continue;
+            }
+            Item::Closed => continue,
+            Item::Content(own) => own,
         };
         if let Some(first) = answered.filter(|it| it.name() != directive.name()) {
             site.note(
@@ -101,7 +118,7 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
         }
         let mut inner = context.clone();
         if is_ordered && !context.is_within_block {
-            inner.priority = order::priority(directive.name());
+            inner.priority = order::priority(directive.name(), position);
         }
         inner.conditions = own;
         content(site, addresses, inner, directive);
@@ -114,6 +131,47 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
     if context.is_closed && context.is_within_block && goes_on {
         push(site, addresses, context, Service::not_migrated());
     }
+}
+
+/// A directive that answers requests.
+enum Item {
+    Content(Conditions),
+    /// Those of its block, after it, get the list.
+    Refusal(Refusal),
+    /// It has no counterpart, so its block is closed.
+    Closed,
+}
+
+/// The directives of a block that answer requests, in the order in which they are tried.
+fn items<'d>(
+    site: &mut Site,
+    context: &mut Context,
+    block: &'d Directive,
+) -> Vec<(&'d Directive, Item)> {
+    let contents = order::contents(&block.block, context.is_written_order);
+    let mut has_list = !context.policies.allow.is_empty();
+    let mut items = Vec::new();
+    for (position, directive) in contents.iter().copied().enumerate() {
+        let later = contents.get(position + 1..).unwrap_or_default();
+        let refusal = Refusal::read(directive, later, &context.matchers);
+        // A route has one list of networks that are let in.
+        if let Some(refusal) = refusal.filter(|it| !(it.is_for_others && has_list)) {
+            has_list |= refusal.is_for_others;
+            items.push((directive, Item::Refusal(refusal)));
+            continue;
+        }
+        let own = own_conditions(context, directive);
+        if own.is_none() || has_own_answers(directive) {
+            context.is_closed = true;
+            site.note(
+                &directive.place,
+                &directive.shown(),
+                "write routes with its conditions; those of this block answer 501 until then",
+            );
+        }
+        items.push((directive, own.map_or(Item::Closed, Item::Content)));
+    }
+    items
 }
 
 /// The conditions of a directive and of the blocks around it; `None` if a route cannot have them.
@@ -161,7 +219,7 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         "header" if is_for_all => headers(site, context, directive, rest),
         "request_body" => {
             let limit = directive.block.iter().find(|it| it.name() == "max_size");
-            if let Some(bytes) = limit.and_then(|it| units::bytes(it.word(1))) {
+            if let Some(bytes) = limit.and_then(|it| units::decimal_bytes(it.word(1))) {
                 context
                     .policies
                     .settings
@@ -171,8 +229,33 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         "rewrite" if first == "*" && !directive.word(2).contains(['{', '?']) => {
             context.policies.rewrite = Some(Rewrite::Path(directive.word(2).to_owned()));
         }
-        "uri" if first == "strip_prefix" => {
+        // Conditions after it would be compared with the new path.
+        "rewrite" if first == "*" && adds_prefix(context, directive) => {
+            let stripped = context.stripped.as_deref().unwrap_or("/").to_owned();
+            let added = added_prefix(directive).map(|to| Rewrite::Replace(stripped, to.to_owned()));
+            context.policies.rewrite = added;
+        }
+        "uri" if first == "strip_prefix" && !context.has_branches => {
             context.policies.rewrite = Some(Rewrite::Strip(directive.word(2).to_owned()));
+        }
+        "basic_auth" | "basicauth" if is_for_all && !context.is_written_order => {
+            let written = access::password(directive, rest).filter(|_| !has_password(context));
+            match written {
+                Some(node) => {
+                    context.policies.settings.push(node);
+                    context.guard();
+                }
+                None => close(site, context, directive),
+            }
+        }
+        "forward_auth" if is_for_all && !context.is_written_order => {
+            match access::login_server(site, directive, rest) {
+                Some(agent) => {
+                    context.agents.push(agent);
+                    context.guard();
+                }
+                None => close(site, context, directive),
+            }
         }
         "request_header" if is_for_all => request_header(site, context, directive, rest),
         "tls" if is_client_auth(directive) => {
@@ -197,12 +280,41 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         name if is_passive(name) => {
             site.note(&directive.place, &directive.shown(), advice(name));
         }
-        name => {
-            context.is_closed = true;
-            let advice = format!("{}; its routes answer 501 until then", advice(name));
-            site.note(&directive.place, &directive.shown(), &advice);
-        }
+        _ => close(site, context, directive),
     }
+}
+
+/// Returns true if a `rewrite * /prefix{uri}` is the only one of an open block, but for the prefix that `handle_path` strips.
+fn adds_prefix(context: &Context, directive: &Directive) -> bool {
+    let is_first = matches!(context.policies.rewrite, None | Some(Rewrite::Strip(_)));
+    let is_open = !context.is_closed && !context.has_branches;
+    is_first && is_open && added_prefix(directive).is_some()
+}
+
+/// The prefix of `rewrite * /prefix{uri}`.
+fn added_prefix(directive: &Directive) -> Option<&str> {
+    let prefix = directive.word(2).strip_suffix("{uri}")?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
+    let is_whole = prefix.starts_with('/') && !prefix.ends_with('/');
+    (is_whole && prefix.chars().all(is_plain)).then_some(prefix)
+}
+
+/// Lists a directive that could refuse requests.
+fn close(site: &mut Site, context: &mut Context, directive: &Directive) {
+    context.is_closed = true;
+    let advice = format!(
+        "{}; its routes answer 501 until then",
+        advice(directive.name())
+    );
+    site.note(&directive.place, &directive.shown(), &advice);
+}
+
+fn has_password(context: &Context) -> bool {
+    context
+        .policies
+        .settings
+        .iter()
+        .any(|it| it.is("basic-auth"))
 }
 
 /// Returns true if a directive refuses nothing and leaves the path alone.
@@ -353,7 +465,10 @@ fn service(
                     .any(|it| it.name() == "precompressed"),
             }
         }
-        "redir" => redirect(site, directive, words).unwrap_or_else(Service::not_migrated),
+        "redir" => {
+            let stripped = inner.stripped.as_deref();
+            redirects::read(site, directive, words, stripped).unwrap_or_else(Service::not_migrated)
+        }
         "abort" => Service::refusal(403),
         "error" => {
             let status = words.iter().find_map(|it| it.parse().ok());
@@ -389,43 +504,6 @@ fn service(
     }
 }
 
-fn redirect(site: &mut Site, directive: &Directive, words: &[String]) -> Option<Service> {
-    let target = words.first().map(String::as_str).unwrap_or_default();
-    let status = match words.get(1).map(String::as_str) {
-        Some("permanent" | "301") => 301,
-        Some("308") => 308,
-        Some("307") => 307,
-        Some("303") => 303,
-        _ => 302,
-    };
-    let keeps = target.strip_suffix("{uri}");
-    let bare = keeps.unwrap_or(target);
-    let to = match (bare, keeps.is_some()) {
-        ("https://{host}", true) => Some("https".to_owned()),
-        ("http://{host}", true) => Some("http".to_owned()),
-        (bare, _) if bare.contains('{') => None,
-        (bare, true) => (bare.matches('/').count() == 2).then(|| bare.to_owned()),
-        (bare, false) if bare.contains("://") && bare.matches('/').count() == 2 => {
-            Some(format!("{bare}/?"))
-        }
-        // The query is not kept.
-        (bare, false) if bare.contains('?') => Some(bare.to_owned()),
-        (bare, false) => Some(format!("{bare}?")),
-    };
-    if to.is_none() {
-        site.note(
-            &directive.place,
-            &directive.shown(),
-            "write `redirect` with a URL, or with `replace-prefix`",
-        );
-    }
-    Some(Service::Redirect {
-        to: Some(to?),
-        status,
-        replace_prefix: None,
-    })
-}
-
 fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Service) {
     let part = match context.conditions.paths.first() {
         Some(
@@ -453,19 +531,28 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
         route.policies.request_headers.clear();
         route.policies.rewrite = None;
     }
-    match route.service {
-        // The body is that of an error.
+    let has_pages = matches!(
+        route.service,
         Service::Respond {
             status: 400..,
             body: None,
             ..
-        } => route.policies.settings.retain(|it| it.is("error-pages")),
-        Service::Redirect { .. } | Service::Respond { .. } => route.policies.settings.clear(),
-        Service::Upstream(_) | Service::Static { .. } => {}
+        }
+    );
+    match route.service {
+        // Redirects come before checks.
+        Service::Redirect { .. } => route.policies.settings.clear(),
+        Service::Respond { .. } => {
+            let is_kept = |it: &Node| it.is("basic-auth") || (has_pages && it.is("error-pages"));
+            route.policies.settings.retain(is_kept);
+            route.agents = context.agents;
+        }
+        Service::Upstream(_) | Service::Static { .. } => route.agents = context.agents,
     }
     route.priority = context.priority;
     context.conditions.write(&mut route);
-    if matches!(route.service, Service::Respond { status: 400.., .. }) {
+    let is_refusal = matches!(route.service, Service::Respond { status: 400.., .. });
+    if is_refusal || context.has_guarded_paths {
         // Caddy compares paths without case.
         route.paths = route.paths.iter().map(without_case).collect();
     }

@@ -20,8 +20,12 @@ pub(super) struct Backend {
 pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Backend {
     let mut policies = Policies::default();
     // Rules of a `listen` are its frontend's.
-    let mut is_closed = section.kind == "backend"
-        && checks::note_checks(site, defaults.iter().chain(&section.lines));
+    let mut is_closed = false;
+    if section.kind == "backend" {
+        let lines = || defaults.iter().chain(&section.lines);
+        is_closed = checks::note_checks(site, lines());
+        is_closed |= checks::note_rewrite(site, lines());
+    }
     let mut upstream = Upstream {
         name: section.name.clone(),
         ..Upstream::default()

@@ -37,7 +37,7 @@ const PASSIVE: &[&str] = &[
 pub(super) fn is_check(line: &Line) -> bool {
     let action = line.word(1);
     match line.word(0) {
-        "http-request" if rule::is_decision(line) || rule::is_path(line) => false,
+        "http-request" if rule::is_decision(line) || rule::rewrite(line).is_some() => false,
         "http-request" | "http-response" | "http-after-response" => {
             let counts = action.starts_with("track-sc") || action.starts_with("sc-");
             let names = action.split_once('(').map_or(action, |(name, _)| name);
@@ -74,6 +74,29 @@ pub(super) fn note_checks<'l>(site: &mut Site, lines: impl IntoIterator<Item = &
             is_closed = true;
             note_check(site, line);
         }
+    }
+    is_closed
+}
+
+/// Notes a `replace-path` whose path is an input of later rules: here conditions are compared with the path of the client.
+/// Returns true if there is one.
+pub(super) fn note_rewrite<'l>(site: &mut Site, lines: impl Iterator<Item = &'l Line>) -> bool {
+    let lines: Vec<&Line> = lines.collect();
+    let is_rewrite = |line: &&&Line| rule::rewrite(line).is_some();
+    let mut rewrites = lines.iter().filter(is_rewrite);
+    let Some(replaced) = rewrites.clone().find(|line| line.word(1) == "replace-path") else {
+        return false;
+    };
+    let is_conditional = |line: &Line| line.has("if") || line.has("unless");
+    let after = lines
+        .iter()
+        .skip_while(|line| rule::rewrite(line).is_none());
+    let is_late = |line: &&&Line| rule::is_decision(line) || line.word(0) == "redirect";
+    let is_backend = |line: &&&Line| line.word(0) == "use_backend";
+    let mut inputs = after.filter(is_late).chain(lines.iter().filter(is_backend));
+    let is_closed = inputs.any(|line| is_conditional(line)) || rewrites.nth(1).is_some();
+    if is_closed {
+        note_check(site, replaced);
     }
     is_closed
 }

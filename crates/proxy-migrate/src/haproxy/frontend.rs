@@ -32,6 +32,7 @@ pub(super) fn read(
     let lines = || defaults.iter().chain(&section.lines);
     let mut frontend = Frontend::new(&section.name);
     frontend.is_closed = checks::note_checks(site, lines());
+    frontend.is_closed |= checks::note_rewrite(site, lines());
     let timeouts = client_timeouts(site, lines());
     for line in section.lines("bind") {
         bind(site, &mut frontend, line, &timeouts);
@@ -70,9 +71,14 @@ fn settings(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, def
             "compression" if line.word(1) == "algo" => {
                 let known = line.words.iter().skip(2).filter(|word| *word == "gzip");
                 let codings = Node::new("codings").args(known.map(String::as_str));
-                let node = Node::new("compression").children(codings.with_arguments());
+                let types = compressed_types(section, defaults);
+                let node = Node::new("compression")
+                    .children(codings.with_arguments())
+                    .children(types.with_arguments())
+                    .child(Node::number("min-size", 0));
                 frontend.policies.settings.push(node);
             }
+            "compression" if line.word(1) == "type" => {}
             "compression" => line.note(site, "write `compression { types … }`"),
             "option" if !is_listen => backend::option(site, line),
             "acl" | "bind" | "mode" | "option" | "timeout" | "use_backend" | "default_backend"
@@ -83,6 +89,15 @@ fn settings(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, def
             name => line.note(site, advice(name)),
         }
     }
+}
+
+/// The types of `compression type`.
+fn compressed_types(section: &Section, defaults: &[Line]) -> Node {
+    let is_type = |line: &&Line| line.word(0) == "compression" && line.word(1) == "type";
+    let own = section.lines.iter().rfind(is_type);
+    let line = own.or_else(|| defaults.iter().rfind(is_type));
+    let words = line.into_iter().flat_map(|line| line.words.iter().skip(2));
+    Node::new("types").args(words.map(String::as_str))
 }
 
 /// Returns true if requests under a condition that was not migrated go to a backend that serves nothing: they are

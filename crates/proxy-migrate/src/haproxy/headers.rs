@@ -2,9 +2,9 @@
 
 use super::checks;
 use super::parser::Line;
-use super::rule::is_decision;
+use super::rule::{self, is_decision};
 use crate::kdl::Node;
-use crate::site::{Message, Policies, Rewrite, Site, header_fault};
+use crate::site::{Message, Policies, Site, header_fault};
 
 /// Header fields that the proxy itself sends to upstreams.
 const OURS: &[&str] = &[
@@ -28,6 +28,13 @@ const VALUES: &[(&str, &str)] = &[
 /// Writes a rule without a condition into the policies of routes; another one is listed.
 pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
     if is_decision(line) || checks::is_check(line) {
+        return;
+    }
+    if let Some(rewrite) = rule::rewrite(line) {
+        policies.rewrite = Some(rewrite);
+        if line.word(1) == "replace-path" && !line.word(2).starts_with('^') {
+            line.note(site, "it is written for paths that begin with it");
+        }
         return;
     }
     let fields = if line.word(0) == "http-request" {
@@ -65,10 +72,6 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
         ("set-header", Some(value)) => Some(Node::text("set", name).arg(&value)),
         ("add-header", Some(value)) => Some(Node::text("add", name).arg(&value)),
         ("del-header", _) => Some(Node::text("remove", name)),
-        ("set-path", _) => {
-            policies.rewrite = Some(Rewrite::Path(name.to_owned()));
-            return;
-        }
         _ => None,
     };
     match node {

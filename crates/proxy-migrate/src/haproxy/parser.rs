@@ -138,7 +138,17 @@ fn words(text: &str) -> Vec<String> {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match (c, quote) {
-            ('\\', None | Some('"')) => word.get_or_insert_default().extend(chars.next()),
+            ('\\', None | Some('"')) => {
+                let word = word.get_or_insert_default();
+                match chars.clone().next() {
+                    Some(escaped @ (' ' | '\\' | '#' | '"' | '\'')) => {
+                        chars.next();
+                        word.push(escaped);
+                    }
+                    // A part of an expression.
+                    _ => word.push('\\'),
+                }
+            }
             (c, Some(open)) if c == open => quote = None,
             ('"' | '\'', None) => {
                 quote = Some(c);
@@ -164,5 +174,9 @@ mod tests {
             ["a", "b c", "d e", "f #"]
         );
         assert_eq!(words("# only"), [""; 0]);
+        assert_eq!(
+            words(r"path_reg ^/a\.php$ /\1 \#"),
+            ["path_reg", r"^/a\.php$", r"/\1", "#"]
+        );
     }
 }

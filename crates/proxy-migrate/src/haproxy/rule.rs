@@ -1,17 +1,45 @@
 //! Kinds of `http-request` rules.
 
 use super::parser::Line;
+use crate::site::Rewrite;
 
 /// Returns true if a rule answers a request, which a route does here.
 pub(super) fn is_decision(line: &Line) -> bool {
     line.word(0) == "http-request" && matches!(line.word(1), "deny" | "redirect" | "return")
 }
 
-/// Returns true if a rule sets the path of all requests to one.
-pub(super) fn is_path(line: &Line) -> bool {
-    let is_conditional = line.has("if") || line.has("unless");
-    line.word(0) == "http-request"
-        && line.word(1) == "set-path"
-        && !is_conditional
-        && !line.word(2).contains('%')
+/// The rewrite of a rule without a condition: to one path, or of what begins with a prefix.
+pub(super) fn rewrite(line: &Line) -> Option<Rewrite> {
+    if line.word(0) != "http-request" || line.has("if") || line.has("unless") {
+        return None;
+    }
+    match line.word(1) {
+        "set-path" => {
+            let path = line.word(2);
+            (!path.contains('%')).then(|| Rewrite::Path(path.to_owned()))
+        }
+        "replace-path" => replaced_prefix(line.word(2), line.word(3)),
+        _ => None,
+    }
+}
+
+/// The rewrite for `^/a/(.*)` and `/b/\1`, or for `^/a(/.*)?` and `/b\1`.
+fn replaced_prefix(regex: &str, format: &str) -> Option<Rewrite> {
+    let regex = regex.strip_prefix('^').unwrap_or(regex);
+    let regex = regex.strip_suffix('$').unwrap_or(regex);
+    let forms = [("/(.*)", "/\\1"), ("(/.*)?", "\\1")];
+    let (from, to) = forms
+        .iter()
+        .find_map(|(end, group)| regex.strip_suffix(end).zip(format.strip_suffix(group)))?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_~".contains(c);
+    let is_path = |path: &str| path.chars().all(is_plain) && !path.ends_with('/');
+    let is_below = to.is_empty() || to.starts_with('/');
+    if !(from.starts_with('/') && is_below && is_path(from) && is_path(to)) {
+        return None;
+    }
+    Some(if to.is_empty() {
+        Rewrite::Strip(from.to_owned())
+    } else {
+        Rewrite::Replace(from.to_owned(), to.to_owned())
+    })
 }

@@ -9,6 +9,7 @@ const NOT_NEEDED: &[&str] = &[
     "auth_basic",
     "auth_jwt",
     "auth_request",
+    "auth_request_set",
     "ssl_verify_client",
     "accept_mutex",
     "client_body_buffer_size",
@@ -182,7 +183,12 @@ pub(super) fn note(site: &mut Site, directive: &Directive) {
         ("types", _) => directive.children().len() > MIME_TYPES,
         _ => false,
     };
-    if !is_not_needed(name) && !is_of_upgrades && !is_of_nginx && !is_usual {
+    let is_password_file = name == "auth_basic_user_file"
+        && directive
+            .word(0)
+            .is_some_and(|file| site.password_files.contains(file));
+    let is_written = is_of_upgrades || is_of_nginx || is_usual || is_password_file;
+    if !is_not_needed(name) && !is_written {
         site.note(&directive.place, &directive.shown(), advice(name));
     }
 }

@@ -95,9 +95,16 @@ const PASSIVE_FAMILIES: &[&str] = &[
 /// Maximum number of checks that a scope may switch off.
 const MAX_SWITCHED_OFF: usize = 64;
 
-/// The directive of a scope that could refuse its requests and has no counterpart in the result. `has_password` is true
-/// if `auth_basic` has one.
-pub(super) fn unwritten<'d>(scope: &Scope<'d>, has_password: bool) -> Option<&'d Directive> {
+/// Checks that have a counterpart in the result.
+pub(super) struct Written {
+    /// `auth_basic`.
+    pub(super) password: bool,
+    /// `auth_request`.
+    pub(super) login: bool,
+}
+
+/// The directive of a scope that could refuse its requests and has no counterpart in the result.
+pub(super) fn unwritten<'d>(scope: &Scope<'d>, written: &Written) -> Option<&'d Directive> {
     let mut overridden: HashSet<&str> = HashSet::new();
     for depth in (0..scope.depth()).rev() {
         let is_own = depth + 1 == scope.depth();
@@ -111,7 +118,11 @@ pub(super) fn unwritten<'d>(scope: &Scope<'d>, has_password: bool) -> Option<&'d
             let name = &*directive.name;
             // Directives of the rewrite phase hold in the server and in their own location.
             let holds = depth == 1 || is_own || !REWRITE_PHASE.contains(&name);
-            let is_written = has_password && name == "auth_basic";
+            let is_written = match name {
+                "auth_basic" => written.password,
+                "auth_request" => written.login,
+                _ => false,
+            };
             if !holds || is_written || overridden.contains(name) {
                 continue;
             }

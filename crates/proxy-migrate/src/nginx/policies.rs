@@ -2,7 +2,9 @@
 
 mod basic_auth;
 mod cache;
+mod login;
 
+use super::checks::Written;
 use super::parser::Directive;
 use super::scope::Scope;
 use super::value::{has_variables, value};
@@ -39,16 +41,31 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
         compression(site, route, scope);
         rate(site, route, scope);
         let password = basic_auth::read(site, scope);
-        closed(site, route, scope, password.is_some());
+        let login = login::read(site, scope);
+        if let Some(cache) = scope.last("proxy_cache").filter(|_| login.is_some()) {
+            let has_cache = route.policies.settings.iter().any(|it| it.is("cache"));
+            route.policies.settings.retain(|it| !it.is("cache"));
+            if has_cache {
+                let advice =
+                    "a login server decides about each response: such a route has no cache";
+                site.note(&cache.place, &cache.shown(), advice);
+            }
+        }
+        let written = Written {
+            password: password.is_some(),
+            login: login.is_some(),
+        };
+        closed(site, route, scope, &written);
         if matches!(route.service, Service::Upstream(_) | Service::Static { .. }) {
             route.policies.settings.extend(password);
+            route.agents.extend(login);
         }
     }
 }
 
 /// Content after a check that is not carried over is not served.
-fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>, has_password: bool) {
-    let Some(directive) = checks::unwritten(scope, has_password) else {
+fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>, written: &Written) {
+    let Some(directive) = checks::unwritten(scope, written) else {
         return;
     };
     advice::note_check(site, directive);

@@ -3,7 +3,7 @@
 use super::parser::Directive;
 use super::prefix::{replaced, shortened};
 use super::scope::Scope;
-use super::value::{has_variables, value};
+use super::value::{has_variables, is_copied, value};
 use crate::kdl::Node;
 use crate::site::{Message, Path, Rewrite, Route, Service, Site, Upstream, header_fault};
 use crate::units;
@@ -68,7 +68,7 @@ pub(super) fn pass(
     timeouts(site, route, scope);
 }
 
-fn upstream(
+pub(super) fn upstream(
     site: &mut Site,
     scheme: &str,
     authority: &str,
@@ -205,8 +205,8 @@ fn headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>, authority: &st
             host(site, route, directive, written, authority);
             continue;
         }
-        if OURS.contains(&&*lower) {
-            // The proxy's own fields say the same.
+        // The proxy's own fields say the same, and an agent sets those of a login server.
+        if OURS.contains(&&*lower) || is_copied(scope, directive) {
             continue;
         }
         if let Some(fault) = header_fault(name, Message::Request) {

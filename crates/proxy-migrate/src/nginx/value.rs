@@ -1,7 +1,8 @@
 //! Variables in values.
 
 use super::parser::Directive;
-use crate::site::Site;
+use super::scope::Scope;
+use crate::site::{Message, Site, header_fault};
 
 /// Variables with a value of a request here.
 const VARIABLES: &[(&str, &str)] = &[
@@ -18,6 +19,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("query_string", "{query}"),
     ("args", "{query}"),
     ("request_id", "{correlation_id}"),
+    ("remote_user", "{user}"),
     ("ssl_protocol", "{tls_version}"),
     ("ssl_server_name", "{tls_server_name}"),
     ("ssl_client_s_dn", "{tls_client_subject}"),
@@ -68,6 +70,21 @@ pub(super) fn value(site: &mut Site, directive: &Directive, value: &str) -> Opti
         );
     }
     found
+}
+
+/// Returns true if a `proxy_set_header` sends a field of the login server's response under its own name.
+pub(super) fn is_copied(scope: &Scope<'_>, directive: &Directive) -> bool {
+    let (Some(name), Some(variable)) = (directive.word(0), directive.word(1)) else {
+        return false;
+    };
+    let has_login = scope.word("auth_request").is_some_and(|it| it != "off");
+    let variables = scope.all("auth_request_set").iter();
+    let mut values = variables
+        .filter(|it| it.word(0) == Some(variable))
+        .filter_map(|it| it.word(1)?.strip_prefix("$upstream_http_"));
+    let field = name.to_ascii_lowercase().replace('-', "_");
+    let is_usable = has_login && header_fault(name, Message::Request).is_none();
+    is_usable && values.any(|it| it == field)
 }
 
 #[cfg(test)]

@@ -208,10 +208,7 @@ pub(super) fn write(site: &mut Site, configuration: &Configuration<'_>, routers:
         }
         writer.push(site, &case.conditions, Answer::NotMigrated, listeners);
     }
-    let Agents { nodes, .. } = writer.agents;
-    if !nodes.is_empty() {
-        site.settings.push(Node::new("agents").children(nodes));
-    }
+    site.agents = writer.agents.nodes;
 }
 
 struct Writer<'c, 'd> {

@@ -52,12 +52,6 @@ pub(super) const RULES: &[Rule] = &[
         &["not sent proxy"],
     ),
     rule(
-        "long header fields",
-        "headers",
-        "X-Long",
-        &["status 200 and 429"],
-    ),
-    rule(
         "samples without a value here",
         "headers",
         "",
@@ -105,16 +99,16 @@ pub(super) const RULES: &[Rule] = &[
     ),
     rule("`Vary` with compression", "compression", "", &["has vary"]),
     rule(
-        "`compression type`",
+        "compression of errors",
         "compression",
-        "",
-        &["lacks content-encoding", "lacks etag", "has etag", "body"],
+        "status=",
+        &["has content-encoding", "body"],
     ),
     rule(
-        "`replace-path`",
+        "`Location` of a route with a rewrite",
         "rewrites",
-        "",
-        &["status 200 and 501", "status 302 and 501"],
+        "/moved/",
+        &["lacks location", "has location"],
     ),
     rule(
         "`deny` with a path and other networks",

@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Middleware, Unwritten};
 use crate::kdl::Node;
-use crate::site::{Policies, Rewrite, Service, Site};
+use crate::site::{Path, Policies, Rewrite, Service, Site};
 
 const REWRITE: Unwritten = Unwritten("write `rewrite` in the route's policies");
 const REDIRECT: Unwritten = Unwritten("write `redirect` in a route");
@@ -71,13 +71,18 @@ pub(super) fn redirect_scheme(
         return Err(Unwritten("write `redirect` with a URL that has the port"));
     }
     if scheme != own {
-        answer(draft, scheme.to_owned(), settings.is_on("permanent"));
+        answer(draft, scheme.to_owned(), None, settings.is_on("permanent"));
     }
     Ok(())
 }
 
 /// Requests of the route are redirected, unless one before it answers them.
-fn answer(draft: &mut Draft<'_>, to: String, is_permanent: bool) {
+fn answer(
+    draft: &mut Draft<'_>,
+    to: String,
+    replace_prefix: Option<(String, String)>,
+    is_permanent: bool,
+) {
     if draft.is_answered {
         return;
     }
@@ -85,11 +90,12 @@ fn answer(draft: &mut Draft<'_>, to: String, is_permanent: bool) {
     draft.route.service = Service::Redirect {
         to: Some(to),
         status: if is_permanent { 301 } else { 302 },
-        replace_prefix: None,
+        replace_prefix,
     };
 }
 
-/// `^https?://www\.example\.com/(.*)` to `https://example.com/${1}`, as documented by Traefik.
+/// `^https?://www\.example\.com/(.*)` to `https://example.com/${1}`, as documented by Traefik, and
+/// `^https://example\.com/a/(.*)` to `https://example.com/b/${1}` for a router of these paths.
 pub(super) fn redirect_regex(
     site: &mut Site,
     draft: &mut Draft<'_>,
@@ -98,17 +104,16 @@ pub(super) fn redirect_regex(
     let settings = middleware.settings();
     let regex = settings.text_of("regex").unwrap_or_default();
     let target = settings.text_of("replacement").unwrap_or_default();
-    let (schemes, host) = host_of(regex).ok_or(REDIRECT)?;
-    let origin = ["/${1}", "/$1"]
-        .iter()
-        .find_map(|end| target.strip_suffix(end));
-    let origin = origin.filter(|origin| {
-        let bare = origin.split_once("://");
-        bare.is_some_and(|(scheme, host)| {
-            matches!(scheme, "http" | "https") && !host.contains(['$', '/'])
-        })
-    });
-    let origin = origin.ok_or(REDIRECT)?;
+    let (schemes, host, prefix) = urls_of(regex).ok_or(REDIRECT)?;
+    let (origin, to) = replacement_of(target).ok_or(REDIRECT)?;
+    let replace_prefix = if prefix.is_empty() && to.is_empty() {
+        None
+    } else if is_below(&draft.route.paths, &prefix) {
+        let to = if to.is_empty() { "/" } else { to };
+        Some((prefix, to.to_owned()))
+    } else {
+        return Err(REDIRECT);
+    };
     let own = if draft.is_tls { "https" } else { "http" };
     if !schemes.contains(&own) || draft.is_answered {
         return Ok(());
@@ -116,7 +121,7 @@ pub(super) fn redirect_regex(
     let is_permanent = settings.is_on("permanent");
     let hosts = &draft.route.hosts;
     if hosts.iter().all(|it| *it == host) && !hosts.is_empty() {
-        answer(draft, origin.to_owned(), is_permanent);
+        answer(draft, origin.to_owned(), replace_prefix, is_permanent);
         return Ok(());
     }
     let is_other = !hosts.is_empty() && !hosts.contains(&host);
@@ -134,14 +139,39 @@ pub(super) fn redirect_regex(
     route.service = Service::Redirect {
         to: Some(origin.to_owned()),
         status: if is_permanent { 301 } else { 302 },
-        replace_prefix: None,
+        replace_prefix,
     };
     draft.before.push(route);
     Ok(())
 }
 
-/// The schemes and the host of an expression for the URLs of a host.
-fn host_of(regex: &str) -> Option<(&'static [&'static str], String)> {
+/// Returns true if all paths of a route are below a prefix.
+fn is_below(paths: &[Path], prefix: &str) -> bool {
+    let is_below = |path: &Path| match path {
+        Path::Exact(path) | Path::Prefix(path) | Path::Beginning(path) => {
+            let rest = path.strip_prefix(prefix);
+            !prefix.is_empty() && rest.is_some_and(|rest| rest.starts_with('/'))
+        }
+        Path::Regex(_) => false,
+    };
+    !paths.is_empty() && paths.iter().all(is_below)
+}
+
+/// The origin and the prefix of a replacement that ends with the first group.
+fn replacement_of(target: &str) -> Option<(&str, &str)> {
+    let mut ends = ["/${1}", "/$1"].iter();
+    let bare = ends.find_map(|end| target.strip_suffix(end))?;
+    let (scheme, rest) = bare.split_once("://")?;
+    let path = rest.find('/').and_then(|at| rest.get(at..));
+    let path = path.unwrap_or_default();
+    let is_whole = matches!(scheme, "http" | "https") && !rest.contains('$');
+    bare.strip_suffix(path)
+        .filter(|_| is_whole)
+        .map(|it| (it, path))
+}
+
+/// The schemes, the host and the prefix of an expression for the URLs of a host below a prefix.
+fn urls_of(regex: &str) -> Option<(&'static [&'static str], String, String)> {
     let rest = regex.strip_prefix('^').unwrap_or(regex);
     let (schemes, rest): (&[&str], &str) = if let Some(rest) = rest
         .strip_prefix("https?://")
@@ -153,12 +183,15 @@ fn host_of(regex: &str) -> Option<(&'static [&'static str], String)> {
     } else {
         (&["https"], rest.strip_prefix("https://")?)
     };
-    let host = rest
+    let base = rest
         .strip_suffix("/(.*)")
         .or(rest.strip_suffix("/(.*)$"))
         .or(rest.strip_suffix("/?(.*)"))?;
-    let host = host.replace("\\.", ".");
-    let mut bytes = host.bytes();
-    let is_plain = bytes.all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
-    (is_plain && !host.is_empty()).then(|| (schemes, host.to_ascii_lowercase()))
+    let base = base.replace("\\.", ".");
+    let host = base.split('/').next().unwrap_or_default();
+    let mut bytes = base.bytes();
+    let is_plain = bytes.all(|b| b.is_ascii_alphanumeric() || b"-./_".contains(&b));
+    let prefix = base.strip_prefix(host)?;
+    let is_whole = is_plain && !host.is_empty() && !prefix.ends_with('/');
+    is_whole.then(|| (schemes, host.to_ascii_lowercase(), prefix.to_owned()))
 }
