@@ -1,12 +1,13 @@
-//! The site of `docs/learn/five-services.md`, with certificates of Pebble, real targets and a login server.
+//! The site of `docs/learn/five-services.md` with certificates of Pebble: the example, and the same site as files of nginx,
+//! Caddy and Traefik after `config migrate`. Differences between them are on the page.
 
 mod requests;
 
-use crate::support::BINARY;
+use crate::support::{Authority, BINARY};
 use aws_lc_rs::hmac;
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use proxy_testkit::{Launch, Pebble, Policy, Proxyd, Request, Upstream, ok};
-use requests::{CASES, Case};
+use requests::{CASES, Case, DIFFERENCES, NOTES, Server};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +24,8 @@ const HOSTS: [&str; 7] = [
 ];
 
 /// The targets by their ports in the files, with the header fields that each repeats.
-const TARGETS: [(u16, &str, &[&str]); 7] = [
+const TARGETS: [(u16, &str, &[&str]); 8] = [
+    (3000, "www", &[]),
     (3001, "shop", &["x-real-ip"]),
     (3002, "shop", &["x-real-ip"]),
     (3003, "api", &["x-user"]),
@@ -46,7 +48,7 @@ struct Site {
 impl Site {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["srv/www", "etc/proxyd"] {
+        for name in ["srv/www", "etc/proxyd", "etc/ssl"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
@@ -99,8 +101,29 @@ impl Site {
         kdl
     }
 
-    /// Checks a file by `--test`, then starts proxyd and waits for its certificate.
-    fn start(&self, kdl: &str) -> Proxyd {
+    /// The result of `config migrate` for a server's file, and the directives that it lists.
+    fn migrated(&self, server: Server) -> (String, String) {
+        let examples = examples().join("five-services");
+        for name in server.files() {
+            let text = fs::read_to_string(examples.join(name)).unwrap();
+            fs::write(self.folder.path().join(name), self.with_paths(&text)).unwrap();
+        }
+        let file = self.folder.path().join(server.files()[0]);
+        let result = self.folder.path().join(format!("{}.kdl", server.name()));
+        let printed = proxyd(&[
+            "config".as_ref(),
+            "migrate".as_ref(),
+            "--from".as_ref(),
+            server.name().as_ref(),
+            file.as_ref(),
+            "--output".as_ref(),
+            result.as_ref(),
+        ]);
+        (fs::read_to_string(result).unwrap(), printed)
+    }
+
+    /// Checks a file by `--test`, then starts proxyd and waits for the certificates of these hosts.
+    fn start(&self, kdl: &str, awaited: &[&str]) -> Proxyd {
         let file = self.folder.path().join("site.kdl");
         fs::write(&file, kdl).unwrap();
         let tested = proxyd(&["--test".as_ref(), "--config".as_ref(), file.as_ref()]);
@@ -108,9 +131,13 @@ impl Site {
         // Tests name listeners, which `start` would wait for.
         let settings = kdl.split("\ntests {").next().unwrap();
         let proxyd = Launch::new(BINARY, settings).start();
-        let _in_use = proxyd.stderr().find(0, |record| {
-            record.text("message") == "a new certificate is in use"
-        });
+        for host in awaited {
+            let name = format!("/{host}-");
+            let _in_use = proxyd.stderr().find(0, |record| {
+                record.text("message") == "a new certificate is in use"
+                    && record.text("file").contains(&name)
+            });
+        }
         proxyd
     }
 
@@ -191,11 +218,14 @@ fn target(name: &'static str, fields: &'static [&'static str]) -> Upstream {
     })
 }
 
-/// The answer of `/api/authz/forward-auth` of Authelia.
+/// The answer of `/api/authz/forward-auth` of Authelia, or of `/api/authz/auth-request`, which has no redirect.
 fn verdict(request: &Request) -> String {
     let field = |name: &str| request.fields.get(name).unwrap_or_default();
     if field("cookie") == "session=ann" {
         return "HTTP/1.1 200 OK\r\nRemote-User: ann\r\nContent-Length: 0\r\n\r\n".to_owned();
+    }
+    if request.target.ends_with("/auth-request") {
+        return "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n".to_owned();
     }
     format!(
         "HTTP/1.1 302 Found\r\nLocation: https://auth.example.com/?rd={}{}\r\nContent-Length: 0\r\n\r\n",
@@ -227,9 +257,45 @@ fn the_example_serves_five_services_with_certificates_of_an_authority() {
         "the page shows the example"
     );
     let text = site.with_addresses(&site.with_paths(&text));
-    let _proxyd = site.start(&text);
+    let _proxyd = site.start(&text, &["www.example.com"]);
     let roots = site.pebble.issued_roots();
     for case in CASES {
         assert_eq!(site.ask(case, &roots), case.outcome, "{}", case.title);
+    }
+}
+
+#[test]
+fn files_of_three_servers_become_the_same_site_but_for_what_the_page_names() {
+    let page = page();
+    let site = Site::new();
+    let folder = site.folder.path();
+    let authority = Authority::new("root");
+    authority.issue(&HOSTS).write(folder, "site");
+    fs::rename(folder.join("site.crt"), folder.join("etc/ssl/site.pem")).unwrap();
+    fs::rename(folder.join("site.key"), folder.join("etc/ssl/site.key")).unwrap();
+    let own_root = authority.write(folder, "own.pem");
+    let mut wrong: Vec<String> = Vec::new();
+    for server in [Server::Nginx, Server::Caddy, Server::Traefik] {
+        let (text, printed) = site.migrated(server);
+        wrong.extend(server.unexpected_notes(&printed));
+        let _proxyd = site.start(&site.with_addresses(&text), server.first_hosts());
+        let roots = match server {
+            Server::Nginx => own_root.clone(),
+            Server::Caddy | Server::Traefik => site.pebble.issued_roots(),
+        };
+        for case in CASES {
+            let (outcome, expected) = (site.ask(case, &roots), case.outcome_of(server));
+            if outcome != expected {
+                wrong.push(format!("{}: {}: {outcome}", server.name(), case.title));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for row in DIFFERENCES
+        .iter()
+        .map(|it| it.row)
+        .chain(NOTES.iter().map(|(_, note)| *note))
+    {
+        assert!(page.contains(row), "{row}");
     }
 }
