@@ -142,9 +142,7 @@ fn proxyd(peer: &Peer, site: &str) -> Proxyd {
     };
     let migrated = migrate(peer.language, &source, &included);
     let migrated = migrated.unwrap_or_else(|error| panic!("{error}"));
-    // Paths of sites are named `admin` as well.
-    let admin = "\nadmin { address \"127.0.0.1:0\" }\n";
-    Launch::new(BINARY, &[&migrated.text, admin].concat()).start()
+    Launch::new(BINARY, &migrated.text).start()
 }
 
 /// Files of the folder `www`, and users outside of it.

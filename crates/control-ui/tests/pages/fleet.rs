@@ -103,7 +103,7 @@ impl Fleet {
             drift: DriftId(Uuid::nil()),
             upstream,
             service,
-            api_key: world.key().await.0,
+            api_key: world.named_key("deploys").await.0,
             reports: Reports::new(start, "shop-api"),
         };
         fleet.rounds(world, 2).await;

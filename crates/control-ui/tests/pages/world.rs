@@ -175,8 +175,13 @@ impl World {
 
     /// The identifier and the secret of an API key with full access.
     pub(crate) async fn key(&self) -> (String, String) {
+        self.named_key("pages").await
+    }
+
+    /// The same of a key with this name.
+    pub(crate) async fn named_key(&self, name: &str) -> (String, String) {
         let new = NewApiKey {
-            name: "pages".to_owned(),
+            name: name.to_owned(),
             scopes: BTreeSet::new(),
             expires_at: None,
         };
