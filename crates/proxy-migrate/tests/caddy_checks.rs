@@ -1,5 +1,5 @@
 //! Directives of Caddyfiles that let requests in or refuse them, and certificates that Caddy obtains by itself.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+#![expect(clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;
 use proxy_migrate::{Language, Migrated, Source, migrate};

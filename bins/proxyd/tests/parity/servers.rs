@@ -142,7 +142,7 @@ fn proxyd(peer: &Peer, site: &str) -> Proxyd {
     };
     let migrated = migrate(peer.language, &source, &included);
     let migrated = migrated.unwrap_or_else(|error| panic!("{error}"));
-    Launch::new(BINARY, &migrated.text).start()
+    Launch::new(BINARY, &migrated.text).spawn()
 }
 
 /// Files of the folder `www`, and users outside of it.

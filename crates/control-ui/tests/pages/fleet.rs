@@ -88,6 +88,7 @@ impl Fleet {
             .unwrap();
         let certificate = certificate(world).await;
         let (upstream, service) = service(world, certificate).await;
+        let (managed_certificate, webhook, api_key) = further(world).await;
         let mut fleet = Self {
             spring,
             cart,
@@ -98,12 +99,12 @@ impl Fleet {
             member: UserId(Uuid::nil()),
             signing_key: SigningKeyId(Uuid::nil()),
             certificate,
-            managed_certificate: managed_certificate(world).await,
-            webhook: webhook(world).await,
+            managed_certificate,
+            webhook,
             drift: DriftId(Uuid::nil()),
             upstream,
             service,
-            api_key: world.named_key("deploys").await.0,
+            api_key,
             reports: Reports::new(start, "shop-api"),
         };
         fleet.rounds(world, 2).await;
@@ -275,6 +276,14 @@ pub(crate) async fn bundle(world: &World, name: &str, text: &str) -> BundleId {
 pub(crate) fn certificate_and_key() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec!["shop.example.com".to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+/// A managed certificate, a webhook, and the identifier of an API key.
+async fn further(world: &World) -> (ManagedCertificateId, WebhookId, String) {
+    let certificate = managed_certificate(world).await;
+    let webhook = webhook(world).await;
+    let (key, _) = world.named_key("deploys").await;
+    (certificate, webhook, key)
 }
 
 /// A webhook with a test that waits.

@@ -17,6 +17,46 @@ pub(super) struct Addresses {
     pub(super) is_closed: bool,
 }
 
+/// The parts of an address such as `https://shop.example.com:8443/path`.
+struct Parts<'w> {
+    scheme: Option<&'w str>,
+    host: &'w str,
+    port: Option<&'w str>,
+    /// Without its first slash.
+    path: &'w str,
+}
+
+impl Parts<'_> {
+    fn is_name(&self) -> bool {
+        let host = self.host;
+        !host.is_empty() && host != "localhost" && host.parse::<IpAddr>().is_err()
+    }
+
+    fn wants_tls(&self) -> bool {
+        match self.scheme {
+            Some(scheme) => scheme == "https",
+            None => self.is_name() && self.port != Some("80"),
+        }
+    }
+}
+
+fn parts(word: &str) -> Parts<'_> {
+    let (scheme, rest) = word
+        .split_once("://")
+        .map_or((None, word), |(scheme, rest)| (Some(scheme), rest));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => (host, Some(port)),
+        _ => (authority, None),
+    };
+    Parts {
+        scheme,
+        host,
+        port,
+        path,
+    }
+}
+
 pub(super) fn read(
     site: &mut Site,
     block: &Directive,
@@ -35,14 +75,11 @@ pub(super) fn read(
     let words: Vec<&str> = words.map(str::trim).filter(|it| !it.is_empty()).collect();
     for word in words.iter().copied() {
         let word = without_variables(site, block, word, &mut is_closed);
-        let (scheme, rest) = word
-            .split_once("://")
-            .map_or((None, word), |(a, b)| (Some(a), b));
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if port.parse::<u16>().is_ok() => (host, Some(port)),
-            _ => (authority, None),
-        };
+        let parts = parts(word);
+        let (is_name, wants_tls) = (parts.is_name(), parts.wants_tls());
+        let Parts {
+            host, port, path, ..
+        } = parts;
         if !path.is_empty() && words.len() == 1 {
             path_of_site = Some(format!("/{path}"));
         } else if !path.is_empty() {
@@ -53,9 +90,6 @@ pub(super) fn read(
                 "write the path in `matches` of the routes; they answer 501 until then",
             );
         }
-        let is_name = !host.is_empty() && host != "localhost" && host.parse::<IpAddr>().is_err();
-        let wants_tls =
-            scheme == Some("https") || (scheme.is_none() && is_name && port != Some("80"));
         let account = automatic.as_deref_mut().filter(|_| {
             wants_tls && matches!(port, None | Some("443")) && automatic::is_obtained(block, host)
         });

@@ -17,6 +17,7 @@ use std::rc::Rc;
 
 /// The settings that hold at a place of a site.
 #[derive(Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Context {
     conditions: Conditions,
     /// Definitions of matchers.
@@ -239,43 +240,63 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
             context.policies.rewrite = Some(Rewrite::Strip(directive.word(2).to_owned()));
         }
         "basic_auth" | "basicauth" if is_for_all && !context.is_written_order => {
-            let written = access::password(directive, rest).filter(|_| !has_password(context));
-            match written {
-                Some(node) => {
-                    context.policies.settings.push(node);
-                    context.guard();
-                }
-                None => close(site, context, directive),
-            }
+            password(site, context, directive, rest);
         }
         "forward_auth" if is_for_all && !context.is_written_order => {
-            match access::login_server(site, directive, rest) {
-                Some(agent) => {
-                    context.agents.push(agent);
-                    context.guard();
-                }
-                None => close(site, context, directive),
-            }
+            login_server(site, context, directive, rest);
         }
         "request_header" if is_for_all => request_header(site, context, directive, rest),
-        "tls" if is_client_auth(directive) => {
-            context.is_closed = true;
+        "tls" => tls(site, context, directive),
+        "bind" | "handle_errors" | "log" => {}
+        _ => other(site, context, directive),
+    }
+}
+
+/// A password, of which a block has one.
+fn password(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
+    let written = access::password(directive, rest).filter(|_| !has_password(context));
+    if let Some(node) = written {
+        context.policies.settings.push(node);
+        context.guard();
+    } else {
+        close(site, context, directive);
+    }
+}
+
+fn login_server(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
+    if let Some(agent) = access::login_server(site, directive, rest) {
+        context.agents.push(agent);
+        context.guard();
+    } else {
+        close(site, context, directive);
+    }
+}
+
+/// Settings of TLS: the files are read with the addresses.
+fn tls(site: &mut Site, context: &mut Context, directive: &Directive) {
+    if is_client_auth(directive) {
+        context.is_closed = true;
+        site.note(
+            &directive.place,
+            &directive.shown(),
+            "write `tls { client-auth { ca-file … } }` in the listener; the routes answer 501 until then",
+        );
+    } else if directive.words.len() == 3 {
+        for line in &directive.block {
             site.note(
-                &directive.place,
-                &directive.shown(),
-                "write `tls { client-auth { ca-file … } }` in the listener; the routes answer 501 until then",
+                &line.place,
+                &line.shown(),
+                "write it in `tls` of the listener: see docs/reference/config.md",
             );
         }
-        "tls" if directive.words.len() == 3 => {
-            for line in &directive.block {
-                site.note(
-                    &line.place,
-                    &line.shown(),
-                    "write it in `tls` of the listener: see docs/reference/config.md",
-                );
-            }
-        }
-        "bind" | "handle_errors" | "log" => {}
+    } else {
+        other(site, context, directive);
+    }
+}
+
+/// A directive that changes no request, or is not carried over.
+fn other(site: &mut Site, context: &mut Context, directive: &Directive) {
+    match directive.name() {
         name if order::rank(name).is_some() || name.starts_with('@') => {}
         name if is_passive(name) => {
             site.note(&directive.place, &directive.shown(), advice(name));
@@ -424,6 +445,26 @@ fn content(site: &mut Site, addresses: &Addresses, mut inner: Context, directive
     }
 }
 
+/// The response of a `respond`.
+fn response(site: &mut Site, directive: &Directive, words: &[String]) -> Service {
+    let status = words.iter().find_map(|word| word.parse::<u16>().ok());
+    let body = words.iter().find(|word| word.parse::<u16>().is_err());
+    let status = status.unwrap_or(200);
+    if !(200..600).contains(&status) || (300..400).contains(&status) {
+        site.note(
+            &directive.place,
+            &directive.shown(),
+            "`respond` has statuses 2xx, 4xx and 5xx; the route answers 501",
+        );
+        return Service::not_migrated();
+    }
+    Service::Respond {
+        status,
+        body: body.cloned(),
+        content_type: None,
+    }
+}
+
 fn service(
     site: &mut Site,
     inner: &mut Context,
@@ -475,24 +516,7 @@ fn service(
             let is_error = |status: &u16| (400..600).contains(status);
             Service::refusal(status.filter(is_error).unwrap_or(500))
         }
-        "respond" => {
-            let status = words.iter().find_map(|word| word.parse::<u16>().ok());
-            let body = words.iter().find(|word| word.parse::<u16>().is_err());
-            let status = status.unwrap_or(200);
-            if !(200..600).contains(&status) || (300..400).contains(&status) {
-                site.note(
-                    &directive.place,
-                    &directive.shown(),
-                    "`respond` has statuses 2xx, 4xx and 5xx; the route answers 501",
-                );
-                return Service::not_migrated();
-            }
-            Service::Respond {
-                status,
-                body: body.cloned(),
-                content_type: None,
-            }
-        }
+        "respond" => response(site, directive, words),
         _ => {
             site.note(
                 &directive.place,
