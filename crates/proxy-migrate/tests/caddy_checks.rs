@@ -94,7 +94,7 @@ fn networks_hold_for_what_comes_after_their_refusal() {
         &["allow \"192.168.0.0/16\""],
     );
     for closed in [
-        // What follows does not answer all requests.
+        // The directive after it does not answer all requests.
         "@outside not remote_ip 10.0.0.0/8\nhandle {\nrespond @outside 403\nreverse_proxy /x/* a:1\n}",
         "@outside not remote_ip 10.0.0.0/8\n@other not remote_ip 192.0.2.0/24\nrespond @outside 403\nrespond @other 403\nreverse_proxy a:1",
         "@outside not remote_ip forwarded\nrespond @outside 403\nreverse_proxy a:1",

@@ -69,7 +69,7 @@ struct Row {
     /// The name of the project that it is limited to; empty without one.
     project: String,
     made: RelativeTime,
-    /// The name of the person whose rights bound it; empty if it is not known.
+    /// The name of its creator, an upper bound of its rights; empty if it is not known.
     maker: String,
     ends: Option<RelativeTime>,
     is_active: bool,
@@ -179,7 +179,7 @@ fn row(
     }
 }
 
-/// What a key with the scope may do.
+/// The permissions of a scope in words.
 fn scope_words(scope: Scope) -> &'static str {
     match scope {
         Scope::NodesRead => "see nodes, their traffic and enrolment tokens",

@@ -1,4 +1,4 @@
-//! Pages for a person who checks access and changes: the audit log by day and person, roles in single projects.
+//! Pages for a review of access and changes: the audit log by day and person, roles in single projects.
 
 use crate::fleet::Fleet;
 use crate::sign_in::Browser;

@@ -54,8 +54,8 @@ pub(super) fn contents(block: &[Directive], is_written_order: bool) -> Vec<&Dire
     contents
 }
 
-/// Returns true if directives of one kind hold for requests that others of the kind hold for as well, so that their order
-/// decides: one has a matcher of other things than one path or hosts, or has a check, whose route has regular expressions.
+/// Returns true if two directives of one kind may hold for the same request, so that their order decides: one has a
+/// matcher of other things than one path or hosts, or a check, which makes a route with regular expressions.
 pub(super) fn is_mixed(contents: &[&Directive], definitions: &Definitions) -> bool {
     let mut with_matcher = contents.iter().filter(|it| has_matcher(it));
     let is_plain = |it: &&&Directive| {

@@ -78,7 +78,7 @@ pub(super) fn note_checks<'l>(site: &mut Site, lines: impl IntoIterator<Item = &
     is_closed
 }
 
-/// Notes a `replace-path` whose path is an input of later rules: here conditions are compared with the path of the client.
+/// Notes a `replace-path` before rules that read the path: here conditions are compared with the path of the client.
 /// Returns true if there is one.
 pub(super) fn note_rewrite<'l>(site: &mut Site, lines: impl Iterator<Item = &'l Line>) -> bool {
     let lines: Vec<&Line> = lines.collect();

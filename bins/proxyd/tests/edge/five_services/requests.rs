@@ -10,7 +10,7 @@ pub(crate) struct Case {
     pub(crate) outcome: &'static str,
 }
 
-/// A server whose file is migrated.
+/// A server with a file to migrate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Server {
     Nginx,

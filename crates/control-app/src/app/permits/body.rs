@@ -71,8 +71,8 @@ impl BodyKind {
         (factor * bytes).clamp(MAX_SMALL_BYTES, self.limits().each)
     }
 
-    /// The longest wait of an organization that holds `held` bytes. The first body waits until slow ones of others are
-    /// aborted. It waits in the client and in its connection.
+    /// The longest wait of an organization that holds `held` bytes. The first body waits until slow ones of other
+    /// organizations are aborted. It waits in the client and in its connection.
     fn max_wait(self, held: usize) -> Duration {
         Duration::from_secs(match self {
             Self::Upload if 0 < held => 2,

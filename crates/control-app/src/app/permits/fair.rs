@@ -22,7 +22,7 @@ pub(crate) struct BudgetLimits {
     pub(crate) reserve: usize,
 }
 
-/// A pool of permits for parts of a budget. What becomes free is granted to the owner that holds the least and, among
+/// A pool of permits for parts of a budget. Freed units are granted to the owner that holds the least and, among
 /// equals, to the one served longest ago, regardless of the number of its waiting requests. A permit that does not fit
 /// yet holds up no smaller one.
 #[derive(Clone, Debug)]
