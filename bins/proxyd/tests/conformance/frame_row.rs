@@ -67,7 +67,7 @@ impl Row {
         Self::new(name, frame(HEADERS, WHOLE, 1, section), expected)
     }
 
-    /// Puts another stream under test.
+    /// Puts another stream under test; with 0, only the end of the connection.
     pub(crate) fn on(mut self, stream: u32) -> Self {
         self.stream = stream;
         self

@@ -114,7 +114,8 @@ fn numbers() -> Vec<Row> {
             then(3, 1),
             PROTOCOL,
         ),
-        Row::new("two requests on one stream", then(1, 1), PROTOCOL),
+        // The first request may be answered before the second one arrives.
+        Row::new("two requests on one stream", then(1, 1), PROTOCOL).on(0),
         Row::new(
             "a request on the last stream there is",
             frame(HEADERS, WHOLE, 0x7fff_ffff, LOCAL),
