@@ -243,6 +243,26 @@ pub(crate) const CASES: &[Case] = &[
             CPU,
         )
     },
+    Case {
+        thorough: true,
+        ..relayed(
+            "relay",
+            "GET 100 B through a TCP relay, 64 connections",
+            GET,
+        )
+    },
+    Case {
+        thorough: true,
+        ..relayed(
+            "relay-1m",
+            "GET 1 MiB through a TCP relay, 16 connections",
+            Load {
+                answer: ResponseSize::Large,
+                connections: 16,
+                ..GET
+            },
+        )
+    },
     ours(
         "unused",
         "GET 100 B, 1 connection, beside settings without effect, counted",
@@ -320,6 +340,11 @@ const CACHED: Setup = Setup {
     ..Setup::PLAIN
 };
 
+const RELAY: Setup = Setup {
+    route: RouteKind::Relay,
+    ..Setup::PLAIN
+};
+
 const UNUSED: Setup = Setup {
     route: RouteKind::Unused,
     ..Setup::PLAIN
@@ -371,6 +396,13 @@ const fn peers(
 const fn with_tls(name: &'static str, title: &'static str, load: Load) -> Case {
     Case {
         field: Field::Peers(TLS),
+        ..peers(name, title, load, CPU)
+    }
+}
+
+const fn relayed(name: &'static str, title: &'static str, load: Load) -> Case {
+    Case {
+        field: Field::Peers(RELAY),
         ..peers(name, title, load, CPU)
     }
 }

@@ -5,7 +5,8 @@ use crate::effort::Effort;
 use crate::servers::environment::{BACKEND_PORT, Environment};
 use crate::servers::load_process::LoadProcess;
 use crate::servers::running_servers::RunningServers;
-use crate::servers::server::{OURS, Program, RouteKind, Server, Setup};
+use crate::servers::server::{OURS, Program, Server, Setup};
+use std::iter;
 use xtask_kit::task_error::TaskError;
 
 /// State shared by all cases of a run.
@@ -54,16 +55,11 @@ impl<'a> Comparison<'a> {
                 .collect(),
             Field::Peers(setup) if self.alone => vec![server(OURS, Program::Proxyd, setup)],
             Field::Peers(setup) => {
-                let third = if setup.route == RouteKind::Cached {
-                    server("varnish", Program::Varnish, setup)
-                } else {
-                    server("haproxy", Program::Haproxy, setup)
-                };
-                vec![
-                    server(OURS, Program::Proxyd, setup),
-                    server("nginx", Program::Nginx, setup),
-                    third,
-                ]
+                let peers = setup.peers().iter();
+                let peers = peers.map(|(name, program)| server(name, program.clone(), setup));
+                iter::once(server(OURS, Program::Proxyd, setup))
+                    .chain(peers)
+                    .collect()
             }
         }
     }

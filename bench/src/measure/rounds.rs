@@ -105,7 +105,9 @@ fn once(
             });
         }
     };
-    let share = (load.is_saturating() && alone).then_some(setup.workers);
+    // The load takes longer than a relay, which waits for it.
+    let is_busy = load.is_saturating() && alone && setup.route != RouteKind::Relay;
+    let share = is_busy.then_some(setup.workers);
     Ok(Round {
         void: void(&sample, share),
         figures: figures(&sample),

@@ -36,11 +36,15 @@ fn template(program: &Program, setup: &Setup) -> &'static str {
         (Program::Nginx, RouteKind::Cached) => "nginx/cached.conf",
         (Program::Varnish, _) => "varnish/cached.vcl",
         (Program::Proxyd, RouteKind::Unused) => "proxyd/unused.kdl",
+        (Program::Proxyd, RouteKind::Relay) => "proxyd/relay.kdl",
+        (Program::Haproxy, RouteKind::Relay) => "haproxy/relay.cfg",
         (Program::Proxyd, RouteKind::Plain) if setup.tls => "proxyd/tls.kdl",
         (Program::Nginx, RouteKind::Plain) if setup.tls => "nginx/tls.conf",
         (Program::Haproxy, RouteKind::Plain) if setup.tls => "haproxy/tls.cfg",
         (Program::Proxyd, RouteKind::Plain) => "proxyd/plain.kdl",
-        (Program::Nginx, RouteKind::Plain | RouteKind::Unused) => "nginx/plain.conf",
+        (Program::Nginx, RouteKind::Plain | RouteKind::Unused | RouteKind::Relay) => {
+            "nginx/plain.conf"
+        }
         (Program::Haproxy, RouteKind::Plain | RouteKind::Cached | RouteKind::Unused) => {
             "haproxy/plain.cfg"
         }
@@ -187,6 +191,10 @@ mod tests {
             },
             Setup {
                 route: RouteKind::Unused,
+                ..plain
+            },
+            Setup {
+                route: RouteKind::Relay,
                 ..plain
             },
             Setup {

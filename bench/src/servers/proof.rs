@@ -75,7 +75,11 @@ fn check(
     let sample = load_process.run(profile)?;
     let difference = match (&sample.failure, &sample.capture) {
         (Some(failure), _) => Some(failure.clone()),
-        (None, Some(capture)) => difference(capture, protocol, answer, body_bytes),
+        (None, Some(capture)) => {
+            let bodies = difference(capture, protocol, answer, body_bytes);
+            let fields = || missing_field(capture).filter(|_| setup.route != RouteKind::Relay);
+            bodies.or_else(fields)
+        }
         (None, None) => Some("nothing was kept of it".to_owned()),
     };
     match difference {
@@ -98,8 +102,8 @@ fn difference(
         answer_head,
         answer_body_bytes,
         answer_body_intact,
-        request_head,
         request_body_bytes,
+        ..
     } = capture;
     if *answer_body_bytes != answer.body_bytes() || !answer_body_intact {
         return Some("the answer's body is not the upstream's".to_owned());
@@ -113,6 +117,12 @@ fn difference(
             "the upstream was sent {request_body_bytes} bytes of body"
         ));
     }
+    None
+}
+
+/// The field that a proxy for HTTP did not add to a request.
+fn missing_field(capture: &Capture) -> Option<String> {
+    let request_head = &capture.request_head;
     if header(request_head, "x-forwarded-for") != Some("127.0.0.1") {
         return Some("the upstream is not told the client's address".to_owned());
     }
@@ -152,7 +162,8 @@ mod tests {
     fn differs(change: impl FnOnce(&mut Capture), what: &str) {
         let mut capture = capture();
         change(&mut capture);
-        let found = difference(&capture, Protocol::Plain, ResponseSize::Small, 0);
+        let found = difference(&capture, Protocol::Plain, ResponseSize::Small, 0)
+            .or_else(|| missing_field(&capture));
         assert!(found.unwrap().contains(what));
     }
 
@@ -162,6 +173,7 @@ mod tests {
             difference(&capture(), Protocol::Plain, ResponseSize::Small, 0),
             None
         );
+        assert_eq!(missing_field(&capture()), None);
     }
 
     #[test]

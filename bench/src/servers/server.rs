@@ -55,6 +55,8 @@ pub(crate) enum RouteKind {
     Agent,
     /// Responses are stored and served from the store.
     Cached,
+    /// Connections are relayed, and requests not read.
+    Relay,
     /// There are lists of networks, and further routes with redirects, rewrites and header values, that have no effect.
     Unused,
     /// There are more routes, to targets in trouble, and all limits are as by default.
@@ -75,6 +77,20 @@ impl Setup {
         recording: false,
         route: RouteKind::Plain,
     };
+
+    /// The peers that proxyd is compared with, and their names in tables.
+    pub(crate) const fn peers(&self) -> &'static [(&'static str, Program)] {
+        match self.route {
+            RouteKind::Cached => &[("nginx", Program::Nginx), ("varnish", Program::Varnish)],
+            // Debian's nginx has a relay as a module only.
+            RouteKind::Relay => &[("haproxy", Program::Haproxy)],
+            RouteKind::Plain
+            | RouteKind::Protected
+            | RouteKind::Agent
+            | RouteKind::Unused
+            | RouteKind::Storm => &[("nginx", Program::Nginx), ("haproxy", Program::Haproxy)],
+        }
+    }
 
     /// The paths for a response, by its letter.
     pub(crate) fn paths(&self, letter: char) -> Vec<String> {
