@@ -157,7 +157,7 @@ impl Connections {
             }
         };
         tokio::select! {
-            // It fails when a client disconnects, which is no error here.
+            // It fails when a client disconnects, which is not an error here.
             done = &mut connection => drop(done),
             () = silence => {}
         }

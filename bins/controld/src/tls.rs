@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 /// Sessions are resumed with keys of at most two such periods.
 const TICKET_PERIOD: Duration = Duration::from_hours(12);
 
-/// The certificate in force.
+/// The active certificate.
 #[derive(Debug)]
 pub(crate) struct Tls {
     source: CertificateSource,
@@ -51,7 +51,7 @@ impl Tls {
         Ok(())
     }
 
-    /// For the next connection.
+    /// The TLS settings for the next connection.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         self.current.load().config()
     }

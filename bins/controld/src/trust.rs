@@ -18,8 +18,9 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    /// The address that limits and logs go by: the right-most one of `X-Forwarded-For` that is of no
-    /// balancer; the peer's own unless it is one. An entry that is no address ends the search.
+    /// The address that limits and logs go by: the right-most one of `X-Forwarded-For` that is of
+    /// no balancer; the peer's own unless it is one. An entry that is not an address ends the
+    /// search.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
         if !self.holds(peer.ip()) {
             return peer;
@@ -59,7 +60,7 @@ impl TrustedProxies {
     }
 }
 
-/// With or without a port.
+/// Parses an address with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let with_port = || text.parse::<SocketAddr>().ok().map(|socket| socket.ip());

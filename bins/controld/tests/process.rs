@@ -229,7 +229,7 @@ fn links_to_interface(page: &str) -> Vec<&str> {
     links.filter(|link| link.starts_with("/api/v1/")).collect()
 }
 
-/// The head of the answer to a browser, in lower case: the body of an archive is no text.
+/// The head of the answer to a browser, in lower case: the body of an archive is binary.
 fn head(program: &Program, path: &str, cookie: &str) -> String {
     let authority = program.base_url().strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(authority).unwrap();

@@ -35,7 +35,7 @@ pub(crate) struct ProjectView {
 pub(crate) struct PolicyView {
     #[serde(flatten)]
     rules: RulesView,
-    /// A weaker policy requested by one administrator, in force when another one requests the same.
+    /// A weaker policy requested by one administrator, active when another one requests the same.
     weaker: Option<WeakerPolicyView>,
 }
 

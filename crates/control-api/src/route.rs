@@ -70,7 +70,7 @@ impl Route {
         }
     }
 
-    /// With another size of the largest body.
+    /// Sets another size of the largest body.
     pub(crate) const fn with_body(mut self, max_bytes: usize) -> Self {
         self.max_body_bytes = max_bytes;
         self

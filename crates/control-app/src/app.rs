@@ -99,7 +99,7 @@ pub struct App {
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
     pub(crate) metric_answers: MetricAnswers,
-    /// The hosts of bundles that are in force while certificates are obtained.
+    /// The hosts of bundles that are active while certificates are obtained.
     pub(crate) plain_hosts: Cache<BundleId, Arc<PlainHosts>, HostCount>,
     /// Certificate authorities that tenants may choose from; the same for all replicas.
     pub acme: AcmeAuthorities,
@@ -118,7 +118,7 @@ pub struct App {
 /// The clock and the random bytes. The program has the real ones, a test its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment {
-    /// The current time.
+    /// Clock of all commands and jobs.
     pub now: fn() -> Timestamp,
     /// Fills a slice with random bytes.
     pub fill: fn(&mut [u8]),
@@ -221,7 +221,7 @@ impl App {
             .await
     }
 
-    /// A permit for a body of up to `bytes` that is no upload, held until it is answered; `None` for a small one.
+    /// A permit for a body of up to `bytes` that is not an upload, held until it is answered; `None` for a small one.
     ///
     /// # Errors
     ///

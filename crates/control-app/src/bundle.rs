@@ -45,7 +45,7 @@ pub struct NewBundle {
 /// Origin of the files of a bundle.
 #[derive(Clone, Debug)]
 pub enum BundleSource {
-    /// These; the configuration begins in `proxy.kdl`.
+    /// Files of a configuration that begins in `proxy.kdl`.
     Files(Files),
     /// The services of the project.
     Services(ListenAddresses),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// Context that every handler gets besides its own arguments.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The actor.
+    /// Principal whose permissions apply.
     pub actor: Actor,
     /// The address of the client.
     pub client_ip: Option<IpAddr>,

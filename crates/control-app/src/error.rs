@@ -23,7 +23,7 @@ pub enum Error {
     /// This replica's maximum of concurrent password comparisons is reached.
     #[error("too many sign-ins at once")]
     TooManySignIns,
-    /// The domain refused.
+    /// A rule of the domain refuses the command.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The caller had read another version (`If-Match`).

@@ -24,7 +24,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Kind of the metric.
     pub kind: MetricKind,
-    /// Its labels.
+    /// Names of its labels, in the order of their values.
     pub labels: &'static [&'static str],
     /// Help text of the exposition.
     pub help: &'static str,

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 /// A node that was registered.
 #[derive(Debug)]
 pub struct RegisteredNode {
-    /// The node.
+    /// Node as stored.
     pub node: Node,
     /// Its key, which is shown once.
     pub key: Secret,

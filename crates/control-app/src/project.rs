@@ -77,8 +77,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Requests another policy: a stricter one is in force at once; a weaker one, while rollouts
-    /// need two persons, when a second administrator requests the same.
+    /// Requests another policy: a stricter one is active at once; a weaker one, while rollouts need
+    /// two persons, when a second administrator requests the same.
     pub async fn ask_policy(
         &self,
         call: &Call,

@@ -39,7 +39,7 @@ const MAX_NAMED: usize = 1_000;
 /// Selection of nodes of the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeSelection {
-    /// These.
+    /// The nodes with these identifiers.
     Named(Vec<NodeId>),
     /// Nodes with all of these labels; empty selects all nodes.
     Labelled(BTreeMap<String, String>),
@@ -48,7 +48,7 @@ pub enum NodeSelection {
 /// A rollout with its batches, and the state of the current one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RolloutProgress {
-    /// The rollout.
+    /// Rollout with its version's state.
     pub rollout: Rollout,
     /// The batches that were opened.
     pub batches: Vec<StoredBatch>,

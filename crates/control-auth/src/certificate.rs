@@ -55,7 +55,7 @@ pub enum CertificateError {
     /// A leaf that covers no host.
     #[error("names no host")]
     Nameless,
-    /// Not one unencrypted private key.
+    /// The text does not contain exactly one unencrypted private key.
     #[error("is not one unencrypted private key in PEM")]
     NotAKey,
     /// The private key's type is unsupported by TLS.

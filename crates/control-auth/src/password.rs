@@ -82,7 +82,7 @@ impl Password {
         self.hash_in(&mut PasswordMemory::default(), salt)
     }
 
-    /// The same in memory that is there.
+    /// Hashes in memory that is allocated already.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl PasswordHash {
         Self(UNKNOWN.to_owned())
     }
 
-    /// The PHC string.
+    /// Hash with its parameters, in the PHC format.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -133,7 +133,7 @@ impl PasswordHash {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Malformed`] if the hash is no PHC string, else [`AuthError::Signature`].
+    /// [`AuthError::Malformed`] if the hash is not a PHC string, else [`AuthError::Signature`].
     pub fn verify(&self, password: &Password) -> Result<(), AuthError> {
         self.verify_in(&mut PasswordMemory::default(), password)
     }

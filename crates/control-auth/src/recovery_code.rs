@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 /// Random bytes of a code: 80 bits need no slow hash.
 const CODE_BYTES: usize = 10;
-/// Without letters that resemble digits, and without vowels that form words (Crockford's Base32).
+/// The alphabet of Crockford's Base32: no letters that resemble digits, and no vowels that form words.
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const GROUP_CHARS: usize = 4;
 

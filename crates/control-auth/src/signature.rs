@@ -23,7 +23,7 @@ impl SigningPair {
         Ok(Self(pair))
     }
 
-    /// The public half.
+    /// Public key of the pair, as nodes and the JWKS have it.
     pub fn public(&self) -> PublicKey {
         PublicKey(URL_SAFE_NO_PAD.encode(self.0.public_key()))
     }

@@ -23,11 +23,11 @@ const MAX_TOKEN_BYTES: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// The node.
+    /// Node that the token was issued to.
     pub sub: NodeId,
-    /// Its project.
+    /// Project of the node at the time of issue.
     pub prj: ProjectId,
-    /// Its organization.
+    /// Organization of the node at the time of issue.
     pub org: OrgId,
     /// The key that signed; also in the header.
     pub kid: SigningKeyId,

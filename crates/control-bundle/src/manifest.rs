@@ -40,7 +40,7 @@ pub struct Manifest {
 pub struct ListedFile {
     /// Its name in the archive.
     pub name: String,
-    /// Its length.
+    /// Length in bytes, uncompressed.
     pub size_bytes: u64,
     /// Its SHA-256 in hexadecimal, as `sha256sum` prints it.
     pub sha256: String,

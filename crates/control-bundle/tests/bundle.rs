@@ -175,7 +175,7 @@ fn an_order_holds_for_one_node_and_one_counter() {
             kid: SigningKeyId(Uuid::from_u128(9)),
             ..order.clone()
         },
-        // A bundle's signature is no order.
+        // A bundle's signature is not an order.
         Order {
             signature: sign("digest", KID, &pair),
             ..order

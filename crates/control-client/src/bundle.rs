@@ -25,7 +25,7 @@ pub struct OwnVersions {
 pub struct Bundle {
     /// The order to run it.
     pub order: Order,
-    /// The fetched archive.
+    /// Archive as fetched, compressed; its digest is that of the order.
     pub archive: Arc<[u8]>,
     /// Its files by name.
     pub files: Files,
@@ -116,7 +116,7 @@ impl UnpackedFiles {
     }
 }
 
-/// Every entry below a folder that is no folder itself; of a bundle, with names of few levels.
+/// Every entry below a folder that is not a folder itself; of a bundle, with names of few levels.
 fn files_below(folder: &Path) -> Box<dyn Iterator<Item = PathBuf>> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     Box::new(entries.flat_map(|entry| {

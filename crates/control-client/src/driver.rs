@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-/// Until the next heartbeat, before the first answer.
+/// Time until the next heartbeat, before the first answer.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
 /// Diagnostics of a heartbeat.
 const MAX_DIAGNOSTICS: usize = 100;
@@ -46,15 +46,15 @@ pub struct Client {
     machine: Machine,
     /// The bundle being activated.
     folder: PathBuf,
-    /// Folders in force now and before.
+    /// Folders in use now and before.
     in_use: Vec<PathBuf>,
-    /// The bundle in force.
+    /// The active bundle.
     current: Option<Started>,
     /// The previous bundle, to which the node reverts from a trial.
     good: Option<Started>,
     /// True if the active bundle is on trial and not confirmed yet.
     is_on_trial: bool,
-    /// The files of the bundle in force; `None` for a node without a disk.
+    /// The files of the active bundle; `None` for a node without a disk.
     active_files: Option<UnpackedFiles>,
     /// The version of them in the last report.
     last_alteration: Option<String>,
@@ -76,7 +76,7 @@ pub struct Client {
     /// Sent with each heartbeat, so that a copy of the node's folder is detected. `None` if the
     /// control plane does not support the field.
     instance: Option<InstanceId>,
-    /// Until the next heartbeat, as the last answer says.
+    /// Time until the next heartbeat, from the last answer.
     interval: Duration,
     /// Processor time of the last heartbeat; 100 is one core.
     cpu_percent: f64,

@@ -35,7 +35,7 @@ pub enum ClientError {
     /// The folder for identity and bundles cannot be used.
     #[error("cannot use {}: {source}", folder.display())]
     Storage {
-        /// The folder.
+        /// Data folder of the node.
         folder: PathBuf,
         /// Error of the system.
         source: io::Error,

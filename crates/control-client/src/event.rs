@@ -16,11 +16,11 @@ pub struct Event {
 pub enum EventKind {
     /// A bundle was activated.
     BundleActivated,
-    /// The files of the bundle in force were edited on the disk; they are not loaded.
+    /// The files of the active bundle were edited on the disk; they are not loaded.
     BundleAltered,
     /// A bundle was rejected; the former one stays active.
     BundleRejected(RefusalReason),
-    /// An order was not believed.
+    /// An order was refused: wrong signature, node or counter.
     OrderRefused(RefusalReason),
     /// Trust in signing keys changed.
     KeysChanged,

@@ -65,7 +65,7 @@ pub struct Measured {
 /// A bundle ready for activation.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// The bundle.
+    /// Bundle that the process began with.
     pub bundle: Arc<Bundle>,
     /// The folder with its files; empty without a disk.
     pub folder: PathBuf,
@@ -89,7 +89,7 @@ pub struct Observation {
     pub connected: bool,
     /// Time of the last answer of any kind; `None` before the first.
     pub last_contact: Option<Timestamp>,
-    /// The counter of the order of the bundle in force; 0 without one.
+    /// The counter of the order of the active bundle; 0 without one.
     pub order: u64,
     /// Refusals of the node since the last observation.
     pub refusals: Vec<RefusalReason>,

@@ -57,7 +57,7 @@ pub enum Outcome {
     Assigned(Assignment),
     /// There is no order, by an answer with this `ETag`; empty without one.
     Unassigned(String),
-    /// The archive.
+    /// Compressed archive; its digest is not checked yet.
     Fetched(Arc<[u8]>),
     /// The control plane refused the request permanently: a retry is useless.
     Refused(String),
@@ -65,7 +65,7 @@ pub enum Outcome {
     Staged,
     /// The certificates are in memory.
     CertificatesFetched,
-    /// The bundle is in force.
+    /// The bundle is active.
     Activated,
     /// The certificates are served. True if they differ from the previous ones.
     Renewed(bool),
@@ -88,7 +88,7 @@ pub struct Assignment {
     pub renewals: u64,
     /// Time limit for the confirmation of an order on trial; `None` without a trial.
     pub trial: Option<Duration>,
-    /// Validations of the node's hosts that are under way; the driver answers them.
+    /// Validations of the node's hosts in progress; the driver answers them.
     pub challenges: Vec<HttpChallenge>,
     /// The `ETag` of the answer, unchanged and with its quotes; empty without one.
     pub tag: String,
@@ -204,7 +204,7 @@ impl Machine {
         status
     }
 
-    /// The counter of the order of the bundle in force; 0 without one.
+    /// The counter of the order of the active bundle; 0 without one.
     pub fn order_in_force(&self) -> u64 {
         if let Some(counter) = self.order_on_trial() {
             return counter;

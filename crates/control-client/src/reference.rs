@@ -15,7 +15,7 @@ const HEAD: &str = "# The state machine of a node\n\n\
     report.\n\n\
     | phase | outcome | next action | next phase |\n|---|---|---|---|\n";
 
-/// A token of this age was accepted before.
+/// Age of the token in the sample.
 const TOKEN_AGE: Duration = Duration::from_hours(1);
 /// No key and no node of the sample has this number.
 const OTHER: u128 = 20;

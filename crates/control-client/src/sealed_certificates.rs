@@ -1,4 +1,4 @@
-//! Certificates of the bundle in force on the disk, sealed by a key of the machine: a node that restarts while the
+//! Certificates of the active bundle on the disk, sealed by a key of the machine: a node that restarts while the
 //! control plane is unreachable serves TLS.
 
 use crate::bundle::{Certificates, HeldCertificate};

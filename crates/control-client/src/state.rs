@@ -12,9 +12,9 @@ pub struct Identity {
     pub node: NodeId,
     /// The credential that tokens are issued for.
     pub key: String,
-    /// The project.
+    /// Project that the node enrolled in.
     pub project: ProjectId,
-    /// The organization.
+    /// Organization of that project.
     pub org: OrgId,
     /// The keys that were pinned at the enrolment.
     pub trust: Trust,

@@ -1,4 +1,4 @@
-//! The node's folder: identity, state, archives, and the files of bundles in force.
+//! The node's folder: identity, state, archives, and the files of active bundles.
 //!
 //! Every file is written under a temporary name, synced, and renamed: a reader finds the complete
 //! old or new one. An unreadable file is renamed, and the node continues without it.
@@ -25,7 +25,7 @@ const MAX_STATE_BYTES: u64 = 1024 * 1024;
 pub enum Storage {
     /// A folder of its own.
     Folder {
-        /// Its path.
+        /// Data folder of the node.
         path: PathBuf,
         /// Number of bundles that this process has unpacked.
         unpacked: u32,
@@ -39,7 +39,7 @@ pub enum Storage {
 pub struct StoredState {
     /// The node's identity.
     pub identity: Option<Identity>,
-    /// Its state.
+    /// State as of the last write.
     pub state: PersistedState,
     /// The last good bundle, if its archive is still whole.
     pub bundle: Option<Bundle>,

@@ -16,14 +16,14 @@ const MAX_ENDED: usize = 64;
 pub struct Trust {
     org: OrgId,
     pinned: Vec<PinnedKey>,
-    /// Keys that were pinned and are no longer published: they are never believed again.
+    /// Keys that were pinned and are no longer published: never accepted again.
     retired: Vec<SigningKeyId>,
 }
 
 /// A key that orders may be signed by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedKey {
-    /// Its identifier.
+    /// Identifier of the key in orders and in the JWKS.
     pub kid: SigningKeyId,
     /// 32 bytes in Base64-URL.
     pub x: String,
@@ -43,7 +43,7 @@ impl Trust {
         }
     }
 
-    /// The keys that are believed.
+    /// Keys that orders are verified by.
     pub fn pinned(&self) -> &[PinnedKey] {
         &self.pinned
     }

@@ -153,7 +153,7 @@ named! {
 /// Tenant of a value: organization and project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenant {
-    /// The organization.
+    /// Organization that owns the item.
     pub org: OrgId,
     /// The project, unless the value belongs to the organization as a whole.
     pub project: Option<ProjectId>,

@@ -76,13 +76,13 @@ pub const BUNDLE_TRANSITIONS: &[Transition<BundleState, BundleEvent>] = &[
 /// A bundle, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
-    /// Its identifier.
+    /// UUID of version 7, so that bundles sort by creation.
     pub id: BundleId,
-    /// Its project.
+    /// Project that the bundle belongs to.
     pub tenant: Tenant,
     /// Name for its purpose; not unique.
     pub name: Name,
-    /// Its state.
+    /// State of the checks and of the signature.
     pub state: BundleState,
     /// Its bytes; `None` if it was rejected.
     pub archive: Option<BundleArchive>,

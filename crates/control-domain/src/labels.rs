@@ -16,7 +16,7 @@ const NAME_REASON: &str = "have a name that is not 1 to 63 characters of [a-z0-9
 pub struct Labels(BTreeMap<String, String>);
 
 impl Labels {
-    /// Labels that are known to be good.
+    /// Validates labels.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Labels {
         Self::parse(pairs)
     }
 
-    /// Labels as the database keeps them.
+    /// Labels from the database, which were validated before.
     pub fn stored(pairs: BTreeMap<String, String>) -> Self {
         Self(pairs)
     }

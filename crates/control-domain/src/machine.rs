@@ -3,11 +3,11 @@
 /// One row: in state `from`, `event` changes the state to `to`. A pair without a row is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition<S, E> {
-    /// The state before.
+    /// State in which the event is accepted.
     pub from: S,
-    /// The event.
+    /// Event that an operator or a job causes.
     pub event: E,
-    /// The state after.
+    /// State afterwards.
     pub to: S,
 }
 

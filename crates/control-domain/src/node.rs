@@ -29,13 +29,13 @@ named! {
     /// Presence of a node.
     #[schema(as = NodeStateName)]
     NodeState {
-        /// It was registered, and has not sent a heartbeat yet.
+        /// Registered, without a heartbeat yet.
         Enrolled = "enrolled",
         /// Its last heartbeat is less than three intervals old.
         Online = "online",
-        /// It missed three heartbeats.
+        /// Missed three heartbeats.
         Offline = "offline",
-        /// It was deleted; its credentials are refused.
+        /// Deleted; its credentials are refused.
         Deleted = "deleted",
     }
 }
@@ -43,11 +43,11 @@ named! {
 named! {
     /// Events of a node.
     NodeTransitionEvent {
-        /// It sends a heartbeat.
+        /// The node sends a heartbeat.
         Heartbeat = "heartbeat",
         /// Three intervals pass without a heartbeat.
         Miss = "miss",
-        /// It is deleted.
+        /// The node is deleted.
         Delete = "delete",
     }
 }
@@ -69,9 +69,9 @@ pub const NODE_TRANSITIONS: &[Transition<NodeState, NodeTransitionEvent>] = &[
 /// A node, without its keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its identifier.
+    /// UUID of version 7, given at registration.
     pub id: NodeId,
-    /// Its project.
+    /// Project that the node enrolled in.
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
@@ -84,18 +84,18 @@ pub struct Node {
     pub created_at: Timestamp,
     /// True if a second key waits for its first use.
     pub rotating: bool,
-    /// The last heartbeat.
+    /// Report of the last heartbeat; `None` before the first.
     pub report: Option<NodeReport>,
-    /// Its newest order.
+    /// Newest order; `None` before the first.
     pub order: Option<OrderSummary>,
 }
 
 /// Properties that a node reports when it registers.
 #[derive(Clone, Debug)]
 pub struct NewNode<'a> {
-    /// Its name.
+    /// Name, unique in the project.
     pub name: &'a str,
-    /// The requested labels.
+    /// Labels that the node requests.
     pub labels: BTreeMap<String, String>,
     /// The labels of its enrolment token; `None` if an operator registers the node, which then has
     /// all requested labels.
@@ -133,7 +133,7 @@ pub struct DuplicateNode {
 pub struct OrderSummary {
     /// Grows with every order to the node.
     pub counter: i64,
-    /// The bundle.
+    /// Bundle that the node is ordered to run.
     pub bundle: BundleId,
     /// Time of creation.
     pub made_at: Timestamp,

@@ -16,7 +16,7 @@ pub use retention::Retention;
 /// An organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Org {
-    /// Its identifier.
+    /// UUID of version 7.
     pub id: OrgId,
     /// Its name, unique in the installation.
     pub name: Name,

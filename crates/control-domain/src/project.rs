@@ -15,9 +15,9 @@ use jiff::Timestamp;
 /// A project of an organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// Its identifier.
+    /// UUID of version 7.
     pub id: ProjectId,
-    /// Its organization.
+    /// Organization that owns the project.
     pub org: OrgId,
     /// Its name, unique in the organization.
     pub name: Name,

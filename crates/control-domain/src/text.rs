@@ -19,7 +19,7 @@ impl Name {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] if the text is no name.
+    /// [`Refusal::Invalid`] if the text is not a name.
     pub fn parse(field: &'static str, text: &str) -> Result<Self, Refusal> {
         let length = text.chars().count();
         if length == 0 || NAME_CHARS < length {
@@ -48,7 +48,7 @@ impl Email {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] if the text is no address.
+    /// [`Refusal::Invalid`] if the text is not an address.
     pub fn parse(field: &'static str, text: &str) -> Result<Self, Refusal> {
         let wrong = || Refusal::invalid(field, "is not an e-mail address");
         let (user, domain) = text.split_once('@').ok_or_else(wrong)?;

@@ -364,7 +364,7 @@ fn few_answers_of_another_size_stop_a_batch_and_a_factor_of_four_does_not() {
     assert_eq!(GATE.judge(&earlier), GateVerdict::Passed);
 }
 
-/// Few requests of a route are no verdict, and a reason to wait for more of them.
+/// Few requests of a route give no verdict, and a reason to wait for more of them.
 #[test]
 fn a_difference_that_is_not_sure_is_a_suspicion() {
     let compared = |requests: u64| {

@@ -36,7 +36,7 @@ impl SessionCookie {
         }
     }
 
-    /// The name of the cookie by which a browser is known that signed in before. It is no credential.
+    /// The name of the cookie by which a browser is known that signed in before. It is not a credential.
     pub const fn browser_name(self) -> &'static str {
         match self {
             Self::Tls => "__Host-browser",
@@ -64,7 +64,7 @@ impl SessionCookie {
     ///
     /// # Errors
     ///
-    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    /// [`InvalidHeaderValue`] if the secret is not Base64-URL.
     pub fn set(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
         self.field("session", secret.reveal(), None)
     }
@@ -85,7 +85,7 @@ impl SessionCookie {
     ///
     /// # Errors
     ///
-    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    /// [`InvalidHeaderValue`] if the secret is not Base64-URL.
     pub fn set_browser(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
         self.field("browser", secret.reveal(), Some(KNOWN_SECS))
     }
@@ -103,7 +103,7 @@ impl SessionCookie {
     ///
     /// # Errors
     ///
-    /// [`InvalidHeaderValue`] if the secret is no Base64-URL.
+    /// [`InvalidHeaderValue`] if the secret is not Base64-URL.
     pub fn set_attempt(self, secret: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
         self.field("sign-in", secret.reveal(), Some(ATTEMPT_SECS))
     }

@@ -25,7 +25,7 @@ pub enum Fault {
     HeldBack(usize),
     /// The node rejects the bundle.
     Invalid,
-    /// The node never finishes putting the bundle in force.
+    /// The node never finishes the activation of the bundle.
     Stuck,
     /// The node reports no traffic.
     Silent,

@@ -106,7 +106,7 @@ impl SimulatedFleet {
     ///
     /// # Panics
     ///
-    /// If `bundle` is no identifier.
+    /// If `bundle` is not an identifier.
     pub fn plant(&self, bundle: &str, planted: PlantedFault) {
         let bundle: BundleId = bundle.parse().expect("an identifier");
         self.shared.planted_faults.rcu(|old| {
@@ -120,7 +120,7 @@ impl SimulatedFleet {
     ///
     /// # Panics
     ///
-    /// If `bundle` is no identifier.
+    /// If `bundle` is not an identifier.
     pub fn heal(&self, bundle: &str) {
         let bundle: BundleId = bundle.parse().expect("an identifier");
         self.shared.heal(bundle);
@@ -135,7 +135,7 @@ impl SimulatedFleet {
     ///
     /// # Panics
     ///
-    /// If `bundle` is no identifier.
+    /// If `bundle` is not an identifier.
     pub fn running(&self, bundle: &str) -> usize {
         let bundle: BundleId = bundle.parse().expect("an identifier");
         let active = self.shared.active.iter();

@@ -32,7 +32,7 @@ const EMAIL_FORMAT: &str = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddre
 /// A user as an identity provider asserts it. `issuer` and `subject` identify the user; the rest may change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssertedUser {
-    /// The identity provider.
+    /// Issuer (OIDC) or entity ID (SAML) of the provider.
     pub issuer: String,
     /// The user's permanent name at the identity provider.
     pub subject: String,

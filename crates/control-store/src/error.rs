@@ -48,13 +48,13 @@ pub enum StoreError {
     /// The database takes no writes: its disk is full or read-only.
     #[error("the database takes no writes")]
     Unwritable,
-    /// The schema could not be brought up to date.
+    /// The schema could not be updated.
     #[error("migration failed")]
     Migration(#[source] MigrateError),
     /// The database could not be reached in time.
     #[error("database unavailable")]
     Unavailable(#[source] sqlx::Error),
-    /// The database refused.
+    /// The database refuses the statement, or cannot be reached.
     #[error("database failed")]
     Database(#[source] sqlx::Error),
 }

@@ -66,7 +66,7 @@ pub struct RolloutFilter {
 /// A batch as stored at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBatch {
-    /// The batch.
+    /// Batch without its nodes.
     pub batch: Batch,
     /// Its nodes; `None` before it ended.
     pub nodes: Option<i64>,

@@ -103,7 +103,7 @@ impl Store {
         install_default_drivers();
         let is_sqlite = url.starts_with("sqlite:");
         if is_sqlite {
-            // The pool would try again for half a minute with a file that is no database.
+            // The pool would try again for half a minute with a file that is not a database.
             let mut connection = AnyConnection::connect(url).await?;
             let checked = query("PRAGMA quick_check(1)").fetch_one(&mut connection);
             let fault: String = checked.await?.try_get(0)?;

@@ -5,7 +5,7 @@ use uuid::Uuid;
 /// A stored value, and how often it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned<T> {
-    /// The value.
+    /// The stored value.
     pub value: T,
     /// 1 when new; grows with every write.
     pub version: i64,
@@ -35,7 +35,7 @@ pub enum PageOrder {
     /// In the order of creation.
     #[default]
     Oldest,
-    /// The newest first.
+    /// Descending by identifier, so by time of creation.
     Newest,
 }
 
@@ -100,7 +100,7 @@ pub enum SortValue {
 /// Order of a list by a column, and of equal values by identifier, in the same direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sort {
-    /// The column.
+    /// Column that sorts; the identifier breaks ties.
     pub column: SortColumn,
     /// True if the greatest value comes first.
     pub descending: bool,

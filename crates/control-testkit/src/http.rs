@@ -48,7 +48,7 @@ impl Client {
         }
     }
 
-    /// The same with `Authorization: Bearer`.
+    /// Adds `Authorization: Bearer`.
     #[must_use]
     pub fn with_bearer(&self, secret: &str) -> Self {
         Self {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout, spawn};
 use std::time::Duration;
 
-/// Between two rounds: a node may send five requests a second.
+/// Interval of heartbeats: a node may send five requests a second.
 const ROUND: Duration = Duration::from_millis(500);
 /// Requests that a node serves in a round.
 const REQUESTS: u64 = 100;
@@ -22,7 +22,7 @@ const REQUESTS: u64 = 100;
 /// Behaviour of nodes with a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Behaviour {
-    /// They serve well under it.
+    /// Serves without errors.
     #[default]
     Well,
     /// Every second answer is a 500.
@@ -31,7 +31,7 @@ pub enum Behaviour {
     Slow,
     /// Its upstream refuses connections, and some responses are cached.
     Unreachable,
-    /// They refuse it.
+    /// Rejects the bundle.
     Rejecting,
 }
 
@@ -62,7 +62,7 @@ struct SimulatedNode {
 }
 
 impl NodeFleet {
-    /// Enrols `count` nodes, at most 10, and lets them live.
+    /// Enrols `count` nodes, at most 10, and starts their thread.
     ///
     /// # Panics
     ///
@@ -113,7 +113,7 @@ impl NodeFleet {
         }
     }
 
-    /// The control plane is found elsewhere now.
+    /// Sets another address of the control plane.
     pub fn follow(&self, base_url: &str) {
         self.shared.base_url.store(Arc::new(base_url.to_owned()));
     }

@@ -110,7 +110,7 @@ impl OidcProvider {
                 if serving.stops.load(Ordering::Relaxed) {
                     break;
                 }
-                // A disconnected client is no fault of the provider.
+                // A disconnected client is not a fault of the provider.
                 drop(serving.answer(stream));
             }
         });

@@ -188,7 +188,7 @@ async fn enter(
         None => return Err(without_actor(page, visit).into()),
         Some(actor) => Some(Admitted::check(ui, page, request, actor).await?),
     };
-    // The token of no secret is no secret either.
+    // The token of no secret is not a secret either.
     if is_form && credential.secret().is_empty() {
         return Err(Failure::stale_form().into());
     }
@@ -254,7 +254,7 @@ impl Admitted {
         })
     }
 
-    /// The same after the form has arrived, which takes its time.
+    /// Checks again after the form has arrived, which takes its time.
     async fn check_again(
         &self,
         ui: &Ui,
@@ -301,8 +301,7 @@ fn check_form(
     Ok(proof)
 }
 
-/// Compares the proof of identity that a form was sent with, and admits the actor once more, by the session's new
-/// secret.
+/// Compares the proof of identity that a form was sent with, and admits the actor again, by the session's new secret.
 async fn prove(
     ui: &Ui,
     extensions: &Extensions,

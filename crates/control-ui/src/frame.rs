@@ -54,7 +54,6 @@ pub(crate) struct Frame {
     pub(crate) has_installation: bool,
     /// `None` on pages that belong to no project.
     pub(crate) switcher: Option<Switcher>,
-    /// The navigation.
     pub(crate) groups: Vec<NavGroup>,
     /// Target and contents of the search field; `None` without one.
     pub(crate) search: Option<(String, String)>,

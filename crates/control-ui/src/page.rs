@@ -15,9 +15,9 @@ const FORM_BYTES: usize = 64 * 1024;
 pub struct Page {
     /// The method: GET shows a page, POST takes its form.
     pub method: Method,
-    /// The path.
+    /// Path, with parameters in braces.
     pub path: &'static str,
-    /// The access rule.
+    /// Access that the handler requires.
     pub access: Access,
     /// The bucket that a request takes a token from.
     pub rate: RateClass,
@@ -66,7 +66,7 @@ pub(crate) const fn form(
 }
 
 impl Page {
-    /// With the lower rate, for secrets that are worth guessing.
+    /// Applies the lower rate limit, for secrets that are worth guessing.
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;
         self
@@ -84,7 +84,7 @@ impl Page {
         self
     }
 
-    /// With another size of the largest form.
+    /// Sets another size of the largest form.
     pub(crate) const fn with_form(mut self, max_bytes: usize) -> Self {
         self.max_form_bytes = max_bytes;
         self

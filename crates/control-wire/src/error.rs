@@ -18,7 +18,7 @@ pub struct ErrorBody {
     pub code: ErrorCode,
     /// A sentence for readers.
     pub message: String,
-    /// The same as the header `X-Correlation-Id`; names the request in the log.
+    /// Value of the header `X-Correlation-Id`; identifies the request in the log.
     pub correlation_id: String,
     /// Seconds to wait before the next try; present for rate limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -64,7 +64,7 @@ pub struct HeartbeatRequest {
     /// Counters of the node; absent: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
-    /// Drawn at random by each process at its start: two that take turns are two nodes with one identity.
+    /// Random for each process; alternating values reveal two processes with one identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<InstanceId>,
 }
@@ -82,10 +82,10 @@ pub struct Health {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeStatus {
-    /// The bundle of the newest order that the node believes.
+    /// The bundle of the newest order that the node has verified.
     #[serde(default)]
     pub desired: Option<BundleId>,
-    /// Fetched and verified, not in force yet.
+    /// Fetched and verified, not active yet.
     #[serde(default)]
     pub staged: Option<BundleId>,
     /// In force.
@@ -121,7 +121,7 @@ fn is_false(value: &bool) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is in force.
+    /// It is active.
     Accepted,
     /// The node keeps its former bundle.
     Rejected,

@@ -18,7 +18,7 @@ pub struct DesiredState {
     /// is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
-    /// Validations of the node's hosts that are under way. The node confirms that it answers them.
+    /// Validations of the node's hosts in progress. The node confirms that it answers them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub challenges: Vec<HttpChallenge>,
 }

@@ -32,7 +32,7 @@ pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Er
     };
     let org_name = match org_name {
         Some(name) => name,
-        // After a lost password, a second organization would help little.
+        // If a password was lost, another organization would not help.
         None => app
             .only_org_name()
             .await?

@@ -75,7 +75,7 @@ async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
         let schema = store.check_schema().await;
         let used = match schema {
             Ok(()) => keys_in_use(&store).await,
-            // It is brought up to date at the start, which looks for the keys.
+            // It is updated at the start, which looks for the keys.
             Err(StoreError::Older(_)) => Ok(BTreeSet::new()),
             Err(error) => Err(error),
         };

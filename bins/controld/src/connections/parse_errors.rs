@@ -1,4 +1,4 @@
-//! Answers to bytes that are no HTTP request: with the body of every error, and a correlation ID.
+//! Answers to bytes that are not an HTTP request: with the body of every error, and a correlation ID.
 //!
 //! hyper answers them itself, before there is a request, without a body and without a hook. Such an answer is known by
 //! its missing `X-Correlation-Id`, and replaced before it is sent to the client.

@@ -91,7 +91,7 @@ fn in_order<'a>(
 }
 
 impl<'a> NounOperations<'a> {
-    /// By the name of its list; `None` unless it can be listed, created and updated by name.
+    /// Finds the group by the name of its list; `None` unless its items can be listed, created and updated by name.
     fn find(operations: &'a [Operation], tag: &str) -> Option<Self> {
         let of = |verb: &str| {
             let mut all = operations.iter();

@@ -39,7 +39,7 @@ pub(crate) struct Client {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// With the query.
+    /// Path with its query.
     pub(crate) path: String,
     pub(crate) body: Option<(String, Bytes)>,
     pub(crate) if_match: Option<String>,
@@ -100,7 +100,7 @@ impl Client {
     /// Sends the request, and retries it while the server responds with `Retry-After`; returns a successful
     /// response.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response<Incoming>, CtlError> {
-        // The same for every attempt: after any loss, it is executed once.
+        // The key of every attempt: after any loss, the request is executed once.
         let repeated = (!call.changes_nothing).then(|| Uuid::new_v4().to_string());
         let mut attempt = 1;
         loop {

@@ -29,7 +29,7 @@ impl CtlError {
         }
     }
 
-    /// An answer that is no success.
+    /// An answer that is not a success.
     pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice(body) {
             Ok(ErrorResponse { error }) => Self::Refused {

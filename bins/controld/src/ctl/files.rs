@@ -1,4 +1,4 @@
-//! A folder as the fields of a body: `ctl bundle create -f DIR`.
+//! Reads a folder into the fields of a request body: `ctl bundle create -f DIR`.
 
 use crate::ctl::error::CtlError;
 use crate::ctl::operation::Operation;
@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Folders within folders.
+/// Maximum nesting of folders.
 const MAX_DEPTH: usize = 16;
 
 /// `files` with the texts of a folder by their relative names, and `assets` with its binary files.
@@ -36,7 +36,7 @@ pub(crate) fn from_folder(
     Ok(fields)
 }
 
-/// Hidden files stay out: they are an editor's or a version control's.
+/// Skips hidden files, which belong to editors and version control.
 fn walk<T>(
     folder: &Path,
     prefix: &str,

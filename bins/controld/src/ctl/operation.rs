@@ -17,7 +17,7 @@ pub(crate) struct Operation {
     /// The first sentence of the description.
     pub(crate) about: String,
     pub(crate) method: Method,
-    /// With `/api/v1`, and names in braces.
+    /// Path with `/api/v1`, and names in braces.
     pub(crate) path: String,
     /// The names in the path, in order.
     pub(crate) path_fields: Vec<String>,

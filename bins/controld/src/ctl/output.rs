@@ -61,7 +61,7 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// By its name on the command line.
+    /// Parses the name on the command line.
     pub(crate) fn named(name: &str) -> Self {
         match name {
             "json" => Self::Json,
@@ -111,7 +111,7 @@ fn is_hazardous(sign: char) -> bool {
     turns || sign.is_control() && !matches!(sign, '\n' | '\t')
 }
 
-/// Writes to the standard output; a closed reader, as with `| head`, is no failure.
+/// Writes to the standard output; a closed reader, as with `| head`, is not a failure.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     write_text(&escaped(text))
 }
@@ -220,7 +220,7 @@ fn bare() -> Table {
     table
 }
 
-/// Without the space that a table without lines has around it.
+/// Renders the table without the blank line that an empty table has around it.
 fn finish(table: &Table) -> String {
     let lines = table.lines();
     let lines = lines.map(|line| {

@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Characters of the progress bar.
 const BAR: i64 = 20;
 
-/// A rollout that is shown, and for how long.
+/// Shows a rollout, once or until it stops.
 pub(crate) struct Follow {
     /// Its path in the interface.
     pub(crate) path: String,

@@ -180,7 +180,7 @@ fn append<'a>(path: &mut String, query: impl Iterator<Item = &'a (String, String
     }
 }
 
-/// Writes a response as it is received, of any length.
+/// Streams a response body of any length to the output.
 async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlError> {
     let place = to.map_or("standard output".to_owned(), |to| to.display().to_string());
     let failed = |error: io::Error| CtlError::failed(&place, error);

@@ -486,7 +486,7 @@ fn a_hostile_organization_holds_up_no_other() {
     let memory = peak_memory_bytes(&program);
     println!("  peak memory: {} MiB", memory / (1024 * 1024));
     if full.is_none() {
-        // On a busy machine an upload may wait in vain for its place.
+        // On a busy machine an upload may never get its place.
         beside
             .failures
             .retain(|failure, _| !failure.ends_with(": 503"));

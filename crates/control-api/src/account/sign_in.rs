@@ -59,7 +59,7 @@ pub(crate) enum SignInView {
     SignedIn { session: SessionView },
     /// `POST /sign-in/code` or `POST /sign-in/recovery` completes it.
     CodeRequired {
-        /// Names this sign-in; it is no session.
+        /// Names this sign-in; it is not a session.
         sign_in: String,
         #[schema(value_type = String, format = DateTime)]
         ends_at: Timestamp,

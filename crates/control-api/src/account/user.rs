@@ -85,7 +85,7 @@ pub(crate) async fn me(
             roles,
             version,
         } => {
-            // Another role is another answer of the same version.
+            // A change of roles changes the answer without changing the version.
             let revision = roles_revision(&roles);
             let memberships = roles
                 .into_iter()
@@ -115,7 +115,7 @@ pub(crate) async fn me(
     Ok(Resource::untagged(view))
 }
 
-/// The same for the same roles, whichever replica answers.
+/// A hash of the roles, equal on every replica.
 fn roles_revision(roles: &BTreeMap<OrgId, Role>) -> String {
     let roles = roles.iter().map(|(org, role)| format!("{org} {role:?}\n"));
     let mut digest = sha256_hex(roles.collect::<String>().as_bytes());

@@ -81,7 +81,7 @@ pub(crate) struct DiffView {
     drained: Vec<String>,
     /// Limits of the comparison: regexes that were compared by a sample of their paths, bounds that were reached.
     limits: Vec<String>,
-    /// Settings in force that differ, by path: at most 5 000.
+    /// Effective settings that differ, by path: at most 5 000.
     settings: Vec<SettingChangeView>,
     /// Settings that differ and are not listed.
     omitted: usize,
@@ -152,11 +152,11 @@ pub(crate) struct FileChangeView {
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChangeName {
-    /// It is new.
+    /// Not in the older one.
     Added,
     /// The part was removed.
     Removed,
-    /// It is another.
+    /// In both, with another value.
     Changed,
 }
 

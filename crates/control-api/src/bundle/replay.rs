@@ -36,12 +36,12 @@ pub(crate) struct ReplayView {
     differences: Vec<KindView>,
     /// Kinds that are decided otherwise and are not listed.
     omitted_differences: usize,
-    /// Requests that another route answered when they were recorded than the older bundle: 0 if that bundle was in
-    /// force.
+    /// Requests that another route answered when they were recorded than the older bundle: 0 if that bundle was
+    /// active.
     unlike_recorded: u64,
     /// A description of the first of them.
     unlike_example: Option<String>,
-    /// Lines that are no requests.
+    /// Lines that are not requests.
     skipped_lines: usize,
 }
 

@@ -55,7 +55,7 @@ struct DesiredView {
 struct StatusView {
     /// The bundle of the newest order accepted by the node.
     desired: Option<BundleId>,
-    /// Fetched and verified, not in force yet.
+    /// Fetched and verified, not active yet.
     staged: Option<BundleId>,
     /// In force.
     active: Option<BundleId>,

@@ -119,7 +119,7 @@ fn fields(route: &Route, status: &str) -> Map<String, Value> {
     }
     let is_resource = matches!(status, "200" | "201" | "304");
     if route.is_tagged && is_resource {
-        // An API key, as the caller of `/users/me`, is no resource with a version.
+        // An API key, as the caller of `/users/me`, is not a resource with a version.
         add(
             &TAG,
             route.access != Access::SignedIn || route.method != Method::GET,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The description, read.
+/// The parsed document.
 #[derive(Debug)]
 pub(super) struct Reference {
     pub(super) title: String,

@@ -140,8 +140,8 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));
 }
 
-/// Adds the description that `OpenAPI` requires to a handler's response without one, and the type of an archive, which
-/// is no list of numbers.
+/// Adds the description that `OpenAPI` requires to a handler's response without one, and the type of an archive,
+/// which is not a list of numbers.
 fn describe(status: &str, response: &mut Value) {
     if let Some(archive) = response.pointer_mut(ARCHIVE_POINTER) {
         *archive = json!({"type": "string", "format": "binary"});

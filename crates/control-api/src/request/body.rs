@@ -18,7 +18,7 @@ const BYTES_A_SECOND: u64 = 128 * 1024;
 /// Minimum rate of a body after [`BODY_GRACE`]; a slower one is aborted, because it may hold a
 /// place that another upload needs.
 const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
-/// The same of an upload while an organization without a place waits for one.
+/// Grace period of an upload while an organization without a permit waits for one.
 const WANTED_GRACE: Duration = Duration::from_secs(5);
 const WANTED_BYTES_A_SECOND: u64 = 512 * 1024;
 /// Interval at which the reader of a stalled body checks for such organizations.

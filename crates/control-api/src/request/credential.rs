@@ -53,7 +53,7 @@ pub(crate) fn presented<'a>(
     cookie(headers, name).map(Presented::Session)
 }
 
-/// The text of a field that occurs once; else empty, which is no valid credential.
+/// The text of a field that occurs once; else empty, which is not a valid credential.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
     let mut values = headers.get_all(name).iter();
     let first = values.next().filter(|_| values.next().is_none());

@@ -49,7 +49,7 @@ pub(crate) fn visit(now: Timestamp, request: &Request) -> Visit {
     visit_with(now, request.headers(), request.extensions())
 }
 
-/// The same of the parts of a request.
+/// Visit of a request, from its parts.
 pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Extensions) -> Visit {
     let scheme = extensions.get::<SessionCookie>().copied();
     let known = cookie(headers, scheme.unwrap_or_default().browser_name());

@@ -25,7 +25,7 @@ impl<T> Resource<T> {
         Self::tagged(version.to_string(), body)
     }
 
-    /// 200 with an `ETag` that is no version.
+    /// 200 with an `ETag` that is not a version.
     pub(crate) fn tagged(tag: String, body: T) -> Self {
         Self {
             status: StatusCode::OK,
@@ -36,7 +36,7 @@ impl<T> Resource<T> {
         }
     }
 
-    /// The same with an `ETag` of more than the version: `If-Match` compares the version alone.
+    /// Adds an `ETag` of more than the version: `If-Match` compares the version alone.
     pub(crate) fn with_revision(self, revision: impl fmt::Display) -> Self {
         let tag = self.tag.map(|version| format!("{version}-{revision}"));
         Self { tag, ..self }
@@ -58,7 +58,7 @@ impl<T> Resource<T> {
         }
     }
 
-    /// The same with the `Location` of the resource that was made: a path below `/api/v1`.
+    /// Adds the `Location` of the created resource, a path below `/api/v1`.
     pub(crate) fn at(self, path: &str) -> Self {
         Self {
             location: Some(format!("{PREFIX}{path}")),
@@ -77,7 +77,7 @@ impl<T> Resource<T> {
         }
     }
 
-    /// 200 with a secret that was issued, and is no resource.
+    /// 200 with a secret that was issued, and is not a resource.
     pub(crate) fn issued(body: T) -> Self {
         Self {
             status: StatusCode::OK,

@@ -47,7 +47,7 @@ pub(crate) struct RolloutView {
     labels: BTreeMap<String, String>,
     /// Nodes of one batch, as requested.
     batch_count: Option<i64>,
-    /// The same in percent of the nodes.
+    /// Nodes of one batch, in percent of the nodes.
     batch_percent: Option<i64>,
     /// Nodes of a batch that may be offline or late.
     max_unavailable: i64,
@@ -85,7 +85,7 @@ pub(crate) struct RolloutView {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct GateSettings {
-    /// Minimum number of requests on either side; fewer are no data, which does not pass.
+    /// Minimum number of requests on either side; fewer do not pass.
     #[schema(default = 100, minimum = 1)]
     min_requests: i64,
     /// Tolerated growth of the share of 5xx, in thousandths of all requests.

@@ -47,7 +47,7 @@ fn is_required(document: &Value, field: &Value) -> bool {
     field.unwrap()["required"].as_bool().unwrap()
 }
 
-/// The described operation of a request: the one with the most segments that are no parameters.
+/// The described operation of a request: the one with the most segments that are not parameters.
 fn operation(method: &Method, path: &str) -> Option<&'static String> {
     let parts: Vec<&str> = path.split('/').collect();
     let is_parameter = |part: &str| part.starts_with('{');

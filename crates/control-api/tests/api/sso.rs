@@ -756,7 +756,7 @@ async fn settings_show_no_secret_and_belong_to_administrators_with_a_fresh_proof
             "{}",
             refused.text
         );
-        // Switched off: its sessions end, and so do sign-ins under way.
+        // Switched off: its sessions end, and so do sign-ins in progress.
         let mut waiting = Browser::default();
         let query = provider.authorize(&site.begin(&mut waiting).await);
         let deleted = site.call(&admin, Method::DELETE, &path, &Value::Null).await;

@@ -92,7 +92,7 @@ async fn a_removed_member_is_kept_out_until_an_administrator_admits_it_again() {
         site.invitation(&admin, "ann@example.test").await;
         site.assert_let_in(&provider).await;
         assert_eq!(site.world.audited("member.readmitted").await.len(), 2);
-        // Without a group it is no member, and with one it is again: that is the provider's decision.
+        // Without a group it is not a member, and with one it is again: that is the provider's decision.
         provider.behave(OidcBehaviour::honest("ann", &[]));
         let mut browser = Browser::default();
         let refused = site.sign_in_by_oidc(&provider, &mut browser).await;

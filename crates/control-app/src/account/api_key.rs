@@ -31,7 +31,7 @@ impl App {
         let tenant = resolve(&mut tx, call, place).await?;
         let id = ApiKeyId::new(call.now, self.random_id());
         let key = ApiKey::create(&call.actor, tenant, id, new, call.now)?;
-        // Writers take turns from here on: no two of them take one name.
+        // Serializes writers, so that two cannot take the same name.
         tx.lock_audit().await?;
         check_name(&mut tx, &key, call.now).await?;
         let secret = self.new_secret();
@@ -124,7 +124,7 @@ async fn find(tx: &mut Transaction, id: ApiKeyId) -> Result<Versioned<ApiKey>, E
     Ok(tx.api_key(id).await?.ok_or(Refusal::NotFound)?)
 }
 
-/// Refuses a name that another key of the same organization or project has, until that one ends.
+/// Refuses the name of another active key of the same organization or project.
 async fn check_name(tx: &mut Transaction, key: &ApiKey, now: Timestamp) -> Result<(), Error> {
     let is_ended = key.state(now) != ApiKeyState::Active;
     if is_ended || !tx.is_api_key_name_taken(key, now).await? {
@@ -133,7 +133,7 @@ async fn check_name(tx: &mut Transaction, key: &ApiKey, now: Timestamp) -> Resul
     Err(Refusal::Taken("name").into())
 }
 
-/// A project that exists elsewhere looks like one that does not exist.
+/// A project of another organization is reported as not found.
 async fn resolve(tx: &mut Transaction, call: &Call, place: ApiKeyTenant) -> Result<Tenant, Error> {
     let ApiKeyTenant { org, project } = place;
     let project = project.or(call.actor.only_project());

@@ -27,7 +27,7 @@ pub struct NewAccount {
 /// The account and session of an accepted invitation.
 #[derive(Debug)]
 pub struct Joined {
-    /// The new user.
+    /// The user that the invitation created.
     pub user: User,
     /// The membership in the organization that invited.
     pub membership: Membership,
@@ -38,7 +38,7 @@ pub struct Joined {
 /// An invitation with the name of its organization, for the bearer of its link.
 #[derive(Debug)]
 pub struct OwnInvitation {
-    /// The invitation.
+    /// The invitation that the token opens.
     pub invitation: Invitation,
     /// The organization to join.
     pub org_name: String,
@@ -236,8 +236,8 @@ async fn check_own_proof(
     Ok(())
 }
 
-/// The user with the address, if it is no member. Administrators see their members' addresses, so a refusal says nothing
-/// new.
+/// The user with the address, if it is not a member. Administrators see their members' addresses, so a refusal says
+/// nothing new.
 async fn refuse_member(
     tx: &mut Transaction,
     org: OrgId,

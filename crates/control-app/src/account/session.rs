@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 /// A session that began just now, with the secrets for the cookies of its browser.
 #[derive(Debug)]
 pub struct NewSession {
-    /// The session.
+    /// Session that was begun.
     pub session: Session,
-    /// Its secret.
+    /// Secret of the session, shown once: its value in the cookie.
     pub secret: Secret,
     /// The new secret that identifies the browser; `None` if it was known before.
     pub browser: Option<Secret>,
@@ -87,7 +87,7 @@ impl App {
         Ok(actor)
     }
 
-    /// The same without noting the time of use, for requests that only keep a page live.
+    /// Like `actor`, without recording the time of use: for requests that only keep a page live.
     pub(crate) async fn live_actor(&self, hash: &str, now: Timestamp) -> Result<Actor, Error> {
         Ok(self.accept_session(hash, now).await?.1)
     }

@@ -36,7 +36,7 @@ pub enum SignedIn {
     Session(Box<NewSession>),
     /// The user has a second factor, which must follow.
     NeedsCode {
-        /// Names this sign-in to the next step. It is no session.
+        /// Names this sign-in to the next step. It is not a session.
         secret: Secret,
         /// Time limit of the sign-in.
         ends_at: Timestamp,
@@ -46,7 +46,7 @@ pub enum SignedIn {
 /// Fresh proof of identity of a signed-in user.
 #[derive(Debug)]
 pub enum StrongProof {
-    /// The password.
+    /// Password of the user, compared with the stored hash.
     Password(Password),
     /// A code of the authenticator app.
     Code(String),

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Identity {
     /// A user with a session.
     User {
-        /// The user.
+        /// The signed-in user.
         user: User,
         /// The user's organizations.
         roles: BTreeMap<OrgId, Role>,
@@ -25,7 +25,7 @@ pub enum Identity {
     },
     /// An API key.
     ApiKey {
-        /// The key.
+        /// Key that authenticated the request.
         id: ApiKeyId,
         /// Its organization, and the project that it is limited to.
         tenant: Tenant,

@@ -22,7 +22,7 @@ pub(crate) struct UserEvent<'a> {
     pub(crate) after: Option<&'a Value>,
 }
 
-/// An actor that is no [`Actor`](control_domain::Actor): the bearer of a link, or a person that could not sign in.
+/// An actor that is not an [`Actor`](control_domain::Actor): the bearer of a link, or a person that could not sign in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visitor<'a> {
     pub(crate) kind: &'a str,
@@ -64,7 +64,7 @@ impl<'a> UserEvent<'a> {
         }
     }
 
-    /// With the values afterwards.
+    /// Adds the values after the change.
     pub(crate) fn with(self, after: &'a Value) -> Self {
         Self {
             after: Some(after),
@@ -118,7 +118,7 @@ impl App {
         self.finish_entries(tx, head, orgs).await
     }
 
-    /// The same for a request without a session.
+    /// Commits the event of a request without a session.
     pub(crate) async fn commit_visit(
         &self,
         mut tx: Transaction,
@@ -137,7 +137,7 @@ impl App {
         self.finish_entries(tx, head, orgs(&places)).await
     }
 
-    /// The same for an action without a known user, with the values `after`: an entry of the installation.
+    /// Commits an action without a known user, with the values `after`, as an entry of the installation.
     pub(crate) async fn commit_unknown(
         &self,
         mut tx: Transaction,

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the answer of a request that is sent twice is kept for the second.
+//! `Idempotency-Key`: stores the response of a request for its repetitions.
 
 use crate::app::App;
 use crate::error::Error;

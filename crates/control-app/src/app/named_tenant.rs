@@ -8,9 +8,9 @@ use control_wire::{ApiKeyId, OrgId, ProjectId};
 /// Identifiers in a path that determine the tenant of its resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamedTenant {
-    /// The organization.
+    /// Organization in the path.
     pub org: Option<OrgId>,
-    /// The project.
+    /// Project in the path.
     pub project: Option<ProjectId>,
     /// An API key: its path names no organization.
     pub api_key: Option<ApiKeyId>,

@@ -42,7 +42,7 @@ pub(crate) enum OutboundError {
     /// The answer is incomplete, is not HTTP, or its head is too large.
     #[error("incomplete answer: it breaks off, is not HTTP, or has too large a head")]
     Exchange,
-    /// This machine cannot send requests, or the address is no URL.
+    /// This machine cannot send requests, or the address is not a URL.
     #[error("no request can be sent to the address")]
     Unsendable,
     /// The answer's status is not 2xx.

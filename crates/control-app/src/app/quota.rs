@@ -10,9 +10,9 @@ use control_wire::OrgId;
 /// The limits of an organization, which the installation sets for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrgLimits {
-    /// The maximum.
+    /// Maximum number of items of each kind.
     pub quotas: Quotas,
-    /// The current use.
+    /// Items of each kind that exist now.
     pub used: Quotas,
     /// Retention of values that have ended.
     pub retention: Retention,
@@ -41,9 +41,8 @@ impl App {
         })
     }
 
-    /// In a transaction that has inserted a value: whether the organization may have it. Writers take turns from here
-    /// on,
-    /// so that no two of them have the last place.
+    /// In a transaction that has inserted a value: whether the organization may have it. Serializes writers, so that
+    /// two cannot take the last place.
     ///
     /// # Errors
     ///

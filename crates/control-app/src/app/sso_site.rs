@@ -1,4 +1,4 @@
-//! The place of this installation among identity providers, and their documents that it keeps.
+//! Public address of the installation for single sign-on, and cached documents of identity providers.
 
 use crate::app::outbound::{Outbound, OutboundError};
 use control_domain::PrivateAddresses;
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 /// Providers of which this replica keeps documents.
 const PROVIDERS: usize = 1_000;
 
-/// The place of this installation among identity providers and browsers; replicas have the same.
+/// Settings of single sign-on, equal on all replicas.
 #[derive(Clone, Debug, Default)]
 pub struct SsoSite {
     /// The address under which browsers reach the control plane, without a slash at its end.
@@ -19,7 +19,7 @@ pub struct SsoSite {
     pub private_addresses: PrivateAddresses,
 }
 
-/// Documents of providers that this replica read. They are public, so organizations share them.
+/// Documents of providers that this replica has read. They are public, so organizations share them.
 #[derive(Debug)]
 pub(crate) struct SsoDocuments {
     pub(crate) outbound: OnceLock<Outbound>,

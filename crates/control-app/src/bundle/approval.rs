@@ -35,7 +35,7 @@ impl App {
         self.judge_compared(project, bundle, bases, &compared).await
     }
 
-    /// The same with bases that the bundle was compared with already.
+    /// Judges with bases that the bundle was compared with already.
     pub(crate) async fn judge_compared(
         &self,
         project: ProjectId,

@@ -23,7 +23,7 @@ pub struct Archive {
     pub digest: String,
     /// Number of bytes that follow.
     pub size_bytes: u64,
-    /// The bytes.
+    /// Bytes of the archive, compressed.
     pub bytes: ObjectBytes,
 }
 
@@ -32,7 +32,7 @@ pub struct Archive {
 pub struct Verification {
     /// The bundle as it is in the database.
     pub archive: BundleArchive,
-    /// Its signature.
+    /// Signature as stored with the bundle.
     pub signature: BundleSignature,
     /// The signing key; a deactivated one no longer proves anything.
     pub signing_key: SigningKey,
@@ -51,7 +51,7 @@ impl fmt::Debug for Archive {
 }
 
 impl Verification {
-    /// Returns true if no fault was found. A signature by a deactivated key is no proof: the key
+    /// Returns true if no fault was found. A signature by a deactivated key proves nothing: the key
     /// may have leaked.
     pub fn is_valid(&self) -> bool {
         let is_trusted = self.signing_key.deactivated_at.is_none();

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Maximum number of bundles in force that are counted; those on most nodes are compared.
+/// Maximum number of active bundles that are counted; those on most nodes are compared.
 const MAX_ORDERED: i64 = 50;
 
 /// The effect that a bundle of these files would have.
@@ -42,9 +42,9 @@ pub struct Preview {
 /// A bundle that nodes are ordered to run, compared with the files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreviewComparison {
-    /// The bundle.
+    /// Bundle that is active on these nodes.
     pub before: BundleId,
-    /// Its name.
+    /// Name of the active bundle.
     pub name: String,
     /// The number of its nodes.
     pub nodes: i64,

@@ -32,7 +32,7 @@ impl Visit {
         }
     }
 
-    /// The same request by the user that it turned out to be of.
+    /// Attributes the request to the user that it turned out to come from.
     pub fn call(&self, actor: Actor) -> Call {
         Call {
             actor,

@@ -12,7 +12,7 @@ pub struct Diagnostic {
     pub severity: String,
     /// The fault, in one sentence.
     pub message: String,
-    /// The file.
+    /// Name of the file in the bundle.
     pub file: String,
     /// Counted from 1.
     pub line: u32,

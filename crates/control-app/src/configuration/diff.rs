@@ -1,4 +1,4 @@
-//! The difference of two configurations: by the requests that they answer, the settings in force, and files.
+//! The difference of two configurations: by the requests that they answer, the active settings, and files.
 
 use control_bundle::Files;
 use proxy_model::{Model, effective};
@@ -33,7 +33,7 @@ pub struct Comparison {
     pub drained: Vec<String>,
     /// Limits of the comparison, in words: regexes compared by a sample, and bounds that were reached.
     pub limits: Vec<String>,
-    /// Settings in force that differ, by path.
+    /// Effective settings that differ, by path.
     pub settings: Vec<SettingChange>,
     /// Settings that differ and are not listed.
     pub omitted: usize,
@@ -65,7 +65,7 @@ pub struct RequestsMoved {
     pub conditions: Vec<String>,
     /// The answer before: route and service.
     pub before: String,
-    /// The answer after.
+    /// Answer of the newer configuration.
     pub after: String,
     /// The method and the URL of one of the requests.
     pub example: String,
@@ -89,7 +89,7 @@ pub struct SettingChange {
     pub change: Change,
     /// The values before; several for a repeatable setting.
     pub before: Vec<Value>,
-    /// The values after.
+    /// Values in the newer configuration; empty if it does not have the setting.
     pub after: Vec<Value>,
     /// IDs of the routes with affected requests; empty if it applies to all or to none.
     pub routes: Vec<String>,

@@ -32,7 +32,7 @@ pub struct Replayed {
     pub unlike_recorded: u64,
     /// A description of the first of them.
     pub unlike_example: Option<String>,
-    /// Number of lines that are no requests.
+    /// Number of lines that are not requests.
     pub skipped_lines: usize,
 }
 
@@ -41,7 +41,7 @@ pub struct Replayed {
 pub struct KindMoved {
     /// The decision before: route and service, or a refusal.
     pub before: String,
-    /// The decision after.
+    /// Decision of the newer configuration.
     pub after: String,
     /// Number of requests.
     pub requests: u64,

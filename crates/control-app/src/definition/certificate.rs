@@ -129,8 +129,8 @@ impl App {
     }
 
     /// Replaces a certificate and its key, as at a renewal. The key before is forgotten. Every node with the
-    /// certificate serves the new one at once, and its labels say at once which nodes get the key: other labels, and a
-    /// certificate that is no renewal, are held to the project's policy.
+    /// certificate serves the new one at once, and its labels say at once which nodes get the key: other labels, and
+    /// a certificate that is not a renewal, are held to the project's policy.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ impl App {
                 return Ok(());
             }
         }
-        // An archive that cannot be read may name it: that is no refusal.
+        // An archive that cannot be read may name it: that is not a refusal.
         listed?;
         Err(Refusal::NotFound.into())
     }

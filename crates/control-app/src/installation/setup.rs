@@ -25,7 +25,7 @@ pub struct NewInstallation {
     pub org_name: String,
     /// The first project's name, if one is to be created.
     pub project_name: Option<String>,
-    /// The administrator.
+    /// The first administrator, with a password.
     pub admin: NewUser,
     /// The name of a first API key with full access, if one is to be created.
     pub api_key_name: Option<String>,
@@ -34,9 +34,9 @@ pub struct NewInstallation {
 /// Result of a set-up; the secrets are shown once.
 #[derive(Debug)]
 pub struct Installation {
-    /// The organization.
+    /// The first organization.
     pub org: Org,
-    /// The first project.
+    /// Project of the organization; `None` if none was requested.
     pub project: Option<Project>,
     /// The administrator.
     pub user: User,

@@ -27,7 +27,7 @@ impl App {
         let token = EnrolmentToken::create(&call.actor, tenant, id, new, call.now)?;
         let none = Labels::default();
         require_labels(&mut tx, &call.actor, tenant, &none, &token.labels).await?;
-        // Writers take turns from here on: no two of them take one name.
+        // Serializes writers, so that two cannot take the same name.
         tx.lock_audit().await?;
         check_name(&mut tx, &token, call.now).await?;
         let secret = self.new_secret();

@@ -22,7 +22,7 @@ const CONFIRMING_HEARTBEATS: u64 = 3;
 pub struct OrderTarget {
     /// The organization of the bundle and of the nodes.
     pub org: OrgId,
-    /// The bundle.
+    /// Bundle that the order is for.
     pub bundle: BundleId,
     /// SHA-256 of its archive, Base64-URL.
     pub digest: String,

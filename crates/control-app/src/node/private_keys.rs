@@ -1,5 +1,5 @@
-//! The right to private keys of certificates: enabling a node to get one requires more than the
-//! right to nodes or bundles.
+//! Permission for private keys of certificates: enabling a node to fetch one requires more than the
+//! permission for nodes or bundles.
 
 use crate::app::App;
 use crate::call::Call;
@@ -9,10 +9,10 @@ use control_store::Transaction;
 use control_wire::{BundleId, CertificateId, NodeId, ProjectId, RolloutId};
 use jiff::SignedDuration;
 
-/// The same refusal is noted once in this time by each replica, so that no node fills the audit log.
+/// Minimum time between two audit entries of the same refusal by one replica, so that no node fills the audit log.
 const NOTE_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
-/// Refuses labels that open a certificate which the labels before did not, without the right to it.
+/// Refuses labels that newly admit a certificate, without the permission for private keys.
 pub(crate) async fn require_labels(
     tx: &mut Transaction,
     actor: &Actor,
@@ -29,7 +29,8 @@ pub(crate) async fn require_labels(
     Ok(())
 }
 
-/// Refuses a new credential of a node with certificates, without the right to them: the credential reads their keys.
+/// Refuses a new credential of a node with certificates, without the permission for private keys:
+/// the credential reads them.
 pub(crate) async fn require_credential(
     tx: &mut Transaction,
     actor: &Actor,
@@ -80,7 +81,7 @@ pub(crate) async fn require_chosen_holders(
     Ok(())
 }
 
-/// Nodes would reject the bundle, each by itself.
+/// Refused here, because every node would reject the bundle.
 fn lost_certificate() -> Refusal {
     Refusal::invalid("bundle", "names a certificate that was deleted")
 }

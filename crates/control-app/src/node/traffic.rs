@@ -54,11 +54,11 @@ pub struct TrafficTotals {
 /// Requests of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTraffic {
-    /// The node.
+    /// Identifier of the node.
     pub id: NodeId,
-    /// Its name.
+    /// Name of the node now.
     pub name: String,
-    /// Its requests.
+    /// Requests of the node in the period.
     pub figures: TrafficFigures,
 }
 
@@ -100,7 +100,7 @@ impl App {
         Ok(self.writes.traffic.write(&self.store, now).await?)
     }
 
-    /// Deletes steps past their time; how many.
+    /// Deletes steps past their time. Returns the number of deleted rows.
     pub(crate) async fn purge_traffic(&self, now: Timestamp) -> Result<u64, Error> {
         let mut tx = self.store.begin().await?;
         let mut deleted = 0;

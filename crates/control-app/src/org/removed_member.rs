@@ -42,7 +42,7 @@ impl App {
         self.commit(tx, call, READMITTED, tenant, user.0).await
     }
 
-    /// The same by an invitation of the user's address.
+    /// Readmits the user with the address of an invitation.
     pub(crate) async fn readmit_invited(
         &self,
         tx: &mut Transaction,

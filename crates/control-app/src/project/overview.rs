@@ -1,4 +1,4 @@
-//! Figures of a project's pages that the interface's lists lack.
+//! Figures of a project's pages that the REST interface does not have.
 
 use crate::app::{App, tenant};
 use crate::call::Call;
@@ -14,7 +14,7 @@ const MAX_LABELS: i64 = 20;
 const SEARCHED_ROLLOUTS: i64 = 20;
 
 impl App {
-    /// The numbers of a project's nodes by standing.
+    /// Counts a project's nodes by standing.
     pub async fn count_standings(
         &self,
         call: &Call,
@@ -27,7 +27,7 @@ impl App {
         Ok(tx.count_standings(project, since).await?)
     }
 
-    /// The same for each value of a label.
+    /// Counts nodes by standing, for each value of a label.
     pub async fn count_standings_by_label(
         &self,
         call: &Call,

@@ -53,7 +53,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::NotFound`] for users that are no members.
+    /// [`Error`]; [`Refusal::NotFound`] for users that are not members.
     pub async fn give_project_role(
         &self,
         call: &Call,

@@ -1,4 +1,4 @@
-//! Documents of identity providers: fetched, and kept within bounds of time.
+//! Documents of identity providers: fetched, and cached for a limited time.
 
 use crate::app::App;
 use crate::app::outbound::{OutboundAnswer, OutboundError};
@@ -264,8 +264,8 @@ impl App {
         }
     }
 
-    /// Binds the connection of this version to the issuer of its first accepted response. Of two first ones at once,
-    /// only one is accepted.
+    /// Binds the connection of this version to the issuer of its first accepted response. Of two
+    /// concurrent first responses, one is accepted.
     pub(crate) async fn learn_issuer(
         &self,
         connection: &Versioned<SsoConnection>,

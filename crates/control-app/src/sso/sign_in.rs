@@ -25,14 +25,14 @@ pub struct SsoRequest<'a> {
     pub return_to: &'a str,
     /// The cookie of an earlier beginning; kept, so that two windows do not disturb each other.
     pub browser: Option<&'a Secret>,
-    /// Its purpose.
+    /// Purpose of the sign-in: a session, a link, a test or a proof.
     pub intent: SsoIntent<'a>,
 }
 
 /// The purpose of a sign-in at a provider, with the request of a browser that is signed in already.
 #[derive(Clone, Copy, Debug)]
 pub enum SsoIntent<'a> {
-    /// A session.
+    /// Begins a session.
     SignIn,
     /// A further identity of the user.
     Link(&'a Call),

@@ -1,4 +1,4 @@
-//! Files of the bundle in force that were edited on the node.
+//! Files of the active bundle that were edited on the node.
 
 use super::{Client, MAX_DIAGNOSTICS};
 use crate::bundle::{Bundle, UnpackedFiles};
@@ -14,7 +14,7 @@ impl Client {
         self.active_files = is_on_disk.then(|| bundle.unpacked_in(folder));
     }
 
-    /// Reports files of the bundle in force that were edited; once as an event.
+    /// Reports files of the active bundle that were edited; once as an event.
     pub(super) fn compare_files(&mut self, status: &mut NodeStatus) {
         let checked = self.active_files.as_ref().map(UnpackedFiles::check);
         let fault = checked.and_then(Result::err);

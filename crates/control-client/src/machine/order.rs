@@ -1,4 +1,4 @@
-//! Orders: which of them a node follows.
+//! Checks of orders, and the actions that follow.
 
 use super::{Action, Machine, Phase};
 use crate::error::OrderError;
@@ -10,7 +10,7 @@ use control_wire::{Order, Verdict};
 use std::mem::take;
 
 impl Machine {
-    /// An order that is not proven is not fetched, and its counter is not believed.
+    /// Checks an order. Without a valid signature, neither its bundle is fetched nor its counter stored.
     pub(super) fn consider(&mut self, order: Order, keys_are_fresh: bool) -> Action {
         if self.is_done(&order) {
             if let Some(action) = self.restore() {
@@ -34,8 +34,8 @@ impl Machine {
         }
     }
 
-    /// Puts the last good bundle in force again, if the process could not start with it: without a control
-    /// plane it had no private keys, and a rejected newer order has no bundle.
+    /// Activates the last good bundle again, if the process could not start with it: without a control plane it had
+    /// no private keys, and a rejected newer order has no bundle.
     pub(super) fn restore(&mut self) -> Option<Action> {
         let good = self.state.last_good.clone();
         let good = good.filter(|_| self.status.active.is_none())?;
@@ -43,7 +43,7 @@ impl Machine {
         Some(Action::Fetch(good))
     }
 
-    /// Returns true if the order was answered already, and its bundle is active if it was accepted.
+    /// Returns true if the order was answered, and its bundle is active unless it was rejected.
     fn is_done(&self, order: &Order) -> bool {
         let Some(answer) = &self.state.answer else {
             return false;

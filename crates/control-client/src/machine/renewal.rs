@@ -1,4 +1,4 @@
-//! Certificates that are renewed while their bundle is in force.
+//! Certificates that are renewed while their bundle is active.
 
 use super::{Action, Machine, Outcome, Phase};
 use crate::event::EventKind;

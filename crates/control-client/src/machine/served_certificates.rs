@@ -16,7 +16,7 @@ pub(super) struct ServedCertificates {
 }
 
 impl ServedCertificates {
-    /// A bundle is in force; its certificates were fetched before the count was known.
+    /// A bundle is active; its certificates were fetched before the count was known.
     pub(super) fn begin(&mut self, needed: Vec<CertificateId>) {
         self.needed = needed;
         self.served = None;

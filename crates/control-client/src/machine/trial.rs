@@ -11,7 +11,7 @@ const MIN_FAILED_PERCENT: u64 = 20;
 /// … and above this multiple of the share before.
 const MIN_FAILED_FACTOR: u64 = 10;
 
-/// Requests of clients under the bundle in force.
+/// Requests of clients under the active bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Requests that were answered.

@@ -10,7 +10,7 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const CONFIRM_WITHIN: Duration = Duration::from_mins(5);
 const NOW: Duration = Duration::from_hours(1);
 
-/// A node that reports, with the bundle `good` in force and no order on trial.
+/// A node that reports, with the active bundle `good` and no order on trial.
 struct Node {
     sample: Sample,
     machine: Machine,

@@ -17,21 +17,21 @@ pub enum Actor {
     System,
     /// The bearer of a set-up link.
     SetUp {
-        /// The link.
+        /// Identifier of the set-up link, which is not its secret.
         id: Uuid,
     },
     /// The bearer of an invitation.
     Invitee {
-        /// The invitation.
+        /// Identifier of the invitation.
         id: InvitationId,
         /// The organization to join.
         tenant: Tenant,
     },
     /// A user with a session.
     User {
-        /// The user.
+        /// Identifier of the user.
         id: UserId,
-        /// The session.
+        /// Session that the request came with.
         session: SessionId,
         /// True if the user administers the whole installation.
         instance_admin: bool,
@@ -48,7 +48,7 @@ pub enum Actor {
     },
     /// An API key.
     ApiKey {
-        /// The key.
+        /// Identifier of the key.
         id: ApiKeyId,
         /// Its organization, and the project that it is limited to.
         tenant: Tenant,
@@ -61,7 +61,7 @@ pub enum Actor {
     },
     /// The bearer of an enrolment token.
     Enrolment {
-        /// The token.
+        /// Identifier of the enrolment token.
         id: EnrolmentTokenId,
         /// The project that it admits nodes to.
         tenant: Tenant,
@@ -70,9 +70,9 @@ pub enum Actor {
     },
     /// A node.
     Node {
-        /// The node.
+        /// Identifier of the node.
         id: NodeId,
-        /// Its project.
+        /// Project of the node.
         tenant: Tenant,
         /// Kind of that proof.
         by: NodeCredential,
@@ -84,7 +84,7 @@ pub enum Actor {
 pub enum NodeCredential {
     /// The static key from its registration.
     Key,
-    /// A signed token.
+    /// Short-lived JWT.
     Token,
 }
 

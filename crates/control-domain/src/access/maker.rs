@@ -7,7 +7,7 @@ use control_wire::UserId;
 /// limit the credential's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Maker {
-    /// The user.
+    /// User that created the credential.
     pub user: UserId,
     /// The user's role in the credential's organization; `None` after it left.
     pub role: Option<Role>,

@@ -51,9 +51,9 @@ pub enum Refusal {
     WrongState {
         /// The noun with its article.
         noun: &'static str,
-        /// Its state.
+        /// State that the item has.
         state: &'static str,
-        /// The requested event.
+        /// Event that this state does not accept.
         event: &'static str,
     },
     /// The person that requested approval cannot give it, with any credential.
@@ -71,8 +71,8 @@ pub enum Refusal {
         "another person must approve: one of the two changed how the other signs in within the last 7 days"
     )]
     DependentPerson,
-    /// The project's policy requires approval by a second person, and the certificate is no renewal of the one before, or has
-    /// other labels of its nodes.
+    /// The project's policy requires approval by a second person, and the certificate is not a renewal of the one
+    /// before, or has other labels of its nodes.
     #[error(
         "the project's policy requires another person's approval of a certificate that is not a renewal, for the same \
          names, with the same node labels and as long: make a new certificate, and name it in a bundle"
@@ -112,7 +112,7 @@ pub enum Refusal {
         kind: &'static str,
         /// The kind of owner, such as `an organization`.
         owner: &'static str,
-        /// The maximum.
+        /// Maximum number of items of the kind.
         limit: u64,
     },
     /// The organization has no active signing key.

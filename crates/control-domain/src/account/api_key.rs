@@ -66,7 +66,7 @@ pub const API_KEY_TRANSITIONS: &[Transition<ApiKeyState, ApiKeyEvent>] = &[
 /// An API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its identifier.
+    /// UUID of version 7; not secret.
     pub id: ApiKeyId,
     /// Its organization, and the project that it is limited to.
     pub tenant: Tenant,

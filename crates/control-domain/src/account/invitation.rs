@@ -15,9 +15,9 @@ const LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// An invitation, without its secret. Deleted when accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// The identifier.
+    /// UUID of version 7, which is not the secret of the link.
     pub id: InvitationId,
-    /// The organization.
+    /// Organization that the invited person joins.
     pub org: OrgId,
     /// The address of a new user's sign-in; it belongs to no account, and proves nothing.
     pub email: Email,

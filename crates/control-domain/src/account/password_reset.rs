@@ -17,9 +17,9 @@ const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// A link, without its secret. Deleted when used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordReset {
-    /// The identifier.
+    /// Identifier, which is not the secret of the link.
     pub id: Uuid,
-    /// The user.
+    /// User that sets another password.
     pub user: UserId,
     /// The organization of the administrator that made it.
     pub org: OrgId,

@@ -23,7 +23,7 @@ named! {
     /// Proof of the user's identity.
     #[schema(as = SignInMethodName)]
     SignInMethod {
-        /// The password alone.
+        /// Password, without a second factor.
         Password = "password",
         /// The password and a code of an authenticator app.
         PasswordTotp = "password+totp",
@@ -56,9 +56,9 @@ pub struct SessionOrigin {
 /// A session, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The identifier.
+    /// UUID of version 7, which is not the secret of the cookie.
     pub id: SessionId,
-    /// The user.
+    /// User that signed in.
     pub user: UserId,
     /// Method and place of the sign-in.
     pub origin: SessionOrigin,
@@ -107,7 +107,7 @@ impl SignInMethod {
         matches!(self, Self::Oidc | Self::Saml)
     }
 
-    /// The same with the password, which counts for more than the word of a provider.
+    /// Confirms the session by the password, which outranks the word of a provider.
     #[must_use]
     pub fn with_password(self) -> Self {
         if self.is_vouched_only() {
@@ -116,7 +116,7 @@ impl SignInMethod {
         self
     }
 
-    /// The same with a code of an authenticator app.
+    /// Confirms the session by a code of an authenticator app.
     #[must_use]
     pub fn with_totp(self) -> Self {
         match self {
@@ -153,8 +153,8 @@ impl Session {
         }
     }
 
-    /// A session that an identity provider began. `at`: the user's authentication there; `None` if it does not say. An
-    /// authentication that the provider remembers is no fresh proof.
+    /// A session that an identity provider began. `at`: the user's authentication there; `None` if it does not say.
+    /// An authentication that the provider remembers is not a fresh proof.
     #[must_use]
     pub fn authenticated(self, at: Option<Timestamp>) -> Self {
         let strong_until = match at {

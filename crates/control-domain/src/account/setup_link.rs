@@ -11,7 +11,7 @@ const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// A one-time link, without its secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetupLink {
-    /// The identifier.
+    /// Identifier, which is not the secret of the link.
     pub id: Uuid,
     /// Time of printing.
     pub created_at: Timestamp,

@@ -11,12 +11,12 @@ const SECOND_FACTOR_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 /// Time for which a browser is known after its last sign-in.
 const KNOWN_BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// A sign-in with a right password that waits for the second factor; its secret is no session.
+/// A sign-in with a right password that waits for the second factor; its secret is not a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingSignIn {
-    /// The identifier.
+    /// Identifier, which is not the secret of the cookie.
     pub id: Uuid,
-    /// The user.
+    /// User with the right password.
     pub user: UserId,
     /// Method, address and browser of its beginning.
     pub origin: SessionOrigin,
@@ -29,7 +29,7 @@ pub struct PendingSignIn {
 pub struct KnownBrowser {
     /// The user.
     pub user: UserId,
-    /// The last sign-in.
+    /// Time of the last sign-in from this browser.
     pub seen_at: Timestamp,
 }
 

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 /// A user of the installation; memberships connect it to organizations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The identifier.
+    /// UUID of version 7.
     pub id: UserId,
     /// The address to sign in with, unique in the installation.
     pub email: Email,

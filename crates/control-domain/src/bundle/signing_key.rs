@@ -56,11 +56,11 @@ pub const SIGNING_KEY_TRANSITIONS: &[Transition<SigningKeyState, SigningKeyEvent
 pub struct SigningKey {
     /// The identifier, `kid` in tokens.
     pub id: SigningKeyId,
-    /// The organization.
+    /// Organization whose bundles and orders the key signs.
     pub org: OrgId,
-    /// Its present use.
+    /// Use of the key: for new signatures, for old ones, or for none.
     pub state: SigningKeyState,
-    /// The public half.
+    /// Published half of the key pair.
     pub public_key: PublicKey,
     /// The sealed private half.
     pub secret: SecretId,

@@ -15,7 +15,7 @@ named! {
     CertificateState {
         /// Its time has not begun.
         Pending = "pending",
-        /// They do.
+        /// The certificate is valid now.
         Valid = "valid",
         /// Its time has passed.
         Expired = "expired",
@@ -25,9 +25,9 @@ named! {
 /// A certificate; its private key is a sealed secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// Its identifier.
+    /// UUID of version 7; bundles and files name the certificate by it.
     pub id: CertificateId,
-    /// Its project.
+    /// Project that the certificate belongs to.
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
@@ -48,7 +48,7 @@ pub struct Certificate {
 pub struct CertificateFacts {
     /// The hosts that it covers, in lower case.
     pub hosts: Vec<String>,
-    /// Its first moment.
+    /// Start of the validity.
     pub not_before: Timestamp,
     /// Earliest expiry of the chain's certificates.
     pub not_after: Timestamp,

@@ -36,11 +36,11 @@ named! {
     /// State of a managed certificate.
     #[schema(as = ManagedCertificateStateName)]
     ManagedCertificateState {
-        /// There is no certificate yet, and the first attempt is due or under way.
+        /// There is no certificate yet, and the first attempt is due or in progress.
         Pending = "pending",
         /// There is a certificate, and its renewal is not due.
         Valid = "valid",
-        /// There is a certificate, and its renewal is due or under way.
+        /// There is a certificate, and its renewal is due or in progress.
         Renewing = "renewing",
         /// The last attempt has failed. A certificate that exists stays in use.
         Failing = "failing",
@@ -50,9 +50,9 @@ named! {
 /// Names for which a certificate is obtained and renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedCertificate {
-    /// Its identifier.
+    /// UUID of version 7.
     pub id: ManagedCertificateId,
-    /// Its project.
+    /// Project that the certificate belongs to.
     pub tenant: Tenant,
     /// Its name, unique in the project; that of the certificate.
     pub name: Name,
@@ -77,7 +77,7 @@ pub struct ManagedCertificate {
 /// Progress of the orders of a managed certificate. No version counts its changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuanceProgress {
-    /// URL of the order that is under way.
+    /// URL of the order in progress.
     pub order_url: Option<String>,
     /// The sealed private key that the order is for, once the authority may have the signing request.
     pub order_secret: Option<SecretId>,
@@ -124,7 +124,8 @@ pub struct ManagedCertificateSettings {
 }
 
 impl ManagedCertificate {
-    /// A new one, which is due at once. `directories`: those of the authorities that the installation permits.
+    /// Creates a managed certificate that is due at once. `directories` are those of the
+    /// authorities that the installation permits.
     ///
     /// # Errors
     ///
@@ -179,7 +180,7 @@ impl ManagedCertificate {
         })
     }
 
-    /// The same with other settings: with other hosts an order is due at once.
+    /// Applies other settings. With other hosts, directory or key type an order is due at once.
     ///
     /// # Errors
     ///
@@ -207,7 +208,7 @@ impl ManagedCertificate {
         })
     }
 
-    /// The same with an attempt that is due at once.
+    /// Makes the next attempt due at once.
     ///
     /// # Errors
     ///
@@ -240,7 +241,7 @@ impl ManagedCertificate {
 }
 
 impl IssuanceProgress {
-    /// Without an order; an attempt is due at `now`.
+    /// Progress without an order; an attempt is due at `now`.
     pub fn due(now: Timestamp) -> Self {
         Self {
             order_url: None,

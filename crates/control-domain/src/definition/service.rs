@@ -14,9 +14,9 @@ const MAX_PATH_BYTES: usize = 1_000;
 /// A rule that sends requests to an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Its identifier.
+    /// UUID of version 7.
     pub id: ServiceId,
-    /// Its project.
+    /// Project that the service belongs to.
     pub tenant: Tenant,
     /// Its name, unique in the project; the id of its route.
     pub name: Name,
@@ -56,7 +56,7 @@ pub struct ServiceSettings {
 }
 
 impl Service {
-    /// A new service.
+    /// Creates a service.
     ///
     /// # Errors
     ///

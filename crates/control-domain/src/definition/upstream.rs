@@ -19,7 +19,7 @@ named! {
     /// Algorithm of load balancing.
     #[schema(as = LoadBalancingName)]
     LoadBalancing {
-        /// In rotation.
+        /// Each target in turn.
         RoundRobin = "round_robin",
         /// The one with the fewest requests in flight.
         LeastConnections = "least_connections",
@@ -33,9 +33,9 @@ named! {
 /// Named targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Its identifier.
+    /// UUID of version 7.
     pub id: UpstreamId,
-    /// Its project.
+    /// Project that the upstream belongs to.
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
@@ -83,7 +83,7 @@ pub struct UpstreamSettings {
 }
 
 impl Upstream {
-    /// A new upstream.
+    /// Creates an upstream.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Upstream {
 }
 
 impl UpstreamSettings {
-    /// One fault per field: the first.
+    /// Reports one fault per field, the first.
     fn check(&self, faults: &mut Faults) {
         let targets = &self.targets;
         let is_count = (1..=MAX_TARGETS).contains(&targets.len());

@@ -37,13 +37,13 @@ impl LabelSelector {
             .ok_or(Refusal::invalid("selector", form))
     }
 
-    /// One label and its value.
+    /// A selector for one value of a label.
     pub fn equals(name: &str, value: &str) -> Self {
         let condition = LabelCondition::Equals(name.to_owned(), value.to_owned());
         Self(vec![condition])
     }
 
-    /// Another value of a label, or no such label.
+    /// A selector for another value of a label, or no such label.
     pub fn differs(name: &str, value: &str) -> Self {
         let condition = LabelCondition::Differs(name.to_owned(), value.to_owned());
         Self(vec![condition])
@@ -56,7 +56,7 @@ impl LabelSelector {
         self
     }
 
-    /// The conditions.
+    /// Conditions that a node's labels must all fulfil.
     pub fn conditions(&self) -> &[LabelCondition] {
         &self.0
     }

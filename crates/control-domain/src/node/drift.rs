@@ -17,7 +17,7 @@ named! {
     DriftState {
         /// The node differs still.
         Open = "open",
-        /// It follows its order again, or an operator resolved it.
+        /// The node follows its order again, or an operator resolved the drift.
         Resolved = "resolved",
     }
 }
@@ -42,7 +42,7 @@ named! {
         Automatic = "automatic",
         /// An operator made a new order.
         Manual = "manual",
-        /// A rollout did.
+        /// A later rollout moved the node.
         Rollout = "rollout",
     }
 }
@@ -61,15 +61,15 @@ pub const DRIFT_TRANSITIONS: &[Transition<DriftState, DriftEvent>] = &[
 /// A time in which a node differed from its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
-    /// Its identifier.
+    /// UUID of version 7.
     pub id: DriftId,
     /// The node's project.
     pub tenant: Tenant,
-    /// The node.
+    /// Node that differs from its order.
     pub node: NodeId,
     /// State of the drift.
     pub state: DriftState,
-    /// The ordered bundle.
+    /// Bundle of the node's newest order.
     pub desired: BundleId,
     /// The bundle that the node reports.
     pub active: Option<BundleId>,
@@ -77,7 +77,7 @@ pub struct Drift {
     pub opened_at: Timestamp,
     /// Time of its end.
     pub resolved_at: Option<Timestamp>,
-    /// Its resolution.
+    /// Cause of the end; `None` while the drift is open.
     pub resolution: Option<DriftResolution>,
 }
 

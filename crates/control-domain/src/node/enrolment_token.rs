@@ -24,13 +24,13 @@ named! {
     /// Validity of an enrolment token.
     #[schema(as = EnrolmentTokenStateName)]
     EnrolmentTokenState {
-        /// It admits nodes.
+        /// The token admits nodes.
         Active = "active",
         /// Its maximum number of nodes is reached.
         UsedUp = "used_up",
         /// Its time has passed.
         Expired = "expired",
-        /// It was revoked.
+        /// The token was revoked.
         Revoked = "revoked",
     }
 }
@@ -38,11 +38,11 @@ named! {
 named! {
     /// Events of an enrolment token.
     EnrolmentTokenEvent {
-        /// It admits the last node that it may.
+        /// The token admits its last node.
         UseUp = "use up",
         /// The current time passes `expires_at`.
         Expire = "expire",
-        /// It is revoked; takes effect immediately.
+        /// The token is revoked, at once.
         Revoke = "revoke",
     }
 }
@@ -63,7 +63,7 @@ pub const ENROLMENT_TOKEN_TRANSITIONS: &[Transition<EnrolmentTokenState, Enrolme
 /// An enrolment token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnrolmentToken {
-    /// Its identifier.
+    /// UUID of version 7; not secret.
     pub id: EnrolmentTokenId,
     /// The project that it admits nodes to.
     pub tenant: Tenant,

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 /// A user's role in an organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership {
-    /// The organization.
+    /// Organization of the membership.
     pub org: OrgId,
-    /// The user.
+    /// User that is a member.
     pub user: UserId,
     /// The user's role there.
     pub role: Role,

@@ -34,10 +34,10 @@ pub struct PolicyRules {
     pub freezes: Freezes,
 }
 
-/// The rules in force, and requested weaker rules.
+/// The active rules, and requested weaker rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectPolicy {
-    /// The rules in force.
+    /// Rules that apply to rollouts now.
     pub rules: PolicyRules,
     /// Weaker rules that wait for a second administrator.
     pub weaker: Option<WeakerRules>,
@@ -46,9 +46,9 @@ pub struct ProjectPolicy {
 /// Weaker rules requested by one administrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakerRules {
-    /// The rules, in force when another administrator requests the same.
+    /// The rules, active when another administrator requests the same.
     pub rules: PolicyRules,
-    /// The administrator.
+    /// Administrator that requested them; another one must request the same.
     pub asked_by: UserId,
 }
 
@@ -115,7 +115,7 @@ impl PolicyRules {
 }
 
 impl ProjectPolicy {
-    /// The policy after `person` requested other rules. Stricter ones are in force at once. Weaker
+    /// The policy after `person` requested other rules. Stricter ones are active at once. Weaker
     /// ones need two persons while rollouts need two, or one person could lift the rules for a
     /// moment.
     pub(crate) fn ask(self, change: PolicyChange, person: UserId) -> Self {

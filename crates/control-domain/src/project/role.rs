@@ -11,9 +11,9 @@ use jiff::Timestamp;
 pub struct ProjectRole {
     /// The project's organization.
     pub org: OrgId,
-    /// The project.
+    /// Project in which the role applies.
     pub project: ProjectId,
-    /// The member.
+    /// Member of the organization with the role.
     pub user: UserId,
     /// Operator or administrator: every member reads.
     pub role: Role,

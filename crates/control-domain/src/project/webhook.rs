@@ -60,9 +60,9 @@ named! {
 /// Receiver of a project's events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// Its identifier.
+    /// UUID of version 7.
     pub id: WebhookId,
-    /// Its project.
+    /// Project whose events are delivered.
     pub tenant: Tenant,
     /// Its name, unique in the project.
     pub name: Name,
@@ -107,13 +107,13 @@ pub struct NewWebhook {
 pub struct WebhookDelivery {
     /// Its identifier, the same in all attempts.
     pub id: WebhookDeliveryId,
-    /// The receiver.
+    /// Webhook that receives the event.
     pub webhook: WebhookId,
     /// Name of the event; `webhook.test` for a requested test.
     pub event: String,
     /// The body, as JSON.
     pub payload: String,
-    /// Its state.
+    /// State of the attempts.
     pub state: WebhookDeliveryState,
     /// Attempts that were begun.
     pub attempts: i64,
@@ -165,7 +165,7 @@ impl WebhookEvent {
 }
 
 impl Webhook {
-    /// A new webhook.
+    /// Creates a webhook.
     ///
     /// # Errors
     ///

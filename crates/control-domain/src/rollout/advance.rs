@@ -47,9 +47,9 @@ pub struct BatchCounts {
 /// A node that refused the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Its name.
+    /// Name of the node.
     pub node: String,
-    /// Its first diagnostic.
+    /// First diagnostic of its rejection; `None` if it sent none.
     pub diagnostic: Option<String>,
 }
 

@@ -19,15 +19,15 @@ use uuid::Uuid;
 /// A rollout, without its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollout {
-    /// Its identifier.
+    /// UUID of version 7, so that rollouts sort by creation.
     pub id: RolloutId,
-    /// Its project.
+    /// Project whose nodes are moved.
     pub tenant: Tenant,
     /// The bundle of the rollout.
     pub bundle: BundleId,
-    /// Its state.
+    /// Current state; changes by the events of the table of states.
     pub state: RolloutState,
-    /// Its strategy.
+    /// Batches, gate and pauses.
     pub strategy: Strategy,
     /// A condition on figures from outside, for each batch.
     pub condition: Option<MetricCondition>,
@@ -69,9 +69,9 @@ named! {
         Open = "open",
         /// Its nodes run the bundle; the gate compares them.
         Switched = "switched",
-        /// It passed.
+        /// The gate accepted the batch.
         Passed = "passed",
-        /// It did not.
+        /// The batch did not pass.
         Failed = "failed",
     }
 }
@@ -94,7 +94,7 @@ pub struct Batch {
 /// Request for a new rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRollout {
-    /// The bundle.
+    /// Signed bundle that the nodes are to run.
     pub bundle: BundleId,
     /// Its strategy.
     pub strategy: Strategy,
@@ -129,7 +129,7 @@ named! {
 pub struct RolloutChange {
     /// The rollout after the command.
     pub rollout: Rollout,
-    /// The event.
+    /// Event that changed the state.
     pub event: RolloutEvent,
 }
 

@@ -7,7 +7,7 @@ use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, NodeId, RouteTraffic, T
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
-/// Requests that no node serves in a second: a report above it is no report.
+/// Requests that no node serves in a second: a report above it is implausible.
 const MAX_REQUESTS_PER_SEC: u64 = 10_000_000;
 /// Reports that are kept whole for the comparison of routes; later nodes count for all requests together, and by
 /// themselves.
@@ -47,7 +47,7 @@ pub struct Figures {
 /// Report of one node of a batch, in few numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeFigures {
-    /// The node.
+    /// Identifier of the node.
     pub node: NodeId,
     /// Requests that it served since it switched.
     pub served: Served,
@@ -55,7 +55,7 @@ pub struct NodeFigures {
     pub median_ms: Option<i64>,
     /// Its CPU; 100 is one core.
     pub cpu_percent: f64,
-    /// The same before the batch was opened.
+    /// Figures before the batch was opened.
     pub before: Option<NodeBefore>,
 }
 
@@ -77,7 +77,7 @@ pub struct BatchNode {
     pub cpu_percent: f64,
     /// Its counters since its active bundle was activated.
     pub traffic: Option<Traffic>,
-    /// The same when the batch was opened.
+    /// CPU and counters when the batch was opened.
     pub sample: Option<(f64, Option<Traffic>)>,
     /// True if it ran the same bundle then.
     pub same_bundle: bool,
@@ -86,7 +86,7 @@ pub struct BatchNode {
 }
 
 impl Comparison {
-    /// The same figures, with the routes of each group as one.
+    /// Merges the routes of each group into one.
     #[must_use]
     pub fn joining(mut self, names: &RouteNames) -> Self {
         if names.is_empty() {

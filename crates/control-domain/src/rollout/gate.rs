@@ -1,4 +1,4 @@
-//! The gate after each batch: a comparison of the switched nodes with the rest. No data is a no.
+//! The gate after each batch: a comparison of the switched nodes with the rest. Without data it does not pass.
 
 mod answers;
 mod latency;
@@ -53,8 +53,8 @@ impl Gate {
         }
     }
 
-    /// A difference that is large, and has half of the evidence of a verdict: more requests decide on it. Means
-    /// something for a batch that has passed alone.
+    /// A large difference with half of the evidence that a verdict needs, so that more requests
+    /// decide. Only for a batch that has passed.
     pub fn suspicion(&self, compared: &Comparison) -> Option<GateFailure> {
         let (compared, _) = without_scan(compared, self.min_requests);
         self.suspicion_of_served(&compared)

@@ -9,7 +9,7 @@ named! {
     RolloutState {
         /// Its nodes are selected, and no order is sent yet.
         Planned = "planned",
-        /// It was submitted, and a second person must agree.
+        /// Submitted; a second person must approve.
         AwaitingApproval = "awaiting_approval",
         /// Batch follows batch.
         Running = "running",
@@ -23,7 +23,7 @@ named! {
         RollingBack = "rolling_back",
         /// Nodes run their former bundles.
         RolledBack = "rolled_back",
-        /// It was ended by an operator; nodes keep their bundles.
+        /// Ended by an operator; nodes keep their bundles.
         Cancelled = "cancelled",
     }
 }
@@ -31,9 +31,9 @@ named! {
 named! {
     /// Events of a rollout.
     RolloutEvent {
-        /// It is to start, and needs approval.
+        /// A rollout that needs approval is to start.
         Submit = "submit",
-        /// It starts.
+        /// An operator or the schedule starts the rollout.
         Start = "start",
         /// A second person agrees.
         Approve = "approve",
@@ -45,15 +45,15 @@ named! {
         SwitchBatch = "switch_batch",
         /// The batch has passed its gate.
         PassBatch = "pass_batch",
-        /// It is paused, by an operator or because a batch did not pass.
+        /// An operator or a failed batch pauses the rollout.
         Pause = "pause",
-        /// It continues with the interrupted batch.
+        /// An operator resumes the interrupted batch.
         Resume = "resume",
         /// No batch remains.
         Complete = "complete",
         /// A batch did not pass, or the bundle was revoked.
         Fail = "fail",
-        /// The revert begins.
+        /// The nodes are to return to their previous bundles.
         RollBack = "roll_back",
         /// Nodes are ordered to run their former bundles.
         RevertNodes = "revert_nodes",

@@ -14,7 +14,7 @@ const MAX_PATH_BYTES: usize = 500;
 /// The purpose of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SsoPurpose {
-    /// A session.
+    /// Begins a session.
     SignIn,
     /// A further identity of the user.
     Link(UserId),

@@ -18,7 +18,7 @@ const USUAL_SCOPES: [&str; 3] = ["openid", "email", "profile"];
 /// An organization's connection to its identity provider; there is at most one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsoConnection {
-    /// The organization.
+    /// Organization whose members sign in by it.
     pub org: OrgId,
     /// The settings of its protocol.
     pub settings: SsoSettings,
@@ -41,15 +41,15 @@ pub enum SsoSettings {
 /// Settings of OpenID Connect, without the client's secret. Absent URLs are found by discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OidcSettings {
-    /// The client identifier.
+    /// Client identifier at the provider.
     pub client_id: String,
     /// The issuer, which discovery must repeat to the letter.
     pub issuer: String,
-    /// The authorization endpoint.
+    /// Authorization endpoint; `None` takes the one of the discovery document.
     pub authorize_url: Option<String>,
-    /// The token endpoint.
+    /// Token endpoint; `None` takes the one of the discovery document.
     pub token_url: Option<String>,
-    /// The user-info endpoint.
+    /// User-info endpoint; `None` takes the one of the discovery document.
     pub userinfo_url: Option<String>,
     /// Scopes; empty: `openid email profile`.
     pub scopes: Vec<String>,
@@ -112,7 +112,7 @@ impl SsoConnection {
         })
     }
 
-    /// The same connection with other settings and another secret.
+    /// Replaces the settings and the secret of the connection.
     ///
     /// # Errors
     ///

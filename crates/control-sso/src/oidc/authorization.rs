@@ -38,13 +38,13 @@ impl Attempt {
 pub struct AuthorizationRequest<'a> {
     /// The provider's authorization endpoint.
     pub endpoint: &'a WebUrl,
-    /// The client identifier.
+    /// Client identifier at the provider.
     pub client_id: &'a str,
     /// The callback of this service.
     pub redirect_uri: &'a str,
     /// Scopes; `openid` is added if it is missing.
     pub scopes: &'a [String],
-    /// The attempt.
+    /// Secrets of the attempt, which the callback must match.
     pub attempt: &'a Attempt,
     /// True if the provider has to authenticate the user again, whatever session it has (OpenID Connect Core, section
     /// 3.1.2.1).

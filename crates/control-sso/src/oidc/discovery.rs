@@ -7,13 +7,13 @@ use serde::Deserialize;
 /// The part of the discovery document that sign-in needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovery {
-    /// The authorization endpoint.
+    /// `authorization_endpoint`, to which browsers are sent.
     pub authorization_endpoint: WebUrl,
-    /// The token endpoint.
+    /// `token_endpoint`, where codes are exchanged.
     pub token_endpoint: WebUrl,
     /// The user-info endpoint, if there is one.
     pub userinfo_endpoint: Option<WebUrl>,
-    /// The key set.
+    /// `jwks_uri`, the keys of ID tokens.
     pub jwks_uri: WebUrl,
     /// The endpoint of RP-initiated logout, if there is one.
     pub end_session_endpoint: Option<WebUrl>,

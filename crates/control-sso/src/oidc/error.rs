@@ -22,7 +22,7 @@ pub enum OidcError {
     /// The callback has neither a code nor an error, or several.
     #[error("the callback has no `code`")]
     NoCode,
-    /// The provider refused.
+    /// The provider answers the code with this OAuth error.
     #[error("the provider answered `{0}`")]
     Refused(&'static str),
     /// An encrypted token.

@@ -32,7 +32,7 @@ pub struct ExpectedToken<'a> {
 /// A verified ID token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdToken {
-    /// The provider.
+    /// `iss`, equal to the issuer of the connection.
     pub issuer: String,
     /// The user at the provider, 1 to 255 bytes.
     pub subject: String,

@@ -14,7 +14,7 @@ const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 /// Keys with the time of their fetch.
 #[derive(Clone, Debug)]
 pub struct KeyCache {
-    /// The keys.
+    /// Keys of ID tokens, as of the last fetch.
     pub keys: Arc<KeySet>,
     fetched_at: Timestamp,
     fresh_until: Timestamp,

@@ -24,7 +24,7 @@ impl KeySet {
     ///
     /// # Errors
     ///
-    /// [`OidcError::Malformed`] if the document is no key set, or has too many keys.
+    /// [`OidcError::Malformed`] if the document is not a key set, or has too many keys.
     pub fn parse(json: &[u8]) -> Result<Self, OidcError> {
         let malformed = OidcError::Malformed("the key set");
         let document: Document = serde_json::from_slice(json).map_err(|_| malformed)?;

@@ -12,7 +12,7 @@ const ANSWER: &str = "the token endpoint's answer";
 /// The exchange of a code.
 #[derive(Clone, Copy)]
 pub struct TokenRequest<'a> {
-    /// The client identifier.
+    /// Client identifier at the provider.
     pub client_id: &'a str,
     /// The client's secret.
     pub client_secret: &'a str,
@@ -20,7 +20,7 @@ pub struct TokenRequest<'a> {
     pub redirect_uri: &'a str,
     /// The attempt, for its PKCE verifier.
     pub attempt: &'a Attempt,
-    /// The code.
+    /// Authorization code of the callback, valid once.
     pub code: &'a CallbackCode,
     /// True to send the secret in the form instead of `Authorization`.
     pub secret_in_form: bool,
@@ -50,7 +50,7 @@ struct TokenError {
 }
 
 impl TokenRequest<'_> {
-    /// The form.
+    /// Body of the request, form-encoded; wiped on drop because it contains credentials.
     pub fn form(&self) -> Zeroizing<String> {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("grant_type", "authorization_code")

@@ -42,7 +42,7 @@ pub enum Solicited<'a> {
 /// The claims of an identity provider about a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The issuer.
+    /// Entity ID of the identity provider.
     pub issuer: String,
     /// The ID of the assertion.
     pub assertion_id: String,

@@ -18,7 +18,7 @@ const MAX_NODES: u32 = 20_000;
 const MAX_ATTRIBUTES: usize = 16;
 const MAX_NAME_BYTES: usize = 256;
 
-/// Comments and processing instructions between elements.
+/// Handling of comments and processing instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remarks {
     Refused,
@@ -119,7 +119,7 @@ fn without_declaration(text: &str) -> Result<&str, SamlError> {
     Ok(rest)
 }
 
-/// Bytes of a comment or processing instruction, where they are skipped.
+/// Length of a comment or processing instruction in bytes; `None` if they are refused.
 fn remark_end(markup: &str, remarks: Remarks) -> Option<usize> {
     if remarks == Remarks::Refused {
         return None;
@@ -203,7 +203,7 @@ pub(super) fn text(node: Node<'_, '_>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The same without XML's white space at its ends.
+/// Character data without XML's white space at its ends; `None` if there is none.
 pub(super) fn value(node: Node<'_, '_>) -> Option<String> {
     let text = text(node)?;
     let text = text.trim_matches(XML_SPACE);

@@ -84,7 +84,7 @@ pub enum SamlError {
     /// `NotOnOrAfter`
     #[error("the assertion has expired: compare the clocks")]
     Expired,
-    /// An unknown condition.
+    /// A condition outside of the profile, which must not be ignored.
     #[error("the assertion has a condition or a time that is not understood")]
     Condition,
     /// No bearer confirmation.

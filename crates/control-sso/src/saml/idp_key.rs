@@ -89,7 +89,7 @@ impl IdpKey {
     ///
     /// # Errors
     ///
-    /// [`SamlError::Certificate`] for bytes that are no X.509 certificate, or a key of another kind.
+    /// [`SamlError::Certificate`] for bytes that are not an X.509 certificate, or a key of another kind.
     pub fn from_base64(text: &str) -> Result<Self, SamlError> {
         let body: String = text.split_ascii_whitespace().collect();
         let der = STANDARD.decode(body).map_err(|_| SamlError::Certificate)?;

@@ -93,7 +93,7 @@ fn signing_certificates(idp: Node<'_, '_>) -> Vec<String> {
 }
 
 impl SpMetadata<'_> {
-    /// The document.
+    /// Metadata document that an identity provider imports.
     pub fn xml(&self) -> String {
         let Self {
             entity_id,

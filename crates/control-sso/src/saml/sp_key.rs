@@ -31,7 +31,7 @@ impl SpKey {
     ///
     /// # Errors
     ///
-    /// [`SamlError::OwnKey`] if the bytes are no RSA key.
+    /// [`SamlError::OwnKey`] if the bytes are not an RSA key.
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, SamlError> {
         let key = RsaKeyPair::from_pkcs8(der).map_err(|_| SamlError::OwnKey)?;
         Ok(Self(key))
@@ -41,7 +41,7 @@ impl SpKey {
     ///
     /// # Errors
     ///
-    /// [`SamlError::OwnKey`] if the bytes are no RSA key.
+    /// [`SamlError::OwnKey`] if the bytes are not an RSA key.
     pub fn certificate(der: &[u8], name: &str) -> Result<String, SamlError> {
         let key =
             KeyPair::from_pkcs8_der_and_sign_algo(&PrivatePkcs8KeyDer::from(der), &PKCS_RSA_SHA256);

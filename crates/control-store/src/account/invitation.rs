@@ -115,7 +115,7 @@ impl Transaction {
         }
     }
 
-    /// Deletes at most `limit` invitations that have ended; how many.
+    /// Deletes at most `limit` invitations that have ended. Returns the number of deleted rows.
     pub async fn purge_invitations(
         &mut self,
         now: Timestamp,

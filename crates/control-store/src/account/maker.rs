@@ -14,9 +14,9 @@ use uuid::Uuid;
 pub struct EndedCredential {
     /// The entry of the audit log, such as `api_key.revoked`.
     pub action: &'static str,
-    /// Its tenant.
+    /// Tenant in whose audit log the end is recorded.
     pub tenant: Tenant,
-    /// The credential.
+    /// Identifier of the credential.
     pub subject: Uuid,
 }
 
@@ -79,7 +79,7 @@ impl Transaction {
         self.ended(tokens, "enrolment_token.revoked", org).await
     }
 
-    /// Ends every API key, enrolment token, invitation, link for another password, and sign-in under way, of all
+    /// Ends every API key, enrolment token, invitation, link for another password, and sign-in in progress, of all
     /// organizations.
     pub async fn end_every_credential(
         &mut self,

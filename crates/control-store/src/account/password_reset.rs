@@ -56,7 +56,7 @@ impl Transaction {
         }))
     }
 
-    /// Uses the link up.
+    /// Deletes the link, which is valid once.
     ///
     /// # Errors
     ///
@@ -66,14 +66,14 @@ impl Transaction {
         written_rows(spend.bind(reset).run(self).await?)
     }
 
-    /// Ends the link of a user, if there is one.
+    /// Deletes the link of a user, if there is one.
     pub async fn delete_password_reset(&mut self, user: UserId) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM password_resets WHERE user_id = $1");
         delete.bind(user).run(self).await?;
         Ok(())
     }
 
-    /// Deletes at most `limit` links that have ended; how many.
+    /// Deletes at most `limit` links that have ended. Returns the number of deleted rows.
     pub async fn purge_password_resets(
         &mut self,
         now: Timestamp,

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 /// The secret of a user's authenticator app; sealed for `totp/{user}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTotp {
-    /// The sealed secret.
+    /// Secret, sealed by the master key.
     pub sealed: Sealed,
     /// Time when a code proved that the app has the secret; `None` for an unconfirmed one.
     pub confirmed_at: Option<Timestamp>,

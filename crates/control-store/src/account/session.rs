@@ -173,7 +173,7 @@ impl Transaction {
         sql(revoke).bind(now).run(self).await
     }
 
-    /// Deletes at most `limit` sessions without a request since `before`; how many.
+    /// Deletes at most `limit` sessions without a request since `before`. Returns the number of deleted rows.
     pub async fn purge_sessions(
         &mut self,
         before: Timestamp,

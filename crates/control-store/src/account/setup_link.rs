@@ -47,7 +47,7 @@ impl Transaction {
         }))
     }
 
-    /// Uses the link up.
+    /// Deletes the link, which is valid once.
     ///
     /// # Errors
     ///

@@ -66,7 +66,7 @@ impl Transaction {
         written_rows(spend.bind(pending).run(self).await?)
     }
 
-    /// Deletes at most `limit` sign-ins that waited too long; how many.
+    /// Deletes at most `limit` sign-ins that waited too long. Returns the number of deleted rows.
     pub async fn purge_pending_sign_ins(
         &mut self,
         now: Timestamp,
@@ -117,7 +117,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most `limit` browsers without a sign-in since `before`; how many.
+    /// Deletes at most `limit` browsers without a sign-in since `before`. Returns the number of deleted rows.
     pub async fn purge_browsers(
         &mut self,
         before: Timestamp,

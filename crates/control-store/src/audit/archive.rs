@@ -27,7 +27,7 @@ const MIN_SPAN: SignedDuration = SignedDuration::from_hours(24);
 pub struct AuditArchive {
     /// The first entry, by its number in the whole log.
     pub first: i64,
-    /// The last entry.
+    /// Sequence number of the last entry.
     pub last: i64,
     /// The name in the object store.
     pub object: String,
@@ -99,7 +99,7 @@ impl Transaction {
         Ok(Some((archive, bytes)))
     }
 
-    /// Deletes the entries of an archive after its object was stored; how many.
+    /// Deletes the entries of an archive after its object was stored. Returns the number of deleted rows.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ pub struct AuditRecord {
     pub at: Timestamp,
     /// The kind of actor, such as `api_key`.
     pub actor_kind: String,
-    /// The actor.
+    /// Identifier of the actor.
     pub actor: Uuid,
     /// The actor's name at that time; `None` in entries older than this column.
     pub actor_name: Option<String>,
@@ -36,7 +36,7 @@ pub struct AuditRecord {
     pub action: String,
     /// Identifier of the changed object.
     pub subject: Uuid,
-    /// The request.
+    /// Correlation ID of the request.
     pub correlation_id: String,
     /// Values before and after, as JSON.
     pub change: AuditChange,

@@ -218,7 +218,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Forgets the order that is under way: its challenges, its address and its private key.
+    /// Forgets the order in progress: its challenges, its address and its private key.
     pub async fn forget_issuance(&mut self, value: &ManagedCertificate) -> Result<(), StoreError> {
         self.delete_challenges(value.id).await?;
         let forget = "UPDATE managed_certificates SET order_url = NULL, order_secret_id = NULL WHERE id = $1";
@@ -229,7 +229,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes the managed certificate that had `version`, with the order that is under way. The certificate stays.
+    /// Deletes the managed certificate that had `version`, with the order in progress. The certificate stays.
     ///
     /// # Errors
     ///

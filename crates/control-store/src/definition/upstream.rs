@@ -180,7 +180,7 @@ impl Transaction {
 }
 
 impl Record for Upstream {
-    /// Without its targets, which are rows of their own.
+    /// Reads an upstream without its targets, which are rows of their own.
     fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
         let server_name = optional_text(row, "tls_server_name")?;
         let upstream = Self {

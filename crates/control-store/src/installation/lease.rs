@@ -14,7 +14,7 @@ const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_mins(1);
 /// Work that one replica does, and the replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The work.
+    /// Name of the work, unique: one replica at a time holds its lease.
     pub name: String,
     /// The replica, under the name that it chose at its start.
     pub holder: Uuid,

@@ -119,7 +119,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most `limit` buckets that were full before `now`; how many.
+    /// Deletes at most `limit` buckets that were full before `now`. Returns the number of deleted rows.
     pub async fn purge_buckets(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let sql = "DELETE FROM rate_limits WHERE name IN
                    (SELECT name FROM rate_limits WHERE full_at < $1 ORDER BY full_at LIMIT $2)

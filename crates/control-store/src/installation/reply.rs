@@ -20,7 +20,7 @@ const UNCOMMITTED: SignedDuration = SignedDuration::from_mins(2);
 /// An answer that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The status.
+    /// Status of the response.
     pub status: u16,
     /// The header `ETag`.
     pub etag: Option<String>,
@@ -43,7 +43,7 @@ pub enum Reservation {
     Other,
     /// A request that was answered.
     Replied {
-        /// The answer.
+        /// Response of the first execution.
         reply: Reply,
         /// Tenant of its change; `None` if it changed nothing of one organization.
         tenant: Option<Tenant>,
@@ -183,7 +183,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most `limit` answers older than 24 hours; how many.
+    /// Deletes at most `limit` answers older than 24 hours. Returns the number of deleted rows.
     pub async fn purge_replies(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let sql = "DELETE FROM replies WHERE name IN
                    (SELECT name FROM replies WHERE created_at <= $1 ORDER BY created_at LIMIT $2)

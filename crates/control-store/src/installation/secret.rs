@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 /// A sealed secret in its row; sealed for the text of its identifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSecret {
-    /// Its identifier.
+    /// UUID of version 7.
     pub id: SecretId,
     /// The organization; `None` for the installation as a whole.
     pub org: Option<OrgId>,
-    /// The sealed bytes.
+    /// Bytes sealed by the master key.
     pub sealed: Sealed,
     /// Time of creation.
     pub created_at: Timestamp,

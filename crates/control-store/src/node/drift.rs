@@ -36,11 +36,11 @@ pub struct DriftFilter {
 /// A node that differs from its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The node.
+    /// Node that differs from its order.
     pub node: NodeId,
-    /// Its project.
+    /// Project of the node.
     pub tenant: Tenant,
-    /// The ordered bundle.
+    /// Bundle of the node's newest order.
     pub desired: BundleId,
     /// The bundle that it reports.
     pub active: Option<BundleId>,

@@ -15,7 +15,7 @@ const MAX_LOST_ORDERS: i64 = 1_000_000;
 /// An order as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredOrder {
-    /// The order.
+    /// Signed order as nodes receive it.
     pub order: Order,
     /// State of the key that signed.
     pub key_state: SigningKeyState,

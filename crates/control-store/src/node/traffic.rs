@@ -158,7 +158,8 @@ impl Transaction {
         row.map(|row| text(&row, "name")).transpose()
     }
 
-    /// Deletes about `limit` steps of one length that begin before `before`, those of one time together; how many.
+    /// Deletes about `limit` steps of one length that begin before `before`, those of one time together. Returns the
+    /// number of deleted rows.
     pub async fn purge_traffic(
         &mut self,
         step: TrafficStep,

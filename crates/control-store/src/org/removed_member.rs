@@ -14,7 +14,7 @@ use sqlx::any::AnyRow;
 /// A user that an administrator removed from an organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemovedMember {
-    /// The user.
+    /// User that was a member.
     pub user: UserId,
     /// The address that the user signs in with.
     pub email: Email,

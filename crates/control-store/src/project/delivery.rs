@@ -26,7 +26,7 @@ macro_rules! select {
 pub struct DueWebhook {
     /// The organization of its project.
     pub org: OrgId,
-    /// The webhook.
+    /// Webhook whose delivery is due.
     pub webhook: WebhookId,
 }
 

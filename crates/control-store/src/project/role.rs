@@ -13,7 +13,7 @@ use sqlx::any::AnyRow;
 /// A role in a single project, with the names of the member and the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedProjectRole {
-    /// The role.
+    /// Role and its holder.
     pub given: ProjectRole,
     /// The member's name.
     pub user_name: Name,

@@ -27,13 +27,13 @@ pub(crate) use ready;
 /// A node of a rollout, with its reported progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutNode {
-    /// The node.
+    /// Identifier of the node.
     pub node: NodeId,
-    /// Its name.
+    /// Name of the node now.
     pub name: String,
     /// Its batch, from 1.
     pub batch: i64,
-    /// The previous bundle.
+    /// Bundle before the rollout; `None` for a node without one.
     pub previous: Option<BundleId>,
     /// The order of the rollout.
     pub order: Option<i64>,

@@ -81,7 +81,7 @@ macro_rules! is_leaving {
 /// A node and the bundle that it is to be ordered to run, such as the one before a revoked one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTarget {
-    /// The node.
+    /// Node that is ordered.
     pub node: NodeId,
     /// The bundle, which is signed.
     pub bundle: BundleId,

@@ -61,7 +61,7 @@ const COUNT: &str = concat!(
 /// A node that is ordered to go back, and the bundle with its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revert {
-    /// The node.
+    /// Node that returns to its previous bundle.
     pub node: NodeId,
     /// The former bundle, with its digest; `None` if there is none.
     pub to: Option<(BundleId, String)>,

@@ -69,7 +69,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The batch under way and the nodes that it is compared with: those that are not moved yet, and where fewer
+    /// The batch in progress and the nodes that it is compared with: those that are not moved yet, and where fewer
     /// than three of them serve, also the batch's own nodes before they were switched. Routes that the bundle renames
     /// have their former names on both sides.
     pub async fn compare_batch(

@@ -18,7 +18,7 @@ pub struct SsoPending<T> {
     pub hash: String,
     /// The hash of the cookie of the browser that began.
     pub browser_hash: String,
-    /// The organization.
+    /// Organization of the connection.
     pub org: OrgId,
     /// The rest of it.
     pub contents: T,

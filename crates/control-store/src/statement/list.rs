@@ -168,7 +168,7 @@ impl ListQuery {
         values: impl IntoIterator<Item = A>,
     ) -> Self {
         let Self { mut text, .. } = self;
-        // The empty text is no identifier, and keeps the list from being empty. A `String` takes every text.
+        // The empty text is not an identifier, and keeps the list from being empty. A `String` takes every text.
         _ = write!(text, " AND {column} IN (''");
         let mut list = Self { text, ..self };
         for value in values {

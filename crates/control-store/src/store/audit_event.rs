@@ -12,7 +12,7 @@ pub struct AuditEntry<'a> {
     pub at: Timestamp,
     /// The kind of actor, such as `api_key`.
     pub actor_kind: &'a str,
-    /// The actor.
+    /// Identifier of the actor.
     pub actor: Uuid,
     /// The actor as it is called now; its names may change.
     pub actor_name: &'a str,
@@ -24,7 +24,7 @@ pub struct AuditEntry<'a> {
     pub action: &'a str,
     /// Identifier of the changed object.
     pub subject: Uuid,
-    /// The request.
+    /// Correlation ID of the request.
     pub correlation_id: &'a str,
 }
 

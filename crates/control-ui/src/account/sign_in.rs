@@ -17,7 +17,7 @@ use control_auth::{Password, Secret};
 use form_urlencoded::byte_serialize;
 use std::sync::Arc;
 
-/// The cookie of a sign-in that waits for its second factor. It is no session.
+/// The cookie of a sign-in that waits for its second factor. It is not a session.
 pub(crate) const PENDING: &str = "pending";
 /// The cookie lasts as long as the sign-in that it names, in seconds.
 const PENDING_SECONDS: u32 = 300;

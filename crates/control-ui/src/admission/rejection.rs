@@ -98,8 +98,7 @@ pub(super) fn held(page: &Page, request: &Request, visit: &Visit) -> Option<Held
     Some(HeldForm::new(&visit.path, &visit.csrf, fields))
 }
 
-/// The same for a request that was refused before its form was read. Its sender is not authenticated: few are read at
-/// once.
+/// The refusal of a request before its form was read. Its sender is not authenticated, so few are read at once.
 pub(super) async fn held_unread(
     ui: &Ui,
     page: &Page,

@@ -1,4 +1,4 @@
-//! Difference between two bundles: risks, requests that are answered differently, settings in force, files.
+//! Difference between two bundles: risks, requests that are answered differently, effective settings, files.
 
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;

@@ -23,7 +23,7 @@ use document::{Document, Reason, Setting};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Routes, and settings in force, that the page shows of a bundle.
+/// Routes, and effective settings, that the page shows of a bundle.
 const MAX_ROUTES: usize = 60;
 const MAX_SETTINGS: usize = 200;
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Faults(Vec<(&'static str, String)>);
 
 impl Faults {
-    /// One field is wrong.
+    /// A fault of one field.
     pub(crate) fn from_field(field: &'static str, reason: impl Into<String>) -> Self {
         Self(vec![(field, reason.into())])
     }
@@ -104,7 +104,7 @@ impl Faults {
         Self(faults.collect())
     }
 
-    /// The same as a status line, for forms without fields.
+    /// The fault as a status line, for forms without fields.
     pub(crate) fn note(&self) -> Note {
         let reasons = self.0.iter().map(|(field, reason)| match *field {
             "" => sentence(reason),
@@ -267,7 +267,7 @@ impl Form {
         }
     }
 
-    /// One of several values, each with the text that is shown.
+    /// A select field: one of several values, each with its text.
     pub(crate) fn choice(
         &self,
         name: &'static str,
@@ -310,12 +310,12 @@ impl Form {
 }
 
 impl Input<'_> {
-    /// With a sentence below.
+    /// Adds a sentence below the field.
     pub(crate) fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
 
-    /// With another type of input.
+    /// Sets another type of input.
     pub(crate) fn kind(self, kind: &'static str) -> Self {
         Self { kind, ..self }
     }
@@ -336,7 +336,7 @@ impl Input<'_> {
         }
     }
 
-    /// In the type of configurations.
+    /// Shows the field in the type face of configurations.
     pub(crate) fn mono(self) -> Self {
         Self {
             is_mono: true,
@@ -344,7 +344,7 @@ impl Input<'_> {
         }
     }
 
-    /// With the cursor in it when the page is shown, unless a fault has it.
+    /// Gives the field the focus when the page is shown, unless a fault has it.
     pub(crate) fn focus(self) -> Self {
         Self {
             has_focus: true,

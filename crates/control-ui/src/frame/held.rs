@@ -121,7 +121,7 @@ impl HeldForm {
         inputs.collect()
     }
 
-    /// The typed values.
+    /// Values as typed, for the form that is shown again.
     pub(crate) fn values(&self) -> HeldValues<'_> {
         let typed = self
             .kept

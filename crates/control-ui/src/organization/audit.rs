@@ -31,7 +31,7 @@ struct AuditPage {
     frame: Frame,
     org: OrgId,
     heading: String,
-    /// Whereabouts of older entries; empty if all are kept here.
+    /// Sentence on archived entries; empty if there are none.
     archived: String,
     chosen: Filter,
     is_filtered: bool,

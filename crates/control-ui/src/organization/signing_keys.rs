@@ -50,7 +50,7 @@ struct Row {
 /// Texts of a confirmation page.
 struct Question {
     heading: String,
-    /// One sentence for each thing that will happen.
+    /// Effects of the operation, one sentence each.
     effects: Vec<String>,
     /// Path that a confirmation is posted to.
     action: String,

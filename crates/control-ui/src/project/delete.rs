@@ -1,4 +1,4 @@
-//! Deletion of a project: what goes with it, and its name to type.
+//! Deletion of a project: the page lists what is deleted with it, and requires its name.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};

@@ -48,7 +48,7 @@ struct ProjectCard {
     bar: Option<Bar>,
     /// Requests of the last hour in a sentence; empty without a node.
     traffic: String,
-    /// The same as figures compared with the week before; empty without a request.
+    /// Traffic compared with the week before; empty without a request.
     figures: Vec<Figure>,
     is_troubled: bool,
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Maximum number of scanned rollouts and bundles each, and of shown events.
 const RECENT: i64 = 8;
-/// Rollouts under way that are listed.
+/// Rollouts in progress that are listed.
 const MAX_UNDER_WAY: i64 = 5;
 const MAX_LATELY: usize = 8;
 
@@ -48,7 +48,7 @@ struct OverviewPage {
     places: Vec<LabelRow>,
     /// Requests of the last hour in a sentence.
     traffic: String,
-    /// The same as figures compared with the week before; empty without a request.
+    /// Traffic compared with the week before; empty without a request.
     figures: Vec<Figure>,
     lately: Vec<Event>,
     may_enrol: bool,

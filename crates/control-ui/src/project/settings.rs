@@ -28,7 +28,7 @@ struct SettingsPage {
     heading: &'static str,
     /// Weaker rules that wait for a second administrator.
     waiting: Option<Waiting>,
-    /// The rules in force.
+    /// Names the active rules in a sentence.
     standing: String,
     policy: Form,
     name: Form,
@@ -42,7 +42,7 @@ struct SettingsPage {
 struct Waiting {
     /// The rules in one line.
     asked: String,
-    /// Their differences to those in force.
+    /// Their differences to the active ones.
     differences: Vec<String>,
     /// True if the person at the page may be the second one.
     may_agree: bool,
@@ -112,7 +112,7 @@ fn waiting(rules: &PolicyRules, weaker: &WeakerRules, reader: Option<UserId>) ->
     }
 }
 
-/// The rules that differ, each with the one in force.
+/// The rules that differ, each with the active one.
 fn differences(rules: &PolicyRules, asked: &PolicyRules) -> Vec<String> {
     let (old, new) = (parts_of(rules), parts_of(asked));
     let pairs = old.into_iter().zip(new).filter(|(old, new)| old != new);

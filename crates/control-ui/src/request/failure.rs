@@ -30,7 +30,7 @@ pub(crate) enum Failure {
 #[derive(Clone, Debug)]
 pub(crate) struct FailureText {
     pub(crate) status: StatusCode,
-    /// The heading.
+    /// Heading of the page, one sentence.
     pub(crate) sentence: String,
     /// Advice on the next step.
     pub(crate) advice: String,

@@ -86,7 +86,7 @@ impl Fields {
         own.map(|(_, value)| value.as_str())
     }
 
-    /// The same without a field that no page shows again.
+    /// Removes a field that no page shows again.
     pub(crate) fn without(self, name: &str) -> Self {
         if self.0.iter().all(|(own, _)| own != name) {
             return self;
@@ -95,8 +95,8 @@ impl Fields {
         Self(kept.cloned().collect())
     }
 
-    /// Refuses a form with fields other than the token, `once` and `boxes`, and with one twice that is no box: a value
-    /// would be left out without a word.
+    /// Refuses a form with fields other than the token, `once` and `boxes`, and with one twice that is not a box: a
+    /// value would be left out without a word.
     pub(crate) fn check_names(&self, once: &[&str], boxes: Option<&str>) -> Result<(), Failure> {
         let mut seen: Vec<&str> = Vec::new();
         for (name, _) in self.0.iter() {

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// The identifiers in the path. One that is no UUID with its hyphens names no page.
+/// The identifiers in the path. One that is not a UUID with its hyphens names no page.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 

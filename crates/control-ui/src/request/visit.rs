@@ -37,7 +37,6 @@ pub(crate) struct Visit {
     pub(crate) known_browser: Option<Secret>,
     /// The secret of a sign-in that waits for its second factor.
     pub(crate) pending: Option<Secret>,
-    /// The query parameters.
     pub(crate) query: Fields,
     /// The token that forms of this page carry.
     pub(crate) csrf: String,
@@ -61,7 +60,7 @@ pub(crate) struct Caller {
 }
 
 impl Visit {
-    /// The same request, for commands that need no session.
+    /// The visit for commands that need no session.
     pub(crate) fn stranger(&self) -> control_app::Visit {
         control_app::Visit {
             client_ip: self.client_ip,

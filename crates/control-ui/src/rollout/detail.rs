@@ -287,7 +287,7 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     let kept = kept.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
     let figures = progress.figures.clone().or(kept)?;
     let (own, others) = (figures.batch.nodes, figures.rest.nodes);
-    // A verdict that stopped the rollout stands at the top of the page.
+    // The verdict that stopped the rollout is shown at the top of the page.
     let reason = progress.rollout.reason.as_deref().unwrap_or_default();
     // The last batch leaves no node to compare with.
     let others = if stored.batch.number == progress.rollout.batches() {

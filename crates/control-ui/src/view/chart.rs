@@ -40,7 +40,7 @@ pub(crate) struct TimeSeries<'a> {
     pub(crate) unit: &'a str,
     /// A value for each step; `None` without a report.
     pub(crate) values: Vec<Option<i64>>,
-    /// The same of an earlier time; empty without one.
+    /// Values of an earlier time; empty without one.
     pub(crate) earlier: Vec<Option<i64>>,
 }
 

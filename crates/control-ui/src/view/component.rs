@@ -1,4 +1,4 @@
-//! Components of pages: signs, states, times, bars, links to more.
+//! Components of pages: icons, states, times, bars, links to further pages.
 
 use crate::view::phrase::{ago, date_time, minute, sentence};
 use askama::Template;
@@ -39,7 +39,7 @@ pub(crate) struct Icon {
     name: &'static str,
 }
 
-/// A sign of the sprite.
+/// The icon `name` of the sprite.
 pub(crate) fn icon(name: &'static str) -> Icon {
     Icon { name }
 }
@@ -98,7 +98,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// A state with the sign `icon`.
+    /// A state with this icon.
     pub(crate) fn new(tone: Tone, icon: &'static str, word: impl Into<Cow<'static, str>>) -> Self {
         Self {
             tone,
@@ -113,7 +113,7 @@ impl Status {
         self.icon
     }
 
-    /// On a wash of its colour, for the head of a page.
+    /// Shows the state as a pill, for the head of a page.
     pub(crate) fn pill(self) -> Self {
         Self {
             is_pill: true,

@@ -8,7 +8,7 @@ pub(crate) struct Confirm {
     /// The list that the value belongs to.
     pub(crate) over: Link,
     pub(crate) heading: String,
-    /// One sentence for each thing that will happen.
+    /// Effects of the operation, one sentence each.
     pub(crate) effects: Vec<String>,
     pub(crate) action: String,
     /// The page of the value.

@@ -51,7 +51,7 @@ pub(crate) fn few(value: i64) -> String {
     word.map_or_else(|| number(value), |word| (*word).to_owned())
 }
 
-/// Returns `several` for several things, `one` for one: for the ending of a noun, or `is`/`are`.
+/// Returns `one` for 1, else `several`: for the ending of a noun, or `is`/`are`.
 pub(crate) fn pick<'a>(value: i64, one: &'a str, several: &'a str) -> &'a str {
     if value == 1 { one } else { several }
 }
@@ -66,7 +66,7 @@ pub(crate) fn list_of<T: Display>(parts: &[T]) -> String {
     }
 }
 
-/// With a capital letter, and a full stop at its end.
+/// Adds a capital letter and a full stop.
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first: String = chars

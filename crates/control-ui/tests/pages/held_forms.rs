@@ -80,7 +80,7 @@ async fn a_form_is_carried_out_with_a_code_and_asks_for_its_secrets_again() {
     let right = [typed[0], ("proof_code", code.as_str())];
     let done = browser.post(path, &right).await;
     assert_eq!(done.header("location"), "/profile", "{}", done.text);
-    // The change of the password renews the session once more: one secret is sent, the newer one.
+    // The change of the password renews the session again: one secret is sent, the newer one.
     let sent = done.headers.get_all(header::SET_COOKIE).iter();
     let sessions = sent.filter(|field| field.as_bytes().starts_with(b"__Host-session="));
     assert_eq!(sessions.count(), 1);

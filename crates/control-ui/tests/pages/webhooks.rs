@@ -142,7 +142,7 @@ async fn a_weaker_policy_is_agreed_to_by_a_button_of_its_own() {
         world.submit(page, page, &world.admin, &weaker).await;
         let button = "Agree to the weaker policy";
         let shown = world.get(page, &world.admin).await.text;
-        // The form keeps the rules in force, and its maker does not agree to its own wish.
+        // The form keeps the active rules, and its maker does not agree to its own wish.
         assert!(shown.contains("Wed 00:00-Wed 06:00</textarea>"), "{shown}");
         assert!(!shown.contains(button), "{shown}");
         let differs = "bundles with warnings pass, in place of: bundles with warnings are refused";

@@ -178,7 +178,7 @@ impl World {
         self.named_key("pages").await
     }
 
-    /// The same of a key with this name.
+    /// A key with this name.
     pub(crate) async fn named_key(&self, name: &str) -> (String, String) {
         let new = NewApiKey {
             name: name.to_owned(),

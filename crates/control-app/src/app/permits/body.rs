@@ -35,7 +35,7 @@ pub(crate) struct BodyPermits {
     by_sender: OwnerPermits,
 }
 
-/// A permit for a large body, given back when it is dropped.
+/// A permit for a large body, released on drop.
 #[derive(Debug)]
 pub struct BodyPermit {
     _of_all: FairPermit,

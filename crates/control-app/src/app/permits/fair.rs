@@ -54,7 +54,7 @@ struct Waiter {
     granted: oneshot::Sender<()>,
 }
 
-/// A permit, given back when it is dropped.
+/// A permit, released on drop.
 #[derive(Debug)]
 pub(crate) struct FairPermit {
     permits: FairPermits,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub(crate) struct HeavyPermits(FairPermits);
 
-/// A permit, given back when it is dropped.
+/// A permit, released on drop.
 pub(crate) type HeavyPermit = FairPermit;
 
 impl HeavyPermits {

@@ -20,7 +20,7 @@ pub(crate) const SERVICE_FIELDS: &[&str] = &["matches", "priority", "upstream"];
 ///
 /// # Errors
 ///
-/// The reason, for text that is no object of settings, and for one of `fields`.
+/// The reason, for text that is not an object of settings, and for one of `fields`.
 pub(crate) fn nodes(text: &str, fields: &[&str]) -> Result<Vec<KdlNode>, String> {
     if MAX_BYTES < text.len() {
         return Err("are larger than 16 KiB".to_owned());

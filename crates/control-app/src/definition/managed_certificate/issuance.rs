@@ -42,7 +42,7 @@ pub(crate) enum IssuanceFault {
          protocol `http`, and a route of this host"
     )]
     NotServed {
-        /// The host.
+        /// Host that no online node serves.
         host: String,
     },
     /// Nodes did not confirm that they answer the challenges.

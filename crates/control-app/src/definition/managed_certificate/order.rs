@@ -29,7 +29,7 @@ const FIRST_WINDOW: SignedDuration = SignedDuration::from_hours(6);
 const WINDOW_RETRY: SignedDuration = SignedDuration::from_hours(6);
 
 impl App {
-    /// Obtains a certificate and stores it, by the order that is under way if there is one.
+    /// Obtains a certificate and stores it, by the order in progress if there is one.
     pub(super) async fn obtain(
         &self,
         found: Versioned<ManagedCertificate>,
@@ -61,7 +61,7 @@ impl App {
         self.store_issued(value, version, chain, key.pem()).await
     }
 
-    /// The order that is under way, if it can still be finished, or a new one.
+    /// The order in progress, if it can still be finished, or a new one.
     async fn order_of(
         &self,
         account: &AuthorityAccount,
@@ -113,7 +113,7 @@ impl App {
         Ok(key)
     }
 
-    /// Stores the order that is under way, and its private key.
+    /// Stores the order in progress, and its private key.
     async fn write_order(
         &self,
         value: &ManagedCertificate,
@@ -330,7 +330,7 @@ fn facts(checked: CheckedCertificate) -> CertificateFacts {
     }
 }
 
-/// In whole milliseconds, as the database keeps times.
+/// Converts to whole milliseconds, as the database stores times.
 fn time(time: std::time::SystemTime) -> Timestamp {
     let exact = Timestamp::try_from(time).unwrap_or(Timestamp::MAX);
     Timestamp::from_millisecond(exact.as_millisecond()).unwrap_or(Timestamp::MAX)

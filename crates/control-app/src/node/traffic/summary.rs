@@ -26,7 +26,7 @@ pub struct TrafficPoint {
     pub at: Timestamp,
     /// `None` if no node reported requests.
     pub counted: Option<CountedRequests>,
-    /// The same step a week before; `None` for steps of five minutes, too.
+    /// The same step a week earlier; `None` for steps of five minutes.
     pub week_before: Option<CountedRequests>,
 }
 
@@ -35,7 +35,7 @@ pub struct TrafficPoint {
 pub struct NamedTraffic {
     /// The route or the value.
     pub name: String,
-    /// Its requests.
+    /// Requests of the route or label value in the period.
     pub figures: TrafficFigures,
 }
 

@@ -139,8 +139,8 @@ impl App {
     }
 }
 
-/// To link takes a member with a fresh proof of identity; to try takes an administrator of the organization. The session
-/// that is proven again is compared once the answer is here.
+/// A link requires a member with a fresh proof of identity; a test requires an administrator of the
+/// organization. The session of a proof is compared when the response arrives.
 fn purpose(org: OrgId, intent: SsoIntent<'_>) -> Result<SsoPurpose, Error> {
     match intent {
         SsoIntent::SignIn => Ok(SsoPurpose::SignIn),

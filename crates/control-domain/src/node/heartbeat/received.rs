@@ -36,7 +36,7 @@ pub struct StoredReport {
 pub struct OrderedBundles {
     /// The counter of the newest order.
     pub counter: i64,
-    /// The ordered bundle.
+    /// Bundle of the newest order.
     pub bundle: BundleId,
     /// The bundle of the last order that named another one.
     pub previous: Option<BundleId>,
@@ -59,7 +59,7 @@ pub enum TrafficChange {
 /// An answer of a node to an order, for its history of bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleAnswer {
-    /// The bundle.
+    /// Bundle of the answered order.
     pub bundle: BundleId,
     /// The order that named it.
     pub counter: i64,

@@ -33,7 +33,7 @@ pub enum TrafficPeriod {
 /// Whole steps of time, from the start of the first to the end of the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficWindow {
-    /// The steps.
+    /// Length of one step.
     pub step: TrafficStep,
     /// Start of the first step.
     pub from: Timestamp,
@@ -54,7 +54,7 @@ impl TrafficStep {
         }
     }
 
-    /// Its length.
+    /// Length of one step.
     pub fn length(self) -> SignedDuration {
         SignedDuration::from_secs(self.secs())
     }
@@ -115,7 +115,7 @@ impl TrafficPeriod {
 }
 
 impl TrafficWindow {
-    /// The same a week before. Steps of five minutes are not kept that long: the hour in which the window began.
+    /// The step a week earlier. Steps of five minutes are not kept that long: takes the hour in which the window began.
     #[must_use]
     pub fn week_before(self) -> Self {
         let Self { step, from, to } = self;

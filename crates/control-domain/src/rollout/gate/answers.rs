@@ -1,4 +1,4 @@
-//! Worse responses: more 5xx, 4xx or reasons of failure, and missing refusals.
+//! Comparison of statuses: more 5xx, 4xx or failures by reason, and fewer refusals.
 
 use crate::rollout::gate::settings::Gate;
 use crate::rollout::gate::sides::{ComparedReports, Direction, Scope, counts_of, permille};
@@ -17,7 +17,7 @@ const REASON_PART: f64 = 10.0;
 const MAX_REDIRECT_GROWTH: f64 = 0.2;
 /// Refusals of the rest that are compared: at least this share.
 const MIN_REFUSALS: f64 = 0.01;
-/// Refusals below this fraction of the rest's are missing.
+/// Fraction of the rest's refusals below which refusals count as lost.
 const LOST_PART: f64 = 0.1;
 
 /// The first scope with too much growth of 5xx.

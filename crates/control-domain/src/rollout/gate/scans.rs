@@ -86,7 +86,7 @@ impl Additional {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     not_found: u64,
-    /// With another status.
+    /// Requests with another status.
     answered: u64,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct ComparedReports<'a> {
     pub(super) before: &'a [Traffic],
     /// True if the rest is only the batch's own nodes before the rollout: another time of the day.
     pub(super) is_earlier: bool,
-    /// Evidence of a difference that is no chance.
+    /// Evidence of a difference that is not due to chance.
     pub(super) needed: f64,
     names: BTreeSet<&'a str>,
     min_requests: f64,
@@ -31,7 +31,7 @@ pub(super) struct ComparedReports<'a> {
 pub(super) struct Scope<'a> {
     /// The route in the batch; `None` for all requests.
     pub(super) route: Option<&'a str>,
-    /// The same on the other side; all requests if the route has too few there.
+    /// The route on the other side; `None` for all requests if the route has too few there.
     pub(super) standard: Option<&'a str>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> ComparedReports<'a> {
         }
     }
 
-    /// The same sides, by which a difference is found with less evidence and fewer requests than a verdict needs.
+    /// Lowers the evidence and the number of requests that a difference needs, to those of a suspicion.
     pub(super) fn suspecting(self) -> Self {
         Self {
             needed: self.needed * SUSPICION_EVIDENCE,

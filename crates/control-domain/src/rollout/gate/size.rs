@@ -119,7 +119,7 @@ impl Totals {
 }
 
 impl End {
-    /// With the sizes up to a factor of four beyond.
+    /// Extends the end by the sizes up to a factor of four beyond it.
     fn wider(self) -> Self {
         match self {
             Self::UpTo(class) => Self::UpTo(class + FACTOR_CLASSES),

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum GateVerdict {
     /// The batch is as well as the rest.
     Passed,
-    /// It is not.
+    /// The batch is worse.
     Failed(GateFailure),
     /// There is too little data for a verdict.
     NoData(String),

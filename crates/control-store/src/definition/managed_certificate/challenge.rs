@@ -1,4 +1,4 @@
-//! Validations that are under way, by node.
+//! Validations in progress, by node.
 
 use crate::error::StoreError;
 use crate::row::{id, number, text};
@@ -11,11 +11,11 @@ use jiff::Timestamp;
 /// A node that answers clients, and the bundle that it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServingNode {
-    /// The node.
+    /// Identifier of the node.
     pub node: NodeId,
-    /// Its name.
+    /// Name of the node now.
     pub name: String,
-    /// The bundle in force, as the node has reported it.
+    /// The active bundle, as the node has reported it.
     pub bundle: BundleId,
 }
 
@@ -24,12 +24,12 @@ pub struct ServingNode {
 pub struct CertificateSignals {
     /// Number of renewals so far.
     pub renewals: i64,
-    /// True if a validation is under way.
+    /// True if a validation is in progress.
     pub has_challenges: bool,
 }
 
 impl Transaction {
-    /// The nodes of a project with a heartbeat later than `online_since` and a bundle in force.
+    /// The nodes of a project with a heartbeat later than `online_since` and an active bundle.
     pub async fn serving_nodes(
         &mut self,
         project: ProjectId,

@@ -62,7 +62,8 @@ impl Transaction {
             .collect()
     }
 
-    /// The same for each value of the label `name`, at most 1 000 rows; nodes without the label are left out.
+    /// Counts nodes by standing for each value of the label `name`, at most 1 000 rows; nodes
+    /// without the label are left out.
     pub async fn count_standings_by_label(
         &mut self,
         project: ProjectId,

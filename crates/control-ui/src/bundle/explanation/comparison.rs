@@ -33,7 +33,7 @@ pub(super) struct Changed {
 }
 
 impl Compared {
-    /// One decision.
+    /// The table of one decision.
     pub(super) fn alone(document: &Document) -> Self {
         Self {
             heading: sentence(&format!("this request {}", clause(document))),
@@ -169,7 +169,7 @@ fn or_none(value: String) -> String {
     }
 }
 
-/// The same steps in the same order for every decision.
+/// The steps of every decision, in one order.
 fn values(document: &Document) -> [(&'static str, String); 7] {
     let request = &document.request;
     let agents: Vec<&str> = document

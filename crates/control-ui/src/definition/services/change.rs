@@ -76,7 +76,7 @@ pub(crate) async fn send(
     Ok(response)
 }
 
-/// `refused`: the form with its faults; the facts above it are those in force.
+/// `refused`: the form with its faults; the facts above it are the active ones.
 async fn respond(
     ui: &Ui,
     caller: &Caller,

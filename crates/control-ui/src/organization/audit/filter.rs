@@ -31,9 +31,7 @@ pub(super) struct Filter {
     pub(super) action: Option<String>,
     pub(super) actor: Option<Uuid>,
     pub(super) subject: Option<Uuid>,
-    /// The first day.
     pub(super) since: Option<Date>,
-    /// The last day.
     pub(super) until: Option<Date>,
 }
 
@@ -57,7 +55,7 @@ impl Filter {
         }
     }
 
-    /// The same filter for the log.
+    /// The filter as the store takes it.
     pub(super) fn stored(&self) -> AuditFilter {
         let start = |day: Date| Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp());
         AuditFilter {
