@@ -135,7 +135,7 @@ struct ProxyHost {
     metrics: ClientMetrics,
     deliveries: Deliveries,
     traffic: TrafficMeter,
-    /// The bundle in force, with its certificates of today; `None` for the node's own configuration.
+    /// The active bundle, with its certificates of today; `None` for the node's own configuration.
     in_force: Option<Delivery>,
     /// Tokens of the validations that the listeners answer for the control plane.
     tokens: Vec<String>,
@@ -201,7 +201,7 @@ impl Host for ProxyHost {
             known,
         } = Box::pin(tests.outcome(monotonic)).await;
         if failures.is_empty() {
-            // Live tests are no traffic of clients.
+            // Live tests are not traffic of clients.
             self.switched_to(delivery);
             return Ok(known);
         }

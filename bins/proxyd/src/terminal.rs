@@ -45,8 +45,8 @@ pub(crate) fn print_error(text: impl Display) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// Shows a report on the standard error output: to the width of a terminal, in colours unless `NO_COLOR`
-/// is set, in sentences where `NO_GRAPHICS` is; in plain ASCII where the output is no terminal.
+/// Shows a report on the standard error output: to the width of a terminal, in colours unless `NO_COLOR` is set, in
+/// sentences where `NO_GRAPHICS` is; in plain ASCII where the output is not a terminal.
 pub(crate) fn print_report(report: &Report) {
     if io::stderr().is_terminal() || std::env::var_os("NO_GRAPHICS").is_some() {
         let handler = MietteHandlerOpts::new().terminal_links(false).build();

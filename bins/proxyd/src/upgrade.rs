@@ -7,7 +7,7 @@ use std::time::Duration;
 /// of 30 s; for tests.
 const TIMEOUT: &str = "PROXYD_UPGRADE_TIMEOUT_MS";
 
-/// This program, with the path and arguments of its start.
+/// The path and the arguments that the program was started with.
 pub(crate) fn program() -> Option<Program> {
     match Program::current() {
         Ok(program) => Some(with_timeout(program)),

@@ -6,7 +6,7 @@ use std::fmt;
 /// The result of one case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CaseResult {
-    /// The case.
+    /// Name of the case, unique in a report.
     pub name: &'static str,
     /// The requirement of the protocol.
     pub rule: &'static str,

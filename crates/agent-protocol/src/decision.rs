@@ -21,7 +21,7 @@ pub enum Decision {
     Allow(Allow),
     /// The request is refused.
     Block(Block),
-    /// The client is sent elsewhere.
+    /// The client is redirected.
     Redirect(Redirect),
     /// The client has to authenticate: 401.
     Challenge(Challenge),
@@ -53,7 +53,7 @@ pub struct Block {
     pub reason: Option<String>,
 }
 
-/// The client is sent elsewhere.
+/// The client is redirected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     /// 301, 302, 303, 307 or 308.

@@ -7,7 +7,7 @@ use rmp_serde::decode::{Error as MessagePackError, ReadRefReader};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-/// Nesting that is read of a `MessagePack` value; messages need four levels.
+/// Maximum nesting of a `MessagePack` value; messages need four levels.
 const MAX_DEPTH: usize = 32;
 
 /// Encoding of payloads after the handshake, which is always JSON.
@@ -31,7 +31,7 @@ impl Encoding {
         }
     }
 
-    /// Appends a frame to `out`, or nothing.
+    /// Appends a frame to `out`; an error leaves `out` unchanged.
     pub(crate) fn write<T: Serialize>(
         self,
         frame_type: FrameType,
@@ -77,7 +77,7 @@ impl Encoding {
         Ok(())
     }
 
-    /// A reader of `MessagePack` with the bound of its nesting.
+    /// A `MessagePack` deserializer with bounded nesting.
     pub(crate) fn message_pack(payload: &[u8]) -> rmp_serde::Deserializer<ReadRefReader<'_, [u8]>> {
         let mut deserializer = rmp_serde::Deserializer::from_read_ref(payload);
         deserializer.set_max_depth(MAX_DEPTH);
@@ -101,7 +101,7 @@ fn read_message_pack<'de, T: Deserialize<'de>>(payload: &'de [u8]) -> Result<T, 
     let mut deserializer = Encoding::message_pack(payload);
     let read: Result<Object<T>, _> = Object::deserialize(&mut deserializer);
     let object = read.map_err(|error| error.to_string())?;
-    // A marker can be parsed from any byte, so only the end of the payload has none.
+    // Every byte is a valid marker, so only the end of the payload fails to parse as one.
     match IgnoredAny::deserialize(&mut deserializer) {
         Err(MessagePackError::InvalidMarkerRead(_)) => Ok(object.0),
         _ => Err("bytes after the object".to_owned()),

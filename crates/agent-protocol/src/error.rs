@@ -19,7 +19,7 @@ pub enum DecodeErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{detail}")]
 pub struct DecodeError {
-    /// The class.
+    /// Class of the error; decides on the reply to the peer.
     pub kind: DecodeErrorKind,
     /// The request that the message names, if its `id` could be read: only that request has failed.
     /// Without it the whole connection has.

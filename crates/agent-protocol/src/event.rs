@@ -55,7 +55,7 @@ impl EventKind {
 /// The head of a request, always the first event of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestHeaders<'a> {
-    /// The request.
+    /// Identifier of the request, unique on its connection.
     pub id: RequestId,
     /// Number of the event within the request, from 0; the decision repeats it.
     pub seq: u32,
@@ -73,7 +73,7 @@ pub struct RequestHeaders<'a> {
     /// The client's TLS; absent on plain connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsClient<'a>>,
-    /// The method.
+    /// Method as sent by the client.
     pub method: Cow<'a, str>,
     /// `http` or `https`.
     pub scheme: Cow<'a, str>,
@@ -153,7 +153,7 @@ pub struct ResponseHeaders<'a> {
     /// Name of the upstream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<Cow<'a, str>>,
-    /// The status.
+    /// Status of the upstream's response.
     pub status: u16,
     /// The upstream's version of HTTP.
     pub http_version: Cow<'a, str>,

@@ -93,7 +93,7 @@ impl FrameType {
 /// A whole frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Its type.
+    /// Type in the fifth byte of the frame.
     pub frame_type: FrameType,
     /// Everything after the type.
     pub payload: &'a [u8],

@@ -102,7 +102,7 @@ pub enum BodyMode {
     /// Not at all.
     #[default]
     None,
-    /// Whole, in one event, before any of it is forwarded.
+    /// In one event, before any of it is forwarded.
     Buffered,
     /// In pieces as they arrive; each is forwarded once its event was allowed.
     Chunks,

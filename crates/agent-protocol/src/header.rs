@@ -54,7 +54,7 @@ impl<'a> Header<'a> {
     /// A header of an agent. The name is changed to lower case.
     ///
     /// # Errors
-    /// The name or the value is not HTTP's.
+    /// [`HeaderError`] if the name or the value is malformed.
     pub fn new(
         name: impl Into<Cow<'a, str>>,
         value: impl Into<Text<'a>>,
@@ -79,7 +79,7 @@ impl<'a> Header<'a> {
         &self.name
     }
 
-    /// The value.
+    /// Bytes of the value, without white space at the ends.
     pub fn value(&self) -> &Text<'a> {
         &self.value
     }
@@ -148,7 +148,7 @@ impl HeaderEdit {
     /// Replaces all lines of `name` by one.
     ///
     /// # Errors
-    /// The name or the value is not HTTP's.
+    /// [`HeaderError`] if the name or the value is malformed.
     pub fn set(
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Text<'static>>,
@@ -159,7 +159,7 @@ impl HeaderEdit {
     /// Appends a line.
     ///
     /// # Errors
-    /// The name or the value is not HTTP's.
+    /// [`HeaderError`] if the name or the value is malformed.
     pub fn add(
         name: impl Into<Cow<'static, str>>,
         value: impl Into<Text<'static>>,
@@ -170,7 +170,7 @@ impl HeaderEdit {
     /// Removes all lines of `name`.
     ///
     /// # Errors
-    /// The name is not HTTP's.
+    /// [`HeaderError`] if the name is malformed.
     pub fn remove(name: impl Into<Cow<'static, str>>) -> Result<Self, HeaderError> {
         let name = lower_name(name.into())?;
         Ok(Self::Remove(RemovedName(name.into_owned())))

@@ -21,7 +21,7 @@ impl RequestId {
         (number <= Self::MAX.0).then_some(Self(number))
     }
 
-    /// Its number.
+    /// The number on the wire; 0 is the connection itself.
     pub fn get(self) -> u64 {
         self.0
     }

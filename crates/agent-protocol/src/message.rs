@@ -62,9 +62,9 @@ pub struct Drain {
 pub struct ErrorMessage<'a> {
     /// The request, or [`RequestId::CONNECTION`].
     pub id: RequestId,
-    /// The class.
+    /// Class of the failure, for programs.
     pub code: ErrorCode,
-    /// The cause.
+    /// Cause of the failure, for logs.
     pub message: Cow<'a, str>,
 }
 
@@ -78,7 +78,7 @@ pub enum ErrorCode {
     UnsupportedVersion,
     /// The agent is overloaded.
     Overloaded,
-    /// The sender failed.
+    /// The sender failed for a reason of its own.
     #[serde(other)]
     Internal,
 }

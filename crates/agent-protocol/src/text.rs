@@ -24,7 +24,7 @@ impl Text<'_> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// Without the lifetime of its bytes.
+    /// Copies the bytes, so that the text has no lifetime.
     pub fn into_owned(self) -> Text<'static> {
         Text(Cow::Owned(self.0.into_owned()))
     }

@@ -19,7 +19,7 @@ pub enum AcmeError {
     Storage {
         /// Path of the file or folder.
         path: PathBuf,
-        /// The error.
+        /// Error of the file operation.
         error: io::Error,
     },
     /// The stored account is damaged.
@@ -33,7 +33,7 @@ pub enum AcmeError {
     BadExternalKey {
         /// Path of the key.
         path: PathBuf,
-        /// The fault.
+        /// Fault of the key.
         why: String,
     },
     /// The roots for the authority's server cannot be used.
@@ -45,7 +45,7 @@ pub enum AcmeError {
     /// The authority answers without an explanation, and with the time after which it accepts the next attempt.
     #[error("the authority does not answer: {why}")]
     Busy {
-        /// The answer.
+        /// Answer of the authority.
         why: String,
         /// Time after which it accepts the next attempt.
         retry_after: Duration,
@@ -53,13 +53,13 @@ pub enum AcmeError {
     /// The authority did not decide in time.
     #[error("the authority did not decide in time")]
     TimedOut,
-    /// The authority refused.
+    /// The authority refuses the request with a problem document.
     #[error("{0}")]
     Refused(Refusal),
     /// The authority does not offer the challenge.
     #[error("the authority does not offer `{challenge}` for {host}")]
     NotOffered {
-        /// The host.
+        /// Host of the authorization without a usable challenge.
         host: String,
         /// The challenge that is configured.
         challenge: &'static str,

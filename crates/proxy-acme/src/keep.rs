@@ -41,13 +41,13 @@ pub enum Event<'a> {
         /// Time of its renewal.
         renew_at: SystemTime,
     },
-    /// An attempt begins.
+    /// An order begins.
     Ordering,
     /// An attempt failed; a stored certificate is kept.
     Failed {
         /// The settings of the attempt.
         settings: &'a AcmeSettings,
-        /// The reason.
+        /// Error of the attempt; the next one is scheduled.
         error: &'a AcmeError,
         /// Failures since the last success.
         failures: u32,

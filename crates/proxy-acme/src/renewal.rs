@@ -27,9 +27,9 @@ pub(crate) struct Validity {
 /// The window in which the authority requests a renewal. [RFC 9773 §4.2]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its first moment.
+    /// First moment of the window.
     pub start: SystemTime,
-    /// Its last moment.
+    /// Last moment of the window.
     pub end: SystemTime,
 }
 

@@ -132,7 +132,7 @@ async fn change_target(
     path: Result<Path<(String, String)>, PathRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Refused> {
-    // A path with escapes that are no text names no target.
+    // A path with escapes that are not text names no target.
     let Path((upstream, address)) =
         path.map_err(|_| Refused(Problem::new(Reason::AdminTargetUnknown, Detail::None)))?;
     let body = body.map_err(|rejection| body_problem(&rejection))?;

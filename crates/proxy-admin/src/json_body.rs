@@ -6,7 +6,7 @@ use serde_json::error::Category;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The members of the object that `body` is.
+/// Parses `body` as an object, and returns its members.
 ///
 /// # Errors
 /// The body is not JSON, is not an object, or has an object with a duplicate name, at any depth: a reader

@@ -28,9 +28,9 @@ const DRAIN_TIME: Duration = Duration::from_secs(2);
 /// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// A TCP socket.
+    /// TCP socket, bound and listening.
     Tcp(std::net::TcpListener),
-    /// A Unix socket.
+    /// Unix socket, bound and listening.
     Unix(std::os::unix::net::UnixListener),
 }
 

@@ -86,7 +86,7 @@ pub fn block(reason: impl Into<String>) -> Answer {
     })
 }
 
-/// The client is sent to another place with 302.
+/// Redirects the client with 302.
 pub fn redirect(location: impl Into<Text<'static>>) -> Answer {
     Decision::Redirect(Redirect {
         status: Redirect::DEFAULT_STATUS,

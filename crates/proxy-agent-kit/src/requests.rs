@@ -26,7 +26,7 @@ enum Slot<S> {
     Idle(S),
     /// Between two parts of a buffered body, with the earlier parts.
     Receiving(S, Vec<u8>),
-    /// A handler runs.
+    /// A handler runs; further events of the request wait.
     Busy(AbortHandle),
 }
 

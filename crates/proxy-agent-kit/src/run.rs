@@ -1,4 +1,4 @@
-//! Listening, and the orderly end.
+//! The accept loop, and graceful shutdown.
 
 use crate::agent::Agent;
 use crate::connection;

@@ -19,7 +19,7 @@ impl AgentSocket {
     /// Listens at `path`. The socket of an agent that has ended is replaced.
     ///
     /// # Errors
-    /// Another agent listens there, or the path is no socket.
+    /// Another agent listens there, or the path is not a socket.
     pub(crate) async fn bind(path: &Path) -> io::Result<Self> {
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {

@@ -33,7 +33,7 @@ const LARGE_BODY_BYTES: usize = 16 << 10;
 /// Number of an event of a session: the request, and the event's place among those of the request, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventNumber {
-    /// The request.
+    /// Identifier of the request, unique on its connection.
     pub id: RequestId,
     /// The place of the event.
     pub seq: u32,

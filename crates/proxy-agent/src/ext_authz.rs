@@ -47,8 +47,7 @@ struct GrpcConnection {
     method: Uri,
 }
 
-/// A call without an answer. If it is dropped after its timeout, it returns the connection, which
-/// may be dead, to its other calls.
+/// A call in progress. Dropped after a timeout, it closes the connection to new calls, because the peer may be dead.
 struct PendingCall<'c> {
     client: &'c ExtAuthzClient,
     context: &'c CallContext,
@@ -265,8 +264,8 @@ fn decision(head: &RequestHeaders<'_>, response: CheckResponse) -> Result<Decisi
     Ok(Decision::Allow(allow))
 }
 
-/// A change that cannot be made is a bad reply: the server has allowed another request than the one that would be
-/// forwarded, with the client's own field or parameter in it.
+/// A change that cannot be applied is a bad reply: the server has allowed a request that differs
+/// from the one that would be forwarded.
 fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, CallError> {
     let OkHttpResponse {
         headers,

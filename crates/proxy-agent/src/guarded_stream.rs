@@ -1,4 +1,4 @@
-//! The guard before the HTTP library: an agent's answers are held to the framing of RFC 9112.
+//! Validates an agent's responses by RFC 9112 before the HTTP library parses them.
 
 use crate::error::CallError;
 use crate::link::AgentStream;
@@ -38,7 +38,7 @@ impl AnswerGuard {
         }
     }
 
-    /// Announces a GET; before it is sent, any byte of the agent is refused.
+    /// Expects the response to a GET. Without an expected response, any byte of the agent is refused.
     pub(crate) fn expect(&self) {
         self.validator.borrow_mut().expect(RequestKind::Other);
     }
@@ -49,7 +49,7 @@ impl AnswerGuard {
         reason = "any other fault is no matter of size"
     )]
     pub(crate) fn bad_reply(&self) -> Option<CallError> {
-        // Data without a request is no answer: it only ends the connection.
+        // Data without a request is not an answer: it only ends the connection.
         let refused = self.refused.get();
         let refused = refused.filter(|error| *error != FramingError::UnexpectedData)?;
         let text = refused.to_string();

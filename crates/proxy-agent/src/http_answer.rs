@@ -18,8 +18,8 @@ pub(crate) struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// The denial that answers the client so. A status that is no client's error, and a redirect without
-    /// a location, become 403.
+    /// The denial that answers the client so. A status that is not a client's error, and a redirect without a
+    /// location, become 403.
     pub(crate) fn into_denial(self) -> Decision {
         let Self {
             status,

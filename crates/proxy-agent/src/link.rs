@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 /// The upstream of an agent, in the active plan of a worker.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentUpstream<'p> {
-    /// The upstream.
+    /// Upstream with the agent's targets.
     pub upstream: &'p UpstreamPlan,
     /// Connection settings by index of the target.
     pub connectors: &'p [ConnectSettings],

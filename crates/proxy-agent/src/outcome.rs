@@ -43,9 +43,9 @@ pub enum AgentOutcome {
 /// The result of a call as reported to the breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerResult {
-    /// A success.
+    /// Counts as a success of the breaker.
     Success,
-    /// A failure.
+    /// Counts as a failure of the breaker.
     Failure,
     /// Nothing.
     Nothing,

@@ -28,7 +28,7 @@ pub struct Session {
 /// The decision about a request's head, and the session for the events that follow.
 #[derive(Debug)]
 pub struct HeadAnswer {
-    /// The decision.
+    /// Decision on the head; body events may follow.
     pub decision: Decision,
     /// The session; `None` for protocols limited to heads of requests.
     pub session: Option<Session>,

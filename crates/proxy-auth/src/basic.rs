@@ -47,7 +47,7 @@ impl BasicCredentials {
         })
     }
 
-    /// The user.
+    /// User name, before the first colon. [RFC 7617 §2]
     #[must_use]
     pub fn user(&self) -> &str {
         self.text.get(..self.colon).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! Files of users as Apache's `htpasswd` writes them.
+//! Reads files of users as Apache's `htpasswd` writes them.
 
 use crate::basic::is_user_name;
 use crate::password_hash::{PasswordHash, PasswordHashError};
 
-/// A line that is not taken. It never contains the line's text.
+/// An invalid line. It never contains the line's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtpasswdError {
     /// Number of the line, from 1.
@@ -16,10 +16,10 @@ pub struct HtpasswdError {
 /// ignored, as by Apache.
 ///
 /// # Errors
-/// [`HtpasswdError`] of the first line that is not taken.
+/// [`HtpasswdError`] of the first invalid line.
 pub fn read_htpasswd(text: &str) -> Result<Vec<(String, PasswordHash)>, HtpasswdError> {
     let mut users = Vec::new();
-    // The mark of some editors is no part of the first user's name.
+    // A byte order mark, which some editors write, is not part of the first user's name.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (line, text) in (1_usize..).zip(text.lines()) {
         let text = text.trim();

@@ -43,9 +43,9 @@ pub struct ResponseDirectives {
     pub proxy_revalidate: bool,
     /// True for `must-understand`.
     pub must_understand: bool,
-    /// `max-age`, in seconds; 0 for one that is no number.
+    /// `max-age`, in seconds; 0 for one that is not a number.
     pub max_age: Option<u32>,
-    /// `s-maxage`, in seconds; 0 for one that is no number.
+    /// `s-maxage`, in seconds; 0 for one that is not a number.
     pub s_maxage: Option<u32>,
     /// `stale-while-revalidate`, in seconds.
     pub stale_while_revalidate: Option<u32>,

@@ -28,7 +28,7 @@ const OVERRIDE_FIELDS: &[&str] = &[
 /// The parts of a request that the cache depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheRequest<'r> {
-    /// The method.
+    /// Method of the request.
     pub method: &'r Method,
     /// The fields as the client sent them.
     pub headers: &'r HeaderMap,

@@ -158,7 +158,7 @@ fn initial_age(headers: &HeaderMap, date: u64, times: Times) -> u32 {
         let text = age.to_str().unwrap_or_default();
         let first = text.split(',').next().unwrap_or_default().trim();
         let is_number = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit());
-        // One that is no number is ignored. [RFC 9111 §5.1]
+        // One that is not a number is ignored. [RFC 9111 §5.1]
         if is_number {
             first.parse().unwrap_or(u32::MAX)
         } else {
@@ -176,7 +176,7 @@ pub(crate) fn seconds_of(headers: &HeaderMap, name: &HeaderName) -> Option<u64> 
     Some(since.as_secs())
 }
 
-/// The same for a field that is there once.
+/// The value of a field that occurs once.
 fn single(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     let mut all = headers.get_all(name).iter();
     all.next()?;

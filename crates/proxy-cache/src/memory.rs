@@ -62,7 +62,7 @@ impl Memory {
 }
 
 impl Reservation {
-    /// Counts `bytes` in total from now on; false, and nothing more, if there is no room.
+    /// Grows the reservation to `bytes` in total. Returns false, and changes nothing, if there is no room.
     pub(crate) fn grow_to(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let filling = self.memory.filling.fetch_add(more, Ordering::Relaxed);

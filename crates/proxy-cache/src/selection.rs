@@ -15,7 +15,7 @@ use std::ops::Range;
 /// A response made of a stored one.
 #[derive(Debug)]
 pub struct SelectedResponse {
-    /// The status.
+    /// Status; another one than the stored for a range or a validation.
     pub status: StatusCode,
     /// The fields, with `Age` and with `Content-Length` if the body has one.
     pub headers: HeaderMap,
@@ -176,8 +176,8 @@ fn part(request: &HeaderMap, stored: &StoredResponse, length: u64) -> Part {
     }
 }
 
-/// First and last position of a single range of bytes, or the length of a suffix; `None` for anything that is no range
-/// of bytes.
+/// First and last position of a single range of bytes, or the length of a suffix; `None` for anything that is not a
+/// range of bytes.
 fn bytes_spec(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     let (unit, ranges) = text.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {

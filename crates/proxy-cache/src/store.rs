@@ -95,7 +95,7 @@ pub struct Figures {
 }
 
 impl CacheStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(limits: StoreLimits) -> Self {
         let StoreLimits {

@@ -44,7 +44,7 @@ pub struct ResponseHead {
 /// A stored response: complete, and never changed.
 #[derive(Debug)]
 pub struct StoredResponse {
-    /// The status.
+    /// Status of the stored response.
     pub status: StatusCode,
     /// The fields, without those of the connection and without `Age`.
     pub headers: HeaderMap,

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, StatusCode};
 /// The request of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct StoringRequest<'r> {
-    /// The method.
+    /// Method of the request; only responses to GET are stored.
     pub method: &'r Method,
     /// The fields as the client sent them.
     pub headers: &'r HeaderMap,
@@ -22,7 +22,7 @@ pub struct StoringRequest<'r> {
 /// The reason why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefuseReason {
-    /// The request is no GET.
+    /// The request is not a GET.
     Request,
     /// The status is not among the route's.
     Status,
@@ -68,7 +68,7 @@ impl RefuseReason {
         }
     }
 
-    /// Returns true if another request could have a response that is stored: the reason is no statement about the
+    /// Returns true if another request could have a response that is stored: the reason is not a statement about the
     /// resource.
     #[must_use]
     pub const fn is_request_specific(self) -> bool {

@@ -36,7 +36,7 @@ pub enum Timer {
     FileRead,
     /// Reading and discarding the client's remaining bytes after an early response.
     Linger,
-    /// The whole exchange.
+    /// From the start of the request to the end of the response.
     Total,
 }
 

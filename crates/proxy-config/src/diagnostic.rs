@@ -6,11 +6,11 @@ use proxy_model::Place;
 /// An error or a warning about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The stable kind.
+    /// Stable name of the kind; also decides on the severity.
     pub code: DiagnosticCode,
     /// One sentence.
     pub message: String,
-    /// The underlined place.
+    /// Underlined part of the text.
     pub place: Place,
     /// Text at the underline; may be empty.
     pub label: String,

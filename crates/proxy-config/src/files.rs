@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The source of a configuration's files.
 #[derive(Clone, Copy, Debug)]
 pub enum Files<'a> {
-    /// The disk.
+    /// Files of the machine, by their paths.
     Disk,
     /// Files by name; `/` separates folders. No other file exists, and only includes are looked up:
     /// files named by settings are not checked.

@@ -19,9 +19,9 @@ pub struct NameResolver(Arc<Client>);
 /// The result of one look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The name.
+    /// Name that was looked up.
     pub name: TargetAddress,
-    /// The result.
+    /// Addresses, or the error with which the known ones are kept.
     pub look_up: LookUp,
 }
 

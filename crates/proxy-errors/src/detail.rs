@@ -22,14 +22,14 @@ pub enum Detail {
     },
     /// A limit was exceeded.
     Limit {
-        /// The value.
+        /// Value of the request, in the unit of the limit.
         current: u64,
-        /// The maximum.
+        /// Configured maximum.
         limit: u64,
     },
     /// A limit was exceeded, and counting stopped before the end.
     LimitAtLeast {
-        /// The current value.
+        /// Value when the count was stopped.
         current: u64,
         /// The maximum.
         limit: u64,
@@ -39,7 +39,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// A description.
+    /// A description for the log.
     #[must_use]
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Text(text.into())

@@ -12,7 +12,7 @@ pub enum GrpcStatus {
     Unknown = 2,
     /// The request is invalid in any state of the system.
     InvalidArgument = 3,
-    /// The deadline passed.
+    /// `timeout` of the call has passed.
     DeadlineExceeded = 4,
     /// The requested entity does not exist.
     NotFound = 5,

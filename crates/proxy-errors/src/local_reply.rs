@@ -12,7 +12,7 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// The response to a problem, in memory.
 #[derive(Clone, Debug)]
 pub struct LocalReply {
-    /// The status.
+    /// Status of the problem.
     pub status: StatusCode,
     /// The fields that every such response has; an interface adds its own.
     pub headers: HeaderMap,

@@ -94,7 +94,7 @@ impl Problem {
         }
     }
 
-    /// The reason.
+    /// Reason of the failure.
     #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
@@ -106,7 +106,7 @@ impl Problem {
         self.reason.error_type()
     }
 
-    /// The details.
+    /// Details of this case.
     #[must_use]
     pub const fn detail(&self) -> &Detail {
         &self.detail

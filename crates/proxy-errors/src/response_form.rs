@@ -21,7 +21,7 @@ pub enum ServiceForm {
 pub enum ResponseForm {
     /// The JSON error body.
     Json,
-    /// The HTML page.
+    /// HTML page, for browsers.
     Html,
     /// A trailers-only gRPC response.
     Grpc,

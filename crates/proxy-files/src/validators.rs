@@ -15,8 +15,8 @@ pub(crate) struct Validators {
 }
 
 impl Validators {
-    /// For a file of this size, last changed at `changed`. A time in the future is replaced by
-    /// `now`. [RFC 9110 §8.8.2.1]
+    /// Validators of a file of this size, last changed at `changed`. A time in the future is
+    /// replaced by `now`. [RFC 9110 §8.8.2.1]
     pub(crate) fn new(
         changed: Option<SystemTime>,
         size_bytes: u64,

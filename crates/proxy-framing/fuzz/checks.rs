@@ -109,7 +109,8 @@ pub(crate) fn chunks(data: &[u8]) {
 }
 
 /// `data` is a client's frames: their division into pieces changes neither the account, nor the
-/// parser's input, nor the kept paths; more time never causes a flood, and few frames are no flood.
+/// parser's input, nor the kept paths; more time never causes a flood, and few frames are not
+/// flood.
 pub(crate) fn h2_floods(data: &[u8]) {
     const PREFACE_AND_SIXTEEN_FRAMES: usize = 24 + 16 * 9;
     let mut meter = FrameMeter::new(256, 1 << 20);

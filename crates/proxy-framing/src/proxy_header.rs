@@ -40,7 +40,7 @@ pub enum ProxyHeader {
 /// The ends of a client's connection to the proxy that sent the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxiedConnection {
-    /// The client.
+    /// Address of the client, as the header names it.
     pub source: SocketAddr,
     /// The address that the client connected to.
     pub destination: SocketAddr,

@@ -52,7 +52,7 @@ pub struct BreakerOpen {
 }
 
 impl CircuitBreaker {
-    /// A closed breaker.
+    /// Creates a closed breaker.
     #[must_use]
     pub fn new(settings: BreakerSettings) -> Self {
         Self(Arc::new(Inner {
@@ -129,7 +129,7 @@ impl CircuitBreaker {
         entered.map(|count| count.swap(0, Ordering::Relaxed))
     }
 
-    /// Its settings.
+    /// Thresholds and timeout.
     pub fn settings(&self) -> &BreakerSettings {
         &self.0.settings
     }

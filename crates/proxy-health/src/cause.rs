@@ -29,9 +29,9 @@ pub struct HealthFlags(AtomicU8);
 /// The effect of setting or clearing a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CauseChange {
-    /// The causes before.
+    /// Causes before the change.
     pub before: HealthCauses,
-    /// The causes after.
+    /// Causes after the change; empty if the target is healthy.
     pub after: HealthCauses,
 }
 
@@ -101,7 +101,7 @@ impl HealthCauses {
 }
 
 impl HealthFlags {
-    /// The current causes.
+    /// Active causes; empty if the target is healthy.
     #[inline]
     pub fn causes(&self) -> HealthCauses {
         HealthCauses(self.0.load(Ordering::Acquire))

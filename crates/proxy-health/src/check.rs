@@ -17,7 +17,7 @@ pub enum Verdict {
     /// No threshold has been reached yet: the target serves.
     #[default]
     Unknown,
-    /// The target serves.
+    /// The target gets requests.
     Healthy,
     /// The target does not serve.
     Unhealthy,
@@ -95,7 +95,7 @@ impl CheckState {
         Some(verdict)
     }
 
-    /// The current verdict.
+    /// Verdict of the checks so far.
     pub const fn verdict(&self) -> Verdict {
         self.verdict
     }

@@ -234,8 +234,7 @@ impl Window {
         ((now_ns / interval_ns) & Self::NUMBER_MASK) as u32
     }
 
-    /// With one request more, in the interval of that number. Counts stay where they are when they are
-    /// at their greatest, 4 million.
+    /// Adds a request to the interval of that number. Counts saturate at 4 million.
     const fn with(self, number: u32, failed: bool) -> Self {
         let (requests, failures) = if self.number == number {
             (self.requests, self.failures)

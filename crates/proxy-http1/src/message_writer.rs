@@ -85,7 +85,7 @@ enum CopyMode {
 pub enum WriteError {
     /// The body failed, or does not have the announced length.
     Body,
-    /// The connection failed.
+    /// Writing to the connection failed.
     Io(io::Error),
 }
 

@@ -13,7 +13,7 @@ pub enum FloodKind {
     EmptyFrame,
     /// A unidirectional stream of an unknown type.
     UnknownStream,
-    /// A malformed request.
+    /// A request that was refused as malformed.
     MalformedRequest,
 }
 

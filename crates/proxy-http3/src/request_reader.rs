@@ -11,7 +11,7 @@ pub enum RequestPart {
     Head(Bytes),
     /// Data of the body, not empty.
     Data(Bytes),
-    /// The encoded trailers.
+    /// Header section after the body, encoded by QPACK.
     Trailers(Bytes),
 }
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 /// least a whole /64. An IPv4-mapped IPv6 address is the IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClientKey {
-    /// The address.
+    /// Bits of the IPv4 address.
     V4(u32),
     /// The upper 64 bits of the address.
     V6(u64),
@@ -17,11 +17,11 @@ pub enum ClientKey {
 /// The key of a bucket in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateKey<'a> {
-    /// The client.
+    /// One bucket per client.
     Client(ClientKey),
     /// The value of a header field; `None` if the request has no such field.
     Header(Option<&'a [u8]>),
-    /// The path.
+    /// One bucket per path, in its normal form.
     Path(&'a str),
     /// The index of the route.
     Route(u32),

@@ -29,7 +29,7 @@ pub struct Permit(Arc<Count>);
 pub struct LimitReached {
     /// Units held at the time of the request.
     pub held: u32,
-    /// The maximum.
+    /// Configured maximum.
     pub max: u32,
 }
 

@@ -109,7 +109,7 @@ impl FairLimit {
         self.0.held.load(Ordering::Relaxed)
     }
 
-    /// The maximum.
+    /// Configured maximum, shared by all threads.
     #[must_use]
     pub fn max(&self) -> u32 {
         self.0.max

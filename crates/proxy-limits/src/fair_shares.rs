@@ -9,7 +9,7 @@ use std::hash::Hash;
 pub struct Occupancy {
     /// Units held.
     pub held: u32,
-    /// The maximum.
+    /// Configured maximum of units.
     pub max: u32,
 }
 
@@ -32,7 +32,7 @@ impl Occupancy {
 /// Destination of a request, by numbers that stay the same from plan to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Destination {
-    /// The route.
+    /// Number of the route, stable across plans.
     pub route: u64,
     /// The upstream of the route; a number unique to the route without one.
     pub upstream: u64,
@@ -43,7 +43,7 @@ pub struct Destination {
 pub struct Claim {
     /// The route and the upstream.
     pub destination: Destination,
-    /// The client.
+    /// Client that sent the request.
     pub client: ClientKey,
 }
 

@@ -96,7 +96,7 @@ impl MemoryLimit {
             .store(max_bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Returns true if the limit in force is the one in percent, not the one in bytes.
+    /// Returns true if the active limit is the one in percent, not the one in bytes.
     pub fn is_by_percent(&self) -> bool {
         self.is_by_percent.load(Ordering::Relaxed)
     }

@@ -25,7 +25,7 @@ const RESERVED_REQUESTS: u32 = 1_024;
 /// The result of queueing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// Its ticket.
+    /// Identifies the request in its queue.
     pub ticket: Ticket,
     /// A request displaced by it: the newest one of the client with the most waiting requests, for the
     /// destination with the most. It is no longer queued.

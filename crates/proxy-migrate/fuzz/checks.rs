@@ -24,7 +24,7 @@ pub(crate) fn configuration(bytes: &[u8]) {
     check(*language, text);
 }
 
-/// The same for a language that is known.
+/// Checks `text` in a known language.
 pub(crate) fn check(language: Language, text: &str) {
     let source = Source {
         name: "in".to_owned(),

@@ -27,7 +27,7 @@ impl<'t> Cursor<'t> {
         self.chars.peek().copied()
     }
 
-    /// The next character.
+    /// Consumes the next character; `None` at the end.
     pub(crate) fn bump(&mut self) -> Option<char> {
         let c = self.chars.next()?;
         self.line += u32::from(c == '\n');

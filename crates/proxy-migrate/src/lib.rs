@@ -1,9 +1,8 @@
 //! Configurations of other servers, written as KDL.
 //!
-//! [`migrate`] carries over the common subset: listeners, names, certificates, upstreams, files, redirects,
-//! header fields, rewrites, networks, times, sizes, rates. Everything else is listed with its place and a
-//! way to do without it. A request for content that could not be carried over is answered 501, so that no
-//! other route takes it.
+//! [`migrate`] carries over the common subset: listeners, names, certificates, upstreams, files, redirects, header
+//! fields, rewrites, networks, times, sizes, rates. Everything else is listed with its place and a way to do without
+//! it. A request for content that could not be converted is answered 501, so that no other route takes it.
 
 mod caddy;
 mod cursor;
@@ -30,7 +29,7 @@ pub use source::Source;
 pub enum Language {
     /// `nginx.conf`, or a file of servers.
     Nginx,
-    /// A Caddyfile.
+    /// Caddyfile, as of Caddy 2.
     Caddy,
     /// `haproxy.cfg`.
     Haproxy,
@@ -40,7 +39,7 @@ pub enum Language {
 
 /// Size of the header fields of a request that fit into the buffer of `HAProxy`.
 const HAPROXY_HEADER_BYTES: u64 = 15 << 10;
-/// The same for servers that take more than is sent: as much as nginx takes.
+/// Size of the header fields for servers that accept more than clients send: the limit of nginx.
 const HEADER_BYTES: u64 = 32 << 10;
 
 /// Migrates a configuration. `included` gives the files of an `include` or an `errorfile` for its pattern as written:

@@ -11,7 +11,7 @@ pub struct Place {
     pub line: u32,
 }
 
-/// A directive that was not carried over, or not with its whole meaning.
+/// A directive that was not converted, or not with its whole meaning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NotMigrated {
     /// The first line of the directive.
@@ -25,7 +25,7 @@ pub struct NotMigrated {
 /// A configuration that was migrated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
-    /// The configuration in KDL, with `tests` of what was carried over.
+    /// The configuration in KDL, with `tests` of what was converted.
     pub text: String,
     /// Directives that were not migrated, in the order of their places.
     pub notes: Vec<NotMigrated>,
@@ -36,7 +36,7 @@ pub struct Migrated {
 pub struct SyntaxError {
     /// The line where it was noticed.
     pub place: Place,
-    /// The fault.
+    /// Fault in a sentence, without the place.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! The parts that are carried over, in the terms of the configuration that is written.
+//! The parts that are converted, in the terms of the configuration that is written.
 
 mod bounds;
 mod header_name;
@@ -193,7 +193,7 @@ impl Route {
 }
 
 impl Service {
-    /// The answer for content that could not be carried over.
+    /// The answer for content that could not be converted.
     pub(crate) fn not_migrated() -> Self {
         Self::Respond {
             status: 501,

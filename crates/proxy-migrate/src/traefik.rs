@@ -117,7 +117,7 @@ fn provided(site: &mut Site, main: &Value, included: Included<'_>) -> Vec<Source
     files
 }
 
-/// Lists the parts of documents that are not carried over.
+/// Lists the parts of documents that are not converted.
 fn note_parts(site: &mut Site, documents: &[Value]) {
     for entry in documents.iter().flat_map(Value::entries) {
         let advice = match entry.key.to_ascii_lowercase().as_str() {

@@ -225,7 +225,7 @@ fn upstream(upstream: &Upstream) -> Node {
         tls,
         has_its_tls: _,
     } = upstream;
-    // Where every target is a backup, none is.
+    // If every target is a backup, none is treated as one.
     let has_first = targets
         .iter()
         .any(|(address, _)| !backups.contains(address));

@@ -1,4 +1,4 @@
-//! Texts of a Caddyfile's site behind a check that is not carried over.
+//! Texts of a Caddyfile's site behind a check that is not converted.
 
 use proxy_migrate::{Language, Source, migrate};
 

@@ -95,7 +95,7 @@ fn an_answer_without_a_text_has_the_pages_too() {
     );
 }
 
-/// A page is no check: requests are forwarded, and errors have the proxy's own body.
+/// A page is not a check: requests are forwarded, and errors have the proxy's own body.
 #[test]
 fn other_forms_are_listed_and_refuse_nothing() {
     for directives in [

@@ -424,7 +424,7 @@ fn a_port_of_all_addresses_of_ipv6_is_bound() {
     is_usable(&migrated);
 }
 
-/// Requests that the other server refuses, or checks in a way that is not carried over, with the status here.
+/// Requests that the other server refuses, or checks in a way that is not converted, with the status here.
 const GUARDED: &[(Language, &str, &str, u16)] = &[
     (
         Language::Nginx,

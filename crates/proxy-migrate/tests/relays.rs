@@ -105,7 +105,7 @@ fn a_connection_reaches_the_upstream_of_its_name_or_none() {
             )),
             &[("a.test", "b"), ("c.example", "")],
         ),
-        // Behind a rule that is not carried over no rule takes its connections.
+        // Behind a rule that is not converted no rule takes its connections.
         (
             Language::Haproxy,
             frontend(&format!(
@@ -128,7 +128,7 @@ fn a_connection_reaches_the_upstream_of_its_name_or_none() {
     }
 }
 
-/// Rules on clients are carried over, or there is no listener.
+/// Rules on clients are converted, or there is no listener.
 #[test]
 fn clients_that_were_refused_are_refused() {
     let stream = |lines: &str| {

@@ -14,7 +14,7 @@ pub struct Agent {
     pub name: String,
     /// Place of the block.
     pub place: Place,
-    /// Its address.
+    /// Address that connections are opened to.
     pub address: AgentAddress,
     /// Treatment of requests while the agent is unavailable.
     pub failure_mode: Setting<FailureMode>,
@@ -61,7 +61,7 @@ pub enum FailureMode {
 /// The transport to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentTransport {
-    /// A Unix socket.
+    /// Unix socket of this machine.
     UnixSocket,
 }
 
@@ -101,9 +101,9 @@ pub enum AgentEventKind {
 /// Treatment of bodies above an agent's inspection limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OversizeMode {
-    /// They are refused.
+    /// Larger bodies are refused.
     Block,
-    /// They pass after the agent has inspected their beginning.
+    /// Larger bodies pass after the agent has inspected their beginning.
     Pass,
 }
 

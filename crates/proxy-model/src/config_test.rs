@@ -28,7 +28,7 @@ pub struct ConfigTest {
 pub struct TestRequest {
     /// Place of the method and the URL.
     pub place: Place,
-    /// The method.
+    /// Method of the request.
     pub method: String,
     /// A path, or an absolute URL.
     pub url: String,
@@ -73,9 +73,9 @@ pub struct LiveRequest {
 /// The response to a live test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveAnswer {
-    /// The status.
+    /// Status of the response.
     pub status: u16,
-    /// The header fields.
+    /// Header fields of the response.
     pub headers: HeaderMap,
     /// The first bytes of the body, as many as are kept.
     pub body: Vec<u8>,
@@ -220,7 +220,7 @@ impl Prohibition {
 /// A test with an expectation that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedTest {
-    /// The test.
+    /// Name of the test.
     pub name: String,
     /// Place of the expectation, or of a request that no client could send.
     pub place: Place,

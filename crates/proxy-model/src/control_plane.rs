@@ -119,7 +119,7 @@ fn value<T>(setting: Option<&Setting<T>>) -> Option<&T> {
 /// A label of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Its name.
+    /// Name of the label.
     pub name: String,
     /// Its value; may be empty.
     pub value: String,

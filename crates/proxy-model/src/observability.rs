@@ -51,7 +51,7 @@ pub struct TraceContext {
 pub struct AccessLog {
     /// False writes no line.
     pub enabled: Setting<bool>,
-    /// The destination.
+    /// Destination of the lines: a file or a standard stream.
     pub path: Setting<LogTarget>,
     /// The format of a line.
     pub format: Setting<AccessLogFormat>,

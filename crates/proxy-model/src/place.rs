@@ -36,9 +36,9 @@ pub enum Origin {
 /// A value with its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Setting<T> {
-    /// The effective value.
+    /// Value in effect.
     pub value: T,
-    /// Its origin.
+    /// Place in the configuration, or the default.
     pub origin: Origin,
 }
 
@@ -47,7 +47,7 @@ pub struct Setting<T> {
 pub struct SourceFile {
     /// The name in messages: the path as given or included.
     pub name: Arc<str>,
-    /// The whole text.
+    /// Text of the file, as read.
     pub text: Arc<str>,
 }
 

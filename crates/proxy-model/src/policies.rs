@@ -129,7 +129,7 @@ pub enum RateKey {
     ClientIp,
     /// The value of this request header; requests without it share one bucket.
     Header(HeaderName),
-    /// The path.
+    /// Path of the request, in its normal form.
     Path,
     /// The route: all its requests share one bucket.
     Route,

@@ -90,7 +90,7 @@ pub enum ServiceType {
 pub enum ServiceForm {
     /// JSON.
     Api,
-    /// An HTML page.
+    /// HTML pages for browsers.
     Web,
     /// HTML if the client's `Accept` prefers it, else JSON.
     Negotiated,

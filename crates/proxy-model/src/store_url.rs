@@ -17,7 +17,7 @@ pub enum StoreUrlError {
     /// It does not begin with `redis://`.
     #[error("write `redis://host:6379`; TLS (`rediss://`) is not supported")]
     Scheme,
-    /// The rest is no host with a port.
+    /// The rest is not a host with a port.
     #[error("it has no host, or what follows is not a number of a database")]
     Form,
 }
@@ -58,7 +58,7 @@ impl FromStr for StoreUrl {
     }
 }
 
-/// Without user and password.
+/// Omits user and password.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "redis://{}", self.address)

@@ -87,7 +87,7 @@ pub enum ExportResult {
     Unavailable {
         /// The pause that the collector requests.
         retry_after: Option<Duration>,
-        /// The cause.
+        /// Cause of the last failed attempt.
         cause: String,
     },
     /// The data must not be sent again.

@@ -43,9 +43,9 @@ pub struct AgentPlan {
 pub struct AgentEndpoint {
     /// The agent's name.
     pub name: Arc<str>,
-    /// Its address.
+    /// Address that connections are opened to.
     pub address: AgentEndpointAddress,
-    /// The protocol.
+    /// Protocol on these connections.
     pub protocol: AgentProtocol,
     /// Encoding offered to it.
     pub encoding: AgentEncoding,

@@ -18,14 +18,14 @@ pub struct BalancingPlan {
 /// The cookie of a sticky upstream.
 #[derive(Debug)]
 pub struct StickyPlan {
-    /// Its name.
+    /// Name of the cookie.
     pub cookie: Box<str>,
     /// The session cookie's token of each target, by target position.
     pub tokens: Vec<StickyToken>,
 }
 
 impl BalancingPlan {
-    /// For the targets of `upstream` with these `labels`.
+    /// Compiles the state for the targets of `upstream` with these `labels`.
     pub(crate) fn compile<'l>(
         upstream: &Upstream,
         labels: impl Iterator<Item = &'l str>,

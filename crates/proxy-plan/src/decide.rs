@@ -32,13 +32,13 @@ const FORWARDED_PROTO: &str = "x-forwarded-proto";
 pub struct RequestHead<'a> {
     /// Index of the listener.
     pub listener: usize,
-    /// The method.
+    /// Method of the request.
     pub method: &'a Method,
     /// `Host` or `:authority`, as sent; empty if there is none.
     pub host: &'a str,
     /// The path and query, as sent; `None` for `CONNECT`.
     pub target: Option<&'a PathAndQuery>,
-    /// The header fields.
+    /// Header fields as received.
     pub headers: &'a HeaderMap,
     /// The length of the body in bytes, if it was announced.
     pub content_length: Option<u64>,

@@ -18,9 +18,9 @@ pub struct Resolution(HashMap<TargetAddress, NameResolution>);
 pub enum NameResolution {
     /// The last good answer: at least one address, sorted, none twice.
     Addresses(Arc<[ResolvedAddress]>),
-    /// There never was one.
+    /// No look-up has succeeded yet.
     Failed {
-        /// The last failure.
+        /// Error of the last look-up.
         error: Arc<str>,
         /// Time of the first one.
         since: SystemTime,

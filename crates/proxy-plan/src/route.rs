@@ -134,7 +134,7 @@ pub enum Service {
 pub enum ResponseFields {
     /// No setting of the route reads or edits them: the route is plain.
     Passed,
-    /// They are read into a map.
+    /// Read into a map.
     Read,
 }
 

@@ -24,7 +24,7 @@ pub struct UpstreamPlan {
     pub name: Arc<str>,
     /// The targets, in the order of the configuration, with one target per address of a name.
     pub targets: Vec<TargetPlan>,
-    /// The load balancer.
+    /// Policy, compiled for these targets.
     pub balancing: BalancingPlan,
     /// Outlier detection: ejection by failed requests; `None` if disabled.
     pub outlier_detection: Option<OutlierSettings>,

@@ -41,7 +41,7 @@ pub struct Connection<B> {
 /// The client of a connection that begins with a PROXY protocol header.
 #[derive(Clone, Debug)]
 pub struct ConnectionOwner {
-    /// The header.
+    /// PROXY protocol header of the connection; empty without one.
     pub proxy_header: Arc<[u8]>,
     /// Present while the client connection lasts; a later one from the same address and port has another.
     /// `None` if equal headers are the same client's: a trusted proxy named it.

@@ -26,7 +26,7 @@ pub enum ConnectError {
     TimedOut {
         /// The timer: connecting, or the whole exchange.
         timer: Timer,
-        /// Its length.
+        /// Configured timeout.
         after: Duration,
     },
     /// An error of the operating system, or a refusal by the target.
@@ -58,7 +58,7 @@ pub enum SendError {
     /// A timer expired.
     #[error("{} after {after:?}", timer.operation())]
     TimedOut {
-        /// The timer.
+        /// Timer that expired.
         timer: Timer,
         /// Its length.
         after: Duration,

@@ -33,9 +33,9 @@ pub struct Candidate {
 pub struct Dialed {
     /// The candidate's number.
     pub position: u16,
-    /// The connection.
+    /// Connection to the address that answered first.
     pub transport: UpstreamStream,
-    /// Its permit.
+    /// Permit of the target's connection limit; `None` if unlimited.
     pub permit: Option<ConnectionPermit>,
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A document of at most 4 MiB.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Its bytes.
+    /// Body, at most as long as the limit.
     pub body: Bytes,
     /// `max-age` of `Cache-Control`; zero with `no-store` or `no-cache`. `None` without one.
     pub max_age: Option<Duration>,

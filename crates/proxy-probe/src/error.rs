@@ -36,7 +36,7 @@ pub enum CheckError {
     /// The body is too long or incomplete.
     #[error("the answer's body is too long or breaks off: {0}")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The body is no list of models.
+    /// The body is not a list of models.
     #[error("the list of models is not understood")]
     NotModels,
     /// A model that is not in the list.

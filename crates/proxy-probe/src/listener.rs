@@ -55,9 +55,9 @@ pub struct ListenerRequest {
 /// The answer of a listener.
 #[derive(Debug)]
 pub struct ListenerAnswer {
-    /// The status.
+    /// Status of the response.
     pub status: StatusCode,
-    /// The header fields.
+    /// Header fields of the response.
     pub headers: HeaderMap,
     /// The first bytes of the body, at most 64 KiB.
     pub body: Vec<u8>,
@@ -89,7 +89,7 @@ pub enum ListenerError {
 /// Sends `request` and reads the answer; `elapsed` is the time since the start. The caller bounds the time.
 ///
 /// # Errors
-/// [`ListenerError`] if the listener cannot be reached, or its answer is no HTTP.
+/// [`ListenerError`] if the listener cannot be reached, or its answer is not HTTP.
 pub async fn ask_listener(
     request: ListenerRequest,
     elapsed: impl Fn() -> Duration,

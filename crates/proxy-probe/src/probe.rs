@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 /// A target to check.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// The target.
+    /// Target that is probed.
     pub target: TargetId,
     /// Receiver of the verdict.
     pub state: Arc<TargetState>,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The check of one target, and its interval.
 #[derive(Clone, Debug)]
 pub struct ProbeSettings {
-    /// The check.
+    /// Request that is sent, and the expected response.
     pub check: Check,
     /// Interval and thresholds.
     pub timing: CheckTiming,
@@ -58,7 +58,7 @@ pub enum Check {
     Tcp,
     /// A GET.
     Http {
-        /// The path.
+        /// Path with an optional query.
         path: String,
         /// The statuses that are good.
         expected: RangeInclusive<u16>,

@@ -93,7 +93,7 @@ impl Future for Answer {
 }
 
 impl std::fmt::Debug for StoreSettings {
-    /// Without the URL, which may hold a password.
+    /// Omits the URL, which may contain a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StoreSettings")
             .field("timeout", &self.timeout)

@@ -117,7 +117,7 @@ impl Rule {
         usize::from(self.names_listeners()) + usize::from(!self.methods.is_empty())
     }
 
-    /// Without repeated conditions, which would count twice.
+    /// Removes repeated conditions, which would count twice.
     pub(crate) fn without_repeats(mut self) -> Self {
         remove_repeats(&mut self.headers);
         remove_repeats(&mut self.query_params);

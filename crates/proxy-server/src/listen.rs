@@ -128,7 +128,7 @@ impl BoundAddress {
         self.file.as_ref().is_none_or(|file| file.is_there())
     }
 
-    /// The same address for `count` workers: each has its own socket where sockets can share the
+    /// Binds the address for `count` workers: each has its own socket where sockets can share the
     /// address. New sockets do not listen yet. An address without sockets is kept without.
     pub(crate) fn widened(&self, count: usize) -> Self {
         let mut wide = self.clone();

@@ -22,7 +22,7 @@ pub enum ReadError {
     /// The file is larger than the limit.
     #[error("larger than {limit_bytes} bytes")]
     TooLarge {
-        /// The limit.
+        /// Maximum in bytes.
         limit_bytes: u64,
     },
     /// An error of the operating system.

@@ -14,7 +14,7 @@ use crate::scrape::text::TextSamples;
 /// A metric with its samples.
 #[derive(Clone, Debug)]
 pub struct MetricPoints {
-    /// Its description.
+    /// Name, help and type.
     pub metric: &'static Metric,
     /// One for each combination of labels.
     pub points: Vec<Point>,

@@ -205,7 +205,7 @@ impl Lifecycle {
         (false, json!({"status": "not_ready", "reasons": reasons}))
     }
 
-    /// The metrics page.
+    /// Renders all metrics in `format`.
     #[must_use]
     pub fn metrics(&self, format: Format) -> String {
         let (snapshot, process) = (self.registry.snapshot(), Process::read());

@@ -89,7 +89,7 @@ pub enum Quantity {
 /// The use of one limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LimitUse {
-    /// The setting.
+    /// Name and unit in the configuration.
     pub setting: LimitSetting,
     /// Use now: of the one with the most, for a limit on each client, route, worker, agent or target. `None` for a
     /// limit on each single request, and for a rate.

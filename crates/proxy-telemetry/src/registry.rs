@@ -36,7 +36,7 @@ pub struct RegistrySettings {
 
 /// Creates metrics by name and sums them over workers.
 ///
-/// The same name returns the same metrics again, so counts continue across reloads. Unreferenced
+/// A name registered twice has one set of metrics, so counts continue across reloads. Unreferenced
 /// metrics keep their counts until their slot is needed; then the counts move to the label value
 /// `overflow`, like counts of names without a slot.
 ///

@@ -17,7 +17,7 @@ pub enum Protocol {
     Http2,
     /// HTTP/3.
     Http3,
-    /// A relayed connection.
+    /// Relayed as bytes, without HTTP.
     Tcp,
 }
 

@@ -58,7 +58,7 @@ pub enum DnsReply {
     Failure,
     /// No answer.
     Silence,
-    /// Bytes that are no answer.
+    /// Bytes that are not an answer.
     Garbage,
 }
 

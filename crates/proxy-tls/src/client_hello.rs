@@ -21,7 +21,7 @@ pub struct ClientHello {
     pub server_name: Option<Box<str>>,
 }
 
-/// The reason why bytes are no `ClientHello`.
+/// The reason why bytes are not a `ClientHello`.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientHelloError {
     /// It is longer than [`MAX_CLIENT_HELLO_BYTES`].

@@ -47,7 +47,7 @@ pub enum TlsError {
     DamagedPem {
         /// Path of the file.
         file: PathBuf,
-        /// The damage.
+        /// Damage of the PEM text.
         what: &'static str,
     },
     /// PEM of another kind instead of a certificate.
@@ -123,7 +123,7 @@ pub enum TlsError {
     BadStaple {
         /// Path of the file.
         file: PathBuf,
-        /// The reason.
+        /// Fault of the OCSP response.
         reason: StapleError,
     },
     /// A listener has `tls` and no certificate.

@@ -41,7 +41,7 @@ pub struct ServerTls {
 #[derive(Debug)]
 struct Active {
     config: Arc<ServerConfig>,
-    /// The same for QUIC.
+    /// Configuration for QUIC.
     http3: Arc<ServerConfig>,
     authority: Option<ClientAuthority>,
 }

@@ -32,7 +32,7 @@ pub enum AdminAddress {
     Unix(PathBuf),
 }
 
-/// A text that is no address of an admin interface.
+/// A text that is not an address of an admin interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an address and a port, as 127.0.0.1:9090, or unix:/run/proxyd/admin.sock")]
 pub struct AdminAddressError;
@@ -68,7 +68,7 @@ pub struct AdminClient {
 }
 
 impl fmt::Debug for AdminClient {
-    /// Without the token.
+    /// Omits the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { address, token: _ } = self;
         f.debug_tuple("AdminClient").field(address).finish()

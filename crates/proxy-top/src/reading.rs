@@ -12,11 +12,11 @@ pub(crate) const CLASSES: usize = 5;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) process: ProcessReading,
-    /// By name.
+    /// Routes by name.
     pub(crate) routes: BTreeMap<String, RouteReading>,
     /// By name.
     pub(crate) upstreams: BTreeMap<String, UpstreamReading>,
-    /// By setting of the `limits` block.
+    /// Limits by setting of the `limits` block.
     pub(crate) limits: BTreeMap<String, LimitReading>,
     /// Times until the agent's answer, by agent and event.
     pub(crate) agents: BTreeMap<(String, String), Histogram>,
@@ -28,7 +28,7 @@ pub(crate) struct ProcessReading {
     pub(crate) version: String,
     /// Seconds since the start.
     pub(crate) uptime: f64,
-    /// Counter of configurations in force, from 1.
+    /// Counter of activated configurations, from 1.
     pub(crate) generation: f64,
     pub(crate) in_flight: f64,
     pub(crate) queued: f64,

@@ -5,9 +5,9 @@ use crate::target::TargetState;
 /// A target that may take requests.
 #[derive(Clone, Copy, Debug)]
 pub struct CandidateTarget<'t> {
-    /// Its state.
+    /// State shared by all workers.
     pub state: &'t TargetState,
-    /// Its configured weight.
+    /// Weight of the configuration, before slow start.
     pub weight: u32,
     /// True if it takes requests only while no other target can.
     pub is_backup: bool,

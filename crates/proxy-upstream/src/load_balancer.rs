@@ -212,7 +212,7 @@ fn least_connections(set: &impl BalancerState, tried: &[u16]) -> Option<u16> {
     chosen.map(|(target, _)| target)
 }
 
-/// By weight alone: a slow start would move clients twice.
+/// Chooses by weight alone: a slow start would move clients twice.
 fn by_client(set: &impl BalancerState, request: &BalancingRequest, tried: &[u16]) -> Option<u16> {
     let score = |target: u16| {
         score(

@@ -173,7 +173,7 @@ impl TargetState {
         &self.outlier
     }
 
-    /// Its failed connects.
+    /// Backoff after failed connects.
     #[inline]
     pub fn connect_backoff(&self) -> &ConnectBackoff {
         &self.connect_backoff

@@ -41,9 +41,8 @@ pub(super) fn run(arguments: &Replay) -> io::Result<ExitCode> {
     }
 }
 
-/// The report on the requests of `file`, and the number of its lines that are no requests; `None` after a
-/// complaint about the file. It has to have a request, unless it is empty: a wrong file would pass for one without
-/// differences.
+/// The report on the requests of `file`, and the number of its lines that are not requests; `None` after a complaint
+/// about the file. It has to have a request, unless it is empty: a wrong file would pass for one without differences.
 pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayReport, usize)> {
     let recording = match fs::read(file).map(Recording::new) {
         Ok(recording) => recording,

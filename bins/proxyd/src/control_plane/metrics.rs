@@ -16,7 +16,7 @@ impl ClientMetrics {
     /// Registers all metrics, with values before the first answer.
     pub(super) fn new(registry: &Registry) -> Self {
         for reason in RefusalReason::ALL {
-            // So that an alert sees the first increment from 0.
+            // Exports 0, so that an alert sees the first increment.
             registry.counter(&names::CONTROL_PLANE_REFUSALS_TOTAL, [reason.name()]);
         }
         Self {

@@ -16,7 +16,7 @@ fn a_certificate_is_obtained_by_tls_alpn_01() {
     wait_for_certificate(&proxyd);
     let answer = site.ask("a.test", &pebble.issued_roots());
     assert_eq!(answer.body.as_deref(), Ok("hello"));
-    // A validation is no failed handshake.
+    // A validation is not a failed handshake.
     let printed = proxyd.stdout().lines().join("\n");
     assert!(!printed.contains("client_tls_failed"), "{printed}");
 }

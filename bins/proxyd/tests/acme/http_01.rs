@@ -26,7 +26,7 @@ fn a_certificate_is_obtained_by_http_01() {
         let expected = if path.is_dir() { 0o700 } else { 0o600 };
         assert_eq!(mode, expected, "{}", path.display());
     }
-    // No challenge is under way: the path is routed like any path.
+    // No challenge is in progress: the path is routed like any path.
     let (status, body) = http(site.http_port, "/.well-known/acme-challenge/token");
     assert_eq!((status, &*body), (200, "hello"));
 

@@ -241,7 +241,7 @@ fn a_name_server_that_drops_queries_for_ipv6_gives_the_ipv4_addresses() {
 
     assert_eq!(client.ask(get("/", &[])).text(), "127.0.0.1");
 
-    // Answers that confirm known addresses are no failures.
+    // Answers that confirm known addresses are not failures.
     let looked_up = |result: &str| {
         let page = metrics(&proxyd);
         let start =

@@ -62,7 +62,7 @@ fn a_page_has_routes_upstreams_and_limits() {
         .skip(1);
     let requests = routes.next().unwrap_or_default().split_whitespace().last();
     assert_eq!(requests, Some("3"), "{page}");
-    // Standard output is no terminal.
+    // Standard output is not a terminal.
     let again = top(&["--admin", &address]);
     assert!(
         text(&again.stdout).contains("since the start: "),

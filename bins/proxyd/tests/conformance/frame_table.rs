@@ -116,7 +116,7 @@ fn judge(proxy: SocketAddr, upstream: &Upstream, row: &Row, piece: usize) -> Res
             "the upstream was sent what is not a request: {fault}"
         ));
     }
-    // The end of one stream is no reason to end other streams.
+    // The end of one stream is not a reason to end other streams.
     if report.reset.is_some() && report.end.is_none() {
         client.send_frame(PING, 0, 0, LAST_WORD);
         let after = listen(&mut client, 0, |report| report.last_word);

@@ -601,7 +601,7 @@ fn each_answer_by_http2_is_delivered_whole_or_not_as_complete() {
     let mut wrong = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         turn.store(number, Ordering::SeqCst);
-        // Shown if a client waits in vain.
+        // Shown if a client gets no answer.
         println!("{}", row.name);
         for (how, received_request) in [
             ("1", by_http1(listeners.plain)),

@@ -173,7 +173,7 @@ fn a_certificate_is_obtained_through_the_nodes_served_and_renewed_without_a_bund
         let answer = shown("www.shop.test");
         answer.body.as_deref() == Ok("hello") && answer.certificates != first
     });
-    // No validation is under way: the path is routed like any path.
+    // No validation is in progress: the path is routed like any path.
     poll_until("nodes answer no challenge", || {
         let (status, _) = http(site.pebble.http_port, "/.well-known/acme-challenge/token");
         status == 404

@@ -17,7 +17,7 @@ pub(crate) enum Mode {
     OtherSignature,
     /// Every order is replaced by the first one.
     FirstOrder,
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     Garbage,
     /// A body without an end.
     Flood,

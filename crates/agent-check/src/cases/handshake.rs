@@ -6,7 +6,7 @@ use crate::sample::plain;
 use crate::settings::Settings;
 use agent_protocol::{AgentMessage, Encoding, FrameType, ProxyMessage};
 
-/// Without this case no other has a meaning.
+/// The first case; without it no other one makes sense.
 pub(crate) const FIRST: &str = "handshake";
 /// A version supported by no agent.
 const UNKNOWN_VERSION: u32 = 4_000_000_000;

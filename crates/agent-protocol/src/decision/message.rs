@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "DecisionFields", try_from = "DecisionFields")]
 pub struct DecisionMessage {
-    /// The request.
+    /// Identifier of the request, unique on its connection.
     pub id: RequestId,
     /// Sequence number of the answered event.
     pub seq: u32,
-    /// The answer.
+    /// Decision on the event with this `seq`.
     pub decision: Decision,
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 /// The fields of a decision that are readable although the rest is malformed, oversized or missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecisionPrefix {
-    /// The request.
+    /// Identifier of the request; `None` if the prefix ends before it.
     pub id: Option<RequestId>,
     /// Sequence number of the answered event.
     pub seq: Option<u32>,

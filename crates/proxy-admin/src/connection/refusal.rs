@@ -29,7 +29,7 @@ pub(crate) fn framing_problem(fault: FramingError) -> Problem {
     Problem::new(reason, Detail::text(fault.to_string()))
 }
 
-/// The problem of a head that is larger than the interface takes. Its limits are no settings.
+/// The problem of a head that is larger than the interface takes. Its limits are not settings.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other faults are no limits")]
 fn limit_problem(fault: FramingError) -> Option<Problem> {
     let (reason, actual, limit) = match fault {

@@ -78,7 +78,7 @@ struct Limit {
     has_rejected: bool,
 }
 
-/// The page, as things are now; `reloads` every 30 seconds.
+/// The page with the current state; `reloads` every 30 seconds.
 pub(super) fn show(state: &AdminState, reloads: bool) -> Response {
     let snapshot = state.sources.registry.snapshot();
     let plan = state.plan.load();

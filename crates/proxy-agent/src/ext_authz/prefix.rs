@@ -28,7 +28,7 @@ pub(super) fn denial(message: &[u8]) -> Option<HttpAnswer> {
                 denied = response;
             }
         }
-        // A denial that cannot be read is one.
+        // A malformed denial denies.
         Err(_) => denies |= has_denied_response(whole),
     }
     match cut {
@@ -53,7 +53,7 @@ fn answer(denied: DeniedHttpResponse) -> HttpAnswer {
     } = denied;
     let status = status.and_then(|status| u16::try_from(status.code).ok());
     HttpAnswer {
-        // 0 is no client's status: the denial becomes a 403.
+        // 0 is not a client's status: the denial becomes a 403.
         status: status.unwrap_or_default(),
         headers: headers
             .into_iter()

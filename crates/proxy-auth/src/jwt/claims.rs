@@ -28,7 +28,7 @@ impl TokenClaims {
         Self(map)
     }
 
-    /// The claim `name`. A name with dots that is no claim itself is a path into objects:
+    /// The claim `name`. A name with dots that is not a claim itself is a path into objects:
     /// `realm_access.roles`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {

@@ -56,7 +56,7 @@ impl JwtKeys {
     /// omitted: a secret is no part of a published set.
     ///
     /// # Errors
-    /// [`KeyError`], if no key remains or it is no key set.
+    /// [`KeyError`], if no key remains or it is not a key set.
     pub fn from_jwks(json: &[u8]) -> Result<Self, KeyError> {
         let document = serde_json::from_slice::<Document>(json);
         let Document { keys } = document.map_err(|_| KeyError::NotAKeySet)?;

@@ -30,6 +30,6 @@ pub enum Purge {
 pub struct Purged {
     /// Responses removed.
     pub objects: u64,
-    /// Their bytes.
+    /// Memory that they occupied, in bytes.
     pub bytes: u64,
 }

@@ -65,7 +65,7 @@ pub(crate) struct Written<'a> {
 pub(crate) enum Converted {
     /// The entries are kept as written.
     Same,
-    /// The setting is written as here already; it is no alias.
+    /// The setting is written as here already; it is not an alias.
     Ours,
     Arguments(Vec<Argument>),
     /// The setting states our fixed behaviour.

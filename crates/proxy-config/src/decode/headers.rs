@@ -192,7 +192,7 @@ fn template(
     ValueTemplate::parse(text)
 }
 
-/// The fault of a name in braces that is no value of a request.
+/// The fault of a name in braces that is not a value of a request.
 fn unknown_value(UnknownValue(name): UnknownValue, place: Place) -> Diagnostic {
     let known = RequestValue::ALL.map(RequestValue::name);
     let message = format!("a request has no value `{{{name}}}`");

@@ -5,7 +5,7 @@ use crate::diagnostic_code::DiagnosticCode;
 use crate::report::Report;
 use proxy_model::{FailedTest, Model, Place, Setting};
 
-/// Descriptors of the process itself, in addition to its connections.
+/// File descriptors that the process needs in addition to its connections.
 const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
 
 /// A valid configuration.

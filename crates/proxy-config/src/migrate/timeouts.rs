@@ -5,7 +5,7 @@ use crate::kdl::document::edits::{insert_first, nest, open_block, remove_node, r
 use kdl::{KdlDocument, KdlIdentifier, KdlNode};
 use proxy_model::registry;
 
-/// A note, with the offset of what it is about.
+/// A note, with the offset of its setting.
 type Note = (usize, String);
 
 /// The setting of `timeouts` that succeeds a deprecated setting of an upstream.

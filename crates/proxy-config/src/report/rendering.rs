@@ -11,7 +11,7 @@ use proxy_model::Sources;
 use source_texts::SourceTexts;
 use std::fmt;
 
-/// Columns at which messages and help texts wrap if the output is no terminal: in effect never.
+/// Columns at which messages and help texts wrap if the output is not a terminal: in effect never.
 const UNBROKEN_COLUMNS: usize = 100_000;
 
 /// Diagnostics with the handler for their layout, in order.

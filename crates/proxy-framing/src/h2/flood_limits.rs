@@ -5,7 +5,7 @@ use std::fmt;
 /// A kind of frame that costs work and carries nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameKind {
-    /// `RST_STREAM`: the request was begun in vain. [CVE-2023-44487]
+    /// `RST_STREAM`: work on the request is wasted. [CVE-2023-44487]
     Reset,
     /// `SETTINGS`, which must be applied and acknowledged. [CVE-2019-9515]
     Settings,

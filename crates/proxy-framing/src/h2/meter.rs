@@ -29,7 +29,7 @@ pub struct FrameMeter {
     last_stream: u32,
     /// The streams on which a trailer section may follow.
     open_streams: OpenStreams,
-    /// True if the frame being collected opens no stream and is no trailer section of an open one.
+    /// True if the frame being collected opens no stream and is not a trailer section of an open one.
     is_misplaced: bool,
     /// The header section being collected.
     pub(super) section: Option<Box<Section>>,

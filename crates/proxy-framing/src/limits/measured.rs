@@ -134,7 +134,7 @@ impl FramingError {
         }
     }
 
-    /// The same fault, of a size that is larger by `more`.
+    /// Adds `more` to the size in the fault.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "other faults are not about sizes"

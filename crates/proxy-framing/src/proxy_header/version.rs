@@ -16,7 +16,7 @@ const V2_TCP_OVER_IPV6: u8 = 0x21;
 pub enum ProxyVersion {
     /// A line of text.
     V1,
-    /// The binary form.
+    /// Binary, with addresses as bytes.
     V2,
 }
 

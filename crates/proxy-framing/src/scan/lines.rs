@@ -23,7 +23,7 @@ pub struct FieldLine {
 }
 
 impl Lines {
-    /// Without any position.
+    /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self {

@@ -30,13 +30,13 @@ pub enum BreakerCondition {
 /// One row of the transition table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerTransition {
-    /// The state before.
+    /// State in which the event is accepted.
     pub from: BreakerState,
-    /// The event.
+    /// Result of a request, or the passing of the timeout.
     pub event: BreakerEvent,
-    /// The condition.
+    /// Condition on the counts; several rows of an event differ by it.
     pub condition: BreakerCondition,
-    /// The state after.
+    /// State afterwards.
     pub to: BreakerState,
     /// Further effects, as a sentence without a full stop.
     pub effect: &'static str,

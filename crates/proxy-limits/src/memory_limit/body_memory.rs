@@ -32,7 +32,7 @@ impl Debug for Reader {
     }
 }
 
-/// One body's share of a [`BodyMemory`]; given back on drop.
+/// One body's share of a [`BodyMemory`]; released on drop.
 #[derive(Debug)]
 pub struct BodyReservation {
     memory: Arc<BodyMemory>,
@@ -212,7 +212,7 @@ impl BodyReservation {
     pub fn grow(&self, bytes: u64, waker: Option<&Waker>) -> Result<(), BodyMemoryFull> {
         let mut evicted = Vec::new();
         let mut bodies = self.memory.bodies();
-        // Read under the lock: an evicted body that grew would be counted as held, and given back as evicted.
+        // Read under the lock: an evicted body that grew would be counted as held, and released as evicted.
         if self.is_evicted() {
             return Err(BodyMemoryFull);
         }

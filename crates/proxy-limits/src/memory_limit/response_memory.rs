@@ -28,7 +28,7 @@ struct Held {
     by_client: HashMap<ClientKey, u64>,
 }
 
-/// One response's share of the memory of responses; given back on drop.
+/// One response's share of the memory of responses; released on drop.
 #[derive(Debug)]
 pub struct ResponseReservation {
     memory: Arc<ResponseMemory>,

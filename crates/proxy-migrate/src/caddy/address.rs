@@ -13,7 +13,7 @@ pub(super) struct Addresses {
     pub(super) hosts: Vec<String>,
     /// The path of the only address.
     pub(super) path: Option<String>,
-    /// True if a path or an address could not be carried over, so nothing is served.
+    /// True if a path or an address could not be converted, so nothing is served.
     pub(super) is_closed: bool,
 }
 

@@ -22,7 +22,7 @@ const STATUS: &str = "{status}";
 /// A page: its status or class as in `404` and `5xx`, and its setting.
 type Page = (String, Node);
 
-/// The block `error-pages` for the `handle_errors` of a block with a root folder. One that cannot be carried over is
+/// The block `error-pages` for the `handle_errors` of a block with a root folder. One that cannot be converted is
 /// listed: it refuses nothing.
 pub(super) fn read(site: &mut Site, block: &[Directive], root: Option<&str>) -> Option<Node> {
     let mut found: Vec<&Directive> = block
@@ -164,7 +164,7 @@ fn page(status: &str) -> Node {
     }
 }
 
-/// A text as a page; `None` if it has placeholders without a counterpart. A text that is no HTML is escaped.
+/// A text as a page; `None` if it has placeholders without a counterpart. A text that is not HTML is escaped.
 fn html(text: &str) -> Option<String> {
     // Names of pages here, and `{$NAME}` of the file.
     let has_other = |text: &str| {

@@ -37,7 +37,7 @@ pub(super) struct Context {
     has_guarded_paths: bool,
     /// True in a `route`, where directives are tried as they are written.
     is_written_order: bool,
-    /// True if a check was not carried over, so nothing is served.
+    /// True if a check was not converted, so nothing is served.
     is_closed: bool,
 }
 
@@ -155,7 +155,7 @@ fn items<'d>(
     for (position, directive) in contents.iter().copied().enumerate() {
         let later = contents.get(position + 1..).unwrap_or_default();
         let refusal = Refusal::read(directive, later, &context.matchers);
-        // A route has one list of networks that are let in.
+        // A route has one list of networks that are admitted.
         if let Some(refusal) = refusal.filter(|it| !(it.is_for_others && has_list)) {
             has_list |= refusal.is_for_others;
             items.push((directive, Item::Refusal(refusal)));
@@ -294,7 +294,7 @@ fn tls(site: &mut Site, context: &mut Context, directive: &Directive) {
     }
 }
 
-/// A directive that changes no request, or is not carried over.
+/// A directive that changes no request, or is not converted.
 fn other(site: &mut Site, context: &mut Context, directive: &Directive) {
     match directive.name() {
         name if order::rank(name).is_some() || name.starts_with('@') => {}

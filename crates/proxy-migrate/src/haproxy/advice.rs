@@ -1,4 +1,4 @@
-//! Ways to do without directives that are not carried over.
+//! Ways to do without directives that are not converted.
 
 /// The advice for a directive.
 pub(super) fn advice(name: &str) -> &'static str {

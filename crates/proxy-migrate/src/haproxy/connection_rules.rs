@@ -13,8 +13,8 @@ pub(super) struct Networks {
     pub(super) deny: Vec<String>,
 }
 
-/// The networks of the clients that the rules of a section let in; `None` if a rule could refuse connections and has no
-/// counterpart, which is listed.
+/// The networks of the clients that the rules of a section admit; `None` if a rule could refuse connections and has
+/// no counterpart, which is listed.
 pub(super) fn read<'l>(
     site: &mut Site,
     section: &Section,

@@ -25,7 +25,7 @@ const VALUES: &[(&str, &str)] = &[
     ("%ID", "{correlation_id}"),
 ];
 
-/// Writes a rule without a condition into the policies of routes; another one is listed.
+/// Writes a rule without a condition into the policies of routes; lists a conditional one.
 pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
     if is_decision(line) || checks::is_check(line) {
         return;
@@ -58,7 +58,7 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
     }
     let value = value(line.word(3));
     if value.is_none() && line.word(1) == "set-header" && is_request && !is_conditional {
-        // The client's own field would take its place.
+        // Without it the client's own field would be forwarded.
         if !name.eq_ignore_ascii_case("host") {
             fields.push(Node::text("remove", name));
         }

@@ -90,7 +90,7 @@ fn uses_server_names(section: &Section) -> bool {
     lines.any(|line| line.words.iter().any(|word| word.contains("ssl_fc_sni")))
 }
 
-/// Lists settings that are not carried over and refuse nothing.
+/// Lists settings that are not converted and refuse nothing.
 fn note_settings(site: &mut Site, section: &Section) {
     let is_listen = section.kind == "listen";
     for line in &section.lines {

@@ -1,4 +1,4 @@
-//! Directives that are not carried over: some need nothing here, the rest has a way to do without it.
+//! Directives that are not converted: some need nothing here, the rest has a way to do without it.
 
 use super::parser::Directive;
 use crate::site::Site;
@@ -170,7 +170,7 @@ pub(super) fn is_not_needed(name: &str) -> bool {
     NOT_NEEDED.contains(&name)
 }
 
-/// Lists a directive that is not carried over, unless nothing is needed for it.
+/// Lists a directive that is not converted, unless nothing is needed for it.
 pub(super) fn note(site: &mut Site, directive: &Directive) {
     let name = &*directive.name;
     // Upgrades pass by themselves.

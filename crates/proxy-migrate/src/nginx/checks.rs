@@ -1,4 +1,4 @@
-//! Directives that could refuse a request. Content after one that was not carried over is answered 501.
+//! Directives that could refuse a request. Content after one that was not converted is answered 501.
 
 use super::parser::Directive;
 use super::scope::{self, Scope};

@@ -63,7 +63,7 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     }
 }
 
-/// Content after a check that is not carried over is not served.
+/// Content after a check that is not converted is not served.
 fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>, written: &Written) {
     let Some(directive) = checks::unwritten(scope, written) else {
         return;
@@ -120,7 +120,7 @@ pub(super) fn access(site: &mut Site, scope: &Scope<'_>) -> Option<Networks> {
         return None;
     }
     if !is_list {
-        // Without `deny all` every other client is let in, and `allow` has no effect.
+        // Without `deny all` every other client is admitted, and `allow` has no effect.
         networks.allow.clear();
     }
     Some(networks)

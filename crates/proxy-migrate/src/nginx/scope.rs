@@ -195,7 +195,7 @@ impl<'d> Scope<'d> {
         })
     }
 
-    /// The innermost block.
+    /// Directives of the innermost block.
     pub(super) fn innermost(&self) -> &'d [Directive] {
         self.blocks.last().map_or(&[], |block| block.directives)
     }

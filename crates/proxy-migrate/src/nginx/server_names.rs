@@ -11,7 +11,7 @@ pub(super) struct Case<'d> {
     pub(super) target: &'d str,
 }
 
-/// The cases of a map. Names of a case that is not carried over must not lead elsewhere: cases that would take them are
+/// The cases of a map. Names of a case that is not converted must not lead elsewhere: cases that would take them are
 /// left out.
 pub(super) fn cases<'d>(
     site: &mut Site,

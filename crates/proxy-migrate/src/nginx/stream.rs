@@ -234,7 +234,7 @@ fn read_server<'d>(
     }
 }
 
-/// Lists the directive that keeps a server from being carried over.
+/// Lists the directive that keeps a server from being converted.
 fn close(site: &mut Site, directive: &Directive) {
     let advice = match &*directive.name {
         "proxy_pass" => "write an upstream, or a route for each server name with `host`",

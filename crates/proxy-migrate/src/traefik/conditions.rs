@@ -204,8 +204,8 @@ fn with_variables(text: &str) -> Option<String> {
     Some(expression)
 }
 
-/// What two lists of alternatives have in common; an empty list is everything. `None` if they have nothing. Keeps the
-/// first list, and says so, where that is not known.
+/// Intersection of two lists of alternatives; an empty list is everything. `None` if it is empty.
+/// Keeps the first list, and notes it, where the intersection is unknown.
 fn common<T: Clone + PartialEq>(
     left: &[T],
     right: &[T],

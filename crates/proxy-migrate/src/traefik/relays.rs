@@ -92,7 +92,7 @@ fn hosts(rule: &str) -> Option<Vec<String>> {
     Some(hosts)
 }
 
-/// The listener and the routes of an entry point. Routers are tried in their order: after one that is not carried over
+/// The listener and the routes of an entry point. Routers are tried in their order: after one that is not converted
 /// none is written, as it would take that one's connections.
 fn relay(
     site: &mut Site,

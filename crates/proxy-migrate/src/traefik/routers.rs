@@ -162,7 +162,7 @@ impl<'d> Router<'d> {
     }
 }
 
-/// Lists a router that is not carried over at an entry point, where a port has one protocol.
+/// Lists a router that is not converted at an entry point, where a port has one protocol.
 fn note_kind(site: &mut Site, entry: &Entry, point: &EntryPoint<'_>, is_named: bool) {
     if is_named {
         site.note(

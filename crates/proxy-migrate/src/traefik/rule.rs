@@ -16,7 +16,7 @@ pub(super) struct Matcher {
 /// Matchers that must all hold.
 pub(super) type Alternative = Vec<Matcher>;
 
-/// The alternatives of a rule; `None` if it is no rule, or has too many.
+/// The alternatives of a rule; `None` if it is not a rule, or has too many.
 pub(super) fn parse(text: &str) -> Option<Vec<Alternative>> {
     let mut parser = Parser { rest: text };
     let expression = parser.any(0)?;

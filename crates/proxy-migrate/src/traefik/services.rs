@@ -19,7 +19,7 @@ pub(super) struct Target {
     pub(super) host: Option<String>,
 }
 
-/// Services that were read already; `None` for one that could not be carried over.
+/// Services that were read already; `None` for one that could not be converted.
 #[derive(Debug, Default)]
 pub(super) struct Services {
     targets: HashMap<String, Option<Target>>,
@@ -32,7 +32,7 @@ struct Draft {
 }
 
 impl Services {
-    /// The upstream of a service, which is added to the site; `None` for one that is not carried over, which is listed.
+    /// The upstream of a service, which is added to the site; `None` for one that is not converted, which is listed.
     pub(super) fn target(
         &mut self,
         site: &mut Site,

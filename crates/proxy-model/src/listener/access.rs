@@ -20,9 +20,9 @@ pub struct Access {
 /// A file with one network per line, as read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NetworkFile {
-    /// Its path.
+    /// Path, absolute or relative to the file that names it.
     pub path: PathBuf,
-    /// Its networks.
+    /// Networks of the file, in its order.
     pub networks: Vec<IpNet>,
 }
 

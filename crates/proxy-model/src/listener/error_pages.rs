@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct ErrorPage {
     /// Place of its block.
     pub place: Place,
-    /// The statuses.
+    /// Statuses that the page replaces the body of.
     pub statuses: Setting<ErrorStatuses>,
     /// Path of its file; `None` for a page in the configuration.
     pub file: Option<Setting<PathBuf>>,

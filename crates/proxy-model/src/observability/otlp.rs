@@ -44,9 +44,9 @@ pub struct OtlpEndpoint {
 /// A field of requests to the collector. Its value may be a credential and is never shown.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OtlpHeader {
-    /// Its name.
+    /// Field name, in lower case.
     pub name: HeaderName,
-    /// Its value.
+    /// Field value; `Debug` omits it.
     pub value: HeaderValue,
 }
 
@@ -130,7 +130,7 @@ impl fmt::Display for OtlpCompression {
     }
 }
 
-/// Without the value.
+/// Omits the value.
 impl fmt::Debug for OtlpHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OtlpHeader({})", self.name)

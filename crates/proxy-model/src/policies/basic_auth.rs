@@ -35,7 +35,7 @@ pub struct BasicUser {
 /// A file of users as `htpasswd` writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UsersFile {
-    /// Its path.
+    /// Path, absolute or relative to the file that names it.
     pub path: PathBuf,
     /// Its users at the time of loading.
     pub users: Vec<BasicUser>,

@@ -57,7 +57,7 @@ pub enum JwtKeySource {
 /// A file of keys.
 #[derive(Clone, Debug)]
 pub struct JwtKeyFile {
-    /// Its path.
+    /// Path, absolute or relative to the file that names it.
     pub path: PathBuf,
     /// Its keys at the time of loading.
     pub keys: Arc<JwtKeys>,
@@ -66,7 +66,7 @@ pub struct JwtKeyFile {
 /// A key set that is fetched.
 #[derive(Clone, Debug)]
 pub struct RemoteKeySet {
-    /// Its URL.
+    /// URL of the JSON Web Key Set.
     pub url: Setting<KeySetUrl>,
     /// The upstream with the targets of the fetches.
     pub upstream: Setting<UpstreamIndex>,
@@ -94,7 +94,7 @@ pub struct KeySetUrl {
 pub enum TokenCarrier {
     /// A field, with or without `Bearer`; `Authorization` only with it.
     Header(Setting<HeaderName>),
-    /// A cookie.
+    /// Value of the cookie with this name.
     Cookie(Setting<String>),
 }
 

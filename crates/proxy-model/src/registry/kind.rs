@@ -39,7 +39,7 @@ pub trait Kind: Shaped {
 pub enum Shape {
     /// `#true` or `#false`.
     Flag,
-    /// A whole number.
+    /// Integer of a range.
     Integer {
         /// Minimum.
         least: i128,
@@ -79,14 +79,14 @@ pub enum Shape {
     Text {
         /// Description of the form.
         what: &'static str,
-        /// A valid value.
+        /// Example that the parser accepts.
         example: &'static str,
     },
     /// A name and a value, written as two arguments.
     Pair {
         /// Description of the two arguments.
         what: &'static str,
-        /// A valid example.
+        /// Example that the parser accepts.
         example: &'static str,
     },
     /// Settings in braces.

@@ -275,7 +275,7 @@ settings! {
         .optional("one retry, if safe")
         .also(ROUTE)
         .enforced("proxy-pipeline", "with_two_of_three_targets_refusing_no_get_fails");
-    /// Maximum number of retries of one request. 0 never retries. A failed connect is no retry:
+    /// Maximum number of retries of one request. 0 never retries. A failed connect is not a retry:
     /// every other target is tried until the upstream's `request-secs` has passed.
     ATTEMPTS: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.policies.retry.attempts", 0, 10, "times")

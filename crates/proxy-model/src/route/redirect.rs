@@ -77,7 +77,7 @@ impl TrailingSlash {
 }
 
 impl RedirectStatus {
-    /// The number.
+    /// Status code: 301, 302, 303, 307 or 308.
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {

@@ -3,7 +3,7 @@
 /// The source of exported data.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Resource {
-    /// Its attributes.
+    /// Attributes that identify the process.
     #[prost(message, repeated, tag = "1")]
     pub attributes: Vec<KeyValue>,
 }
@@ -11,10 +11,10 @@ pub struct Resource {
 /// The program that made the data.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct InstrumentationScope {
-    /// Its name.
+    /// Name of the instrumentation: the program.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Its version.
+    /// Version of the program.
     #[prost(string, tag = "2")]
     pub version: String,
 }
@@ -25,7 +25,7 @@ pub struct KeyValue {
     /// Its name.
     #[prost(string, tag = "1")]
     pub key: String,
-    /// Its value.
+    /// Value; absent means unset.
     #[prost(message, optional, tag = "2")]
     pub value: Option<AnyValue>,
 }

@@ -21,10 +21,10 @@ pub struct ExportMetricsServiceResponse {
 /// Points that the collector rejected.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExportMetricsPartialSuccess {
-    /// Their number.
+    /// Number of rejected points.
     #[prost(int64, tag = "1")]
     pub rejected_data_points: i64,
-    /// The reason.
+    /// Reason of the rejection, for the log.
     #[prost(string, tag = "2")]
     pub error_message: String,
 }
@@ -32,10 +32,10 @@ pub struct ExportMetricsPartialSuccess {
 /// Metrics of a resource.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResourceMetrics {
-    /// The resource.
+    /// Process that the metrics belong to.
     #[prost(message, optional, tag = "1")]
     pub resource: Option<Resource>,
-    /// Its metrics.
+    /// Metrics by scope.
     #[prost(message, repeated, tag = "2")]
     pub scope_metrics: Vec<ScopeMetrics>,
 }
@@ -43,7 +43,7 @@ pub struct ResourceMetrics {
 /// Metrics of a scope.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ScopeMetrics {
-    /// The scope.
+    /// Program that counted the metrics.
     #[prost(message, optional, tag = "1")]
     pub scope: Option<InstrumentationScope>,
     /// Its metrics.
@@ -54,16 +54,16 @@ pub struct ScopeMetrics {
 /// A metric.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Metric {
-    /// Its name.
+    /// Name as in `/metrics`.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Its meaning.
+    /// Description as in `/metrics`.
     #[prost(string, tag = "2")]
     pub description: String,
     /// Its unit, of UCUM.
     #[prost(string, tag = "3")]
     pub unit: String,
-    /// Its points.
+    /// Points by kind of metric.
     #[prost(oneof = "Data", tags = "5, 7, 9")]
     pub data: Option<Data>,
 }
@@ -124,10 +124,10 @@ pub struct NumberDataPoint {
     /// Nanoseconds since 1970.
     #[prost(fixed64, tag = "3")]
     pub time_unix_nano: u64,
-    /// The number.
+    /// Value at that time.
     #[prost(oneof = "Number", tags = "4, 6")]
     pub value: Option<Number>,
-    /// The labels.
+    /// Labels with their values.
     #[prost(message, repeated, tag = "7")]
     pub attributes: Vec<KeyValue>,
 }
@@ -178,7 +178,7 @@ pub struct Exemplar {
     /// Nanoseconds since 1970.
     #[prost(fixed64, tag = "2")]
     pub time_unix_nano: u64,
-    /// Its value.
+    /// Value of the request, in the unit of the metric.
     #[prost(oneof = "ExemplarValue", tags = "3")]
     pub value: Option<ExemplarValue>,
     /// 8 bytes.

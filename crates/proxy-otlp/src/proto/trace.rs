@@ -21,10 +21,10 @@ pub struct ExportTraceServiceResponse {
 /// Spans that the collector rejected.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExportTracePartialSuccess {
-    /// Their number.
+    /// Number of rejected spans.
     #[prost(int64, tag = "1")]
     pub rejected_spans: i64,
-    /// The reason.
+    /// Reason of the rejection, for the log.
     #[prost(string, tag = "2")]
     pub error_message: String,
 }
@@ -32,10 +32,10 @@ pub struct ExportTracePartialSuccess {
 /// Spans of a resource.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResourceSpans {
-    /// The resource.
+    /// Process that the spans belong to.
     #[prost(message, optional, tag = "1")]
     pub resource: Option<Resource>,
-    /// Its spans.
+    /// Spans by scope.
     #[prost(message, repeated, tag = "2")]
     pub scope_spans: Vec<ScopeSpans>,
 }
@@ -43,7 +43,7 @@ pub struct ResourceSpans {
 /// Spans of a scope.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ScopeSpans {
-    /// The scope.
+    /// Program that made the spans.
     #[prost(message, optional, tag = "1")]
     pub scope: Option<InstrumentationScope>,
     /// Its spans.
@@ -63,7 +63,7 @@ pub struct Span {
     /// 8 bytes; empty for the first span of a trace.
     #[prost(bytes = "vec", tag = "4")]
     pub parent_span_id: Vec<u8>,
-    /// Its name.
+    /// Low-cardinality name, such as `GET route`.
     #[prost(string, tag = "5")]
     pub name: String,
     /// 2 for a server, 3 for a client.
@@ -75,7 +75,7 @@ pub struct Span {
     /// Nanoseconds since 1970.
     #[prost(fixed64, tag = "8")]
     pub end_time_unix_nano: u64,
-    /// Its attributes.
+    /// Attributes by the semantic conventions for HTTP.
     #[prost(message, repeated, tag = "9")]
     pub attributes: Vec<KeyValue>,
     /// Absent if the span has no error.

@@ -90,7 +90,7 @@ async fn read_content(
     Ok(content)
 }
 
-/// The same problem, attributed to the upstream.
+/// Attributes the problem to the upstream.
 fn upstream_problem(problem: Problem) -> Problem {
     problem.with_status(StatusCode::BAD_GATEWAY)
 }

@@ -47,7 +47,7 @@ pub(crate) fn check(head: &InboundHead, limits: &Limits) -> Result<(), Problem> 
     check_fields(head.headers.as_map(), FieldLimits::from(limits))
 }
 
-/// The same for the fields of a head, or of trailers.
+/// Checks the fields of a head, or of trailers.
 #[inline]
 pub(crate) fn check_fields(fields: &HeaderMap, limits: FieldLimits) -> Result<(), Problem> {
     let count = fields.len() as u64;

@@ -319,7 +319,7 @@ impl Admission {
         }));
         if let Some(WaitingRequest { answer, permit, .. }) = request {
             drop(permit);
-            // Its client may leave at the same time: then the place is given back.
+            // Its client may leave at the same time: then the place is released.
             drop(answer.send(Ok(place)));
         }
         true

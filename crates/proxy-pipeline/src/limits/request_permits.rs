@@ -1,4 +1,4 @@
-//! Permits of the concurrency limits that a request counts towards.
+//! Permits of concurrency limits that a request holds.
 
 use crate::limits::admission::Place;
 use proxy_limits::{ClientPermit, ClientSharePermit, Permit};

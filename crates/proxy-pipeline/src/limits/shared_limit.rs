@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The share of one rate limit in a store.
 #[derive(Clone, Debug)]
 pub struct SharedLimit {
-    /// The store.
+    /// Buckets of all proxies that share the store.
     pub buckets: Arc<SharedBuckets>,
     /// Rate and burst.
     pub rate: SharedRate,

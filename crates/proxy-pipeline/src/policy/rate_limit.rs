@@ -44,7 +44,7 @@ pub(crate) fn check(
     Ok(Checked::Whole)
 }
 
-/// The same if a store decides on one of the limits.
+/// Checks the limits if a store decides on one of them.
 pub(crate) async fn check_shared(
     exchange: &mut Exchange,
     route: usize,

@@ -91,7 +91,7 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     });
 }
 
-/// The setting of the limit that was reached: of memory, the one in force.
+/// The setting of the limit that was reached: of memory, the active one.
 fn setting(worker: &Worker, problem: &Problem) -> Option<&'static str> {
     if problem.reason() != Reason::MemoryPressure {
         return problem.setting();

@@ -183,7 +183,7 @@ pub struct RawAnswer {
     pub bytes: Vec<u8>,
     /// Length of the body alone.
     pub body_bytes: usize,
-    /// The status.
+    /// Status of the response.
     pub status: StatusCode,
 }
 

@@ -96,9 +96,9 @@ pub enum RequestBodyError {
     Trailers {
         /// The reason for the limit.
         reason: Reason,
-        /// The value.
+        /// Size or number in the trailers.
         current: u64,
-        /// The maximum.
+        /// Configured maximum.
         limit: u64,
     },
     /// The client disconnected, or its body is malformed.

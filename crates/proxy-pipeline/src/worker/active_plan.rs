@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// A plan with one worker's state for it.
 #[derive(Debug)]
 pub struct ActivePlan {
-    /// The plan.
+    /// The plan that requests are decided by.
     pub plan: Arc<Plan>,
     pub(crate) routes: RouteTable,
     pub(crate) upstreams: Vec<ActiveUpstream>,
@@ -165,7 +165,7 @@ impl ActivePlan {
         }
     }
 
-    /// The same configuration with other addresses of names, in `plan`, for the same worker.
+    /// The configuration with other addresses of names, in `plan`, for the same worker.
     #[must_use]
     pub fn resolved(
         &self,

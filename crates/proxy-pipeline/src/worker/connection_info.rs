@@ -21,7 +21,7 @@ pub const REMOVED_LISTENER: usize = usize::MAX;
 pub struct ConnectionInfo {
     /// Index of the listener in the active plan.
     pub listener: Rc<Cell<usize>>,
-    /// The peer.
+    /// Address and trust of the direct peer.
     pub peer: Peer,
     /// True if one request at a time uses the connection: HTTP/1.x, not HTTP/2.
     pub exclusive: bool,
@@ -83,7 +83,7 @@ pub struct ExtendedConnectProtocol(pub HeaderValue);
 /// A request's link to its connection.
 #[derive(Clone, Debug)]
 pub struct RequestStream {
-    /// The connection.
+    /// Connection that the stream belongs to.
     pub client: Rc<ConnectionInfo>,
     /// The deadline of the request.
     pub deadline: Rc<Deadline>,
@@ -98,7 +98,7 @@ pub fn must_close_idle(worker: &Worker, listener: usize) -> bool {
 }
 
 impl ConnectionInfo {
-    /// A new connection.
+    /// State of a connection that was just accepted.
     #[must_use]
     pub fn new(
         listener: Rc<Cell<usize>>,

@@ -162,7 +162,7 @@ fn lock(state: &Lock) -> MutexGuard<'_, State> {
 }
 
 impl PasswordCheck {
-    /// The rate limit's decision if the client has no attempt left, and none that a running check may give back.
+    /// The rate limit's decision if the client has no attempt left, and none that a running check may release.
     pub(crate) fn refused(&self) -> Option<RateDecision> {
         let attempts = self.attempts.as_ref()?;
         let now_ns = Time::shared_ns(&self.clock);
@@ -180,7 +180,7 @@ impl PasswordCheck {
         })
     }
 
-    /// Compares the password. Blocks. An attempt is taken before the hash and given back after a right password:
+    /// Compares the password. Blocks. An attempt is taken before the hash and released after a right password:
     /// concurrent checks never exceed the limit.
     fn run(&self) -> Verdict {
         let bytes = self.users.memory_bytes(&self.credentials);
@@ -203,7 +203,7 @@ impl PasswordCheck {
         if !matches!(verdict, Verdict::Wrong) {
             self.give_attempt_back();
         }
-        // After the attempt was given back: checks of the client wait for it.
+        // After the attempt was released: checks of the client wait for it.
         drop(running);
         verdict
     }

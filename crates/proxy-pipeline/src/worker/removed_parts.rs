@@ -99,8 +99,8 @@ impl Part {
 }
 
 impl ReloadWatch {
-    /// For a stream that begins after this many reloads of its worker, `former` of them with another
-    /// configuration.
+    /// Parts for a stream that begins after this many reloads of its worker, `former` of them with
+    /// another configuration.
     pub(crate) fn new(reloads: u32, former: u32) -> Self {
         Self {
             seen: reloads,
@@ -109,7 +109,7 @@ impl ReloadWatch {
         }
     }
 
-    /// Returns true if the stream began under the configuration in force after `former` reloads.
+    /// Returns true if the stream began under the active configuration after `former` reloads.
     #[inline]
     pub(crate) fn is_current(self, former: u32) -> bool {
         self.former == former

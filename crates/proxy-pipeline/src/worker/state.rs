@@ -92,7 +92,7 @@ pub struct Worker {
     active: RefCell<Rc<ActivePlan>>,
     /// Number of plans applied after the first.
     pub(crate) reloads: Cell<u32>,
-    /// Number of earlier configurations. New addresses of DNS names are no new configuration.
+    /// Number of earlier configurations. New addresses of DNS names are not a new configuration.
     pub(crate) former: Cell<u32>,
     pub(crate) removals: RefCell<Removals>,
 }
@@ -100,9 +100,9 @@ pub struct Worker {
 /// Signals that end a worker's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draining {
-    /// They do not.
+    /// No: connections stay open.
     No,
-    /// With their next response, so that no client loses a request on an idle connection.
+    /// After their next response, so that no client loses a request on an idle connection.
     Gently,
     /// Connections end as soon as they are without a request in flight.
     Promptly,

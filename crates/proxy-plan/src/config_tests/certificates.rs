@@ -20,7 +20,7 @@ pub struct ServedCertificate {
 /// An expectation of a certificate that fails.
 #[derive(Clone, Debug)]
 pub struct CertificateFailure {
-    /// The test.
+    /// Test that the certificate fails.
     pub test: FailedTest,
     /// True if the certificate expires too soon: time alone causes this failure.
     pub is_expiry: bool,

@@ -24,7 +24,7 @@ pub(crate) fn command(request: &ExplainRequest, sources: &Sources) -> String {
     command
 }
 
-/// One word of a shell.
+/// Quotes one word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -26,7 +26,7 @@ pub struct LiveTest {
     pub listener: usize,
     /// Name of the upstream that answers, if one does.
     pub upstream: Option<String>,
-    /// The method.
+    /// Method of the request.
     pub method: String,
     /// Path and query.
     pub path: String,

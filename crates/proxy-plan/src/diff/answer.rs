@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Answer {
     /// The id of the route; `None` if no route matches.
     pub route: Option<Arc<str>>,
-    /// The service.
+    /// Service that answers, or the refusal.
     pub service: AnsweringService,
 }
 
@@ -34,7 +34,7 @@ pub enum AnsweringService {
     Refusal {
         /// The status of the refusal.
         status: u16,
-        /// Its reason.
+        /// Name of the reason, as in logs.
         reason: &'static str,
     },
 }

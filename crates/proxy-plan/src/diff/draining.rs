@@ -53,7 +53,7 @@ pub enum DrainedConnections {
 /// Connections that end in a reload, and the settings that are the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// The connections.
+    /// Connections of a listener, a route or a target.
     pub connections: DrainedConnections,
     /// Paths of the settings that differ; empty where a part is removed.
     pub settings: Vec<String>,

@@ -8,7 +8,7 @@ use std::fmt;
 /// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
-    /// It is new.
+    /// Only in the newer configuration.
     Added,
     /// The part was removed.
     Removed,
@@ -32,7 +32,7 @@ pub enum Part {
     ObtainedHost {
         /// The listener's name.
         listener: String,
-        /// The host.
+        /// Host of the obtained certificate.
         host: String,
     },
     /// A route, by its id.
@@ -53,7 +53,7 @@ pub enum Part {
 /// A part that was added or removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartChange {
-    /// The part.
+    /// Part of the configuration.
     pub part: Part,
     /// [`Change::Added`] or [`Change::Removed`].
     pub change: Change,

@@ -20,7 +20,7 @@ pub struct PlanDiff {
     pub unreachable: Vec<String>,
     /// Parts that were added or removed, in order.
     pub parts: Vec<PartChange>,
-    /// Settings in force that differ, by path.
+    /// Effective settings that differ, by path.
     pub settings: Vec<SettingChange>,
     /// Connections that a reload ends.
     pub drained: Vec<Drained>,

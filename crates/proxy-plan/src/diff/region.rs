@@ -19,19 +19,19 @@ use std::net::{IpAddr, Ipv4Addr};
 pub struct Region {
     /// Names of the listeners in the newer plan; empty if neither plan has listeners.
     pub listeners: Vec<String>,
-    /// The hosts.
+    /// Hosts with the same conditions.
     pub hosts: Vec<HostCell>,
     /// True if every host is among them.
     pub is_every_host: bool,
-    /// The paths.
+    /// Paths with the same conditions.
     pub paths: Vec<PathCell>,
     /// True if every path is among them.
     pub is_every_path: bool,
     /// States of fields, all of which hold; empty for every method, header and query.
     pub fields: Vec<FieldStates>,
-    /// The answer before.
+    /// Answer of the older plan.
     pub before: Answer,
-    /// The answer after.
+    /// Answer of the newer plan.
     pub after: Answer,
     /// One of the requests.
     pub example: ExplainRequest,

@@ -19,9 +19,9 @@ const MAX_KINDS: usize = 10_000;
 /// Requests with the same pair of different answers.
 #[derive(Clone, Debug)]
 pub struct ReplayDifference {
-    /// The answer before.
+    /// Answer of the older plan.
     pub before: ReplayedAnswer,
-    /// The answer after.
+    /// Answer of the newer plan.
     pub after: ReplayedAnswer,
     /// Number of requests.
     pub requests: u64,
@@ -105,7 +105,7 @@ impl<'p> Replay<'p> {
         }
     }
 
-    /// The result.
+    /// Ends the replay and summarizes its differences.
     #[must_use]
     pub fn finish(self) -> ReplayReport {
         let mut report = self.report;

@@ -17,7 +17,7 @@ use proxy_model::Model;
 /// A change that may harm clients.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Risk {
-    /// The class.
+    /// Class; fixes the severity.
     pub class: RiskClass,
     /// The part of the configuration: `route api`, `listener main`.
     pub subject: String,

@@ -1,4 +1,4 @@
-//! Settings in force that differ.
+//! Effective settings that differ.
 
 use super::parts::Change;
 use super::relative_path::relative;
@@ -22,7 +22,7 @@ pub struct SettingChange {
     pub change: Change,
     /// The values before; several for a setting that may be repeated. Secrets are redacted.
     pub before: Vec<Value>,
-    /// The values after.
+    /// Values in the newer configuration; empty if it does not have the setting.
     pub after: Vec<Value>,
     /// Ids of the routes with requests that it applies to; empty where it applies to all routes or to
     /// none.
@@ -40,7 +40,7 @@ pub enum SettingOwner {
     Upstream(String),
     /// The agent with this name.
     Agent(String),
-    /// The whole process.
+    /// Settings of the process, outside of named blocks.
     Process,
 }
 

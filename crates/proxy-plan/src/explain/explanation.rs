@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The decision on a request, with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The method.
+    /// Method of the request.
     pub method: String,
     /// The host as sent and normalized.
     pub host: Text,
@@ -74,7 +74,7 @@ impl Plan {
         explanation
     }
 
-    /// The same without the routes that do not take the request.
+    /// Explains without the routes that do not take the request.
     pub(crate) fn explain_briefly(
         &self,
         head: &RequestHead<'_>,

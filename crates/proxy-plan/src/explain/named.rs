@@ -5,7 +5,7 @@ use crate::plan::Plan;
 /// A named part of the configuration, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Its name.
+    /// Name in the configuration.
     pub name: String,
     /// `file:line`.
     pub source: String,

@@ -16,7 +16,7 @@ use proxy_upstream::BalancerState;
 pub enum Handler {
     /// A target of an upstream.
     Upstream {
-        /// The upstream.
+        /// Upstream that the request is forwarded to.
         upstream: Named,
         /// The address of the next target.
         target: String,
@@ -29,7 +29,7 @@ pub enum Handler {
     Files(Named),
     /// A redirect.
     Redirect {
-        /// Its status.
+        /// Status of the redirect, 3xx.
         status: u16,
         /// The URL in `Location`.
         location: String,
@@ -43,7 +43,7 @@ pub enum Handler {
     },
     /// The request is refused.
     Nobody {
-        /// The problem.
+        /// Problem that the request is answered with.
         problem: Problem,
         /// The route that nearly matches, if none does.
         nearest: Option<Nearest>,
@@ -66,22 +66,22 @@ pub struct Candidate {
 /// Availability of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is the next one.
+    /// The next target.
     Next,
-    /// It is usable, and not the next one.
+    /// A usable target, not the next one.
     Ready,
-    /// It is well, and gets requests only while no other target can.
+    /// A healthy target that gets requests only while no other one can.
     Backup,
-    /// It is well, and gets no new requests: an operator drains it, or its weight is 0.
+    /// A healthy target without new requests: drained by an operator, or with a weight of 0.
     Draining,
-    /// It is unhealthy; the last failure, if one is known.
+    /// An unhealthy target; the last failure, if one is known.
     Unhealthy(Option<String>),
 }
 
 /// The route that nearly matches the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nearest {
-    /// The route.
+    /// Route that nearly matches.
     pub route: Named,
     /// Its first condition that does not hold.
     pub unmet: Unmet,

@@ -51,7 +51,7 @@ pub enum ExplainError {
     Protocol {
         /// The listener's name.
         name: String,
-        /// Its protocol.
+        /// Protocol of the listener, which has no HTTP requests.
         protocol: ListenerProtocol,
         /// The form of a URL that it takes.
         write: &'static str,
@@ -59,7 +59,7 @@ pub enum ExplainError {
     /// No listener has this name.
     #[error("there is no listener `{name}`; there are: {}", known.join(", "))]
     Listener {
-        /// The given name.
+        /// Name that no listener has.
         name: String,
         /// All names.
         known: Vec<String>,
@@ -257,8 +257,8 @@ impl Parts {
         host.port.or(default)
     }
 
-    /// The host that routes are matched against: of a relayed connection the server name, which none has without
-    /// TLS, and which is no address. [RFC 6066 §3]
+    /// The host that routes are matched against: of a relayed connection the server name, which none has without TLS,
+    /// and which is not an address. [RFC 6066 §3]
     fn host(&self) -> String {
         let name = || {
             let host = proxy_routing::normal_host(&self.authority).ok()?.name;

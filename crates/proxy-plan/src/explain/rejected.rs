@@ -12,11 +12,11 @@ const MAX_LISTED: usize = 8;
 /// A route that does not take the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// The route.
+    /// Route that does not take the request.
     pub route: Named,
-    /// Its priority.
+    /// `priority` of the route.
     pub priority: i32,
-    /// The reason.
+    /// First reason in the order of evaluation.
     pub why: Lost,
 }
 

@@ -9,11 +9,11 @@ use proxy_routing::Head;
 /// The route that takes the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Winner {
-    /// The route.
+    /// Route that takes the request.
     pub route: Named,
-    /// Its priority.
+    /// `priority` of the route.
     pub priority: i32,
-    /// The reason.
+    /// Conditions that hold, or the default route of the listener.
     pub taken: MatchReason,
 }
 

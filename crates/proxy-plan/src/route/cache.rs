@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The compiled caching of a route's responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachePlan {
-    /// Its settings.
+    /// Lifetimes and key of the route's responses.
     pub settings: CacheSettings,
     /// Identifies the route and all settings that stored responses depend on: after a change of one, earlier responses
     /// are not found.
@@ -96,7 +96,7 @@ fn fingerprint(route: &model::Route, model: &Model) -> u64 {
             setting.value.to_string().hash(&mut hasher);
         }
     }
-    // As they are written: the list has some of them redacted.
+    // The list as written, without redactions.
     let request_headers = &route.policies.request_headers;
     let fields = request_headers.set.iter().chain(&request_headers.add);
     for field in fields.map(|field: &Setting<HeaderField>| &field.value) {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub enum CredentialsPlan {
     /// A user and a password.
     Basic(BasicAuthPlan),
-    /// A token.
+    /// JSON Web Token, by `jwt`.
     Token(Box<TokenPlan>),
 }
 

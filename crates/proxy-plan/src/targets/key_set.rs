@@ -19,7 +19,7 @@ pub struct KeySetPlan {
 /// Identity of a key set across plans: keys are kept while their source is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeySetIdentity {
-    /// The URL.
+    /// URL of the key set; equal URLs share their keys.
     pub url: KeySetUrl,
     /// The name of the upstream.
     pub upstream: String,

@@ -70,7 +70,7 @@ pub struct Connecting {
 }
 
 impl Http2Pool {
-    /// Without connections.
+    /// A pool without connections.
     #[must_use]
     pub(crate) fn new(clock: Rc<Clock>, evictions: UnboundedSender<TargetId>) -> Self {
         Self {
@@ -257,7 +257,7 @@ impl TargetPool {
 }
 
 impl Connecting {
-    /// The same attempt, now for `target`, which answered in its place.
+    /// Redirects the attempt to `target`, which answered in place of the first one.
     #[must_use]
     pub fn for_target(self, target: TargetId) -> Self {
         if self.target == target {

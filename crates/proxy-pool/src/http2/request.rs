@@ -35,7 +35,7 @@ pub struct Http2Request<B> {
 /// A request that its connection did not accept: no part of it was sent.
 #[derive(Debug)]
 pub struct RejectedRequest<B> {
-    /// The reason.
+    /// Error of the connection.
     pub error: Http2RequestError,
     /// The request, whole.
     pub request: Request<B>,
@@ -170,7 +170,7 @@ fn check_interim(interim: &Response<()>, count: &mut u32) -> Result<(), Http2Req
 /// The response to an extended CONNECT. [RFC 8441 §5]
 #[derive(Debug)]
 pub struct ExtendedConnectResponse {
-    /// Its head.
+    /// Head of the response.
     pub head: Response<()>,
     /// The stream as a tunnel; `None` unless the status is 2xx.
     pub tunnel: Option<Tunnel>,

@@ -33,7 +33,7 @@ pub enum ConditionKind {
 /// A condition that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmet {
-    /// Its kind.
+    /// Kind of the condition.
     pub kind: ConditionKind,
     /// The rule's condition; alternatives are joined by "or".
     pub wanted: String,

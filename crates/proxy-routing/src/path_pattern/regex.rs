@@ -13,7 +13,7 @@ pub(crate) const REGEX_NEST_LIMIT: u32 = 64;
 
 /// Maximum size of a regex's search cache on one thread, in bytes.
 const LARGE_CACHE_LIMIT: usize = 1 << 18;
-/// The same after the first [`LARGE_CACHES`] regexes of a configuration, which bounds the sum of all caches.
+/// Cache limit of a regex after the first [`LARGE_CACHES`] of a configuration, which bounds the sum of all caches.
 const SMALL_CACHE_LIMIT: usize = 1 << 13;
 const LARGE_CACHES: usize = 64;
 

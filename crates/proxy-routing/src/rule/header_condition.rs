@@ -26,7 +26,7 @@ impl HeaderCondition {
     /// The field `name` is present, with any value.
     ///
     /// # Errors
-    /// [`PatternError::HeaderName`] if `name` is no field name.
+    /// [`PatternError::HeaderName`] if `name` is not a field name.
     pub fn present(name: &str) -> Result<Self, PatternError> {
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| PatternError::HeaderName)?;
         Ok(Self { name, value: None })

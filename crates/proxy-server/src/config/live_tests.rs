@@ -29,7 +29,7 @@ use tokio::time::{sleep, timeout};
 const MAX_TIME: Duration = Duration::from_secs(30);
 /// Upstreams with live tests at the same time: one that hangs takes no time from another.
 const MAX_UPSTREAMS: usize = 8;
-/// Delay before a failed test is sent once more: one lost packet must not stop a rollout.
+/// Delay before a failed test is sent again: one lost packet must not stop a rollout.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 /// Most requests of one test, one for each of several targets.
 const MAX_REPETITIONS: usize = 8;

@@ -95,7 +95,7 @@ fn reset(stream: &ClientSocket) {
 }
 
 impl HandshakeError {
-    /// The same of a listener that relays connections, which has no responses: a refused connection is reset.
+    /// The failure on a listener that relays connections, which has no responses: a refused connection is reset.
     fn without_answer(self) -> Self {
         match self {
             Self::Plaintext(stream) => {

@@ -29,7 +29,7 @@ pub(super) struct Process {
     pub(super) reload_pending: bool,
     /// True if an upgrade was requested during a reload.
     pub(super) upgrade_pending: bool,
-    /// The bundle in force; `None` for the node's own configuration.
+    /// The active bundle; `None` for the node's own configuration.
     pub(super) bundle: Option<Delivery>,
     pub(super) inbox: Inbox,
     /// Drop ends the client of the control plane.

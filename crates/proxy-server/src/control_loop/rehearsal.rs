@@ -4,7 +4,7 @@
 //! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the
 //! tests are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It
 //! connects to the same agents and targets, and of an upstream with new targets to those alone: an answer of a target
-//! that serves already says nothing of the bundle. A test that fails is sent to a server of the configuration in force
+//! that serves already says nothing of the bundle. A test that fails is sent to a server of the active configuration
 //! as well.
 
 mod endpoints;
@@ -40,8 +40,8 @@ pub(super) struct KeyedModel {
 /// failures that `before` has as well.
 ///
 /// # Errors
-/// [`StartError::Rehearsal`] if another live test fails, or if the bundle breaks an upstream. A second
-/// server that cannot start is no failure: a lack of sockets or threads is not the bundle's fault.
+/// [`StartError::Rehearsal`] if another live test fails, or if the bundle breaks an upstream. A second server that
+/// cannot start is not a failure: a lack of sockets or threads is not the bundle's fault.
 pub(super) async fn rehearse(
     disk: &DiskThread,
     before: &KeyedModel,

@@ -29,9 +29,9 @@ struct Sources {
     admin: AdminSockets,
     opening: Opening,
     bundle: Option<Delivery>,
-    /// The configuration in force has a listener.
+    /// The active configuration has a listener.
     has_listeners: bool,
-    /// The configuration in force, if the bundle is rehearsed.
+    /// The active configuration, if the bundle is rehearsed.
     rehearsed_beside: Option<KeyedModel>,
 }
 
@@ -93,7 +93,7 @@ impl Process {
         });
     }
 
-    /// The configuration in force, with the keys of its bundle.
+    /// The active configuration, with the keys of its bundle.
     fn in_force(&self) -> KeyedModel {
         let keys = self.bundle.as_ref().map(|bundle| bundle.keys.clone());
         KeyedModel {

@@ -25,7 +25,7 @@ pub(crate) struct EndpointParts {
 /// An endpoint without sockets, and its task.
 ///
 /// # Errors
-/// There is no timer, or no number for a further endpoint.
+/// No timer can be created, or the numbers of endpoints are used up.
 pub(crate) fn start(
     parts: EndpointParts,
 ) -> io::Result<(Rc<Endpoint>, impl Future<Output = ()> + use<>)> {

@@ -54,7 +54,7 @@ impl DatagramSocket {
         })
     }
 
-    /// The same socket, with a registration of its own: each wakes one task.
+    /// Duplicates the socket, with a registration of its own: each wakes one task.
     ///
     /// # Errors
     /// A lack of file descriptors.

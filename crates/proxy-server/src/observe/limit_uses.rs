@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use proxy_model::registry::all;
 
-    /// Settings of the block that are no quantities.
+    /// Settings of the block that are not quantities.
     const NO_LIMITS: [&str; 2] = ["limits.max-queue-wait-secs", "limits.standard-statuses"];
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) use exporter::BATCH_SPANS;
 #[derive(Debug)]
 pub(crate) struct Exporters {
     tasks: TaskScope<Signal, ExportSettings>,
-    /// The settings in force.
+    /// The active settings.
     settings: Option<(Otlp, ExportSettings)>,
     lifecycle: Arc<Lifecycle>,
     spans: Arc<SpanQueue>,
@@ -55,7 +55,7 @@ pub(crate) async fn open_collector(
 }
 
 impl Exporters {
-    /// Without tasks. `ids` makes `service.instance.id`.
+    /// An exporter without tasks. `ids` creates `service.instance.id`.
     pub(crate) fn new(is_serving: bool, shared: &Shared, ids: &IdSource) -> Self {
         Self {
             tasks: TaskScope::new(system_clock::now),

@@ -196,8 +196,7 @@ impl LimitRegistry {
         limits.map(|limit| ClientShareLimit::clone(limit)).collect()
     }
 
-    /// Keeps idle buckets from losing count of time; returns the number of dropped keys. Call it at
-    /// least every five minutes.
+    /// Settles idle buckets before their clock wraps around. Call it at least every five minutes.
     pub(crate) fn settle(&mut self, now_ns: u64) {
         for state in self.rates.states() {
             match &**state {

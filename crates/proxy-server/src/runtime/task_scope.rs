@@ -1,4 +1,4 @@
-//! The background tasks of the control thread, bound to the configuration in force.
+//! The background tasks of the control thread, bound to the active configuration.
 
 use futures_util::FutureExt;
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ struct PreparedTask<S> {
 }
 
 impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
-    /// Without tasks; `now` is their clock.
+    /// A scope without tasks; `now` is their clock.
     pub(crate) fn new(now: fn() -> SystemTime) -> Self {
         Self {
             now,

@@ -49,7 +49,7 @@ struct NameGauges {
 /// First look-ups of names, made without holding the table, which stays in use meanwhile.
 #[derive(Debug)]
 pub(crate) struct FirstLookUps {
-    /// The addresses in force.
+    /// The active addresses.
     known: Resolution,
     peers: Option<PeerRule>,
 }
@@ -135,8 +135,7 @@ impl NameTable {
         }
     }
 
-    /// One task for each of `names`. It continues from its answer in `first`, or begins with a
-    /// look-up.
+    /// Tasks for `names`, one for each. A task continues from its answer in `first`, or begins with a look-up.
     fn tasks(
         &self,
         resolver: &NameResolver,

@@ -26,7 +26,7 @@ pub(crate) struct KeySetTasks {
 }
 
 impl KeySetTasks {
-    /// Without tasks.
+    /// A set without tasks.
     pub(crate) fn new(registry: &Arc<Registry>, lifecycle: &Arc<Lifecycle>) -> Self {
         Self {
             tasks: TaskScope::new(system_clock::now),

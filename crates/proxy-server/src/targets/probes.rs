@@ -47,7 +47,7 @@ impl Prober {
     }
 }
 
-/// One probe for each target of an upstream with a health check.
+/// The probes of a plan, one for each target of an upstream with a health check.
 fn for_plan(plan: &Plan, loaded: &LoadedTls) -> Vec<Probe> {
     let model = plan.model();
     let upstreams = plan.upstreams().iter().zip(&model.upstreams);

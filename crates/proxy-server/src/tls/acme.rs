@@ -28,7 +28,7 @@ pub(crate) struct AcmeTasks {
 }
 
 impl AcmeTasks {
-    /// Without tasks.
+    /// A set without tasks.
     pub(crate) fn new(
         tokens: ChallengeTokens,
         certificates: ChallengeCertificates,

@@ -100,7 +100,7 @@ fn listener_place(tls: &ListenerTls, file: Option<&Path>) -> Option<Place> {
     place_of(file, named.chain(client_ca))
 }
 
-/// The same for an upstream.
+/// The place of a fault in the settings of an upstream.
 fn place_in_upstream(tls: &UpstreamTls, file: Option<&Path>) -> Place {
     upstream_place(tls, file).unwrap_or(tls.place)
 }

@@ -44,7 +44,7 @@ impl CertificateLoad {
 }
 
 impl CertificateManager {
-    /// Without loaded files.
+    /// A manager without loaded files.
     pub(crate) fn new() -> Self {
         Self {
             loader: Loader::new(),

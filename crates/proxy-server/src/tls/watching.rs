@@ -24,7 +24,7 @@ pub(super) struct CertificateWatch {
 }
 
 impl CertificateWatch {
-    /// Without a task.
+    /// A watch without a task.
     pub(super) fn new() -> Self {
         // The next check waits until the result of the last has been taken.
         let (sender, changes) = channel(1);

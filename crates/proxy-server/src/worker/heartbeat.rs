@@ -81,7 +81,7 @@ pub(crate) fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 
-/// The same in nanoseconds: the clock of all state shared by threads.
+/// The monotonic clock in nanoseconds: the clock of all state shared by threads.
 pub(crate) fn now_ns() -> u64 {
     u64::try_from(now().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -67,7 +67,7 @@ fn a_redirect_replaces_the_beginning_of_a_path() {
         let response = proxyd.connect().ask(get(path, &[]));
         assert_eq!(location(&response), (302, expected));
     }
-    // Two slashes are no host.
+    // Two slashes are not a host.
     let proxyd = answering(r#"redirect { replace-prefix "/old" "/" }"#);
     let response = proxyd.connect().ask(get("/old//evil.test/x", &[]));
     assert_eq!(location(&response), (302, "http://a.test/evil.test/x"));

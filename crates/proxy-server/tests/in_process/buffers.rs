@@ -90,7 +90,7 @@ fn a_body_larger_than_the_buffer_is_refused_or_passed_on() {
         );
     }
     assert_eq!(upstream.requests().len(), 1);
-    // A response is no fault of the client's.
+    // A response is not a fault of the client's.
     let large = Upstream::saying(&"x".repeat(5_000));
     let proxyd = held(&large, "buffer-responses #true", "max-body-buffer-bytes 10").start();
     let response = proxyd.connect().ask(get("/", &[]));

@@ -28,7 +28,7 @@ pub struct ObtainingFailure {
     pub failures: u32,
     /// The authority's problem type, or a cause on this side.
     pub problem: String,
-    /// The explanation.
+    /// Error in the words of the authority.
     pub detail: String,
     /// Advice for the operator.
     pub advice: String,

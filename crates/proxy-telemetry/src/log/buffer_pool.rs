@@ -15,7 +15,7 @@ pub(crate) struct BufferPool {
 }
 
 impl BufferPool {
-    /// With the channel that returns buffers.
+    /// A pool, with the channel that returns buffers.
     pub(crate) fn new() -> (SyncSender<Vec<u8>>, Self) {
         let (home, back) = sync_channel(POOLED_BUFFERS);
         let kept = Vec::with_capacity(2 * POOLED_BUFFERS);

@@ -20,7 +20,7 @@ pub struct Repetitions<K, L>(HashMap<K, Window<L>>);
 /// Lines of one kind that were not written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Repeated<K, L> {
-    /// The kind.
+    /// Kind of the repeated line.
     pub kind: K,
     /// The last of them.
     pub last: L,

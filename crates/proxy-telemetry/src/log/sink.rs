@@ -61,7 +61,7 @@ impl Sink {
         }
     }
 
-    /// The same for a stream that several logs share; their lines must not be mixed.
+    /// A sink on a stream that several logs share; their lines must not be mixed.
     pub(crate) fn shared(self, turn: Option<&'static StreamLock>, is_pipe: bool) -> Self {
         Self {
             turn,

@@ -24,7 +24,7 @@ impl Counter {
         self.0.store(seen.wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// The current value.
+    /// Sum so far.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -9,11 +9,11 @@ use std::time::Duration;
 /// A request of a sampled trace, in one bucket of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exemplar {
-    /// Its trace.
+    /// Trace of the request.
     pub trace_id: TraceId,
-    /// Its span.
+    /// Span of the request.
     pub span_id: SpanId,
-    /// Its duration.
+    /// Duration of the request.
     pub took: Duration,
     /// Its end, since 1970.
     pub at: Duration,

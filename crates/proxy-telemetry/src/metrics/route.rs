@@ -27,7 +27,7 @@ pub struct Outcome {
     /// Body bytes sent to the client.
     pub bytes_out: u64,
     /// True if the request failed for a reason of the proxy or the upstream, or the status is 5xx. Refusals that the
-    /// client caused, such as 401, 404 and 429, are no failures.
+    /// client caused, such as 401, 404 and 429, are not failures.
     pub failed: bool,
     /// True if the client disconnected before the end.
     pub aborted: bool,

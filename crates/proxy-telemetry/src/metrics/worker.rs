@@ -12,7 +12,7 @@ use proxy_errors::LimitType;
 pub struct WorkerMetrics {
     /// Requests in flight.
     pub requests_in_flight: Gauge,
-    /// Open tunnels, which are no requests in flight.
+    /// Open tunnels, which are not requests in flight.
     pub tunnels: Gauge,
     /// Client connections, without hibernating ones.
     pub connections_active: Gauge,
@@ -46,7 +46,7 @@ pub struct WorkerMetrics {
 pub struct WorkerTotal {
     /// Requests in flight.
     pub requests_in_flight: u64,
-    /// Open tunnels, which are no requests in flight.
+    /// Open tunnels, which are not requests in flight.
     pub tunnels: u64,
     /// Client connections, without hibernating ones.
     pub connections_active: u64,

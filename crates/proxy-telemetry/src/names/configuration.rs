@@ -39,7 +39,7 @@ pub const CONTROL_PLANE_LAST_CONTACT_TIMESTAMP_SECONDS: GaugeOf<0> = GaugeOf::ne
     &[],
     "Unix time of the control plane's last answer, by the node's clock; 0 before the first.",
 );
-/// The bundle in force.
+/// The active bundle.
 pub const CONTROL_PLANE_BUNDLE_GENERATION: GaugeOf<0> = GaugeOf::new(
     "proxy_control_plane_bundle_generation",
     &[],

@@ -74,9 +74,9 @@ pub struct AgentFields<'a> {
 pub struct AgentMetadata<'a> {
     /// The agent's name.
     pub agent: &'a str,
-    /// The key.
+    /// Key, as the agent sent it.
     pub key: &'a str,
-    /// The value.
+    /// Value, as the agent sent it.
     pub value: &'a str,
 }
 

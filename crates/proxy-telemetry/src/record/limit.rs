@@ -19,7 +19,7 @@ pub struct LimitRecord<'a> {
     pub repeated: u64,
     /// Type of the limit.
     pub limit_type: LimitType,
-    /// The configured maximum.
+    /// Configured maximum.
     pub limit: u64,
     /// The value that exceeded it.
     pub actual: u64,

@@ -12,9 +12,9 @@ const MAX_ATTRIBUTE_BYTES: usize = 1_024;
 /// The span of a request, with the spans of its attempts. All times are since 1970.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestSpan {
-    /// Its trace.
+    /// Trace that the request belongs to.
     pub trace_id: TraceId,
-    /// Its ID.
+    /// Identifier of this span.
     pub span_id: SpanId,
     /// The span that sent the request; `None` if the trace begins here.
     pub parent_id: Option<SpanId>,
@@ -73,7 +73,7 @@ pub struct AttemptSpan {
     pub span_id: SpanId,
     /// Its beginning, with the connection.
     pub started: Duration,
-    /// Its end.
+    /// Time of its end, by the clock of `started`.
     pub ended: Duration,
     /// Name of the upstream.
     pub upstream: Box<str>,

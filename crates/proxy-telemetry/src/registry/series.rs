@@ -23,7 +23,7 @@ pub(crate) struct SeriesTable {
 
 /// A gauge read from its owner when the metrics are scraped.
 pub trait GaugeSource: fmt::Debug + Send + Sync {
-    /// The current value.
+    /// Value at the scrape.
     fn value(&self) -> u64;
 }
 

@@ -7,7 +7,7 @@ use crate::metrics::{Exemplar, HistogramTotal};
 pub struct Point {
     /// Names and values of its labels.
     pub attributes: Vec<(&'static str, String)>,
-    /// Its value.
+    /// Value at the scrape.
     pub value: PointValue,
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct TextSamples<'page> {
 }
 
 impl<'page> TextSamples<'page> {
-    /// For the samples of the metric called `name`, with these label names.
+    /// A writer of the samples of the metric `name`, with these label names.
     pub(crate) fn new(
         page: &'page mut String,
         name: &'static str,

@@ -40,7 +40,7 @@ pub enum ClientAuthVerdict {
     },
     /// The client sent one that is not trusted, whether or not one is required.
     Rejected {
-        /// The reason.
+        /// Fault of the chain.
         reason: VerifyFailure,
     },
 }

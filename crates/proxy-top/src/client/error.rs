@@ -11,7 +11,7 @@ pub enum TopError {
     /// There is no connection, or it ended.
     #[error("no answer from {address}: {source}")]
     Connection {
-        /// The admin interface.
+        /// Address of the admin interface.
         address: String,
         /// The error of the socket.
         source: io::Error,
@@ -39,7 +39,7 @@ pub enum TopError {
         address: String,
         /// Path of the request.
         path: &'static str,
-        /// The status.
+        /// Status of the response.
         status: u16,
     },
     /// The response is none of the admin interface's.
@@ -49,7 +49,7 @@ pub enum TopError {
         address: String,
         /// Path of the request.
         path: &'static str,
-        /// The fault.
+        /// Fault of the document.
         fault: String,
     },
     /// The terminal cannot be used, or the runtime of the client.

@@ -7,7 +7,7 @@ use crate::reading::CLASSES;
 use crate::table::{Cell, Line, Table, Tone};
 use crate::text::{bytes, duration, escaped, number};
 
-/// Statuses are a second, too.
+/// Statuses are per second as well.
 const TITLES: &[&str] = &[
     "route", "req/s", "2xx", "3xx", "4xx", "5xx", "p50", "p99", "in/s", "out/s", "fail/s",
     "requests",

@@ -1,4 +1,4 @@
-//! Where the time of requests went: upstreams and agents as shares of the whole.
+//! Durations of requests: shares of upstreams and agents in the total.
 
 use super::sorting::{Sorting, sorted};
 use crate::histogram::Histogram;

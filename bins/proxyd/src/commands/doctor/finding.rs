@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
-    /// The thing that was checked, as `listener main`.
+    /// Subject of the check, such as `listener main`.
     pub(super) subject: String,
     /// The state found, with its figures.
     pub(super) state: String,

@@ -113,7 +113,7 @@ fn a_bundle_with_a_failing_live_test_serves_no_client() {
         running.world.get(&format!("rollouts/{rollout}"))["state"] == "rolled_back"
     });
     assert_eq!(others, 0, "answers of the new bundle");
-    // Each test is sent once more before it counts as failed.
+    // Each test is sent again before it counts as failed.
     let seen = wrong.wait_for_requests(2);
     let agents = seen.iter().map(|request| request.fields.get("user-agent"));
     assert!(

@@ -40,7 +40,7 @@ pub(crate) fn wait_until_served(proxyd: &Proxyd) {
         wait("every route is served", || {
             for _ in 0..CONNECTIONS {
                 let response = proxyd.connect().ask(&request);
-                // A limit is no failure.
+                // A limit is not a failure.
                 if response.status != 200 && response.status != 429 {
                     return Err(format!("{route:?}: {}", response.text()));
                 }

@@ -1,4 +1,4 @@
-//! The route of a request in the configuration in force, for a browser: `/?explain`, and with a URL its outcome.
+//! The route of a request in the active configuration, for a browser: `/?explain`, and with a URL its outcome.
 
 use super::{STYLE, respond};
 use crate::state::AdminState;

@@ -105,7 +105,7 @@ pub(super) fn respond<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Fixe
         Some(found) => positional(d, &b, &spec::RESPOND_BODY, found),
         None => b.optional(d, &spec::RESPOND_BODY),
     };
-    // An empty text is no body.
+    // An empty text is not a body.
     let body = body.filter(|body| !body.is_empty());
     let content_type = b.setting(d, &spec::RESPOND_CONTENT_TYPE);
     if let Some(place) = content_type.place().filter(|_| body.is_none()) {

@@ -24,7 +24,7 @@ const OF_LISTENER: &[&str] = &[
     "tls",
 ];
 
-/// The same in a route.
+/// Settings of a route that have an effect on relayed connections.
 const OF_ROUTE: &[&str] = &[
     "priority",
     "listeners",

@@ -1,4 +1,4 @@
-//! The order in which nginx looks for a location, written as paths that routes are tried by.
+//! Translates the order in which nginx searches locations into paths of routes.
 //!
 //! nginx takes an exact path; else the longest prefix, unless an expression matches that is tried for this prefix: those
 //! of its own block first, then those of the blocks around it, and none outside of a prefix with `^~`. Routes are tried

@@ -27,7 +27,7 @@ pub(crate) struct Agents {
     pub(super) names: HashSet<String>,
 }
 
-/// A middleware cannot be carried over: the way to do without it.
+/// A middleware cannot be converted: the way to do without it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unwritten(pub(super) &'static str);
 

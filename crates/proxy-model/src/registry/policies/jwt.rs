@@ -69,7 +69,7 @@ settings! {
         words("routes.route.policies.jwt.issuer", "an issuer", "id.example.com")
             .enforced(BY, "requests_with_a_valid_token_are_let_in");
     /// `aud` of the tokens: one of these, or a list with one of them. At least one is needed: tokens for another
-    /// service would be let in.
+    /// service would be admitted.
     JWT_AUDIENCE: Text<String>, Repeatable =
         words("routes.route.policies.jwt.audience", "an audience", "api")
             .many()

@@ -88,7 +88,7 @@ impl KnownHeaders {
         (known, logged)
     }
 
-    /// The same for fields that are not in a map.
+    /// Reads fields that are not in a map.
     #[inline]
     pub(super) fn read_verbatim(fields: &VerbatimFields) -> (Self, LoggedHeaders<'_>) {
         let mut known = Self::default();

@@ -64,7 +64,7 @@ impl<'p> Lookup<'p> {
         self.cached.store.find(&self.key, headers)
     }
 
-    /// The same after a wait for `fetched`, which is used even if the store had no room for it.
+    /// Looks up after a wait for `fetched`, which is used even if the store had no room for it.
     pub(super) fn find_after_wait(
         &self,
         exchange: &Exchange,

@@ -63,7 +63,7 @@ enum State {
     /// It is not stored; the rest is the client's to read.
     Handed(Box<UpstreamBody>),
     Failed(Interruption),
-    /// The client's end has taken what there was.
+    /// Everything was sent to the client, or handed over.
     Over,
 }
 

@@ -42,9 +42,9 @@ pub enum FieldState {
 /// A field and the states of it that a region includes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldStates {
-    /// The field.
+    /// Field that the conditions compare.
     pub field: Field,
-    /// The states.
+    /// States that the conditions distinguish.
     pub states: Vec<FieldState>,
     /// The values that conditions name.
     pub(in crate::diff) named: Vec<String>,

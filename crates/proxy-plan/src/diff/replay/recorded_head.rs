@@ -36,9 +36,9 @@ pub struct RecordedHead {
 pub(super) type RecordedRoute = Option<String>;
 
 impl RecordedHead {
-    /// Reads a line of a recording or of the access log, or one with the same keys: `method`, `path` (with the query),
-    /// `host`, `client_ip`, `bytes_in`, `route`, `upstream`, `status`, and also `listener` and `headers`, an object of
-    /// texts or lists of texts. `None` for a line that is no request.
+    /// Reads a line of a recording or of the access log, or one with the same keys: `method`, `path` (with the
+    /// query), `host`, `client_ip`, `bytes_in`, `route`, `upstream`, `status`, and also `listener` and `headers`, an
+    /// object of texts or lists of texts. `None` for a line that is not a request.
     #[must_use]
     pub fn from_json(line: &Value, at: Duration) -> Option<Self> {
         let text = |key: &str| line.get(key).and_then(Value::as_str);

@@ -56,13 +56,13 @@ impl Recording {
         Self { text, lines }
     }
 
-    /// Number of lines, those that are no requests included.
+    /// Number of lines, those that are not requests included.
     #[must_use]
     pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    /// The requests, parsed lazily; `None` for a line that is no request.
+    /// The requests, parsed lazily; `None` for a line that is not a request.
     pub fn heads(&self) -> impl Iterator<Item = Option<RecordedHead>> {
         self.lines.iter().map(|line| {
             let text = self.text.get(line.bytes.clone())?;

@@ -18,7 +18,7 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Replays are reproducible: recordings are no attack on the hash.
+/// Replays are reproducible: recordings do not attack the hash.
 const SEED: KeySeed = KeySeed { low: 1, high: 2 };
 
 /// Maximum number of rate-limit buckets of a plan, divided evenly among the limits keyed by client,

@@ -18,7 +18,7 @@ pub(super) fn sent_request_risks(compared: &Compared<'_>) -> Vec<Risk> {
     risks
 }
 
-/// Each live test of before stands for one of after: a copy of a test is sent once more.
+/// Each live test of before stands for one of after: a copy of a test is sent again.
 fn live_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let mut known: Vec<&ConfigTest> = live_tests(before).collect();
     let new: Vec<&ConfigTest> = live_tests(after)

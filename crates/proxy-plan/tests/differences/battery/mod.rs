@@ -24,7 +24,7 @@ const MAIN: &str = "proxy.kdl";
 /// A text of the configuration, and its replacement at the first place.
 type Edit = (&'static str, &'static str);
 
-/// A bundle that differs from the one in force.
+/// A bundle that differs from the active one.
 #[derive(Clone, Copy, Debug)]
 struct Bundle {
     name: &'static str,
@@ -66,7 +66,7 @@ fn plan(files: &BTreeMap<String, Vec<u8>>) -> Result<Plan, String> {
     Ok(compiled(loaded.model))
 }
 
-/// The comparison of a bundle with the one in force, as a control plane makes it.
+/// The comparison of a bundle with the active one, as a control plane makes it.
 fn compared(bundle: &Bundle) -> Result<PlanDiff, String> {
     let [old, new] = [Bundle::new("in force", &[]), *bundle].map(|one| one.contents());
     let (before, after) = (plan(&old)?, plan(&new)?);

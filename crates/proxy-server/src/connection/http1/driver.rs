@@ -167,7 +167,7 @@ fn poll_measured(conn: &Connection) -> Poll<()> {
     Poll::Pending
 }
 
-/// Without input: waits, hibernates or ends.
+/// Waits, hibernates or ends a connection without input.
 fn poll_timers(conn: &Connection) -> Poll<End> {
     let settings = conn.settings.in_force();
     let between_requests = conn.reader().is_between_requests();

@@ -33,7 +33,7 @@ pub(crate) struct RequestReader {
 }
 
 impl RequestReader {
-    /// For a connection with `early` bytes already read.
+    /// A reader for a connection with `early` bytes already read.
     pub(crate) fn new(limits: HeadLimits, early: Bytes) -> Self {
         let mut reader = Self {
             validator: RequestValidator::new(limits),

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 const PROBE_TIME: Duration = Duration::from_secs(5);
 /// Longest time for all targets. Those that are not reached then are not judged.
 const MAX_TIME: Duration = Duration::from_secs(40);
-/// Delay before a failed probe is sent once more.
+/// Delay before a failed probe is sent again.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
 /// Delay before a probe without an answer in its time is sent a third time: a machine may be busy for longer than two.
 const LATE_DELAY: Duration = Duration::from_secs(2);

@@ -48,7 +48,7 @@ impl ServerConfigs {
         }
     }
 
-    /// Sets the configuration of `proto` to the one in force.
+    /// Sets the configuration of `proto` to the active one.
     pub(super) fn refresh(
         &mut self,
         proto: &mut Endpoint,

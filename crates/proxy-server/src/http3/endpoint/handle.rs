@@ -124,8 +124,7 @@ impl Endpoint {
         self.ended.notified().await;
     }
 
-    /// The same for a listener that no longer exists, or has no HTTP/3: its connections end after their current
-    /// requests.
+    /// Detaches a listener that no longer exists, or has no HTTP/3: its connections end after their current requests.
     pub(crate) fn remove(&self) {
         self.index.set(REMOVED_LISTENER);
         self.close();

@@ -70,7 +70,7 @@ impl EndpointTask {
     /// The task of `endpoint`.
     ///
     /// # Errors
-    /// There is no timer, or no number for a further endpoint.
+    /// No timer can be created, or the numbers of endpoints are used up.
     pub(super) fn new(
         endpoint: &Rc<Endpoint>,
         worker: Rc<Worker>,

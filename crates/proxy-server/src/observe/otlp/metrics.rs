@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// Exports all metrics at each interval until the settings are gone, and once more in a flush.
+/// Exports all metrics at each interval until the settings are gone, and again in a flush.
 pub(super) async fn run(
     context: TaskContext<ExportSettings>,
     mut exporter: Exporter,

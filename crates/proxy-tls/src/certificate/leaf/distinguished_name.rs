@@ -74,7 +74,7 @@ fn push_attribute(text: &mut String, attribute: &AttributeTypeAndValue<'_>) -> O
     Some(())
 }
 
-/// The characters of a value; `None` if it is no valid string.
+/// The characters of a value; `None` if it is not a valid string.
 fn characters(value: &Any<'_>) -> Option<String> {
     let bytes = value.data;
     match value.tag() {

@@ -31,7 +31,7 @@ const RATE_PERIOD: f64 = 60.0;
 /// Factor by which a limit grows if it is as good as none.
 const UNLIMITED: f64 = 1_000.0;
 
-/// The same for times and numbers that protect from slow and hasty clients and from dead targets.
+/// Factor by which a time or a number grows if it no longer protects from slow or hasty clients or from dead targets.
 const UNPROTECTED: f64 = 30.0;
 
 /// Blocks in which a number that falls refuses nothing: shares, thresholds of recovery, intervals, levels and logs.

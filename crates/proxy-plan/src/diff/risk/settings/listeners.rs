@@ -29,7 +29,7 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         .or_else(|| verification_risk(change))
 }
 
-/// The risk of a listener elsewhere, or with weaker TLS.
+/// Risks of a listener with another address or weaker TLS.
 fn listener_risk(change: &SettingChange) -> Classified {
     let row = change.row;
     let values = || {

@@ -8,7 +8,7 @@ use proxy_model::{Access, Model, NetworkFile, Setting};
 /// Prefix from which on a network of IPv4 is that of few clients.
 const FEW_IPV4: u8 = 24;
 
-/// The same for IPv6: the network of one site.
+/// Prefix from which on a network of IPv6 is that of few clients: the network of one site.
 const FEW_IPV6: u8 = 48;
 
 /// Networks that are not routed in the Internet: of machines, load balancers and offices.

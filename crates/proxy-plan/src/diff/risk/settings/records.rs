@@ -1,4 +1,4 @@
-//! The risk of fewer or other records of requests.
+//! Risks of changes to logs, exports and recordings.
 
 use super::values::{Classified, becomes, instead, listed, missing, number};
 use crate::diff::parts::Change;
