@@ -14,7 +14,7 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 
 const NODES: usize = 3;
-/// For anything that a node does.
+/// Maximum time of any step of a node.
 const NODE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Polling interval; a key may send five requests a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

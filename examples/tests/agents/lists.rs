@@ -104,7 +104,7 @@ fn a_changed_list_takes_effect_without_a_restart_and_a_broken_one_does_not() {
     });
     assert!(looks.is_some() && !is_blocked("192.0.2.1"));
 
-    // The list after the broken one is in force, so the broken one has been read before.
+    // The list after the broken one is active, so the broken one has been read before.
     replace(agent.folder(), "deny.txt", "192.0.2.1\nnot an address\n");
     replace(agent.folder(), "allow.txt", "192.0.2.2\n");
     let looks = (0..MAX_POLLS).find(|_| {

@@ -226,7 +226,7 @@ pub(super) fn install(workspace: &Workspace, extra: Extra) -> Vec<String> {
     install_all(workspace, &wanted.collect::<Vec<_>>())
 }
 
-/// The same for the packages of `cargo xtask identity`.
+/// Installs the packages of `cargo xtask identity`.
 pub(super) fn install_for_identity(workspace: &Workspace) -> Vec<String> {
     let wanted = PACKAGES.iter().filter(|own| own.task == Task::Identity);
     install_all(workspace, &wanted.collect::<Vec<_>>())
