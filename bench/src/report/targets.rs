@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_call_is_undecided_on_either_side_and_so_is_none() {
+    fn a_ratio_near_its_bound_or_absent_is_undecided() {
         let targets = Targets::parse(
             "[[ratio]]\ncase = \"get-64\"\nfigure = \"cpu-micros\"\nto = \"nginx\"\ngate = 1.0\n",
         );

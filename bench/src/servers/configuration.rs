@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn proxyd_takes_every_configuration_of_its_own_without_a_word() {
+    fn proxyd_accepts_its_own_configurations_without_diagnostics() {
         let plain = Setup::PLAIN;
         let setups = [
             plain,

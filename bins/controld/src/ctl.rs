@@ -58,7 +58,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_route_of_clients_is_one_command() {
+    fn each_client_route_has_exactly_one_command() {
         let operations = operations();
         let mut commands = BTreeSet::new();
         for operation in &operations {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grammar_has_no_fault() {
+    fn the_clap_command_is_valid() {
         // Two flags of one name, or a required argument after an optional one, panic here.
         command(&operations()).debug_assert();
     }

@@ -312,7 +312,7 @@ fn a_database_that_becomes_read_only_is_reported_and_used_again() {
 
 /// The first replica of an upgrade migrates the schema while older replicas run.
 #[test]
-fn a_replica_goes_on_beside_a_newer_version_and_does_not_start_after_it() {
+fn a_replica_continues_beside_a_newer_version_and_does_not_start_after_it() {
     let postgres = Postgres::start();
     let url = postgres.create_database();
     let installation = Installation::new(&url);

@@ -139,7 +139,7 @@ fn an_archive_outlives_a_kill_in_a_folder_and_behind_s3() {
 }
 
 #[test]
-fn a_user_that_is_locked_out_is_let_in_on_the_machine() {
+fn a_user_that_is_locked_out_is_admitted_on_the_machine() {
     for database in databases() {
         let folder = tempfile::tempdir().unwrap();
         let arguments = arguments(folder.path(), &database);

@@ -187,7 +187,7 @@ fn a_bad_bundle_is_stopped_in_its_first_batch_and_reverted() {
 }
 
 #[test]
-fn a_control_plane_that_is_killed_at_any_state_goes_on() {
+fn a_control_plane_that_is_killed_at_any_state_continues() {
     for database in databases() {
         let mut world = World::new(&database);
         let new = world.bundle(82);
@@ -236,7 +236,7 @@ fn a_control_plane_that_is_killed_at_any_state_goes_on() {
 }
 
 #[test]
-fn of_two_replicas_one_is_killed_and_the_other_goes_on() {
+fn of_two_replicas_one_is_killed_and_the_other_continues() {
     let database = Database::postgres();
     let mut world = World::new(&database);
     let second = Program::start(CONTROLD, &arguments(&world.folder, &database.url));

@@ -440,7 +440,7 @@ fn connections_above_the_bound_are_closed_and_counted() {
 }
 
 #[test]
-fn bytes_that_are_no_request_are_answered_like_every_error() {
+fn bytes_that_are_not_a_request_are_answered_like_every_error() {
     let folder = Folder::new();
     let program = Program::start(CONTROLD, &["--data-dir", &folder.path("data")]);
     let authority = program.base_url().strip_prefix("http://").unwrap();
@@ -737,7 +737,7 @@ fn a_folder_that_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_reported_at_once() {
+fn a_file_that_is_not_a_database_is_reported_at_once() {
     let folder = Folder::new();
     let data = folder.path("data");
     fs::create_dir(&data).unwrap();

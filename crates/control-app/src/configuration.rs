@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnostic_has_its_place_and_a_way_to_mend_it() {
+    fn a_diagnostic_has_its_place_and_a_remedy() {
         let checked = check(&files("limits {\n    max-heder-count 5\n}"));
         assert!(checked.model.is_none());
         let found = checked.diagnostics.first().unwrap();

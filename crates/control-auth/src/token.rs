@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lives_for_twelve_hours() {
+    fn a_token_is_valid_for_twelve_hours() {
         let start = Timestamp::from_second(1_000_000).unwrap();
         let (claims, pair) = (claims(start), SigningPair::new(&[1; 32]).unwrap());
         let token = claims.sign(&pair).unwrap();

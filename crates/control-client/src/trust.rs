@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_a_true_endorsement_is_not_believed() {
+    fn a_key_without_a_true_endorsement_is_not_accepted() {
         let mut forged = endorsed(2, 1);
         forged.endorsement = endorsed(3, 1).endorsement;
         let mut foreign = endorsed(2, 4);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_no_longer_published_is_never_believed_again() {
+    fn a_key_that_is_no_longer_published_is_never_accepted_again() {
         let mut trust = Trust::pin(ORG, &[key(1)]);
         assert!(trust.update(&[endorsed(2, 1)], &[]));
         assert_eq!(believed(&trust), [kid(2)]);

@@ -203,7 +203,7 @@ fn a_good_order_is_carried_out_and_reported() {
 }
 
 #[test]
-fn a_bundle_that_fails_leaves_the_one_before_in_force() {
+fn a_bundle_that_fails_leaves_the_one_before_active() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let first = sample.order(1, &sample.good);
@@ -230,7 +230,7 @@ fn a_bundle_that_fails_leaves_the_one_before_in_force() {
 }
 
 #[test]
-fn an_order_by_a_new_key_is_believed_once_a_pinned_key_endorses_it() {
+fn an_order_by_a_new_key_is_accepted_once_a_pinned_key_endorses_it() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let order = sample.order_by_next_key(1);
@@ -399,7 +399,7 @@ fn newer(sample: &Sample) -> Order {
 }
 
 #[test]
-fn a_node_that_rejected_the_newest_order_puts_the_bundle_before_in_force_after_a_failed_start() {
+fn a_node_that_rejected_the_newest_order_reactivates_the_bundle_before_after_a_failed_start() {
     let sample = Sample::new();
     let good = sample.order(1, &sample.good);
     let unassigned = Outcome::Unassigned("\"0\"".to_owned());

@@ -160,7 +160,7 @@ fn a_node_is_online_for_three_of_its_intervals() {
 }
 
 #[test]
-fn a_node_is_itself_only() {
+fn a_node_may_act_only_as_itself() {
     let node = |id, by| Actor::Node {
         id,
         tenant: tenant(),

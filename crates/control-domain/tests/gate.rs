@@ -179,7 +179,7 @@ fn counters_without_sense_stop_at_their_limit() {
 }
 
 #[test]
-fn more_requests_than_a_node_can_serve_are_no_report() {
+fn a_report_of_more_requests_than_a_node_can_serve_is_ignored() {
     let hour = SignedDuration::from_hours(1);
     for (requests, silent) in [(36_000_000_000, 0), (36_000_000_001, 1)] {
         let mut figures = Figures::covering(hour);

@@ -364,7 +364,7 @@ fn each_harmful_change_is_seen_though_other_nodes_have_some_of_it() {
 }
 
 #[test]
-fn two_of_a_hundred_are_no_verdict() {
+fn two_of_a_hundred_give_no_verdict() {
     let with = |status: u16, count: u64| {
         let mut route = RouteTraffic {
             requests: 100,
@@ -392,7 +392,7 @@ fn two_of_a_hundred_are_no_verdict() {
 }
 
 #[test]
-fn a_verdict_names_its_figures_and_what_it_cannot_see() {
+fn a_verdict_names_its_figures_and_unjudged_routes() {
     let mut node = Traffic::default();
     for (name, requests) in [("api", 1_000), ("rare", 12)] {
         let mut route = RouteTraffic {

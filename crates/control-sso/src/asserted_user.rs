@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unverified_address_is_no_address() {
+    fn an_unverified_address_is_ignored() {
         let cases = [
             (json!({"email": "a@b.test"}), Some("a@b.test")),
             (

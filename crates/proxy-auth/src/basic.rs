@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_no_credentials() {
+    fn other_values_are_not_credentials() {
         for value in [
             &b""[..],
             b"Basic",

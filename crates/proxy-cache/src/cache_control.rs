@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lifetime_that_is_no_number_is_none_at_all_and_a_huge_one_is_bounded() {
+    fn a_malformed_lifetime_is_ignored_and_a_huge_one_is_bounded() {
         for wrong in [
             "max-age=x",
             "max-age",

@@ -90,7 +90,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_sweep_expires_what_is_registered_and_forgets_what_was_dropped() {
+    fn a_sweep_expires_registered_deadlines_and_removes_dropped_ones() {
         let (timers, clock) = (Rc::new(TimerRegistry::default()), Clock::default());
         let [kept, gone] = [0, 1].map(|_| Rc::new(Deadline::default()));
         let entry = timers.register(Rc::clone(&kept));

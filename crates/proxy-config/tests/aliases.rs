@@ -755,7 +755,7 @@ fn a_metrics_address_changes_no_access_to_the_admin_interface() {
 }
 
 #[test]
-fn a_setting_of_the_registry_is_no_alias() {
+fn a_setting_of_the_registry_is_not_an_alias() {
     let values = [
         "schema-version",
         "listeners > listener > protocol",

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use support::{all, compare, files};
 
 #[test]
-fn every_valid_file_is_loaded_without_a_word() {
+fn every_valid_file_is_loaded_without_diagnostics() {
     all(files("valid").iter().map(|path| match load(path) {
         Ok(loaded) if loaded.warnings.is_empty() => Ok(()),
         Ok(loaded) => Err(loaded.warnings.to_string()),

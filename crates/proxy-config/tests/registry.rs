@@ -101,7 +101,7 @@ fn in_force_as(path: &'static str) -> Option<&'static str> {
 }
 
 #[test]
-fn every_setting_that_is_written_is_in_force() {
+fn every_written_setting_is_effective() {
     for spec in &registry::all() {
         let (Some(value), Some(path)) = (sample(spec), in_force_as(spec.path)) else {
             continue;

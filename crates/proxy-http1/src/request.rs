@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_http_does_not_hold_goes_on_as_it_came() {
+    fn a_target_that_http_cannot_represent_is_forwarded_unchanged() {
         for (target, uri, raw) in [
             (
                 "/a`<b>?c=\"d\"<>",

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_stream_is_no_bytes() {
+    fn the_end_of_a_stream_reads_as_zero_bytes() {
         on_a_runtime(async {
             let (near, from) = pair().await;
             drop(near);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_clients_leave_units_to_newcomers() {
+    fn heavy_clients_leave_units_to_newcomers() {
         for greedy in [1, 10, 60] {
             let limit = limit(1_000);
             let held = taken(&limit, (0..1_500).map(|number| number % greedy));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_without_connections_is_forgotten() {
+    fn a_client_without_connections_is_removed() {
         let table = ConnectionsByClient::new(2, SEED);
         for number in 0..1_000 {
             table.enter(ClientKey::V6(number)).unwrap();

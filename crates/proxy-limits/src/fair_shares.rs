@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_greedy_clients_of_a_route_leave_units_to_an_eleventh() {
+    fn ten_heavy_clients_of_a_route_leave_units_to_an_eleventh() {
         let mut limit = Limit::new(1_000);
         for round in 0..20_000_u32 {
             limit.take(claim(1, 1, round % 10));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_greedy_clients_of_a_route_leave_a_unit_to_others_and_room_to_other_routes() {
+    fn a_hundred_heavy_clients_of_a_route_leave_a_unit_to_others_and_room_to_other_routes() {
         for greedy in [55, 60, 100] {
             let mut limit = Limit::new(1_000);
             for round in 0..20_000_u32 {

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_given_back_is_there_again() {
+    fn a_token_that_is_returned_is_available_again() {
         let table = KeyedBuckets::new(settings(1, 2), 1_000, SEED).unwrap();
         assert!(table.admit(&client(1), 0).admitted);
         assert!(table.admit(&client(1), 0).admitted);

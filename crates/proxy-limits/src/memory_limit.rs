@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_goes_on_shedding_until_there_is_room_under_the_new_limit() {
+    fn a_reload_continues_shedding_until_there_is_room_under_the_new_limit() {
         let memory = limit(Some(1_000), None);
         let bytes = |max| MemoryLimitSettings {
             max_bytes: Some(max),

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_takes_nothing() {
+    fn a_peek_consumes_nothing() {
         let bucket = bucket(1, 1, 1, 0);
 
         assert!(bucket.peek(0).admitted && bucket.peek(0).admitted);

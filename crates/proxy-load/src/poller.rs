@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_survive_the_way_through_the_kernel() {
+    fn an_owner_is_read_back_from_epoll_data() {
         let owners = [
             Owner::Listener,
             Owner::Backend(0),

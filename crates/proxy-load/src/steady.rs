@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_closed_between_requests_is_no_failure() {
+    fn a_connection_closed_between_requests_is_not_a_failure() {
         let outcome = seen(&[SOUND, SOUND]);
         assert_eq!(
             (outcome.answered, outcome.refused, outcome.failed),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_goes_on_until_it_is_stopped() {
+    fn a_load_runs_until_it_is_stopped() {
         let (sender, addresses) = std::sync::mpsc::channel();
         let serving = thread::spawn(move || {
             let mut upstream = LoadGenerator::new(0)?;

@@ -100,7 +100,7 @@ fn location(directives: &str) -> Migrated {
 }
 
 #[test]
-fn a_directive_that_is_not_carried_over_is_listed_with_its_place() {
+fn a_directive_that_is_not_converted_is_listed_with_its_place() {
     let migrated = nginx(
         "server {\n  listen 8080;\n  location / {\n    sub_filter a b;\n    proxy_pass http://a:1;\n  }\n}",
     );
@@ -114,7 +114,7 @@ fn a_directive_that_is_not_carried_over_is_listed_with_its_place() {
 }
 
 #[test]
-fn content_that_is_not_carried_over_is_answered_501() {
+fn content_that_is_not_converted_is_answered_501() {
     for directives in [
         "fastcgi_pass a:1;",
         "proxy_pass http://$backend;",
@@ -383,7 +383,7 @@ fn damaged_files_are_read_or_refused() {
 }
 
 #[test]
-fn content_behind_a_check_that_is_not_carried_over_is_not_served() {
+fn content_behind_a_check_that_is_not_converted_is_not_served() {
     let nginx = "server { listen 8080; auth_basic \"x\"; location / { proxy_pass http://a:1; } }";
     let caddy = ":8080 {\n basic_auth {\n a b\n }\n reverse_proxy a:1\n}\n";
     let haproxy = "defaults\n mode http\nfrontend f\n bind :8080\n http-request deny unless { src 10.0.0.1 }\n \

@@ -170,7 +170,7 @@ fn clients_that_were_refused_are_refused() {
 }
 
 #[test]
-fn a_check_that_is_not_carried_over_leaves_no_listener() {
+fn a_check_that_is_not_converted_leaves_no_listener() {
     let stream = |lines: &str| {
         format!("stream {{ server {{ listen 8443; proxy_pass 10.0.0.1:1; {lines} }} }}")
     };
@@ -257,7 +257,7 @@ fn headers(migrated: &Migrated) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_proxy_header_for_targets_is_carried_over() {
+fn a_proxy_header_for_targets_is_converted() {
     let owned = |found: &[(&str, &str)]| -> Vec<(String, String)> {
         let found = found.iter();
         found

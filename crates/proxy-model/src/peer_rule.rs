@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_admin_interface_is_no_target_by_any_address() {
+    fn the_admin_interface_cannot_be_a_target_by_any_address() {
         for admin in ["127.0.0.1:9090", "0.0.0.0:9090", "10.0.0.5:9090"] {
             let rule = PeerRule {
                 loopback: true,

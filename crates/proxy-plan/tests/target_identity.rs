@@ -137,7 +137,7 @@ fn a_target_that_is_removed_and_added_again_has_its_state() {
 }
 
 #[test]
-fn states_of_removed_targets_are_forgotten_after_many() {
+fn states_of_removed_targets_are_evicted_after_many() {
     let mut registry = TargetRegistry::default();
     let first = reloaded_state(&mut registry, &[("a", "")]);
     first.fail(HealthCause::Ejection, "500", SystemTime::UNIX_EPOCH);

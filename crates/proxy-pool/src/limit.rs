@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_higher_limit_is_in_force_at_once() {
+    fn a_higher_limit_is_active_at_once() {
         let limit = limit(1);
         let _held = limit.acquire().unwrap();
         let mut waiting = limit.enter(ONE, None);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_exist_are_no_fault() {
+    fn places_that_exist_are_not_faults() {
         let text = steps(8) + "9. **Type.** `crates/a/src/b.rs::Worker` and `b.rs`.\n";
         assert_eq!(found("docs/life-of-a-request.md", &text), [""; 0]);
     }

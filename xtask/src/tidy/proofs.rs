@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_no_test_proves_nothing() {
+    fn a_function_that_is_not_a_test_proves_nothing() {
         let text = "//! A.\nfn a_b() {\n    start(\"max-header-count 3\");\n}\n";
         let fault = format!("{REGISTRY}: {PATH} is proved by `a_b`, which is not a test");
         assert_eq!(proved_by("a_b", &[("a/tests/a.rs", text)]), Some(fault));

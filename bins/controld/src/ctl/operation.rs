@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verb_is_what_the_noun_leaves() {
+    fn the_verb_is_the_rest_of_the_operation_id() {
         for (id, noun, expected) in [
             ("list_api_keys", "api-key", "list"),
             ("revoke_api_key", "api-key", "revoke"),

@@ -54,7 +54,7 @@ fn the_firewall_answers_attacks_403_and_only_logs_their_rules() {
 }
 
 #[test]
-fn the_list_agent_passes_on_the_country_of_the_clients_that_it_lets_in() {
+fn the_list_agent_passes_on_the_country_of_the_clients_that_it_admits() {
     let agent = AgentProcess::example_with_files(
         "lists/lists.py",
         &[("countries.csv", "127.0.0.0,127.255.255.255,CH\n")],

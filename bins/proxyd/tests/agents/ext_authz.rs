@@ -246,7 +246,7 @@ fn a_denial_without_details_is_answered_403() {
 }
 
 #[test]
-fn a_call_that_fails_or_a_message_that_is_none_is_no_allowance() {
+fn a_failed_call_or_a_malformed_message_does_not_allow() {
     for (message, status, expected) in [
         (field(1, &[]), "13", "agent_bad_reply"),
         (field(1, &[]), "14", "agent_queue_full"),

@@ -218,7 +218,7 @@ fn an_agent_takes_no_more_than_its_time_and_less_if_the_request_has_less() {
 }
 
 #[test]
-fn a_late_answer_is_skipped_and_the_connection_goes_on() {
+fn a_late_answer_is_skipped_and_the_connection_continues() {
     let upstream = upstream();
     let is_slow = Arc::new(AtomicBool::new(true));
     let slow = Arc::clone(&is_slow);

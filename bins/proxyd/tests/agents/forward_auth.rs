@@ -160,7 +160,7 @@ fn any_other_answer_is_the_clients() {
 }
 
 #[test]
-fn an_answer_that_is_no_http_or_too_large_to_allow_is_a_bad_reply() {
+fn a_malformed_or_too_large_answer_is_a_bad_reply() {
     let large: &'static str = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n{}",
         "x".repeat(20_000)

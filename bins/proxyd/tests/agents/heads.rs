@@ -17,7 +17,7 @@ fn upstream() -> Upstream {
 const CLOSED: &str = "failure-mode \"closed\"";
 
 #[test]
-fn an_agent_sees_the_head_and_the_request_goes_on() {
+fn an_agent_sees_the_head_and_the_request_continues() {
     let upstream = upstream();
     let agent = head_agent(|_| AgentReply::allow());
     let proxyd = Setup::to(&upstream).agent("auth", &agent, CLOSED).start();

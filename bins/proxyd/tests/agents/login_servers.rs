@@ -70,7 +70,7 @@ const AUTHELIA: &str = "protocol \"forward-auth\"; request-path \"/api/authz/for
     copy-headers \"Remote-User\" \"Remote-Groups\" \"Remote-Email\" \"Remote-Name\"";
 
 #[test]
-fn authelia_lets_in_and_sends_others_to_its_portal() {
+fn authelia_admits_users_and_redirects_the_rest_to_its_portal() {
     let application = application();
     let authelia = server(authelia);
     let proxyd = Setup::to(&application)

@@ -135,7 +135,7 @@ fn a_record_names_the_upstream_that_a_refused_request_was_for() {
 }
 
 #[test]
-fn the_metrics_name_the_configuration_in_force_and_its_time() {
+fn the_metrics_name_the_active_configuration_and_its_time() {
     let upstream = Upstream::saying("");
     let config = with_metrics(Config::to(&upstream));
     let proxyd = config.start();

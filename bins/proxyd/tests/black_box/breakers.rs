@@ -209,7 +209,7 @@ fn a_half_open_breaker_lets_as_many_try_as_written() {
 }
 
 #[test]
-fn a_client_that_leaves_gives_its_try_back_and_counts_as_nothing() {
+fn a_client_that_disconnects_releases_its_probe_and_is_not_counted() {
     let ill = Arc::new(AtomicBool::new(true));
     let gate = Gate::new();
     let upstream = moody(&ill, &gate);

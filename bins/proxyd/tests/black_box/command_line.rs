@@ -289,7 +289,7 @@ fn findings_are_available_as_json() {
 }
 
 #[test]
-fn a_test_with_verbose_shows_what_is_in_force() {
+fn a_test_with_verbose_shows_the_effective_settings() {
     let folder = ConfigFolder::new();
     let file = folder.file("good.kdl", GOOD);
 

@@ -445,7 +445,7 @@ fn a_reload_keeps_resolved_targets_and_their_connections() {
 }
 
 #[test]
-fn a_name_is_looked_up_again_only_while_the_configuration_in_force_has_it() {
+fn a_name_is_looked_up_again_only_while_the_active_configuration_has_it() {
     let server = DnsServer::start();
     for name in ["first.test", "refused.test", "second.test"] {
         server.set_addresses(name, &[ip(1)]);

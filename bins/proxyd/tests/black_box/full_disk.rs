@@ -134,7 +134,7 @@ fn a_page_of_top_that_does_not_fit_on_the_disk_is_an_error() {
 }
 
 #[test]
-fn a_reader_that_has_read_enough_is_no_error() {
+fn a_reader_that_has_read_enough_is_not_an_error() {
     let commands = Commands::new();
     for line in Commands::lines() {
         let printed = commands.run(line, Stdio::piped());
@@ -188,7 +188,7 @@ fn a_file_that_cannot_be_written_keeps_its_contents() {
 }
 
 #[test]
-fn a_file_without_recorded_requests_is_no_recording() {
+fn a_file_without_recorded_requests_is_not_a_recording() {
     let commands = Commands::new();
     for line in [
         "replay a.kdl --old a.kdl --new a.kdl",

@@ -282,7 +282,7 @@ fn requests_over_the_limit_are_answered_503_until_there_is_room() {
 }
 
 #[test]
-fn a_client_that_leaves_gives_its_place_back() {
+fn a_client_that_leaves_releases_its_place() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = limited(&upstream, "max-in-flight-requests 1").start();

@@ -230,7 +230,7 @@ fn the_limit_on_connections_holds_over_all_workers() {
 }
 
 #[test]
-fn a_connection_that_another_worker_keeps_idle_is_no_obstacle() {
+fn a_connection_that_another_worker_keeps_idle_is_not_an_obstacle() {
     let upstream = Upstream::saying("done");
     // Longer than a worker waits for another worker's sweep.
     let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 5 }";

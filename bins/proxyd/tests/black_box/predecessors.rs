@@ -157,7 +157,7 @@ fn a_handover_from_another_program_is_refused() {
 }
 
 #[test]
-fn descriptors_that_are_no_sockets_are_not_listened_on() {
+fn descriptors_that_are_not_sockets_are_not_listened_on() {
     let upstream = Upstream::saying("hi");
     let address = SocketAddr::from(([127, 0, 0, 1], proxy_testkit::free_port()));
     let nothing = File::open("/dev/null").unwrap();

@@ -369,7 +369,7 @@ fn websockets_survive() {
 }
 
 #[test]
-fn a_stream_goes_on_while_its_upstream_stays() {
+fn a_stream_continues_while_its_upstream_stays() {
     let gate = Gate::new();
     let wait = gate.clone();
     let upstream = Upstream::start(move |served| {

@@ -59,7 +59,7 @@ fn pipes(proxyd: &Proxyd) -> usize {
 }
 
 #[test]
-fn a_long_body_arrives_as_it_was_sent_and_both_connections_go_on() {
+fn a_long_body_arrives_as_it_was_sent_and_both_connections_continue() {
     for piece in [1_000_003, 65_536, 1_461] {
         let upstream = sending(piece);
         let proxyd = Config::to(&upstream).start();
@@ -188,7 +188,7 @@ fn bytes_behind_a_long_body_are_not_delivered() {
 }
 
 #[test]
-fn an_upload_goes_on_while_its_long_answer_comes() {
+fn an_upload_continues_while_its_long_answer_comes() {
     let upstream = Upstream::start(move |served| {
         let mut request = served.head().unwrap();
         served.send(head(BODY_BYTES));

@@ -134,7 +134,7 @@ fn by_path(upstreams: &[(&str, &Upstream)]) -> Config {
 }
 
 #[test]
-fn a_tunnel_to_a_target_restored_in_time_goes_on() {
+fn a_tunnel_to_a_target_restored_in_time_continues() {
     let (one, two, other) = (
         Upstream::websocket(),
         Upstream::websocket(),

@@ -46,7 +46,7 @@ fn a_head_that_drips_is_timed_from_its_first_byte() {
 }
 
 #[test]
-fn a_connection_that_never_says_anything_is_closed_without_a_word() {
+fn a_connection_without_a_byte_is_closed_without_a_response() {
     let upstream = Upstream::saying("");
     let proxyd = with_timeouts(&upstream, "header-ms 300").start();
 
@@ -155,7 +155,7 @@ fn a_resting_connection_is_closed() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_cut_off() {
+fn a_client_that_reads_nothing_is_aborted() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
@@ -177,7 +177,7 @@ fn a_client_that_takes_nothing_is_cut_off() {
 /// The system reports consumption by a client only in large steps: the client reads the rest of a
 /// buffer, and then so little at a time that nothing is reported.
 #[test]
-fn a_client_that_sips_is_cut_off() {
+fn a_client_that_reads_too_slowly_is_aborted() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
@@ -246,7 +246,7 @@ fn the_time_for_the_response_begins_when_the_request_is_sent() {
 }
 
 #[test]
-fn a_stalled_response_is_cut_off() {
+fn a_stalled_response_is_aborted() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");

@@ -97,7 +97,7 @@ fn stage(rollout: &Value) -> (Value, Value) {
 }
 
 #[test]
-fn a_control_plane_that_is_killed_in_each_state_on_the_way_goes_on_and_orders_nothing_twice() {
+fn a_control_plane_that_is_killed_in_each_state_on_the_way_continues_and_orders_nothing_twice() {
     let mut test = CrashTest::start();
     let new = test.fleet.bundle("new", test.fleet.upstream.address(), "");
     let id = test.plan(&new, &json!({"batch_count": 3, "needs_approval": true}));

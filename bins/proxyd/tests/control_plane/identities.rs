@@ -20,7 +20,7 @@ fn is_connected(proxyd: &Proxyd) -> bool {
 }
 
 #[test]
-fn a_copied_data_folder_is_noticed_and_both_of_its_nodes_go_on() {
+fn a_copied_data_folder_is_noticed_and_both_of_its_nodes_continue() {
     let world = World::start_with(&HEARTBEATS);
     let first = world.node("node");
     let node = world.node_id();

@@ -254,7 +254,7 @@ fn an_order_of_a_killed_control_plane_is_finished_after_its_restart() {
 }
 
 #[test]
-fn a_node_that_falls_silent_does_not_hold_up_a_validation() {
+fn a_node_that_stops_reporting_does_not_hold_up_a_validation() {
     let site = Site::start(Policy::USUAL, &["shop.test"]);
     let silent = site.world.node("silent");
     let mut second = String::new();

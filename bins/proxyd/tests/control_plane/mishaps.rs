@@ -64,7 +64,7 @@ fn an_offline_node_and_a_killed_one_find_the_new_bundle_when_they_return() {
 }
 
 #[test]
-fn a_control_plane_that_is_killed_in_a_rollout_goes_on_and_back_with_its_real_nodes() {
+fn a_control_plane_that_is_killed_in_a_rollout_continues_or_reverts_it_on_real_nodes() {
     let mut fleet = Fleet::start();
     let good = fleet.bundle("new", fleet.upstream.address(), "");
     let rollout = fleet.start_rollout(&good, &json!({"batch_count": 2}));
@@ -174,7 +174,7 @@ fn balancer(targets: [&str; 2]) -> (Proxyd, String) {
 }
 
 #[test]
-fn of_two_control_planes_one_is_killed_and_the_rollout_goes_on() {
+fn of_two_control_planes_one_is_killed_and_the_rollout_continues() {
     let database = Database::postgres();
     let [heartbeat, secs] = ARGUMENTS;
     let mut world = World::start_with(&[heartbeat, secs, "--database", &database.url]);
@@ -197,7 +197,7 @@ fn of_two_control_planes_one_is_killed_and_the_rollout_goes_on() {
 }
 
 #[test]
-fn a_database_that_crashes_in_a_rollout_stops_no_node_and_the_rollout_goes_on() {
+fn a_database_that_crashes_in_a_rollout_stops_no_node_and_the_rollout_continues() {
     let mut postgres = Postgres::start();
     let url = postgres.create_database();
     let [heartbeat, secs] = ARGUMENTS;

@@ -116,7 +116,7 @@ fn nodes_revert_from_a_revoked_bundle_to_the_one_before() {
 }
 
 #[test]
-fn an_order_by_a_rotated_key_is_believed() {
+fn an_order_by_a_rotated_key_is_accepted() {
     let world = World::start();
     let _proxyd = world.node("node");
     let node = world.node_id();

@@ -92,7 +92,7 @@ fn a_node_whose_identity_is_damaged_enrols_again() {
 }
 
 #[test]
-fn a_full_disk_keeps_the_bundle_in_force() {
+fn a_full_disk_keeps_the_bundle_active() {
     let world = World::start();
     let limited = on_a_full_disk(world.folder.path(), 64);
     let own = world.own("node", &world.url);

@@ -65,7 +65,7 @@ impl BadRollout<'_> {
 }
 
 #[test]
-fn a_good_rollout_completes_by_the_word_of_its_nodes_and_no_request_is_lost() {
+fn a_good_rollout_completes_by_the_reports_of_its_nodes_and_no_request_is_lost() {
     let database = Database::sqlite();
     let [heartbeat, secs] = ARGUMENTS;
     let world = World::start_with(&[heartbeat, secs, "--database", &database.url]);

@@ -54,7 +54,7 @@ fn a_body_with_a_length_keeps_it() {
 }
 
 #[test]
-fn a_body_of_another_length_than_declared_is_no_request() {
+fn a_body_of_another_length_than_declared_is_not_a_request() {
     let upstream = Upstream::start(|served| {
         // An incomplete request is never completed.
         assert!(served.request().is_none());

@@ -122,7 +122,7 @@ async fn give_a_batch_up(client: &mut Frames, batch: u32, forwarded: impl Fn(u32
 }
 
 #[test]
-fn expired_deadlines_at_a_stalled_upstream_are_no_flood() {
+fn expired_deadlines_at_a_stalled_upstream_are_not_a_flood() {
     let upstream = Http2Upstream::start(|request| async move {
         // Held until the client resets it.
         let mut respond = request.respond;
@@ -151,7 +151,7 @@ fn expired_deadlines_at_a_stalled_upstream_are_no_flood() {
 }
 
 #[test]
-fn expired_deadlines_at_a_stalled_http1_upstream_are_no_flood() {
+fn expired_deadlines_at_a_stalled_http1_upstream_are_not_a_flood() {
     let upstream = Upstream::start(|served| {
         served.head();
         served.end();

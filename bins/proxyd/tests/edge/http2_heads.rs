@@ -210,7 +210,7 @@ fn heads_beyond_the_limits_are_answered_with_the_limit() {
 }
 
 #[test]
-fn nothing_that_is_no_request_by_http1_becomes_one() {
+fn nothing_that_is_not_a_request_by_http1_becomes_one() {
     let (upstream, proxyd) = running("");
     let bare = b"\x82\x84\x86";
     let unfit = [

@@ -67,7 +67,7 @@ fn http2_is_spoken_without_tls_where_that_is_allowed() {
 }
 
 #[test]
-fn http2_where_it_is_not_allowed_is_no_request() {
+fn http2_where_it_is_not_allowed_is_not_a_request() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, ""), &[]);
 

@@ -578,7 +578,7 @@ fn a_websocket_by_http1_goes_through_a_stream() {
 }
 
 #[test]
-fn a_websocket_by_http2_goes_on_by_http2() {
+fn a_websocket_by_http2_continues_by_http2() {
     let upstream = tunnelling();
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
@@ -664,7 +664,7 @@ fn a_get_on_a_fresh_connection_that_closes_silently_is_sent_again() {
 }
 
 #[test]
-fn an_http2_connection_that_another_worker_keeps_idle_is_no_obstacle() {
+fn an_http2_connection_that_another_worker_keeps_idle_is_not_an_obstacle() {
     let upstream = Http2Upstream::start(|request| async { request.reply("hello") });
     let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 5 }";
     let kdl = to(&[upstream.address], settings).replace("worker-threads 1", "worker-threads 2");

@@ -74,7 +74,7 @@ fn floods_of_control_frames_end_their_connection() {
 }
 
 #[test]
-fn a_priority_for_each_request_is_no_flood() {
+fn a_priority_for_each_request_is_not_a_flood() {
     const PRIORITY_UPDATE: u64 = 0xf_0700;
     let upstream = Upstream::saying("hello");
     let site = Site::to(&upstream, "");

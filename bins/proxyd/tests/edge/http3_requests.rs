@@ -192,7 +192,7 @@ fn no_more_streams_are_open_than_allowed_over_http3() {
 }
 
 #[test]
-fn a_client_that_leaves_is_no_failure_of_the_upstream() {
+fn a_client_that_leaves_is_not_a_failure_of_the_upstream() {
     let gate = Gate::new();
     let upstream = Upstream::gated(&gate, "late");
     let site = Site::to(&upstream, "");

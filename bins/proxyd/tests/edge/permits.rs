@@ -252,7 +252,7 @@ fn serve(served: &mut Served, is_first: &AtomicBool) -> Option<()> {
 }
 
 #[test]
-fn a_client_that_leaves_at_any_point_gives_its_permits_back() {
+fn a_client_that_leaves_at_any_point_releases_its_permits() {
     let setup = Setup::start();
     // A permit that one round leaks is missing in the next one.
     for round in 0..2 {
@@ -283,7 +283,7 @@ fn a_client_that_leaves_at_any_point_gives_its_permits_back() {
 }
 
 #[test]
-fn a_stream_that_is_reset_at_any_point_gives_its_permits_back() {
+fn a_stream_that_is_reset_at_any_point_releases_its_permits() {
     let setup = Setup::start();
     block_on(async {
         let mut http = Http2::prior_knowledge(setup.proxyd.address()).await;

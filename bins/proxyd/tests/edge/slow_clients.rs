@@ -117,7 +117,7 @@ fn a_body_that_drips_over_tls_is_answered_408() {
 }
 
 #[test]
-fn a_grpc_call_that_only_sends_heartbeats_goes_on() {
+fn a_grpc_call_that_only_sends_heartbeats_continues() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let (body, _) = request.read().await.unwrap();
         request.reply(body);

@@ -420,7 +420,7 @@ fn a_pipe_is_not_waited_for() {
 }
 
 #[test]
-fn a_socket_is_no_file() {
+fn a_socket_is_not_a_regular_file() {
     let site = site("", "");
     let _socket = UnixListener::bind(site.root.join("socket")).unwrap();
     assert_eq!(site.status("/socket"), 403);

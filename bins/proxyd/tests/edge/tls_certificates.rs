@@ -125,7 +125,7 @@ fn the_expiry_of_a_certificate_is_a_metric_that_follows_its_renewal() {
 }
 
 #[test]
-fn a_certificate_is_in_force_when_its_reload_has_succeeded() {
+fn a_certificate_is_active_when_its_reload_has_succeeded() {
     let authority = Authority::new("root");
     let upstream = Upstream::saying("hello");
     let site = authority.issue(&["a.test"]);

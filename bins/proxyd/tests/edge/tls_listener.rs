@@ -194,7 +194,7 @@ fn a_session_is_resumed_after_a_reload() {
 }
 
 #[test]
-fn a_stalled_handshake_is_cut_off() {
+fn a_stalled_handshake_is_aborted() {
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
     let upstream = Upstream::saying("hello");

@@ -82,7 +82,7 @@ fn the_server_name_leads_to_the_target_that_ends_tls() {
 }
 
 #[test]
-fn clients_that_speak_no_tls_or_nothing_reach_no_target() {
+fn clients_that_use_no_tls_or_nothing_reach_no_target() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     silent.set_nonblocking(true).unwrap();
     let address = silent.local_addr().unwrap();

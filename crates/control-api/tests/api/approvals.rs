@@ -121,7 +121,7 @@ async fn no_way_leads_round_the_policy() {
 }
 
 #[tokio::test]
-async fn a_weaker_policy_of_a_former_administrator_is_no_wish() {
+async fn a_weaker_policy_of_a_former_administrator_does_not_count() {
     for world in worlds().await {
         let (admin, other) = (
             world.user(world.org, Role::Admin).await,

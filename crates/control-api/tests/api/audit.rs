@@ -148,7 +148,7 @@ async fn an_export_has_every_entry_of_its_organization_in_order() {
 }
 
 #[tokio::test]
-async fn a_page_of_a_filter_that_nothing_passes_goes_on() {
+async fn a_page_of_a_filter_that_nothing_passes_continues() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let mut tx = world.store.begin().await.unwrap();

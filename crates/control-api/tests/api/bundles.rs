@@ -325,7 +325,7 @@ async fn only_nodes_of_the_project_are_ordered() {
 }
 
 #[tokio::test]
-async fn two_bundles_are_compared_by_what_is_in_force() {
+async fn two_bundles_are_compared_by_their_effective_settings() {
     for world in worlds().await {
         let full = world.full_key().await;
         let before = create(&world, &full, &config("127.0.0.1:80")).await;
@@ -398,7 +398,7 @@ async fn requests_that_another_route_takes_are_risks_of_a_bundle() {
 
 /// Another certificate for the same names is a file that differs; for other names it is weaker TLS.
 #[tokio::test]
-async fn a_renewed_certificate_is_no_weaker_tls() {
+async fn a_renewed_certificate_does_not_weaken_tls() {
     for world in worlds().await {
         let full = world.full_key().await;
         let with = async |host: &str, name: &str| {

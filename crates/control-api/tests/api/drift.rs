@@ -180,7 +180,7 @@ async fn nodes_revert_from_a_revoked_bundle_to_their_last_good_one() {
 }
 
 #[tokio::test]
-async fn a_node_that_claims_a_bundle_which_it_was_never_ordered_is_not_believed() {
+async fn a_node_that_claims_a_bundle_which_it_was_never_ordered_is_not_accepted() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let (ordered, foreign) = (fleet.bundle(81).await, fleet.bundle(82).await);

@@ -278,7 +278,7 @@ async fn a_heartbeat_is_held_to_its_bounds() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_is_no_entry_of_the_audit_log() {
+async fn a_heartbeat_is_not_audited() {
     for world in worlds().await {
         let head = async || {
             let mut tx = world.store.read().await.unwrap();

@@ -164,7 +164,7 @@ async fn one_node_that_rejects_the_bundle_stops_the_batch() {
 }
 
 #[tokio::test]
-async fn an_old_refusal_says_nothing_of_a_newer_order() {
+async fn an_old_refusal_reveals_nothing_about_a_newer_order() {
     for world in worlds().await {
         let (mut fleet, _, new) = Fleet::running(&world, 2).await;
         let settings = json!({"on_failure": "pause", "skip_gate": true});
@@ -387,7 +387,7 @@ async fn a_node_without_an_earlier_bundle_is_reported() {
 }
 
 #[tokio::test]
-async fn counts_of_another_bundle_are_no_proof() {
+async fn counts_of_another_bundle_prove_nothing() {
     for world in worlds().await {
         let (mut fleet, _, new) = Fleet::running(&world, 2).await;
         let path = format!("/projects/{{project}}/nodes/{}", fleet.nodes[0].id);

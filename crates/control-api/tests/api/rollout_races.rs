@@ -48,7 +48,7 @@ async fn a_revoked_bundle_is_taken_back_though_its_rollout_was_cancelled() {
 }
 
 #[tokio::test]
-async fn a_bundle_that_a_rollout_took_back_is_no_way_back_from_a_revoked_one() {
+async fn a_revoked_bundle_is_not_replaced_by_one_that_a_rollout_reverted() {
     for world in worlds().await {
         for obeys_first in [false, true] {
             let (mut fleet, old, new) = Fleet::running(&world, 1).await;

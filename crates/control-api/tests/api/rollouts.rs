@@ -171,7 +171,7 @@ async fn a_batch_soaks_before_it_passes_and_begins_at_its_time() {
 }
 
 #[tokio::test]
-async fn a_node_is_ready_by_its_word_on_the_new_order_and_while_it_is_online() {
+async fn a_node_is_ready_by_its_report_on_the_new_order_and_while_it_is_online() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;
         let new = fleet.bundle(82).await;

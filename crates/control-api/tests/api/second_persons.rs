@@ -190,7 +190,7 @@ async fn warnings_are_counted_beyond_those_that_are_shown() {
 }
 
 #[tokio::test]
-async fn an_administrator_is_no_second_person_in_another_ones_account() {
+async fn an_administrator_is_not_a_second_person_in_the_account_of_another() {
     for world in worlds().await {
         let fleet = Fleet::new(&world, 1).await;
         let new = fleet.bundle(82).await;

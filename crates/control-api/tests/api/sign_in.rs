@@ -54,7 +54,7 @@ async fn a_person_signs_in_and_out() {
 }
 
 #[tokio::test]
-async fn a_wrong_sign_in_says_nothing_of_the_account() {
+async fn a_wrong_sign_in_reveals_nothing_about_the_account() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;
         let mut user = world.new_user(false);
@@ -335,7 +335,7 @@ async fn unknown_accounts_are_held_off_like_known_ones() {
 }
 
 #[tokio::test]
-async fn right_passwords_are_no_wrong_tries() {
+async fn right_passwords_do_not_count_as_attempts() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;
         for _ in 0..15 {
@@ -346,7 +346,7 @@ async fn right_passwords_are_no_wrong_tries() {
 }
 
 #[tokio::test]
-async fn a_request_that_keeps_a_page_live_is_no_use_of_the_session() {
+async fn a_request_that_keeps_a_page_live_does_not_use_the_session() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;
         let Credential::Session(secret) = world.sign_in(&person).await.session else {

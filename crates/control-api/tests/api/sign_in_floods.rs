@@ -126,7 +126,7 @@ async fn medians(world: &World, known: &[Person]) -> (SignedDuration, SignedDura
 }
 
 #[tokio::test]
-async fn the_time_of_an_answer_says_nothing_of_the_account() {
+async fn the_time_of_an_answer_reveals_nothing_about_the_account() {
     let full = std::env::var("CONTROLD_TIMES").ok();
     let count = full.as_ref();
     let count = count.map_or(ACCOUNTS, |text| text.parse().unwrap());

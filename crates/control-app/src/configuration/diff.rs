@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_compared_as_they_are_in_force() {
+    fn effective_settings_are_compared() {
         let listener = |address: &str, more: &str| {
             format!("listeners {{ listener \"a\" {{ address {address:?}; {more} }} }}")
         };

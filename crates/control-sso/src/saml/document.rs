@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_in_text_and_a_bracket_in_a_value_are_no_markup() {
+    fn a_quote_in_text_and_a_bracket_in_a_value_are_not_markup() {
         assert!(parse("<a b='>' c='\"'>it's \" > </a>").is_ok());
     }
 

@@ -201,7 +201,7 @@ fn no_header_chooses_the_key_or_the_algorithm() {
 }
 
 #[test]
-fn public_values_are_no_symmetric_keys() {
+fn public_values_are_not_symmetric_keys() {
     let battery = Battery::new();
     let modulus = battery.signer.keys[0]["n"].as_str().unwrap();
     for secret in [modulus.as_bytes(), b"", b"controld", b"secret"] {

@@ -108,7 +108,7 @@ async fn processes_that_take_turns_are_noticed_once() {
 }
 
 #[tokio::test]
-async fn a_process_that_replaces_another_is_no_duplicate() {
+async fn a_process_that_replaces_another_is_not_a_duplicate() {
     for processes in [
         // Restarts.
         vec![1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
@@ -445,7 +445,7 @@ async fn an_order_follows_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_restored_database_goes_on_behind_the_orders_that_a_node_has_answered() {
+async fn a_restored_database_continues_after_the_orders_that_a_node_has_answered() {
     for store in stores().await {
         let (mut tx, nodes) = fleet(&store, &["n"]).await;
         let order = signed_order(&mut tx, nodes[0].id).await;

@@ -280,7 +280,7 @@ async fn an_organization_signs_with_one_key() {
 }
 
 #[tokio::test]
-async fn an_unknown_scope_is_no_full_access() {
+async fn an_unknown_scope_does_not_give_full_access() {
     for store in stores().await {
         let mut tx = store.begin().await.unwrap();
         tx.insert_org(&org("a")).await.unwrap();

@@ -146,7 +146,7 @@ async fn a_key_gives_the_answer_it_stands_for() {
 }
 
 #[tokio::test]
-async fn a_command_that_died_gives_its_key_back() {
+async fn a_command_that_died_releases_its_key() {
     for store in stores().await {
         let mut tx = store.begin().await.unwrap();
         let id = Uuid::from_u128;
@@ -248,7 +248,7 @@ async fn cut(store: &TestStore) -> (AuditArchive, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn the_chain_goes_on_after_archived_entries() {
+async fn the_chain_continues_after_archived_entries() {
     for store in stores().await {
         let (archive, bytes) = cut(&store).await;
         assert_eq!((archive.first, archive.last), (1, 3));
@@ -285,7 +285,7 @@ async fn the_chain_goes_on_after_archived_entries() {
 }
 
 #[tokio::test]
-async fn no_more_is_cut_off_without_the_key() {
+async fn nothing_more_is_cut_off_without_the_key() {
     let cases = [
         ("DELETE FROM audit WHERE seq = 4", 4),
         ("DELETE FROM audit_archives", 1),

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_shows_files_up_to_its_bound_and_no_bytes_that_are_no_text() {
+    fn a_page_shows_files_up_to_its_bound_and_no_bytes_that_are_not_text() {
         let files = [
             ("a".to_owned(), vec![b'a'; MAX_SHOWN_BYTES - 1]),
             ("b".to_owned(), vec![b'b'; 2]),

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_count_and_files_alone_change_nothing_in_force() {
+    fn settings_count_and_files_alone_change_no_effective_setting() {
         assert_eq!(heading(0, 0), "Nothing changes.");
         assert_eq!(heading(0, 1), "Files differ, and all settings are equal.");
         assert_eq!(heading(1, 1), "1 setting changes.");

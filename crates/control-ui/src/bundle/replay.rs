@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_request_and_another_bundle_in_force_are_named() {
+    fn lines_without_a_request_and_another_active_bundle_are_named() {
         let found = Replayed {
             skipped_lines: 2,
             unlike_recorded: 1,

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sorted_list_goes_on_behind_the_value_of_its_last_item() {
+    fn a_sorted_list_continues_after_the_value_of_its_last_item() {
         let last = Some((Uuid::from_u128(3), "a & b".to_owned()));
         let link = next_sorted(last, "Show more").to_string();
         let expected = "href=\"?after=00000000-0000-0000-0000-000000000003&#38;past=a+%26+b\"";

@@ -50,7 +50,7 @@ pub(crate) async fn command(world: &World, rollout: RolloutId, command: RolloutC
 }
 
 #[tokio::test]
-async fn the_overview_offers_the_next_step_and_shows_what_is_under_way() {
+async fn the_overview_offers_the_next_step_and_shows_what_is_in_progress() {
     for world in worlds().await {
         let node = node(&world, "edge-1", "home").await;
         let before = world.get(OVERVIEW, &world.admin).await;

@@ -180,7 +180,7 @@ async fn the_editor_shows_findings_and_signs_what_has_none() {
 }
 
 #[tokio::test]
-async fn a_request_is_explained_in_the_bundle_in_force_and_in_another() {
+async fn a_request_is_explained_in_the_active_bundle_and_in_another() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let page = "/projects/{project}/explain";
     let empty = world.get(page, &world.admin).await;

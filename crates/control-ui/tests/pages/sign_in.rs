@@ -392,7 +392,7 @@ async fn linked_identities_are_shown_and_unlinked() {
 }
 
 #[tokio::test]
-async fn a_request_that_keeps_a_page_live_is_no_use_of_the_session() {
+async fn a_request_that_keeps_a_page_live_does_not_use_the_session() {
     for world in worlds().await {
         let session = world.stale_admin().await;
         let mut browser = Browser::with_session(&world, &session);

@@ -309,7 +309,7 @@ fn now() -> Instant {
 }
 
 #[tokio::test]
-async fn a_request_is_explained_by_the_plan_in_force() {
+async fn a_request_is_explained_by_the_active_plan() {
     let admin = Admin::open();
     let ask = async |body: &str| {
         let fields = format!("Content-Length: {}\r\n\r\n{body}", body.len());

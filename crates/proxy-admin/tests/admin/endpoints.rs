@@ -104,7 +104,7 @@ async fn a_browser_is_shown_a_page_without_a_script() {
 }
 
 #[tokio::test]
-async fn a_browser_is_shown_the_way_of_a_request() {
+async fn a_browser_shows_the_route_of_a_request() {
     let admin = Admin::open();
     let asks = admin.get("/?explain").await;
     assert_eq!(asks.status, 200);

@@ -129,7 +129,7 @@ async fn a_slow_head_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resting_connection_is_closed_without_a_word() {
+async fn an_idle_connection_is_closed_without_a_response() {
     let admin = Admin::open();
     let mut stream = admin.connect().await;
     let request = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -163,7 +163,7 @@ async fn clients_that_hold_connections_block_no_other_client() {
 }
 
 #[tokio::test]
-async fn an_answer_under_way_is_finished_before_the_socket_closes() {
+async fn an_answer_in_progress_is_finished_before_the_socket_closes() {
     let admin = Admin::open();
     let address = admin.address;
     let mut resting = admin.connect().await;

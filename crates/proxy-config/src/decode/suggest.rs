@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_keyboard_finds_the_name() {
+    fn a_misspelt_name_finds_the_nearest_one() {
         let known = ["upstream", "priority", "policies", "host"];
         let cases = [
             ("upsteam", Some("upstream")),

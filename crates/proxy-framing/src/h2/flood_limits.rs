@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn time_gives_back_what_was_taken_and_no_more() {
+    fn time_refills_up_to_the_burst() {
         let mut left = FloodLimits::full(256);
         for _ in 0..16 {
             assert!(left.take(FrameKind::Settings));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn earned_retries_outlast_the_passing_of_time() {
+    fn earned_credit_is_kept_when_time_passes() {
         let mut left = FloodLimits::full(256);
         left.earn(FrameKind::Ping, 100);
         left.pass(10);

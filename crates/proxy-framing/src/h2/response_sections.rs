@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_never_end_are_forgotten_in_order() {
+    fn streams_that_never_end_are_evicted_in_order() {
         let mut sections = ResponseSections::default();
         for stream in (1..).step_by(2).take(MAX_BODIES + 9) {
             assert_eq!(sections.pass(&head(0, stream, &[OK])), None);

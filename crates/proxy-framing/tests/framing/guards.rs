@@ -120,7 +120,7 @@ fn a_correlation_id_cut_by_the_fault_is_not_read() {
 }
 
 #[test]
-fn the_correlation_id_of_a_good_head_is_forgotten() {
+fn the_correlation_id_of_a_good_head_is_discarded() {
     for size in [1, 1000] {
         let mut guard = RequestValidator::new(LIMITS);
         let good = b"GET / HTTP/1.1\r\nHost: a\r\nX-Correlation-Id: old\r\n\r\n";
@@ -205,7 +205,7 @@ fn a_faulted_guard_stays_faulted() {
 }
 
 #[test]
-fn http_goes_on_after_an_upgrade_that_was_declined() {
+fn http_continues_after_an_upgrade_that_was_declined() {
     let mut guard = RequestValidator::new(LIMITS);
     let both = [UPGRADE, GET].concat();
     let stop = Some(Stop::Upgrade);

@@ -114,7 +114,7 @@ fn results_from_an_earlier_state_are_ignored() {
 }
 
 #[test]
-fn a_word_holds_every_phase() {
+fn every_phase_fits_the_word() {
     let phases = [
         Phase::Closed { failures: u32::MAX },
         Phase::Open { until_ms: 1 << 45 },

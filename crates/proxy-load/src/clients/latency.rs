@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_start_forgets_answers_and_keeps_failures() {
+    fn a_fresh_start_drops_answers_and_keeps_failures() {
         let mut recorder = LatencyRecorder::default();
         recorder.record(Duration::ZERO);
         recorder.fail(3, &RequestError::Closed);

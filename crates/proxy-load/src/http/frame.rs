@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_and_priority_are_no_content() {
+    fn padding_and_priority_are_not_content() {
         let padded = Frame {
             flags: Frame::PADDED | Frame::PRIORITY,
             payload: b"\x0212345block\0\0",

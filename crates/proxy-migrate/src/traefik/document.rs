@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_multiplies_is_refused_as_is_what_is_no_document() {
+    fn a_text_that_multiplies_or_is_not_a_document_is_refused() {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let part = format!("*a{}, ", level - 1).repeat(10);

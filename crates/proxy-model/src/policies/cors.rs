@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_origin() {
+    fn other_text_is_not_an_origin() {
         for text in [
             "",
             "a.test",

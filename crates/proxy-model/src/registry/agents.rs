@@ -105,13 +105,13 @@ fn host(text: &str) -> Result<String, String> {
 
 settings! {
     /// An external agent.
-    AGENT: Block, Repeatable = named("agents.agent", "a name").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
+    AGENT: Block, Repeatable = named("agents.agent", "a name").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_continues");
     /// The agent's socket: `unix-socket "/run/waf.sock"` or `unix-socket path="/run/waf.sock"`.
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("agents.agent.unix-socket", "a socket", "/run/waf.sock")
             .optional("there must be a `transport` or an `upstream`")
             .names(MachinePart::Socket)
-            .enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
+            .enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_continues");
     /// The agent's socket, in the form `transport "unix_socket" { path "/run/waf.sock" }`.
     TRANSPORT: Choice<AgentTransport>, Unset = choice("agents.agent.transport", TRANSPORTS)
         .optional("there must be a `unix-socket` or an `upstream`")

@@ -196,7 +196,7 @@ settings! {
     /// Then the connection closes.
     WRITE_IDLE: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.write-idle-secs", HOUR)
         .or(Duration::from_mins(1))
-        .enforced("proxy-pipeline", "a_client_that_takes_nothing_is_cut_off");
+        .enforced("proxy-pipeline", "a_client_that_reads_nothing_is_aborted");
     /// Maximum idle time of a connection between two requests.
     KEEP_ALIVE: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.keep-alive-secs", HOUR)
         .or(Duration::from_secs(75))
@@ -208,5 +208,5 @@ settings! {
         Duration::from_mins(5),
     )
     .or(Duration::from_secs(10))
-    .enforced("proxy-server", "a_stalled_handshake_is_cut_off");
+    .enforced("proxy-server", "a_stalled_handshake_is_aborted");
 }

@@ -36,7 +36,7 @@ settings! {
         .many()
         .enforced("proxy-config", "every_block_is_decoded");
     /// External agents that decide about requests.
-    AGENTS: Block, Repeatable = block("agents").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
+    AGENTS: Block, Repeatable = block("agents").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_continues");
     /// Global limits.
     LIMITS: Block, Repeatable = block("limits")
         .many()

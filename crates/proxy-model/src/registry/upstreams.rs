@@ -216,7 +216,7 @@ settings! {
     /// Between two reads of a response, and between two writes of a request that make progress.
     READ: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.read-secs", DAY)
         .or(Duration::from_mins(1))
-        .enforced("proxy-pipeline", "a_stalled_response_is_cut_off");
+        .enforced("proxy-pipeline", "a_stalled_response_is_aborted");
     /// Without a byte in either direction on an upgraded connection, as of a `WebSocket`.
     IDLE: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.idle-secs", WEEK)
         .or(HOUR)

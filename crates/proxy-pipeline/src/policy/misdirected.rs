@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_no_part_of_the_host() {
+    fn a_port_is_not_part_of_the_host() {
         for (authority, host) in [
             ("a.test", "a.test"),
             ("a.test:443", "a.test"),

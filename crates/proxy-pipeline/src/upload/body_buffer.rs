@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_one_byte_cost_what_they_hold() {
+    fn one_byte_pieces_use_memory_in_proportion() {
         const BYTES: u64 = 100_000;
         let memory = Arc::new(BodyMemory::default());
         let mut body = buffer(&memory);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_for_which_there_is_no_memory_stays_as_it_was() {
+    fn a_body_without_memory_left_is_unchanged() {
         let memory = Arc::new(BodyMemory::default());
         let mut body = buffer(&memory);
         body.push(b"abc", Waker::noop()).unwrap();

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_goes_on_when_the_time_of_day_is_set_back() {
+    fn readings_continue_when_the_time_of_day_is_set_back() {
         let time = Time::start();
         let before = time.clock_reading();
         let hour = Duration::from_hours(1);

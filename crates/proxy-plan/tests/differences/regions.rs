@@ -19,7 +19,7 @@ fn the_same_configuration_has_no_difference() {
 }
 
 #[test]
-fn comments_and_written_defaults_are_no_difference() {
+fn comments_and_written_defaults_make_no_difference() {
     let written = TWO.replace(
         "route \"api\" {",
         "// the shop\nroute \"api\" { priority 50;",
@@ -28,7 +28,7 @@ fn comments_and_written_defaults_are_no_difference() {
 }
 
 #[test]
-fn an_order_that_moves_no_request_is_no_difference() {
+fn an_order_that_moves_no_request_makes_no_difference() {
     let other = r#"
         route "site" { matches { path-prefix "/" }; upstream "v" }
         route "api" { matches { host "shop.test"; path-prefix "/api" }; upstream "u" }

@@ -91,7 +91,7 @@ fn bodies_above_the_limit_are_refused() {
 }
 
 #[test]
-fn a_line_that_is_no_request_is_left_out() {
+fn a_line_that_is_not_a_request_is_left_out() {
     for line in [
         json!({}),
         json!(5),

@@ -27,7 +27,7 @@ fn a_renamed_split_or_joined_route_is_succeeded_by_those_of_other_names() {
 }
 
 #[test]
-fn a_route_of_another_name_that_answers_otherwise_is_no_successor() {
+fn a_route_of_another_name_that_answers_otherwise_is_not_a_successor() {
     let before = format!("{SHOP}\n{CATCH_ALL_ROUTE}");
     let renamed = before.replace("\"shop\"", "\"store\"");
     for (from, to) in [

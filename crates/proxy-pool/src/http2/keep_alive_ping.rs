@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_after_a_request_is_looked_into() {
+    fn silence_after_a_request_triggers_a_ping() {
         let (keep_alive, clock) = keep_alive();
         keep_alive.request_sent();
         clock.advance_to(SUSPECT_AFTER);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_ping_ends_the_suspicion() {
+    fn an_answered_ping_keeps_the_connection() {
         let (keep_alive, clock) = keep_alive();
         keep_alive.request_sent();
         clock.advance_to(SUSPECT_AFTER * 2);

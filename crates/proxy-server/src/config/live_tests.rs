@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_test_that_fails_by_time_alone_is_sent_once_more_at_the_end() {
+    async fn a_test_that_fails_by_time_alone_is_sent_again_at_the_end() {
         for (silent, failed) in [(2, 0), (3, 1)] {
             let live = shop_and_wiki(&test("the shop answers", "/cart"));
             let (handover, handed) = unbounded_channel();

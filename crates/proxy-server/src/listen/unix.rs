@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_a_killed_process_of_the_same_number_left_do_no_harm() {
+    fn names_that_a_killed_process_of_the_same_number_left_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
         let next = NEXT.load(Ordering::Relaxed);

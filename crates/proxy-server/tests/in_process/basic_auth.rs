@@ -26,7 +26,7 @@ fn ann(settings: &str) -> String {
 }
 
 #[test]
-fn users_of_the_list_and_of_the_file_are_let_in() {
+fn users_of_the_list_and_of_the_file_are_admitted() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("users.htpasswd");
     fs::write(&file, format!("# team\nbob:{BOB}\nann:{BOB}\n")).unwrap();

@@ -151,7 +151,7 @@ fn an_event_stream_is_not_held_back() {
 }
 
 #[test]
-fn a_client_that_leaves_while_its_body_is_read_is_no_failure_of_the_target() {
+fn a_client_that_leaves_while_its_body_is_read_is_not_a_failure_of_the_target() {
     let upstream = Upstream::echo();
     let proxyd = held(&upstream, "buffer-requests #true", "").start();
     let mut client = proxyd.connect();

@@ -171,7 +171,7 @@ fn errors_are_not_to_be_cached() {
 }
 
 #[test]
-fn a_request_under_way_keeps_its_listener_after_a_reload() {
+fn a_request_in_progress_keeps_its_listener_after_a_reload() {
     let gate = Gate::new();
     let opened = gate.clone();
     let upstream = Upstream::start(move |served| {

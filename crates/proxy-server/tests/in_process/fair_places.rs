@@ -53,7 +53,7 @@ fn a_hung_route_leaves_places_to_other_routes() {
 }
 
 #[test]
-fn a_greedy_client_leaves_places_to_other_clients() {
+fn a_heavy_client_leaves_places_to_other_clients() {
     let gate = Gate::new();
     let hung = Upstream::slow_reader(&gate);
     let healthy = answering();
@@ -82,7 +82,7 @@ fn a_greedy_client_leaves_places_to_other_clients() {
 }
 
 #[test]
-fn a_greedy_client_leaves_places_of_its_route_to_other_clients() {
+fn a_heavy_client_leaves_places_of_its_route_to_other_clients() {
     let gate = Gate::new();
     let hung = Upstream::slow_reader(&gate);
     let healthy = answering();
@@ -130,7 +130,7 @@ fn a_request_over_its_share_is_refused_as_such() {
 }
 
 #[test]
-fn greedy_clients_leave_connections_of_their_route_to_other_clients() {
+fn heavy_clients_leave_connections_of_their_route_to_other_clients() {
     let gate = Gate::new();
     let (hung, healthy) = (Upstream::slow_reader(&gate), answering());
     let proxyd = with_hung_route("max-connections-per-route 100", &hung, &healthy);
@@ -156,7 +156,7 @@ fn greedy_clients_leave_connections_of_their_route_to_other_clients() {
 }
 
 #[test]
-fn a_tunnel_is_no_request_in_flight() {
+fn a_tunnel_is_not_a_request_in_flight() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.head() {
             if request.target != "/tunnel" {

@@ -220,7 +220,7 @@ fn an_empty_x_forwarded_for_goes_up_as_the_peer_alone() {
 }
 
 #[test]
-fn a_network_that_does_not_hold_the_peer_is_no_trust() {
+fn a_peer_outside_of_the_trusted_networks_is_not_trusted() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream)
         .listener(r#"trusted-proxies "10.0.0.0/8""#)

@@ -95,7 +95,7 @@ fn fetched(server: &Upstream) {
 }
 
 #[test]
-fn requests_with_a_valid_token_are_let_in() {
+fn requests_with_a_valid_token_are_admitted() {
     let (issuer, other) = (Issuer::new("one"), Issuer::new("one"));
     let (_folder, _, block) = key_file(&issuer, "");
     let proxyd = Config::new()
@@ -426,7 +426,7 @@ fn clocks_may_differ_by_the_skew() {
 }
 
 #[test]
-fn only_listed_algorithms_are_let_in() {
+fn only_listed_algorithms_are_admitted() {
     let issuer = Issuer::new("one");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("keys.json");

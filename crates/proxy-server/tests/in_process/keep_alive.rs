@@ -223,7 +223,7 @@ fn empty_lines_do_not_keep_a_connection() {
 }
 
 #[test]
-fn empty_lines_before_a_request_do_no_harm() {
+fn empty_lines_before_a_request_are_ignored() {
     let upstream = saying_the_target();
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();

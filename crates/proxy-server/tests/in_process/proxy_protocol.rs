@@ -119,7 +119,7 @@ fn an_untrusted_peer_is_closed_unanswered() {
 }
 
 #[test]
-fn elsewhere_the_header_is_no_request() {
+fn elsewhere_the_header_is_not_a_request() {
     let upstream = Upstream::saying("hello");
     let proxyd = Config::to(&upstream).start();
     let response = proxyd.connect().ask(LINE);

@@ -220,7 +220,7 @@ fn a_full_queue_has_room_for_a_client_with_fewer_in_it() {
 }
 
 #[test]
-fn a_client_that_leaves_the_queue_gives_its_place_in_it_back() {
+fn a_client_that_leaves_the_queue_releases_its_place_in_it() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let limits = "max-in-flight-requests 1; max-queued-requests 1; max-queue-wait-secs 60";
@@ -296,7 +296,7 @@ fn health_is_reported_while_requests_wait() {
 }
 
 #[test]
-fn a_client_that_leaves_at_any_point_gives_its_places_back() {
+fn a_client_that_leaves_at_any_point_releases_its_places() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.head() {
             match request.target.as_str() {

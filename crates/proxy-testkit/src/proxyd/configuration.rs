@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_or_a_path_is_no_admin_block() {
+    fn a_name_or_a_path_is_not_an_admin_block() {
         for (kdl, is_own) in [
             ("admin { token-file \"t\" }", true),
             ("system { }; admin { }", true),

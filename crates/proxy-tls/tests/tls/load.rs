@@ -101,7 +101,7 @@ fn every_missing_file_is_named_at_once() {
 }
 
 #[test]
-fn a_path_that_is_no_file_is_refused() {
+fn a_path_that_is_not_a_file_is_refused() {
     let dir = Dir::new();
     let source = dir.put("leaf", &issued());
     let file = source.key_file.clone();
@@ -281,7 +281,7 @@ fn a_file_cut_anywhere_is_a_fault_and_never_a_panic() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_a_fault_and_never_a_panic() {
+fn bytes_that_are_not_text_are_a_fault_and_never_a_panic() {
     let dir = Dir::new();
     let issued = issued();
     let source = dir.put("leaf", &issued);

@@ -107,7 +107,7 @@ fn a_half_written_file_changes_nothing_until_it_is_whole() {
 }
 
 #[test]
-fn a_certificate_that_arrives_before_its_key_waits_in_silence() {
+fn a_certificate_before_its_key_is_not_an_error() {
     let mut watched = Watched::new();
     let old = watched.shown();
     let renewed = watched.issue();

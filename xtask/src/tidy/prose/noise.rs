@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_strings_and_inside_names_are_no_noise() {
+    fn words_in_strings_and_inside_names_are_not_noise() {
         let text = "let a = \"unsafe // TODO\";\n#![deny(unsafe_code)]\n// unsafe is forbidden\n";
         assert_eq!(found("a/src/a.rs", text), [""; 0]);
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_with_a_table_or_a_list_is_no_banner() {
+    fn a_comment_with_a_table_or_a_list_is_not_a_banner() {
         assert_eq!(
             found("a.rs", "//! | a |\n//! |---|\n/// - one\n// a -- b\n"),
             [""; 0]

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_in_force_where_every_node_is_ordered_to_run_them() {
+    fn bytes_are_active_if_every_node_is_ordered_to_run_them() {
         let one = |same: bool, others: i64| json!({"comparisons": [{"same": same}], "other_nodes": others, "unordered_nodes": 0});
         assert!(is_in_force(&one(true, 0)));
         assert!(!is_in_force(&one(false, 0)));

@@ -286,7 +286,7 @@ fn live_tests_speak_tls_and_http2_and_upload() {
 }
 
 #[test]
-fn a_node_whose_control_plane_dies_after_the_order_goes_back_by_itself_and_says_so() {
+fn a_node_whose_control_plane_crashes_after_the_order_reverts_and_reports_it() {
     let mut running = start();
     let (_, rollout) = serve_on_trial(&mut running);
     // Soak, deadline, and three heartbeats.
@@ -323,7 +323,7 @@ fn a_control_plane_that_comes_back_in_time_confirms_the_order() {
 }
 
 #[test]
-fn a_node_that_dies_in_a_trial_starts_with_the_bundle_before() {
+fn a_node_that_crashes_in_a_trial_starts_with_the_bundle_before() {
     let mut running = start();
     let (_, rollout) = serve_on_trial(&mut running);
     running.restart();

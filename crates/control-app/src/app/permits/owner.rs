@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_owner_without_permits_is_forgotten() {
+    async fn an_owner_without_permits_is_removed() {
         let permits = OwnerPermits::new(2);
         for number in 0..100 {
             drop(permits.take(Uuid::from_u128(number)).await.unwrap());

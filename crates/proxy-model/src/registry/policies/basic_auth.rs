@@ -28,7 +28,7 @@ settings! {
     BASIC_AUTH: Block, Unset = block("routes.route.policies.basic-auth")
         .optional("no password is needed")
         .also(&["routes.route"])
-        .enforced(BY, "users_of_the_list_and_of_the_file_are_let_in");
+        .enforced(BY, "users_of_the_list_and_of_the_file_are_admitted");
     /// The name shown in browsers' password dialogs.
     BASIC_REALM: Text<String>, DefaultValue<Written<String>> = text(
         "routes.route.policies.basic-auth.realm",
@@ -46,7 +46,7 @@ settings! {
         "\"ann\" \"$2y$04$abcdefghijklmnopqrstuu5Eib6dQmcaRkU2y9cEEtmnhcGHVBJfm\"",
     )
     .many()
-    .enforced(BY, "users_of_the_list_and_of_the_file_are_let_in");
+    .enforced(BY, "users_of_the_list_and_of_the_file_are_admitted");
     /// Files of users as Apache's `htpasswd -B` writes them: `user:hash`, one a line, and at least one. They are
     /// read at start and at each reload.
     BASIC_USERS_FILE: Text<PathBuf>, Repeatable =

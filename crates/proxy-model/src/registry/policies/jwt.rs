@@ -63,17 +63,17 @@ settings! {
     JWT: Block, Unset = block("routes.route.policies.jwt")
         .optional("no token is needed")
         .also(&["routes.route"])
-        .enforced(BY, "requests_with_a_valid_token_are_let_in");
+        .enforced(BY, "requests_with_a_valid_token_are_admitted");
     /// `iss` of the tokens, byte by byte.
     JWT_ISSUER: Text<String>, Required =
         words("routes.route.policies.jwt.issuer", "an issuer", "id.example.com")
-            .enforced(BY, "requests_with_a_valid_token_are_let_in");
+            .enforced(BY, "requests_with_a_valid_token_are_admitted");
     /// `aud` of the tokens: one of these, or a list with one of them. At least one is needed: tokens for another
     /// service would be admitted.
     JWT_AUDIENCE: Text<String>, Repeatable =
         words("routes.route.policies.jwt.audience", "an audience", "api")
             .many()
-            .enforced(BY, "requests_with_a_valid_token_are_let_in");
+            .enforced(BY, "requests_with_a_valid_token_are_admitted");
     /// A file with a JSON Web Key Set of public keys, read at start and at each reload.
     JWKS_FILE: Text<PathBuf>, Unset =
         file("routes.route.policies.jwt.jwks-file", "a key set", "keys.json")
@@ -133,7 +133,7 @@ settings! {
     JWT_ALGORITHMS: Choice<JwtAlgorithm>, Repeatable =
         choice("routes.route.policies.jwt.algorithms", ALGORITHMS)
             .many()
-            .enforced(BY, "only_listed_algorithms_are_let_in");
+            .enforced(BY, "only_listed_algorithms_are_admitted");
     /// The field that has the token, with or without `Bearer`. Without the setting and without `cookie`:
     /// `Authorization`, with `Bearer`.
     JWT_HEADER: Text<HeaderName>, Unset =

@@ -194,7 +194,7 @@ fn a_place_that_is_released_serves_the_route_that_waits_and_not_the_one_over_its
 }
 
 #[test]
-fn a_request_that_waited_in_vain_names_the_limit_that_left_no_place() {
+fn a_request_that_timed_out_in_the_queue_names_the_limit() {
     let short = |limits: &str, taken: u32| {
         let workers = workers(1, limits);
         let worker = &workers[0];

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_no_path_is_refused() {
+    fn a_target_that_is_not_a_path_is_refused() {
         assert_eq!(with_target("/", "/a b").unwrap_err(), UnfitTarget);
         assert_eq!(with_target("/", "").unwrap_err(), UnfitTarget);
     }

@@ -115,7 +115,7 @@ async fn a_task_of_a_replaced_generation_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_with_the_same_identity_goes_on_and_receives_changed_settings_only() {
+async fn a_task_with_the_same_identity_continues_and_receives_changed_settings_only() {
     let mut observed = observed();
     observed.commit(&[("a", 1)]);
     assert_eq!(observed.next().await, Step::Began("a"));
