@@ -14,7 +14,7 @@ const NS_PER_US: u128 = 1_000;
 /// By upper bound in [`LATENCY_BOUNDS_MS`], and one more bucket.
 type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 
-/// Counts from a moment on.
+/// Counts since a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficMeter {
     before: BTreeMap<String, RouteTraffic>,

@@ -175,7 +175,7 @@ impl App {
         (self.environment.now)()
     }
 
-    /// The current time in whole milliseconds, as the database keeps times.
+    /// The current time in whole milliseconds, the precision of stored times.
     pub fn now(&self) -> Timestamp {
         let millis = (self.environment.now)().as_millisecond();
         Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)

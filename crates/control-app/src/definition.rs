@@ -15,7 +15,7 @@ use control_wire::ServiceId;
 
 /// No settings.
 const NONE: &str = "{}";
-/// Never connected to.
+/// Placeholder; nothing listens there.
 const LISTEN: &str = "127.0.0.1:80";
 
 /// Checks that a proxy reads the service.

@@ -34,7 +34,7 @@ pub struct CheckedCertificate {
 /// Error of a refused chain or key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
-    /// More than any chain needs.
+    /// Larger than any chain needs to be.
     #[error("is larger than 256 KiB, or has more than 10 certificates")]
     TooLarge,
     /// No section of the kind that is needed, or a damaged one.

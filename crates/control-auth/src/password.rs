@@ -114,7 +114,7 @@ impl fmt::Debug for Password {
 }
 
 impl PasswordHash {
-    /// The hash as the database keeps it.
+    /// A stored hash.
     pub fn stored(text: String) -> Self {
         Self(text)
     }

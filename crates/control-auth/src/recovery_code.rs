@@ -56,7 +56,7 @@ impl RecoveryCode {
         &self.0
     }
 
-    /// SHA-256 in Base64-URL, as the database keeps it.
+    /// SHA-256 in Base64-URL, which the database stores in place of the code.
     pub fn hash(&self) -> String {
         sha256(self.0.as_bytes())
     }

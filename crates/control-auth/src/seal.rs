@@ -20,7 +20,7 @@ pub struct Sealer {
     keys: ArcSwap<Vec<MasterKey>>,
 }
 
-/// A secret as the database keeps it.
+/// A sealed secret, the only form that the database stores.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
     /// [`MasterKey::id`] of the key that opens it.

@@ -26,7 +26,7 @@ impl Secret {
         &self.0
     }
 
-    /// SHA-256 of the text in Base64-URL, as the database keeps it.
+    /// SHA-256 of the text in Base64-URL, which the database stores in place of the secret.
     pub fn hash(&self) -> String {
         sha256(self.0.as_bytes())
     }

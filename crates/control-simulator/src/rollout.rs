@@ -48,7 +48,7 @@ pub struct RolloutOutcome {
     pub batch: u64,
     /// Reason for its stop.
     pub reason: String,
-    /// From its start until its end was noticed.
+    /// Time from its start until its end was noticed.
     pub time: Duration,
 }
 

@@ -30,7 +30,7 @@ const MAX_EXPIRED: u32 = 32;
 /// Bytes of a body from which new requests prefer another connection until it is decided.
 const LARGE_BODY_BYTES: usize = 16 << 10;
 
-/// Number of an event of a session: the request, and the event's place among those of the request, from 0.
+/// Number of an event of a session: the request, and the index of the event within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventNumber {
     /// Identifier of the request, unique on its connection.

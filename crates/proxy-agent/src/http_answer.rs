@@ -9,7 +9,7 @@ use hyper::body::Body;
 /// The status of a denial without one valid for clients.
 const FORBIDDEN: u16 = 403;
 
-/// An answer that is to be the client's.
+/// An agent's response that is sent to the client.
 #[derive(Debug)]
 pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
@@ -67,7 +67,7 @@ impl HttpAnswer {
     }
 }
 
-/// The whole of a body of at most `limit` bytes.
+/// Reads a body of at most `limit` bytes.
 pub(crate) async fn limited_body<B>(body: B, limit: u64) -> Result<Bytes, CallError>
 where
     B: Body<Data = Bytes>,

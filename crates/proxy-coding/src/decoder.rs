@@ -1,4 +1,4 @@
-//! Streaming decompression that a small body cannot make large.
+//! Streaming decompression with limits on size and ratio.
 
 use brotli::DecompressorWriter;
 use flate2::write::{MultiGzDecoder, ZlibDecoder};

@@ -67,8 +67,8 @@ pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
     })
 }
 
-/// The text with successors of the deprecated settings, and what was replaced. `None` if the tree does not
-/// hold the whole text, or if the result could not be read.
+/// The text with successors of the deprecated settings, and notes on the replacements. `None` if
+/// the tree does not hold the whole text, or if the result could not be read.
 fn replace(
     text: &str,
     deprecated: &[Deprecated<'_>],

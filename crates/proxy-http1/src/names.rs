@@ -76,7 +76,7 @@ fn spelling(line: &[u8], len: usize) -> Option<u128> {
     Some(bytes & (u128::MAX >> (8 * (MAX_NAME_BYTES - len))))
 }
 
-/// Fewer than 16 bytes as a number, filled with zeros: the end of a head with a short last line.
+/// Packs fewer than 16 bytes into a number, filled with zeros: the end of a head with a short last line.
 fn padded(line: &[u8]) -> u128 {
     let from = |bytes: &[u8]| {
         bytes

@@ -35,7 +35,7 @@ impl ErrorCode {
     pub const REQUEST_CANCELLED: Self = Self(0x10c);
     /// A request stream that ended early.
     pub const REQUEST_INCOMPLETE: Self = Self(0x10d);
-    /// H3_MESSAGE_ERROR: the request is malformed. [RFC 9114 §8.1]
+    /// `H3_MESSAGE_ERROR`: the request is malformed. [RFC 9114 §8.1]
     pub const MESSAGE_ERROR: Self = Self(0x10e);
     /// A header section that cannot be decoded.
     pub const QPACK_DECOMPRESSION_FAILED: Self = Self(0x200);

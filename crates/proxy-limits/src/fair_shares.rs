@@ -99,7 +99,7 @@ pub const fn fair_share(free: u32) -> u32 {
 /// Average units of each client from which on the clients of a route or an upstream count as greedy.
 const GREEDY_UNITS: u32 = 2;
 
-/// Units of each holder among those that were taken while a limit was short.
+/// Units of each holder that were taken while a limit was short.
 ///
 /// The first half of a limit of `C` units is given to the first requests and counted for no holder, so
 /// that a limit with room costs one comparison. The `F = C / 2` units above are given by [`fair_share`]: a

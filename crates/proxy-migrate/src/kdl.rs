@@ -137,7 +137,8 @@ fn quoted(value: &str) -> String {
     written
 }
 
-/// Returns true if a character may stand in a file: no control character, and none that changes the direction of text.
+/// Returns true if a character may be written as it is: not a control character, and not one that
+/// changes the direction of text.
 pub(crate) fn is_written(c: char) -> bool {
     let is_mark = matches!(
         c,

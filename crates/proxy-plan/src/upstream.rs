@@ -72,7 +72,7 @@ pub struct TargetPlan {
 }
 
 impl TargetPlan {
-    /// The target, for the choice among those of its upstream.
+    /// The target as a candidate of load balancing.
     #[must_use]
     pub fn candidate(&self) -> CandidateTarget<'_> {
         CandidateTarget {

@@ -1,4 +1,4 @@
-//! The side of the callers.
+//! Handle through which requests ask the store's thread for tokens.
 
 use crate::bucket::SharedRate;
 use crate::status::Status;
@@ -36,7 +36,7 @@ pub struct Answer {
     status: Arc<Status>,
 }
 
-/// Questions that may wait for the thread; more are not answered.
+/// Maximum number of queued queries; further ones are refused.
 const QUEUE: usize = 1_024;
 
 impl SharedBuckets {

@@ -40,7 +40,7 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The beginning of an escaped text in at most `columns`, with a sign for what is left out.
+/// The beginning of an escaped text in at most `columns`, with an ellipsis if it is cut.
 pub(crate) fn fitted(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);

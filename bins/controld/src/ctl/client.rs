@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use uuid::Uuid;
 
-/// From the beginning of a request to the head of its answer.
+/// Maximum time from the beginning of a request to the head of its answer.
 const DEADLINE: Duration = Duration::from_mins(1);
 /// Maximum number of attempts while answers are 429 or 503.
 const ATTEMPTS: u32 = 4;

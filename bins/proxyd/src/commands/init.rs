@@ -8,8 +8,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the file, unless it exists, an argument is invalid, or the proxy would not load it. 1 if nothing is
-/// written.
+/// Writes the file, unless it exists, an argument is invalid, or the proxy would not load it. The
+/// exit code is 1 if nothing is written.
 pub(super) fn run(arguments: &Init) -> io::Result<ExitCode> {
     let path = &arguments.file;
     let name = path.display();

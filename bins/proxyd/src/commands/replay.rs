@@ -41,8 +41,9 @@ pub(super) fn run(arguments: &Replay) -> io::Result<ExitCode> {
     }
 }
 
-/// The report on the requests of `file`, and the number of its lines that are not requests; `None` after a complaint
-/// about the file. It has to have a request, unless it is empty: a wrong file would pass for one without differences.
+/// The report on the requests of `file`, and the number of its lines that are not requests; `None`
+/// after an error was printed. A file that is not empty must have a request: otherwise a wrong file
+/// would look like one without differences.
 pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayReport, usize)> {
     let recording = match fs::read(file).map(Recording::new) {
         Ok(recording) => recording,

@@ -99,8 +99,8 @@ impl App {
         Ok(setup)
     }
 
-    /// Lets the secret of [`App::start_totp`] count, by a code of the app that has it. Other sessions of the user end:
-    /// they began without the second factor.
+    /// Activates the secret of [`App::start_totp`] by a code of the app that has it. Other sessions
+    /// of the user end: they began without the second factor.
     ///
     /// # Errors
     ///

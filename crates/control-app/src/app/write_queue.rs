@@ -247,7 +247,7 @@ async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, S
     Ok(written)
 }
 
-/// One that cannot be written must not fail the rest.
+/// Writes each in its own transaction, so that one failure does not affect the rest.
 async fn write_each(
     store: &Store,
     group: impl Iterator<Item = Waiting>,

@@ -1,4 +1,4 @@
-//! A fault or a warning, as the database keeps it and pages show it.
+//! A fault or a warning, as stored and as shown by pages.
 
 use proxy_model::{Place, Sources};
 use serde::{Deserialize, Serialize};

@@ -25,7 +25,7 @@ struct QueryResponse {
     /// `success`; with `error` there may be data nevertheless.
     status: String,
     data: Option<QueryData>,
-    /// Such as that one of several stores did not answer.
+    /// Warnings, for instance that one of several stores did not answer.
     #[serde(default)]
     warnings: Vec<Value>,
 }

@@ -213,7 +213,7 @@ impl App {
     }
 
     /// The identity provider of a SAML connection. Metadata is read once a day; while it cannot be read, the last
-    /// one counts. `is_key_unknown`: it is read again, every five minutes at most.
+    /// one counts. For an unknown key it is read again, every five minutes at most.
     pub(crate) async fn saml_idp(
         &self,
         connection: &Versioned<SsoConnection>,

@@ -25,7 +25,7 @@ pub struct Served {
 pub(super) struct Trial {
     /// The order that has to be confirmed.
     pub(super) order: Order,
-    /// From the switch, or from the last word that its rollout is paused.
+    /// Time from the switch, or from the last message that its rollout is paused.
     pub(super) confirm_within: Duration,
     /// Time at which the node reverts.
     pub(super) until: Duration,

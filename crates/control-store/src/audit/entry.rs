@@ -1,4 +1,4 @@
-//! An entry of the audit log as its columns have it, and its link of the chain.
+//! Columns of an entry of the audit log, and its link in the chain.
 
 use crate::error::StoreError;
 use crate::row::{number, optional_number, optional_text, text, truth};
@@ -23,7 +23,7 @@ pub(crate) enum Link<'a> {
     Keyed(&'a AuditKey),
 }
 
-/// An entry as its columns have it.
+/// Columns of an entry.
 #[derive(Debug, Serialize)]
 pub(crate) struct AuditColumns {
     pub(crate) at: i64,

@@ -175,7 +175,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Reserves the nodes of a rollout, or releases them.
+    /// Reserves the nodes of a rollout.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use std::thread;
 /// A request as it arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Received {
-    /// Such as `POST /hook HTTP/1.1`.
+    /// Request line, such as `POST /hook HTTP/1.1`.
     pub line: String,
     /// The fields, names in lower case.
     pub headers: Vec<(String, String)>,

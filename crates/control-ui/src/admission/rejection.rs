@@ -1,4 +1,4 @@
-//! Answers to requests that are not admitted, or fail: a form keeps what was typed.
+//! Answers to requests that are not admitted, or fail: the form keeps the typed values.
 
 use crate::account::proof;
 use crate::frame::failure_page::render;

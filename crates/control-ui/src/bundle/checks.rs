@@ -30,7 +30,7 @@ pub(crate) struct NumberedLine {
     pub(crate) is_own: bool,
 }
 
-/// The findings as the database keeps them.
+/// Parses the findings that the database stores.
 pub(crate) fn stored(diagnostics: &str) -> Vec<Diagnostic> {
     serde_json::from_str(diagnostics).unwrap_or_default()
 }

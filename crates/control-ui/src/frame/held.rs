@@ -21,7 +21,7 @@ const UNTYPED: [&str; 7] = ["return", "token", "secret", "version", "do", "org",
 /// Lines of a text that are shown without scrolling.
 const MAX_ROWS: usize = 12;
 
-/// A form that was not carried out. It keeps what was typed except for secrets, which are typed again.
+/// A form whose command was not executed. It keeps the typed values except secrets, which are typed again.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldForm {
     /// The path that the form is sent to.

@@ -92,7 +92,7 @@ pub(crate) fn rows(figures: &StoredFigures, gate: &Gate) -> Vec<GateRow> {
     rows
 }
 
-/// Too few requests are not proof, on either side.
+/// Too few requests prove nothing, on either side.
 fn requests(batch: &StoredSide, rest: &StoredSide, gate: &Gate) -> GateRow {
     let shown = |requests: u64| number(i64::try_from(requests).unwrap_or(i64::MAX));
     let least = u64::try_from(gate.min_requests).unwrap_or_default();

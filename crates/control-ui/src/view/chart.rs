@@ -36,7 +36,7 @@ struct Run {
 #[derive(Clone, Debug)]
 pub(crate) struct TimeSeries<'a> {
     pub(crate) name: &'a str,
-    /// Behind a number, with its space; empty for counts.
+    /// Unit after a number, with a space before it; empty for counts.
     pub(crate) unit: &'a str,
     /// A value for each step; `None` without a report.
     pub(crate) values: Vec<Option<i64>>,

@@ -17,7 +17,7 @@ pub struct Found {
 pub enum Purge {
     /// The responses of this URL.
     Url(String),
-    /// The responses of all URLs that begin so.
+    /// Responses of all URLs with this prefix.
     Prefix(String),
     /// The responses with this tag in `Cache-Tag` or `Surrogate-Key`.
     Tag(String),

@@ -97,7 +97,7 @@ fn insert_setting(timeouts: &mut KdlNode, setting: KdlNode) {
     }
 }
 
-/// `timeout-secs 30` becomes `timeouts { request-secs 30 }`, or moves into the `timeouts` that is there.
+/// `timeout-secs 30` becomes `timeouts { request-secs 30 }`, or moves into an existing `timeouts`.
 fn replace_nodes(block: &mut KdlDocument, notes: &mut Vec<Note>) {
     let mut index = 0;
     while let Some(node) = block.nodes().get(index) {

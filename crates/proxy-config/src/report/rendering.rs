@@ -1,4 +1,4 @@
-//! A report as text for people: the layout is miette's, the content is this module's.
+//! Rendering of a report as text: miette does the layout, this module the content.
 
 mod entry;
 mod source_text;

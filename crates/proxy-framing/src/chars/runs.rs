@@ -118,7 +118,7 @@ fn from_mark(rest: &[u8], marks: u64) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Fewer than eight bytes as a word, filled with zeros.
+/// Packs fewer than eight bytes into a word, filled with zeros.
 #[cold]
 #[inline(never)]
 fn few(bytes: &[u8]) -> u64 {

@@ -101,7 +101,7 @@ pub(super) fn matters(contents: &[&Directive], is_written_order: bool) -> bool {
     false
 }
 
-/// The priority of a site's directive, at a position among those that are tried.
+/// The priority of a site's directive, by its position in the order of evaluation.
 pub(super) fn priority(name: &str, position: usize) -> Option<u32> {
     let later = u32::try_from(position).unwrap_or(u32::MAX).min(STEP - 1);
     let first = FIRST.saturating_sub(STEP * rank(name)?);

@@ -61,7 +61,7 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
     Ok(sites)
 }
 
-/// A file with one site may leave the braces out.
+/// A file with one site may omit the braces.
 fn one_site(mut lines: Vec<Directive>) -> Vec<Directive> {
     if lines.is_empty() {
         return lines;

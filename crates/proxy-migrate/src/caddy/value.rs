@@ -28,8 +28,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("tls_client_fingerprint", "{tls_client_fingerprint}"),
 ];
 
-/// A value with those of this program; `None` if a placeholder has no counterpart. Variables of the
-/// environment are written alike.
+/// Converts the placeholders of a value; `None` if one has no counterpart. Environment variables have the same syntax.
 fn converted(value: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = value;

@@ -83,7 +83,7 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
     }
 }
 
-/// A value with values of the request; `None` if a part of it has no counterpart.
+/// Converts a log-format string into a value template; `None` if a part of it has no counterpart.
 fn value(written: &str) -> Option<String> {
     if written.contains(['{', '}']) {
         return None;

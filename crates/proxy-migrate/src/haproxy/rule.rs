@@ -8,7 +8,7 @@ pub(super) fn is_decision(line: &Line) -> bool {
     line.word(0) == "http-request" && matches!(line.word(1), "deny" | "redirect" | "return")
 }
 
-/// The rewrite of a rule without a condition: to one path, or of what begins with a prefix.
+/// The rewrite of a rule without a condition: to one path, or of paths with a prefix.
 pub(super) fn rewrite(line: &Line) -> Option<Rewrite> {
     if line.word(0) != "http-request" || line.has("if") || line.has("unless") {
         return None;

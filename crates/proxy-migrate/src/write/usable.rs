@@ -1,4 +1,4 @@
-//! The last look at a site: what would refuse the whole result is left out or closed, whatever language it comes from.
+//! Final checks of a site of any language: parts that would make the whole result invalid are omitted or answered 501.
 
 use crate::kdl::Node;
 use crate::migrated::Place;

@@ -152,8 +152,8 @@ settings! {
     MAX_MEMORY: Size, Unset = size("limits.max-memory-bytes", 16 * MIB, 1_024 * TIB)
         .optional("no limit")
         .enforced("proxy-server", "connections_are_refused_while_memory_is_short");
-    /// The same in percent of the machine's memory, or of the process's control group if that is
-    /// less. The smaller limit applies.
+    /// `max-memory-bytes` in percent of the machine's memory, or of the process's control group if that
+    /// is less. The smaller limit applies.
     MAX_MEMORY_PERCENT: Decimal, Unset =
         decimal("limits.max-memory-percent", 1.0, 100.0, "percent")
             .optional("no limit")

@@ -18,7 +18,7 @@ pub(crate) struct TraceContext {
     pub(crate) flags: u8,
 }
 
-/// The share of sampled traces among those that begin here.
+/// Share of the traces begun here that are sampled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampling {
     /// In parts of `u64::MAX`.

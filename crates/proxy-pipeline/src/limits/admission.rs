@@ -16,9 +16,9 @@ use tokio::sync::{Notify, oneshot};
 
 /// A worker's share of the requests in flight: those it serves, and its queue.
 ///
-/// The first half of the places is unshared. In the second half, each route, upstream and client is
-/// held to its share: see [`FairShares`]. Each worker has a table for its own places, and one table
-/// covers all workers. A request is queued only while the places of its worker or of all workers
+/// The first half of the permits is unshared. In the second half, each route, upstream and client is
+/// held to its share: see [`FairShares`]. Each worker has a table for its own permits, and one table
+/// covers all workers. A request is queued only while the permits of its worker or of all workers
 /// are taken, or its shares are used up.
 #[derive(Debug)]
 pub struct Admission {
@@ -27,7 +27,7 @@ pub struct Admission {
     max: Cell<u32>,
     shares: RefCell<FairShares>,
     queue: RefCell<Queue>,
-    /// Notified when requests wait for a place of all workers and this worker has room.
+    /// Notified when requests wait for a permit of all workers and this worker has room.
     has_waiting: Notify,
 }
 
@@ -45,40 +45,40 @@ struct WaitingRequest {
     permit: Permit,
 }
 
-/// A place among the requests in flight, of the worker and of all workers; released on drop.
+/// A permit for a request in flight, of the worker and of all workers; released on drop.
 #[derive(Debug)]
 pub(crate) struct Place {
     admission: Rc<Admission>,
-    /// `None` if it was taken while half of the places were free.
+    /// `None` if it was taken while half of the permits were free.
     counted: Option<Box<CountedClaim>>,
 }
 
-/// The holders that a place counts for.
+/// The holders that a permit counts for.
 #[derive(Clone, Copy, Debug)]
 struct CountedClaim {
     claim: Claim,
-    /// True if it is counted among the places of all workers, in addition to its own.
+    /// True if it is counted among the permits of all workers, in addition to its own.
     counts_globally: bool,
 }
 
-/// The limit that leaves no place for a request.
+/// The limit that leaves no permit for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
     pub(crate) full: LimitReached,
     /// True for the limit of this worker, false for the limit of all.
     pub(crate) is_worker_limit: bool,
-    /// True if places are free, but not for the route, the upstream or the client of the request.
+    /// True if permits are free, but not for the route, the upstream or the client of the request.
     pub(crate) is_share: bool,
 }
 
 /// Reason to refuse a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// There is no free place, and no queue.
+    /// There is no free permit, and no queue.
     InFlight(Shortage),
     /// The queue is full.
     QueueFull(LimitReached),
-    /// There was no place in the time that it may wait.
+    /// There was no permit in the time that it may wait.
     Waited(Shortage),
     /// The process uses too much memory.
     MemoryShort,
@@ -120,7 +120,7 @@ impl Admission {
         self.limit.claim(route, upstream, client)
     }
 
-    /// A place, if there is one for the request; its claim is read only when places are short.
+    /// A permit, if there is one for the request; its claim is read only when permits are short.
     #[inline]
     pub(crate) fn try_enter(self: &Rc<Self>, claim: impl FnOnce() -> Claim) -> Option<Place> {
         if !self.has_room() || self.limit.is_wanted() {
@@ -134,13 +134,13 @@ impl Admission {
         Some(self.place(None))
     }
 
-    /// Takes a place among all workers' places, if the request's shares allow it.
+    /// Takes a permit among all workers' permits, if the request's shares allow it.
     #[cold]
     fn enter_short(self: &Rc<Self>, claim: Claim, own: Occupancy, all: Occupancy) -> Option<Place> {
         let counts_globally = all.is_short();
         let mut is_admitted = self.shares.borrow().admits(claim, own.free());
         if is_admitted && counts_globally {
-            // Tested and counted under one lock: no two workers take the same free place for one holder.
+            // Tested and counted under one lock: no two workers take the same free permit for one holder.
             let mut shares = self.limit.shares();
             is_admitted = shares.admits(claim, all.free());
             if is_admitted {
@@ -157,7 +157,7 @@ impl Admission {
         })))
     }
 
-    /// Waits for a place, in turn with the requests of other routes and clients. Dropped, it leaves the
+    /// Waits for a permit, in turn with the requests of other routes and clients. Dropped, it leaves the
     /// queue.
     pub(crate) async fn wait(
         self: &Rc<Self>,
@@ -234,14 +234,14 @@ impl Admission {
         Err(LimitReached { held, max })
     }
 
-    /// Hands places to queued requests as they become free, for the lifetime of the worker.
+    /// Hands permits to queued requests as they become free, for the lifetime of the worker.
     pub async fn serve_queue(self: Rc<Self>) {
         loop {
             self.has_waiting.notified().await;
             while self.wants_place() {
                 let all = self.limit.granted().await;
                 if !self.answer_next(all) {
-                    // The place was passed on: requests over their shares wait for one of their own.
+                    // The permit was passed on: requests over their shares wait for one of their own.
                     break;
                 }
             }
@@ -288,7 +288,7 @@ impl Admission {
         self.queue.borrow().order.len()
     }
 
-    /// Admits requests of the queue for as long as there are places.
+    /// Admits requests of the queue for as long as there are permits.
     fn admit_waiting(self: &Rc<Self>) {
         while self.wants_place() {
             let Ok(all) = self.limit.enter() else {
@@ -301,7 +301,7 @@ impl Admission {
         }
     }
 
-    /// Hands the place taken among all workers' places to the next eligible request. Returns it if
+    /// Hands the permit taken among all workers' permits to the next eligible request. Returns it if
     /// none is eligible.
     fn answer_next(self: &Rc<Self>, all: Occupancy) -> bool {
         let counts_globally = all.is_short();
@@ -325,7 +325,7 @@ impl Admission {
         true
     }
 
-    /// Takes the next request that the shares admit, and counts it among the places of all workers if these are
+    /// Takes the next request that the shares admit, and counts it among the permits of all workers if these are
     /// short.
     fn pop(&self, order: &mut RequestQueue, all: Occupancy) -> Option<(Ticket, Claim)> {
         let shares = self.shares.borrow();
@@ -380,8 +380,8 @@ impl Admission {
         self.has_room() && self.has_waiting()
     }
 
-    /// The limit without a place for a request: the used-up share, or the limit with fewer free
-    /// places.
+    /// The limit without a permit for a request: the used-up share, or the limit with fewer free
+    /// permits.
     fn shortage(&self, claim: Claim) -> Shortage {
         let places = self.limit.places();
         let (held, max) = (places.held(), places.max());

@@ -11,13 +11,13 @@ use tokio::sync::Semaphore;
 
 /// Limits on requests in flight and on waiting requests, over all workers.
 ///
-/// While workers wait, a released place goes to the worker that has waited longest, so that a new
+/// While workers wait, a released permit goes to the worker that has waited longest, so that a new
 /// request does not overtake.
 #[derive(Debug)]
 pub struct InFlightLimit {
     places: ConcurrencyLimit,
     waiting: ConcurrencyLimit,
-    /// Workers that wait for a place.
+    /// Workers that wait for a permit.
     wanted: AtomicU32,
     /// Places handed over to a worker with waiting requests. Each still counts as taken.
     granted: Semaphore,
@@ -32,7 +32,7 @@ pub struct InFlightLimit {
 )]
 type Lock<T> = std::sync::Mutex<T>;
 
-/// A worker's wait for a place, until it is dropped.
+/// A worker's wait for a permit, until it is dropped.
 struct WaitingWorker<'a>(&'a AtomicU32);
 
 impl InFlightLimit {
@@ -77,19 +77,19 @@ impl InFlightLimit {
         &self.waiting
     }
 
-    /// Returns true if a worker waits for a place.
+    /// Returns true if a worker waits for a permit.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::SeqCst) > 0
     }
 
-    /// Takes a place, to be released by [`Self::leave`]. Returns the occupancy before it.
+    /// Takes a permit, to be released by [`Self::leave`]. Returns the occupancy before it.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Occupancy, LimitReached> {
         self.places.enter().or_else(|full| self.take_grant(full))
     }
 
-    /// Takes a place that was granted to requests that no longer wait.
+    /// Takes a permit that was granted to requests that no longer wait.
     #[cold]
     fn take_grant(&self, full: LimitReached) -> Result<Occupancy, LimitReached> {
         match self.granted.try_acquire() {
@@ -108,7 +108,7 @@ impl InFlightLimit {
         Occupancy { held, max }
     }
 
-    /// Returns a place, or hands it over to a worker with waiting requests.
+    /// Returns a permit, or hands it over to a worker with waiting requests.
     #[inline]
     pub(crate) fn leave(&self) {
         self.places.leave();
@@ -119,7 +119,7 @@ impl InFlightLimit {
         }
     }
 
-    /// The holders of the places that were taken while [`Occupancy::is_short`] held over all workers. One table
+    /// The holders of the permits that were taken while [`Occupancy::is_short`] held over all workers. One table
     /// for all workers: with a table each, one holder would have its share as many times as there are workers.
     pub(crate) fn shares(&self) -> MutexGuard<'_, FairShares> {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
@@ -132,7 +132,7 @@ impl InFlightLimit {
         }
     }
 
-    /// Waits for a place in turn with the other workers. To be released by [`Self::leave`]. Returns
+    /// Waits for a permit in turn with the other workers. To be released by [`Self::leave`]. Returns
     /// the occupancy before it.
     pub(crate) async fn granted(&self) -> Occupancy {
         let _wanted = WaitingWorker::new(&self.wanted);
@@ -146,7 +146,7 @@ impl InFlightLimit {
         self.last_place()
     }
 
-    /// Frees the places that were granted after the last worker had stopped waiting.
+    /// Frees the permits that were granted after the last worker had stopped waiting.
     pub(crate) fn free_grants(&self) {
         while !self.is_wanted()
             && let Ok(grant) = self.granted.try_acquire()

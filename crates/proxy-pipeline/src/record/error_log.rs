@@ -91,7 +91,7 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     });
 }
 
-/// The setting of the limit that was reached: of memory, the active one.
+/// The setting of the limit that was reached; of the two memory limits, the active one.
 fn setting(worker: &Worker, problem: &Problem) -> Option<&'static str> {
     if problem.reason() != Reason::MemoryPressure {
         return problem.setting();
@@ -105,7 +105,7 @@ fn setting(worker: &Worker, problem: &Problem) -> Option<&'static str> {
     Some(setting.path())
 }
 
-/// Counts and writes down that a request was over a limit that only observes.
+/// Counts and logs that a request exceeded a limit with `observe-only`.
 #[cold]
 pub(crate) fn note_observed(worker: &Worker, problem: &Problem, context: &ErrorContext<'_>) {
     worker.metrics.rate_limits_observed.add(1);

@@ -48,8 +48,7 @@ impl PathPattern {
     }
 }
 
-/// Sample texts matched by `tree` if its look-arounds permit; at least one, which is empty in
-/// doubt.
+/// Sample texts matched by `tree` if its look-arounds permit; at least one, which may be empty.
 fn texts(tree: &Hir) -> Vec<Vec<u8>> {
     match tree.kind() {
         HirKind::Empty | HirKind::Look(_) => vec![Vec::new()],

@@ -265,7 +265,7 @@ impl LiveFailure {
 }
 
 impl BoundTest {
-    /// The failure of all tries of a round, in what is left of its time.
+    /// The failure of all attempts of a round within its remaining time.
     async fn failure_within(&self, now: fn() -> Duration, round: Round) -> Option<LiveFailure> {
         let left = round.end.saturating_sub(now());
         let trying = async {

@@ -1,4 +1,4 @@
-//! Requests that wait for a place among those in flight.
+//! Requests that wait for an in-flight permit.
 #![expect(clippy::disallowed_methods, reason = "tests measure")]
 
 use crate::support::{Config, METRICS, Proxy, metric, reason, refusal, request};

@@ -55,7 +55,7 @@ impl RepeatedLimits {
         })
     }
 
-    /// Calls `write` with a record for each kind that was repeated, after its window at `now`, or for `all`.
+    /// Calls `write` with a record for each repeated kind with such `windows` at `now`.
     pub(crate) fn sum_up(
         &mut self,
         now: Duration,

@@ -28,7 +28,7 @@ pub struct WorkerMetrics {
     pub proxy_headers_failed: Counter,
     /// Requests over a rate limit that only observes.
     pub rate_limits_observed: Counter,
-    /// Requests that wait for a place among those in flight.
+    /// Requests that wait for an in-flight permit.
     pub requests_queued: Gauge,
     /// Requests in flight and tunnels that began under a former configuration.
     pub requests_of_former_configurations: Gauge,

@@ -42,7 +42,7 @@ pub struct AccessRecord<'a> {
     pub retry_cause: Option<&'a str>,
     /// True if the upstream's retry budget refused a retry. Left out if false.
     pub is_retry_refused: bool,
-    /// Time in the queue of requests, for a place among those in flight.
+    /// Time in the queue of requests, for an in-flight permit.
     pub queued: Option<Duration>,
     /// Time spent on connections to targets, of all attempts: a place in the pool, TCP, TLS.
     pub connecting: Option<Duration>,

@@ -330,7 +330,7 @@ fn facts(checked: CheckedCertificate) -> CertificateFacts {
     }
 }
 
-/// Converts to whole milliseconds, as the database stores times.
+/// Converts to whole milliseconds, the precision of stored times.
 fn time(time: std::time::SystemTime) -> Timestamp {
     let exact = Timestamp::try_from(time).unwrap_or(Timestamp::MAX);
     Timestamp::from_millisecond(exact.as_millisecond()).unwrap_or(Timestamp::MAX)

@@ -1,8 +1,9 @@
-//! Sizes of answers: a wrong upstream that answers 200 answers with something else.
+//! Comparison of response sizes: a wrong upstream may answer 200 with other content.
 //!
-//! Sizes of one route scatter over orders of magnitude, which no test of a mean survives. Compared are shares: of
-//! the answers below a size in the batch, and below four times that size on the rest; and the same from above. If
-//! no answer changed its size by more than a factor of four, the first share is not the larger one.
+//! Sizes of one route vary by orders of magnitude, so means cannot be compared. Shares are: the
+//! share of responses below a size in the batch with the share below four times that size on the
+//! rest, and likewise above a size. If no response changed its size by more than a factor of four,
+//! the first share is not larger.
 
 use crate::rollout::gate::pool::{Hits, float};
 use crate::rollout::gate::sides::{ComparedReports, Difference, Direction, Scope};

@@ -48,7 +48,7 @@ impl Middleware<'_> {
         site.note(&self.kind.place(), &shown, advice);
     }
 
-    /// The first of some keys that is there.
+    /// The value of the first key that is present.
     pub(crate) fn first_of(&self, keys: &[&'static str]) -> Option<&'static str> {
         let mut keys = keys.iter();
         keys.find(|key| self.settings().get(key).is_some()).copied()

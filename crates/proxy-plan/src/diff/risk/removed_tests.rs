@@ -1,4 +1,4 @@
-//! Risks of tests that are gone: later mistakes are not found by them.
+//! Risks of removed tests, which no longer find later mistakes.
 
 use super::Risk;
 use super::class::RiskClass;

@@ -55,7 +55,7 @@ pub(super) fn dns_settings(model: &Model) -> Vec<(String, String)> {
     settings(model, DNS)
 }
 
-/// The settings with paths that begin so.
+/// Settings with this prefix of their path.
 fn settings(model: &Model, begin: &str) -> Vec<(String, String)> {
     let all = effective(model).into_iter();
     let own = all.filter(|one| one.path.starts_with(begin));

@@ -20,7 +20,7 @@ pub(in crate::http3) const ID_BYTES: usize = NONCE_BYTES + OWNER_BYTES + TAG_BYT
 /// The endpoint that owns a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::http3) struct Owner {
-    /// Number of its process among those that take over from each other.
+    /// Number of the process in the sequence of upgrades.
     pub(in crate::http3) process: u8,
     /// Its number in that process.
     pub(in crate::http3) endpoint: u16,

@@ -12,7 +12,7 @@ pub(super) type Classified = Option<(RiskClass, String)>;
 /// The route before and the one after that a setting belongs to.
 pub(super) type Routes<'m> = [Option<&'m Route>; 2];
 
-/// The values before that are not among those after, as text.
+/// Values that the change removes, as text.
 pub(super) fn missing(change: &SettingChange) -> Vec<String> {
     let gone = change
         .before
@@ -21,7 +21,7 @@ pub(super) fn missing(change: &SettingChange) -> Vec<String> {
     gone.map(text).collect()
 }
 
-/// The values after that are not among those before, as text.
+/// Values that the change adds, as text.
 pub(super) fn added(change: &SettingChange) -> Vec<String> {
     let new = change
         .after
