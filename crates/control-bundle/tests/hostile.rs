@@ -92,7 +92,7 @@ fn assert_refused(archive: &[u8], expected: &BundleError, case: &str) {
 }
 
 #[test]
-fn bombs_do_not_go_off() {
+fn decompression_bombs_are_refused() {
     let zeros = vec![0; 100 * 1024 * 1024];
     let by_ratio = compress(&zeros);
     assert!(by_ratio.len() < 16 * 1024);
@@ -155,7 +155,7 @@ fn names_stay_in_their_folder() {
 }
 
 #[test]
-fn a_name_of_10_000_levels_has_no_place() {
+fn a_name_of_10_000_levels_is_refused() {
     let path = "a/".repeat(10_000) + "a";
     let files: Files = [
         ("proxy.kdl".to_owned(), Vec::new()),
@@ -221,7 +221,7 @@ fn the_number_of_files_is_bounded() {
 }
 
 #[test]
-fn the_manifest_has_the_last_word() {
+fn the_manifest_decides_on_the_contents() {
     let (bad, own) = (BundleError::BadManifest, listed(ENTRY));
     let deep = "[".repeat(10_000);
     let doubled = manifest(&json!([own, own]));

@@ -99,7 +99,7 @@ fn a_body_of_the_largest_size_passes_and_one_byte_more_does_not() {
 }
 
 #[test]
-fn a_bomb_is_found_while_it_is_small() {
+fn a_decompression_bomb_is_found_while_it_is_small() {
     let limits = DecodingLimits {
         max_ratio: 100.0,
         ..WIDE
@@ -167,7 +167,7 @@ fn several_codings_are_undone_in_turn() {
 }
 
 #[test]
-fn a_bomb_in_several_codings_is_found_by_the_ratio_of_all_together() {
+fn a_decompression_bomb_in_several_codings_is_found_by_the_total_ratio() {
     // Each coding alone is below the ratio.
     let limits = DecodingLimits {
         max_ratio: 2_000.0,

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strange_program_name_does_not_shift_the_fields() {
+    fn an_unusual_program_name_does_not_shift_the_fields() {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 3 0 99 0 0";
 
         assert_eq!(cpu(stat), Some(Duration::from_secs(3)));

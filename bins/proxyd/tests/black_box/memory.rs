@@ -248,7 +248,7 @@ fn buffered_uploads_stay_under_the_limit_and_small_ones_are_served() {
 }
 
 #[test]
-fn memory_of_closed_connections_is_given_back() {
+fn memory_of_closed_connections_is_released() {
     let upstream = Upstream::saying("");
     let proxyd = limited(
         &upstream,

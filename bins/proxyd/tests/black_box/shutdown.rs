@@ -148,7 +148,7 @@ fn a_download_that_has_begun_finishes() {
 }
 
 #[test]
-fn resting_connections_are_closed_and_new_ones_refused() {
+fn idle_connections_are_closed_and_new_ones_refused() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let route = r#"upstream "u"; matches { path "/" }"#;

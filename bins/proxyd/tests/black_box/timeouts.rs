@@ -145,7 +145,7 @@ fn a_body_that_drips_is_answered_408() {
 }
 
 #[test]
-fn a_resting_connection_is_closed() {
+fn an_idle_connection_is_closed() {
     let upstream = Upstream::saying("");
     let proxyd = with_timeouts(&upstream, "keep-alive-ms 300").start();
     let mut client = proxyd.connect();

@@ -172,7 +172,7 @@ fn a_client_that_disappears_takes_its_upstream_connection_along() {
 }
 
 #[test]
-fn an_upgraded_connection_that_rests_is_closed() {
+fn an_idle_upgraded_connection_is_closed() {
     let upstream = Upstream::websocket();
     let config = Config::to_with(&upstream, "timeouts { idle-ms 2000 }");
     let proxyd = config.start();

@@ -57,7 +57,7 @@ fn a_client_without_its_certificate_is_answered_495() {
 }
 
 #[test]
-fn a_client_with_a_strangers_certificate_is_answered_495() {
+fn a_client_certificate_of_another_authority_is_answered_495() {
     let stranger = Authority::new("others").issue_to_client("stranger");
     for mode in ["required", "optional"] {
         let fixture = Fixture::new(mode);

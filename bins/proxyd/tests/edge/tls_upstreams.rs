@@ -97,7 +97,7 @@ fn a_target_of_another_name_is_not_trusted() {
 }
 
 #[test]
-fn a_target_of_a_strange_authority_is_not_trusted() {
+fn a_target_of_an_unknown_authority_is_not_trusted() {
     let (root, strange) = (Authority::new("root"), Authority::new("strange"));
     let target = TlsUpstream::start(server_config(&strange.issue(&["up.test"]), None, &[]));
     let proxyd = running(target.address, NAMED, &root);

@@ -107,7 +107,7 @@ async fn no_user_becomes_a_member_without_a_link_of_the_organization() {
 }
 
 #[tokio::test]
-async fn a_stranger_with_an_account_of_the_address_gets_nothing() {
+async fn another_account_of_the_address_gets_nothing() {
     for world in worlds().await {
         // Another tenant invites the address and keeps the link: the account is the stranger's.
         let other = format!("/orgs/{}/invitations", world.other.org);

@@ -114,7 +114,7 @@ async fn a_deleted_project_is_deleted_for_its_repetition() {
 }
 
 #[tokio::test]
-async fn the_losers_of_a_race_for_a_version_have_a_stale_one() {
+async fn of_concurrent_updates_of_a_version_one_succeeds() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let made = world.post(UPSTREAMS, &admin, sample(UPSTREAMS)).await;

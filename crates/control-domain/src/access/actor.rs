@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_passes_its_own_doors_only() {
+    fn a_node_may_call_only_its_own_routes() {
         let tenant = Tenant::project(ORG, PROJECT);
         let node = |by| Actor::Node {
             id: NodeId(Uuid::from_u128(7)),

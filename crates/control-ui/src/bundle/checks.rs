@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn place_and_cure_are_sentences_of_their_own() {
+    fn place_and_remedy_are_separate_sentences() {
         let text = r#"{"code": "node-allowance", "severity": "warning", "message": "refused", "file": "proxy.kdl",
             "line": 1, "column": 1, "length": 1, "label": "nodes refuse it", "help": "write `allow` there"}"#;
         let diagnostic: Diagnostic = serde_json::from_str(text).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
-async fn garbage_is_answered_in_our_form() {
+async fn malformed_bytes_get_the_standard_error_body() {
     let admin = Admin::open();
     let cases = [
         ("GET /\r\n\r\n", "PARSE"),
@@ -34,7 +34,7 @@ async fn garbage_is_answered_in_our_form() {
 }
 
 #[tokio::test]
-async fn an_id_that_came_before_the_garbage_is_kept() {
+async fn an_id_before_malformed_bytes_is_kept() {
     let request = "GET / HTTP/1.1\r\nX-Correlation-Id: mine\r\nbroken line\r\n\r\n";
     let answer = Admin::open().send(request).await;
 
@@ -87,7 +87,7 @@ async fn bodies_that_cannot_be_read_are_refused_as_all_other_errors_are() {
 }
 
 #[tokio::test]
-async fn requests_before_the_garbage_are_answered_first() {
+async fn requests_before_malformed_bytes_are_answered_first() {
     let admin = Admin::open();
     let mut stream = admin.connect().await;
     let good = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";

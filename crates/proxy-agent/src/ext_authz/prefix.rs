@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_0_and_nonsense_deny_nothing() {
+    fn a_status_of_0_and_malformed_bytes_deny_nothing() {
         for message in [
             &b""[..],
             b"\x0a\x00",

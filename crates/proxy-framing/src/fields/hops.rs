@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_trusted_hops_the_right_most_stranger_is_the_client() {
+    fn the_right_most_untrusted_hop_is_the_client() {
         for (lines, expected) in [
             (&["1.1.1.1, 2.2.2.2, 10.0.0.9"][..], "2.2.2.2"),
             (&["1.1.1.1", "2.2.2.2", "10.0.0.9"], "2.2.2.2"),

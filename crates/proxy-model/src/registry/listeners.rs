@@ -200,7 +200,7 @@ settings! {
     /// Maximum idle time of a connection between two requests.
     KEEP_ALIVE: Time, DefaultValue<Duration> = time("listeners.listener.timeouts.keep-alive-secs", HOUR)
         .or(Duration::from_secs(75))
-        .enforced("proxy-pipeline", "a_resting_connection_is_closed");
+        .enforced("proxy-pipeline", "an_idle_connection_is_closed");
     /// Maximum time for the TLS handshake, and for the PROXY protocol header.
     HANDSHAKE: Time, DefaultValue<Duration> = time_from(
         "listeners.listener.timeouts.handshake-secs",

@@ -106,7 +106,7 @@ settings! {
     /// Maximum time without a byte in either direction on an upgraded connection.
     IDLE: Time, Unset = time("routes.route.policies.timeouts.idle-secs", WEEK)
         .optional("the upstream's `idle-secs`")
-        .enforced("proxy-pipeline", "an_upgraded_connection_that_rests_is_closed");
+        .enforced("proxy-pipeline", "an_idle_upgraded_connection_is_closed");
     /// Maximum size of a request body. Overrides `limits { max-body-size-bytes }` for this route,
     /// up or down. 0 refuses every body.
     MAX_BODY_SIZE: Size, Unset = size("routes.route.policies.max-body-size", 0, 1 << 40)

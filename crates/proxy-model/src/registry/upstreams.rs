@@ -169,7 +169,7 @@ settings! {
     CA_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.ca-file", "a certificate file", "ca.pem")
             .optional("the system's authorities")
-            .enforced("proxy-tls", "a_target_of_a_strange_authority_is_not_trusted");
+            .enforced("proxy-tls", "a_target_of_an_unknown_authority_is_not_trusted");
     /// The proxy's client certificate chain, PEM. Requires `key-file`.
     CERT_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.cert-file", "a certificate file", "cert.pem")
@@ -220,7 +220,7 @@ settings! {
     /// Without a byte in either direction on an upgraded connection, as of a `WebSocket`.
     IDLE: Time, DefaultValue<Duration> = time("upstreams.upstream.timeouts.idle-secs", WEEK)
         .or(HOUR)
-        .enforced("proxy-pipeline", "an_upgraded_connection_that_rests_is_closed");
+        .enforced("proxy-pipeline", "an_idle_upgraded_connection_is_closed");
     /// Connection pool of the targets.
     CONNECTION_POOL: Block, Unset = block("upstreams.upstream.connection-pool")
         .optional("each setting has its default")

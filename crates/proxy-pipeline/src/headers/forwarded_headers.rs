@@ -330,12 +330,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_cannot_claim_another_address() {
+    fn an_untrusted_peer_cannot_claim_another_address() {
         assert_eq!(client("192.0.2.1", &["1.1.1.1"]), "192.0.2.1");
     }
 
     #[test]
-    fn behind_trusted_hops_the_right_most_stranger_is_the_client() {
+    fn the_right_most_untrusted_hop_is_the_client() {
         for (lines, expected) in [
             (&["1.1.1.1, 2.2.2.2, 10.0.0.9"][..], "2.2.2.2"),
             (&["1.1.1.1", "2.2.2.2", "10.0.0.9"], "2.2.2.2"),
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_s_forwarding_headers_are_replaced() {
+    fn forwarding_headers_of_an_untrusted_peer_are_replaced() {
         let (peer, _) = peer("192.0.2.1");
         let mut headers = head(&["1.1.1.1"]);
         headers.insert(names::FORWARDED_PROTO, HTTPS);

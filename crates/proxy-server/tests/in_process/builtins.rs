@@ -116,7 +116,7 @@ fn only_get_and_head_are_answered() {
 }
 
 #[test]
-fn an_unread_body_does_not_spoil_the_connection() {
+fn an_unread_body_leaves_the_connection_usable() {
     let proxyd = serving("health");
     let mut client = proxyd.connect();
 

@@ -3,7 +3,7 @@
 use crate::support::{Config, InProcess, post, refusal, request};
 use proxy_testkit::{Gate, Launcher as _, Reload, Response, Upstream, closed_port, get};
 
-fn nobody_home(route: &str) -> Config {
+fn unreachable_target(route: &str) -> Config {
     let route = format!(r#"upstream "u"; {route}"#);
     Config::new()
         .route("all", &route)
@@ -24,7 +24,7 @@ fn is_page(response: &Response) {
 
 #[test]
 fn api_routes_send_errors_in_json_whatever_the_client_accepts() {
-    let proxyd = nobody_home(r#"service-type "api""#).start();
+    let proxyd = unreachable_target(r#"service-type "api""#).start();
 
     let response = proxyd.connect().ask(get("/", &[("Accept", "text/html")]));
 
@@ -34,7 +34,7 @@ fn api_routes_send_errors_in_json_whatever_the_client_accepts() {
 
 #[test]
 fn web_routes_send_errors_as_pages_whatever_the_client_accepts() {
-    let proxyd = nobody_home(r#"service-type "web""#).start();
+    let proxyd = unreachable_target(r#"service-type "web""#).start();
 
     let response = proxyd
         .connect()
@@ -46,7 +46,7 @@ fn web_routes_send_errors_as_pages_whatever_the_client_accepts() {
 
 #[test]
 fn other_routes_send_errors_as_pages_only_to_clients_that_prefer_them() {
-    let proxyd = nobody_home("").start();
+    let proxyd = unreachable_target("").start();
     let mut client = proxyd.connect();
 
     for accept in [
@@ -95,7 +95,7 @@ fn a_page_shows_when_to_try_again() {
 
 #[test]
 fn a_plain_request_with_the_content_type_of_grpc_gets_the_plain_error() {
-    let proxyd = nobody_home("").start();
+    let proxyd = unreachable_target("").start();
 
     let fields = "Content-Type: application/grpc+proto\r\nTE: trailers\r\nContent-Length: 0\r\n";
     for line in ["POST /pkg.Service/Do", "GET /pkg.Service/Do"] {
@@ -108,7 +108,7 @@ fn a_plain_request_with_the_content_type_of_grpc_gets_the_plain_error() {
 
 #[test]
 fn the_answer_to_head_has_the_length_and_no_body() {
-    let proxyd = nobody_home("").start();
+    let proxyd = unreachable_target("").start();
     let mut client = proxyd.connect();
 
     let whole = client.ask(get("/", &[]));
@@ -144,7 +144,9 @@ fn clients_learn_no_addresses_and_operators_learn_all() {
 
 #[test]
 fn reasons_are_sent_only_where_they_are_exposed() {
-    let exposing = nobody_home("").listener("expose-reasons #true").start();
+    let exposing = unreachable_target("")
+        .listener("expose-reasons #true")
+        .start();
     let response = exposing.connect().ask(get("/", &[]));
     let reported = response.fields.get("proxy-status").unwrap();
     assert!(reported.starts_with("proxyd"), "{reported}");
@@ -153,7 +155,7 @@ fn reasons_are_sent_only_where_they_are_exposed() {
     let message = refusal(&response, 502, "UPSTREAM_ERROR");
     assert_eq!(message, "Upstream error: u - connection failed");
 
-    let silent = nobody_home("").start();
+    let silent = unreachable_target("").start();
     let response = silent.connect().ask(get("/", &[]));
     assert!(!response.fields.has("proxy-status"));
     let message = refusal(&response, 502, "UPSTREAM_ERROR");
@@ -162,7 +164,7 @@ fn reasons_are_sent_only_where_they_are_exposed() {
 
 #[test]
 fn errors_are_not_to_be_cached() {
-    let proxyd = nobody_home("").start();
+    let proxyd = unreachable_target("").start();
 
     let response = proxyd.connect().ask(get("/", &[]));
 

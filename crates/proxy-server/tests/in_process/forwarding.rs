@@ -50,7 +50,7 @@ const CLAIMS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_stranger_s_claims_are_dropped() {
+fn claims_of_an_untrusted_peer_are_dropped() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
 

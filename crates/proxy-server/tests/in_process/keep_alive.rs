@@ -149,7 +149,7 @@ fn many_requests_before_a_broken_one_are_answered_first() {
 }
 
 #[test]
-fn a_connection_that_is_used_does_not_count_as_resting() {
+fn a_used_connection_is_not_idle() {
     let proxyd = answering_itself()
         .listener("timeouts { keep-alive-ms 2000 }")
         .start();

@@ -222,7 +222,7 @@ fn bytes_right_behind_a_response_are_never_the_next_answer() {
 }
 
 #[test]
-fn bytes_on_a_resting_connection_are_never_the_next_answer() {
+fn bytes_on_an_idle_connection_are_never_the_next_response() {
     let (resting, sent) = (Gate::new(), Gate::new());
     let gates = (resting.clone(), sent.clone());
     let upstream = Upstream::start(move |served| {

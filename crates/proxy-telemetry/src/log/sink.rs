@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_counts_as_lost_and_does_not_spoil_the_next() {
+    fn a_cut_line_counts_as_lost_and_the_next_one_is_whole() {
         let script = [Ok(6), Err(ErrorKind::StorageFull)];
 
         let (text, lost) = written(script, &["one\ntwo\nthree\n", "four\n"]);

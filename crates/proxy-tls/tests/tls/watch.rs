@@ -259,7 +259,7 @@ fn a_change_between_loading_and_the_first_poll_is_not_lost() {
 }
 
 #[test]
-fn a_write_within_the_grain_of_the_clock_is_seen() {
+fn a_write_within_the_timestamp_granularity_is_seen() {
     let mut watched = Watched::new();
     assert_eq!(watched.poll(), []);
     let times = |path: &PathBuf| written(path);
