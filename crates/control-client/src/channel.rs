@@ -10,7 +10,7 @@ use control_wire::{
     HeartbeatResponse, JsonWebKeySet, NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest,
     RegisterResponse, TokenResponse,
 };
-use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use proxy_tls::{ClientTls, ClientTlsSettings, PlatformRoots};
 use reqwest::header::{ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
@@ -59,15 +59,7 @@ pub(crate) enum Desired {
 
 /// A client for any number of channels.
 pub(crate) fn client(settings: &Settings) -> Result<Client, ClientError> {
-    let tls = ClientTlsSettings {
-        sni: None,
-        ca_file: settings.ca_file.clone(),
-        client_certificate: None,
-        min_version: TlsVersion::V1_2,
-        alpn: vec![Alpn::Http1],
-        verify: true,
-        pins: Vec::new(),
-    };
+    let tls = ClientTlsSettings::http1(settings.ca_file.clone());
     let tls = ClientTls::load(tls, &PlatformRoots::new()).map_err(|faults| {
         let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
         ClientError::Roots(texts.join("; "))

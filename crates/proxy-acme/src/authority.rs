@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use proxy_tls::{ClientTls, ClientTlsSettings, PlatformRoots};
 use reqwest::Client;
 use reqwest::redirect::Policy;
 use std::fmt;
@@ -81,15 +81,7 @@ impl AuthorityClient {
             user_agent,
             rule,
         } = access;
-        let tls = ClientTlsSettings {
-            sni: None,
-            ca_file,
-            client_certificate: None,
-            min_version: TlsVersion::V1_2,
-            alpn: vec![Alpn::Http1],
-            verify: true,
-            pins: Vec::new(),
-        };
+        let tls = ClientTlsSettings::http1(ca_file);
         let tls = ClientTls::load(tls, &PlatformRoots::new()).map_err(|faults| {
             let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
             AcmeError::BadRoots(texts.join("; "))

@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use prost::Message;
-use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use proxy_tls::{ClientTls, ClientTlsSettings, PlatformRoots};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use std::error::Error;
@@ -130,14 +130,9 @@ impl Collector {
     /// [`CollectorError::BadRoots`] if the roots cannot be read.
     pub fn new(settings: CollectorSettings) -> Result<Self, CollectorError> {
         let tls = ClientTlsSettings {
-            sni: None,
-            ca_file: settings.ca_file.clone(),
-            client_certificate: None,
-            min_version: TlsVersion::V1_2,
-            alpn: vec![Alpn::Http1],
             // Without TLS no certificate is accepted at all, and no roots are read.
             verify: settings.is_tls,
-            pins: Vec::new(),
+            ..ClientTlsSettings::http1(settings.ca_file.clone())
         };
         let tls = ClientTls::load(tls, &PlatformRoots::new()).map_err(|faults| {
             CollectorError::BadRoots(faults.iter().map(ToString::to_string).collect())

@@ -69,6 +69,22 @@ pub struct CertificateSource {
     pub server_names: Vec<String>,
 }
 
+impl ClientTlsSettings {
+    /// Settings for HTTP/1.1 over TLS 1.2 or newer to a server of any name, verified by the roots in
+    /// `ca_file`, or by those of the platform.
+    pub fn http1(ca_file: Option<PathBuf>) -> Self {
+        Self {
+            sni: None,
+            ca_file,
+            client_certificate: None,
+            min_version: TlsVersion::V1_2,
+            alpn: vec![Alpn::Http1],
+            verify: true,
+            pins: Vec::new(),
+        }
+    }
+}
+
 impl CertificateSource {
     /// Returns true if these faults only state that a certificate is yet to be obtained.
     pub(crate) fn is_awaited(&self, faults: &[TlsError]) -> bool {

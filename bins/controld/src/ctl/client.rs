@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
-use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use proxy_tls::{ClientTls, ClientTlsSettings, PlatformRoots};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -240,15 +240,7 @@ fn wait(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
 }
 
 fn tls(settings: &Settings) -> Result<ClientTls, CtlError> {
-    let settings = ClientTlsSettings {
-        sni: None,
-        ca_file: settings.ca_file.clone(),
-        client_certificate: None,
-        min_version: TlsVersion::V1_2,
-        alpn: vec![Alpn::Http1],
-        verify: true,
-        pins: Vec::new(),
-    };
+    let settings = ClientTlsSettings::http1(settings.ca_file.clone());
     ClientTls::load(settings, &PlatformRoots::new()).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         CtlError::usage(lines.join("\n"))

@@ -5,7 +5,7 @@
 
 use control_domain::PrivateAddresses;
 use control_sso::WebUrl;
-use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use proxy_tls::{ClientTls, ClientTlsSettings, PlatformRoots};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use reqwest::redirect::Policy;
@@ -72,15 +72,7 @@ pub(crate) struct Outbound {
 impl Outbound {
     /// A client with the root certificates of this machine.
     pub(crate) fn new(addresses: PrivateAddresses) -> Result<Self, OutboundError> {
-        let tls = ClientTlsSettings {
-            sni: None,
-            ca_file: None,
-            client_certificate: None,
-            min_version: TlsVersion::V1_2,
-            alpn: vec![Alpn::Http1],
-            verify: true,
-            pins: Vec::new(),
-        };
+        let tls = ClientTlsSettings::http1(None);
         let tls = ClientTls::load(tls, &PlatformRoots::new());
         let tls = tls.map_err(|_| OutboundError::Unsendable)?;
         let client = Client::builder()

@@ -4,7 +4,7 @@ use crate::app::outbound::is_private;
 use control_domain::ManagedCertificate;
 use control_sso::WebUrl;
 use proxy_acme::{AddressRule, AuthorityAccess};
-use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use proxy_tls::{ClientTls, ClientTlsSettings, PlatformRoots};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,15 +47,7 @@ impl AcmeAuthorities {
         if self.ca_file.is_none() {
             return Ok(());
         }
-        let tls = ClientTlsSettings {
-            sni: None,
-            ca_file: self.ca_file.clone(),
-            client_certificate: None,
-            min_version: TlsVersion::V1_2,
-            alpn: vec![Alpn::Http1],
-            verify: true,
-            pins: Vec::new(),
-        };
+        let tls = ClientTlsSettings::http1(self.ca_file.clone());
         let loaded = ClientTls::load(tls, &PlatformRoots::new());
         loaded.map(drop).map_err(|faults| {
             let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
