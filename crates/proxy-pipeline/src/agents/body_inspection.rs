@@ -18,6 +18,18 @@ pub(super) enum BodyVerdict {
     FailedOpen,
 }
 
+/// Maximum number of bytes that agents inspect, the same for all agents; `None` if none `subscribes` to
+/// the bodies.
+pub(super) fn inspection_limit(
+    exchange: &Exchange,
+    subscribes: fn(&AgentSession) -> bool,
+) -> Option<u64> {
+    let agents = exchange.completion.record.agents.as_ref()?;
+    let mut sessions = agents.sessions.iter();
+    let subscriber = sessions.find(|one| subscribes(one))?;
+    Some(subscriber.agent.max_body_bytes)
+}
+
 /// Takes the session at `index`, to be returned by [`put_back`].
 pub(super) fn take_session(exchange: &mut Exchange, index: usize) -> Option<AgentSession> {
     exchange.record().agents.as_mut()?.take(index)

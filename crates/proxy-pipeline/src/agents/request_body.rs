@@ -1,7 +1,7 @@
 //! Inspection of request bodies: read up to the agents' limit, and sent to them before any byte is
 //! forwarded.
 
-use super::body_inspection::{BodyVerdict, put_back, send_piece, take_session};
+use super::body_inspection::{BodyVerdict, inspection_limit, put_back, send_piece, take_session};
 use super::call::AgentCall;
 use super::content::Content;
 use super::{decision, event};
@@ -33,7 +33,7 @@ pub(super) async fn inspect(
     route: &RoutePlan,
     timers: &RequestTimers,
 ) -> Result<Option<Response<Body>>, Problem> {
-    let Some(max_bytes) = inspection_limit(exchange) else {
+    let Some(max_bytes) = inspection_limit(exchange, subscribes) else {
         return Ok(None);
     };
     check_content_length(exchange, max_bytes)?;
@@ -51,14 +51,6 @@ pub(super) async fn inspect(
         }
     }
     Ok(None)
-}
-
-/// Maximum number of bytes that agents inspect, the same for all agents; `None` if none subscribes to request bodies.
-fn inspection_limit(exchange: &Exchange) -> Option<u64> {
-    let agents = exchange.completion.record.agents.as_ref()?;
-    let mut sessions = agents.sessions.iter();
-    let subscriber = sessions.find(|one| subscribes(one))?;
-    Some(subscriber.agent.max_body_bytes)
 }
 
 fn subscribes(session: &AgentSession) -> bool {

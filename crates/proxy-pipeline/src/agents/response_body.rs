@@ -1,7 +1,7 @@
 //! Inspection of response bodies: read up to the agents' limit, and sent to them before the client gets
 //! a byte.
 
-use super::body_inspection::{BodyVerdict, put_back, send_piece, take_session};
+use super::body_inspection::{BodyVerdict, inspection_limit, put_back, send_piece, take_session};
 use super::call::AgentCall;
 use super::content::Content;
 use super::{decision, event};
@@ -28,7 +28,7 @@ pub(super) async fn inspect(
     response: &mut Response<Body>,
     timers: &RequestTimers,
 ) -> Result<Option<Response<Body>>, Problem> {
-    let limit = inspection_limit(exchange).filter(|_| !response.body().is_end_stream());
+    let limit = inspection_limit(exchange, subscribes).filter(|_| !response.body().is_end_stream());
     let Some(max_bytes) = limit else {
         return Ok(None);
     };
@@ -46,14 +46,6 @@ pub(super) async fn inspect(
         }
     }
     Ok(None)
-}
-
-/// Maximum number of bytes that agents inspect, the same for all agents; `None` if none subscribes to response bodies.
-fn inspection_limit(exchange: &Exchange) -> Option<u64> {
-    let agents = exchange.completion.record.agents.as_ref()?;
-    let mut sessions = agents.sessions.iter();
-    let subscriber = sessions.find(|one| subscribes(one))?;
-    Some(subscriber.agent.max_body_bytes)
 }
 
 fn subscribes(session: &AgentSession) -> bool {
