@@ -38,9 +38,9 @@ pub(crate) fn command(operations: &[Operation]) -> Command {
 pub(crate) async fn run(
     operations: &[Operation],
     matches: &ArgMatches,
-    whole: &mut Command,
+    command: &mut Command,
 ) -> ExitCode {
-    let done: Result<(), CtlError> = run::run(operations, matches, whole).await;
+    let done: Result<(), CtlError> = run::run(operations, matches, command).await;
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

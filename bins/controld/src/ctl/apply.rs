@@ -152,7 +152,7 @@ impl Apply<'_> {
                 self.lookup.client.json(&call).await?;
                 done = "deleted";
             }
-            print_line(&format!("{subject} {done}\n"))?;
+            print(&format!("{subject} {done}\n"))?;
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Apply<'_> {
                 None => self.create(noun, &list, fields).await,
                 Some(found) => self.update(noun, &list, found, fields).await,
             }?;
-            print_line(&format!("{subject} {done}\n"))?;
+            print(&format!("{subject} {done}\n"))?;
         }
         Ok(())
     }
@@ -253,10 +253,6 @@ impl Apply<'_> {
         self.lookup.fields(noun.create, &mut resolved, list).await?;
         Ok(resolved)
     }
-}
-
-fn print_line(text: &str) -> Result<(), CtlError> {
-    print(text).map_err(|error| CtlError::failed("standard output", error))
 }
 
 /// Returns true if the found value has all fields of the file; omitted ones have their defaults.

@@ -42,9 +42,9 @@ pub(crate) async fn plan(
     let given = flags(labels, matches)?;
     let deployment = Deployment::read(lookup, matches, given).await?;
     if output == Output::Table {
-        printed(&preview::text(&deployment.preview))?;
+        print(&preview::text(&deployment.preview))?;
     } else {
-        printed(&output.resource(&deployment.preview))?;
+        print(&output.resource(&deployment.preview))?;
     }
     deployment.check()
 }
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     let deployment = Deployment::read(lookup, matches, given).await?;
     let prints_steps = output == Output::Table;
     if prints_steps {
-        printed(&preview::text(&deployment.preview))?;
+        print(&preview::text(&deployment.preview))?;
     }
     deployment.check()?;
     deployment.check_time()?;
@@ -68,7 +68,7 @@ pub(crate) async fn run(
         return if prints_steps {
             Ok(())
         } else {
-            printed(&output.resource(&done))
+            print(&output.resource(&done))
         };
     }
     if preview::has_no_nodes(&deployment.preview) {
@@ -82,7 +82,7 @@ pub(crate) async fn run(
     let rollout = deployment.start(&bundle).await?;
     if prints_steps {
         let (name, bundle) = (text(&bundle, "name"), text(&bundle, "id"));
-        printed(&format!("bundle  {name} ({bundle})\nrollout {rollout}\n"))?;
+        print(&format!("bundle  {name} ({bundle})\nrollout {rollout}\n"))?;
     }
     let follow = Follow {
         path: format!("{}/rollouts/{rollout}", deployment.project),
@@ -190,8 +190,4 @@ fn operation<'a>(lookup: &Lookup<'a>, noun: &str, verb: &str) -> Result<&'a Oper
     let mut all = lookup.operations.iter();
     let found = all.find(|one| one.noun == noun && one.verb == verb);
     found.ok_or_else(|| CtlError::failed(noun, "no such operation"))
-}
-
-fn printed(text: &str) -> Result<(), CtlError> {
-    print(text).map_err(|error| CtlError::failed("standard output", error))
 }

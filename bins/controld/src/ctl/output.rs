@@ -1,12 +1,12 @@
 //! Answers as tables, JSON or ids.
 
+use crate::ctl::error::CtlError;
 use crate::standard_output::write_text;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io;
 
 /// Maximum number of columns of a list without columns of its own; `get` and `-o json` show all.
 const COLUMNS: usize = 8;
@@ -112,8 +112,12 @@ fn is_hazardous(sign: char) -> bool {
 }
 
 /// Writes to the standard output; a closed reader, as with `| head`, is not a failure.
-pub(crate) fn print(text: &str) -> io::Result<()> {
-    write_text(&escaped(text))
+///
+/// # Errors
+///
+/// [`CtlError::Failed`] if the output cannot be written.
+pub(crate) fn print(text: &str) -> Result<(), CtlError> {
+    write_text(&escaped(text)).map_err(|error| CtlError::failed("standard output", error))
 }
 
 fn pretty(value: &Value) -> String {

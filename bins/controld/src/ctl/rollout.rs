@@ -67,12 +67,12 @@ impl Follow {
             let ends = timeout.is_none() || has_stopped(text(&found, "state"));
             let line = line(&found);
             if output == Output::Table && line != last_line {
-                printed(&line)?;
+                print(&line)?;
                 last_line = line;
             }
             if ends {
                 if output != Output::Table {
-                    printed(&output.resource(&found))?;
+                    print(&output.resource(&found))?;
                 }
                 return outcome(&found, timeout.is_some());
             }
@@ -193,10 +193,6 @@ fn side(figures: &Value, name: &str) -> String {
 fn repeated(sign: char, count: i64) -> String {
     let count = usize::try_from(count).unwrap_or_default();
     std::iter::repeat_n(sign, count).collect()
-}
-
-fn printed(text: &str) -> Result<(), CtlError> {
-    print(text).map_err(|error| CtlError::failed("standard output", error))
 }
 
 #[cfg(test)]

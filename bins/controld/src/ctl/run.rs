@@ -27,12 +27,12 @@ use std::path::PathBuf;
 pub(crate) async fn run(
     operations: &[Operation],
     matches: &ArgMatches,
-    whole: &mut Command,
+    command: &mut Command,
 ) -> Result<(), CtlError> {
     let (noun, inner) = matches.subcommand().ok_or_else(no_command)?;
     match noun {
-        "completions" => return completions(inner, whole),
-        "manual" => return printed(&manual::page(&grammar::command(operations))),
+        "completions" => return completions(inner, command),
+        "manual" => return print(&manual::page(&grammar::command(operations))),
         _ => {}
     }
     let settings = Settings::read(inner)?;
@@ -81,7 +81,7 @@ async fn perform(
         let limit = limit.and_then(|(_, text)| text.parse().ok());
         append(&mut path, query.iter().filter(|(name, _)| name != "limit"));
         let items = lookup.all(&path, limit).await?;
-        return printed(&output.list(&operation.noun, &items));
+        return print(&output.list(&operation.noun, &items));
     }
     append(&mut path, query.iter());
     let mut call = Call::new(operation.method.clone(), path);
@@ -98,18 +98,18 @@ async fn perform(
     }
     let answer = lookup.client.json(&call).await?;
     match answer.get("items").and_then(Value::as_array) {
-        Some(items) => printed(&output.list(&operation.noun, items)),
-        None => printed(&output.resource(&answer)),
+        Some(items) => print(&output.list(&operation.noun, items)),
+        None => print(&output.resource(&answer)),
     }?;
     if operation.noun == "bundle" && operation.verb == "create" {
-        return checked(&answer, &call);
+        return report_diagnostics(&answer, &call);
     }
     Ok(())
 }
 
 /// Shows the diagnostics of a new bundle; a rejected one is a failure.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
-fn checked(bundle: &Value, call: &Call) -> Result<(), CtlError> {
+fn report_diagnostics(bundle: &Value, call: &Call) -> Result<(), CtlError> {
     let body = call.body.as_ref();
     let body = body.and_then(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok());
     let shown = diagnostics::render(bundle, body.as_ref().and_then(|body| body.get("files")));
@@ -215,7 +215,7 @@ async fn login(client: &Client, settings: Settings) -> Result<(), CtlError> {
     client.json(&Call::get("/api/v1/users/me")).await?;
     let login = Login { url, key, ca_file };
     let kept = login.keep()?;
-    printed(&format!(
+    print(&format!(
         "logged in to {}; kept in {}\n",
         login.url,
         kept.display()
@@ -224,29 +224,25 @@ async fn login(client: &Client, settings: Settings) -> Result<(), CtlError> {
 
 async fn whoami(client: &Client, output: Output) -> Result<(), CtlError> {
     let identity = client.json(&Call::get("/api/v1/users/me")).await?;
-    printed(&output.resource(&identity))
+    print(&output.resource(&identity))
 }
 
 /// Needs no key.
 async fn ready(client: &Client) -> Result<(), CtlError> {
     client.json(&Call::get("/ready")).await?;
-    printed("ready\n")
+    print("ready\n")
 }
 
-fn completions(matches: &ArgMatches, whole: &mut Command) -> Result<(), CtlError> {
+fn completions(matches: &ArgMatches, command: &mut Command) -> Result<(), CtlError> {
     let shell = matches.get_one::<Shell>("shell").ok_or_else(no_command)?;
     let mut script = Vec::new();
-    clap_complete::generate(*shell, whole, "controld", &mut script);
-    printed(&String::from_utf8_lossy(&script))
+    clap_complete::generate(*shell, command, "controld", &mut script);
+    print(&String::from_utf8_lossy(&script))
 }
 
 fn output(matches: &ArgMatches) -> Output {
     let name = matches.get_one::<String>("output");
     Output::named(name.map_or("", String::as_str))
-}
-
-fn printed(text: &str) -> Result<(), CtlError> {
-    print(text).map_err(|error| CtlError::failed("standard output", error))
 }
 
 fn no_command() -> CtlError {
