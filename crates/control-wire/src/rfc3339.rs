@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, Error};
 
 const OFFSET_BYTES: usize = 6;
-const FORM: &str = "is no time of RFC 3339 up to the year 9999, such as 2030-01-31T12:00:00Z";
+const FORM: &str = "is not a time of RFC 3339 up to the year 9999, such as 2030-01-31T12:00:00Z";
 
 /// Deserializes a time; for `#[serde(deserialize_with)]`.
 ///

@@ -301,7 +301,7 @@ fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, C
 /// Checks that agents may change the field `name`.
 fn allowed(name: &str) -> Result<(), CallError> {
     if is_protected(name) {
-        let text = format!("the field `{name}` is not an agent's to change");
+        let text = format!("agents may not change the field `{name}`");
         return Err(CallError::BadReply(text));
     }
     Ok(())
@@ -325,7 +325,9 @@ fn action(option: &HeaderValueOption) -> Result<HeaderAction, CallError> {
         (None, 0) => Ok(HeaderAction::Default),
         (None, 1) => Ok(HeaderAction::AddIfAbsent),
         (None, 3) => Ok(HeaderAction::SetIfPresent),
-        (None, other) => Err(CallError::BadReply(format!("append_action {other}"))),
+        (None, other) => Err(CallError::BadReply(format!(
+            "unknown append_action {other}"
+        ))),
     }
 }
 

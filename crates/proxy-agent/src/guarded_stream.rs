@@ -46,7 +46,7 @@ impl AnswerGuard {
     /// The failure of the call, if the guard refused its answer.
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "any other fault is no matter of size"
+        reason = "the other faults do not concern the size"
     )]
     pub(crate) fn bad_reply(&self) -> Option<CallError> {
         // Data without a request is not an answer: it only ends the connection.

@@ -33,13 +33,13 @@ pub enum PasswordHashError {
     #[error("this is not a hash of bcrypt or Argon2, and perhaps a password in clear")]
     Clear,
     /// SHA-1, with or without a salt.
-    #[error("SHA-1 is tried billions of times a second")]
+    #[error("SHA-1 hashes can be tried billions of times a second")]
     Sha1,
     /// MD5 in the forms of Apache and of Unix.
-    #[error("MD5 is broken, and cheap to try")]
+    #[error("MD5 is broken, and its hashes are cheap to try")]
     Md5,
     /// SHA-256 or SHA-512 in the form of Unix.
-    #[error("hashes of `crypt` other than bcrypt are not taken")]
+    #[error("hashes of `crypt` other than bcrypt are not supported")]
     Crypt,
     /// Malformed, or of an unknown version.
     #[error("the hash is malformed")]

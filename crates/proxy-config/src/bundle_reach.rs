@@ -178,8 +178,8 @@ impl ReachCheck<'_, '_> {
         if let Some(path) = command_of_node {
             command.value = path;
         } else {
-            let message = format!("the program `{written}` is one of the machine's");
-            self.ask(place, message, &suggested("dns-commands", &written));
+            let message = format!("the program `{written}` belongs to the machine");
+            self.require_permission(place, message, &suggested("dns-commands", &written));
         }
     }
 
@@ -378,7 +378,7 @@ impl ReachCheck<'_, '_> {
             written.value = path;
             return;
         }
-        let message = format!("agent \"{}\" is one of the machine's", agent.name);
+        let message = format!("agent \"{}\" belongs to the machine", agent.name);
         let remedy = format!("agents \"{}=/path\"", agent.name);
         self.ask(Some(place), message, &remedy);
     }

@@ -121,7 +121,10 @@ impl Reason {
 
     /// The setting of the limit, for a reason with exactly one setting.
     #[must_use]
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most reasons are no limits")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "most reasons are not limits"
+    )]
     pub const fn setting(self) -> Option<&'static str> {
         match self {
             Self::HeaderSizeLimit => Some("limits.max-header-size-bytes"),

@@ -10,7 +10,7 @@ pub(crate) enum RequestError {
     #[error("the proxy closed the connection")]
     Closed,
     /// A response arrived without a request.
-    #[error("bytes came that were no answer")]
+    #[error("received bytes that are not a response")]
     Unasked,
     /// The status is not 200.
     #[error("status {0}")]

@@ -49,7 +49,7 @@ pub fn framing_problem(fault: FramingError) -> Problem {
 
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "faults that only a response can have are no client's"
+    reason = "the other faults occur in responses only"
 )]
 fn request_reason(fault: FramingError) -> Reason {
     match fault {

@@ -20,7 +20,7 @@ pub(crate) fn from_folder(
     let place = folder.display();
     let takes_files = operation.fields().iter().any(|field| field.name == "files");
     if !takes_files {
-        return Err(CtlError::usage(format!("{place}: is a folder")));
+        return Err(CtlError::usage(format!("{place} is a folder: name a file")));
     }
     let (mut files, mut assets) = (Map::new(), Map::new());
     let mut add = |name: String, bytes: Vec<u8>| match String::from_utf8(bytes) {
@@ -44,7 +44,9 @@ fn walk<T>(
     add: &mut impl FnMut(String, Vec<u8>) -> T,
 ) -> io::Result<()> {
     if depth == 0 {
-        return Err(io::Error::other("folders within folders, too many"));
+        return Err(io::Error::other(format!(
+            "more than {MAX_DEPTH} folders within each other"
+        )));
     }
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -290,11 +290,11 @@ fn parse_hosts(hosts: &[String]) -> Result<Vec<String>, Refusal> {
         );
     }
     if !lower.iter().all(|host| is_public_name(host)) {
-        return fault("has one that is no DNS name with two labels or more");
+        return fault("has a name that is not a DNS name with two labels or more");
     }
     let distinct: BTreeSet<&String> = lower.iter().collect();
     if distinct.len() != lower.len() {
-        return fault("has one twice");
+        return fault("names a host twice");
     }
     Ok(lower)
 }

@@ -207,7 +207,7 @@ impl Rollout {
     /// [`Refusal::Invalid`] for no nodes, or too many batches.
     pub fn plan(self, nodes: i64) -> Result<Self, Refusal> {
         if nodes < 1 {
-            return Err(Refusal::invalid("nodes", "no node of the project is meant"));
+            return Err(Refusal::invalid("nodes", "match no node of the project"));
         }
         let batch_size = self.strategy.batch_size(nodes)?;
         Ok(Self {

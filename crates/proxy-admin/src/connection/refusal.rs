@@ -30,7 +30,10 @@ pub(crate) fn framing_problem(fault: FramingError) -> Problem {
 }
 
 /// The problem of a head that is larger than the interface takes. Its limits are not settings.
-#[expect(clippy::wildcard_enum_match_arm, reason = "other faults are no limits")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "other faults are not limits"
+)]
 fn limit_problem(fault: FramingError) -> Option<Problem> {
     let (reason, actual, limit) = match fault {
         FramingError::TargetSize { actual, limit } | FramingError::HeaderSize { actual, limit } => {

@@ -66,7 +66,7 @@ pub(super) fn policies<'t>(
         cache: cache::route_cache(d, &b),
     };
     if let (Some(basic), Some(jwt)) = (&policies.basic_auth, &policies.jwt) {
-        let message = "a route asks for passwords or for tokens";
+        let message = "`basic-auth` and `jwt` exclude each other in a route";
         let fault = Diagnostic::new(DiagnosticCode::Conflict, jwt.place, message);
         let fault = fault.related(basic.place, "passwords here");
         d.push(fault.help("write two routes, or leave one of the blocks out"));

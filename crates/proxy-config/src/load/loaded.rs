@@ -6,7 +6,7 @@ use crate::report::Report;
 use proxy_model::{FailedTest, Model, Place, Setting};
 
 /// File descriptors that the process needs in addition to its connections.
-const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
+const RESERVED_DESCRIPTORS: u64 = 100;
 
 /// A valid configuration.
 #[derive(Clone, Debug)]
@@ -73,12 +73,12 @@ impl Loaded {
     /// files, less those it needs for itself.
     pub fn compare_with_descriptors(&mut self, descriptors: u64) {
         let limit = &self.model.limits.max_total_connections;
-        let room = descriptors.saturating_sub(DESCRIPTORS_FOR_OURSELVES);
+        let room = descriptors.saturating_sub(RESERVED_DESCRIPTORS);
         if u64::from(limit.value) <= room {
             return;
         }
         let message = format!(
-            "`max-total-connections` is {limit}, but the process may have {descriptors} files only"
+            "`max-total-connections` is {limit}, but the limit of open files is {descriptors}"
         );
         let place = limit.place().unwrap_or_default();
         let label = if limit.place().is_some() {

@@ -57,7 +57,7 @@ pub(super) fn check(decision: &Decision) -> Result<(), CallError> {
     let mut response_names = allow.response_headers.iter().map(HeaderEdit::name);
     match request_names.or_else(|| response_names.find(|name| is_protected(name))) {
         Some(name) => Err(CallError::BadReply(format!(
-            "the field `{name}` is not an agent's to change"
+            "agents may not change the field `{name}`"
         ))),
         None => Ok(()),
     }

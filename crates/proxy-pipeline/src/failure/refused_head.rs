@@ -98,7 +98,7 @@ fn value<'h>(fields: &'h [u8], wanted: &[u8]) -> Option<&'h [u8]> {
 
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "most faults are no single field's"
+    reason = "most faults do not concern a single field"
 )]
 fn field_to_blame(fault: FramingError, head: &[u8]) -> Option<Box<str>> {
     match fault {

@@ -28,7 +28,7 @@ pub struct InFlightLimit {
 
 #[expect(
     clippy::disallowed_types,
-    reason = "held for look-ups in a table, and only while half of the places of all workers are taken"
+    reason = "held for look-ups in a table, and only while half of the permits of all workers are taken"
 )]
 type Lock<T> = std::sync::Mutex<T>;
 

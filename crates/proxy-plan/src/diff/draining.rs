@@ -113,7 +113,7 @@ impl fmt::Display for DrainedConnections {
         match self {
             Self::Listener(name) => write!(
                 f,
-                "connections of listener {name}, after the answer in hand"
+                "connections of listener {name}, after the current response"
             ),
             Self::RemovedListener(name) => write!(f, "connections of listener {name}"),
             Self::Route(id) => write!(f, "streams of route {id}, after the drain time"),

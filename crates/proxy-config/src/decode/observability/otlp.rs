@@ -87,7 +87,7 @@ fn header<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Setting<Otlp
         return None;
     };
     let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
-        let message = format!("`{name}` is no name of a header field");
+        let message = format!("`{name}` is not a header field name");
         d.push(Diagnostic::new(DiagnosticCode::BadValue, *place, message));
         return None;
     };
@@ -99,9 +99,9 @@ fn header<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Setting<Otlp
     }
     let value = HeaderValue::from_str(value).ok();
     let Some(mut value) = value.filter(|value| !value.is_empty()) else {
-        let message = format!("the value of `{name}` is no value of a header field");
+        let message = format!("the value of `{name}` is not a header field value");
         let fault = Diagnostic::new(DiagnosticCode::BadValue, *value_place, message);
-        d.push(fault.help("it needs printable ASCII, and is not empty"));
+        d.push(fault.help("write one or more printable ASCII characters"));
         return None;
     };
     value.set_sensitive(true);

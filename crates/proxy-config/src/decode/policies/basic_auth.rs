@@ -81,7 +81,7 @@ fn user<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Setting<BasicU
 
 /// The fault of a hash that is not taken. The hash itself is not shown.
 fn bad_hash(error: PasswordHashError, place: Place) -> Diagnostic {
-    let message = "this hash of a password is not taken";
+    let message = "this password hash is not supported";
     let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
     fault.label(error.to_string()).help(HELP)
 }
@@ -134,7 +134,7 @@ fn files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<UsersFile>> 
             }
             // Without the line's text: the author may not have the right to read the file.
             Err(HtpasswdError { line, hash }) => {
-                let message = format!("line {line} of `{}` is not taken", path.display());
+                let message = format!("line {line} of `{}` is invalid", path.display());
                 let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
                 let label = hash.map_or_else(|| "not `user:hash`".to_owned(), |it| it.to_string());
                 d.push(fault.label(label).help(HELP));
