@@ -39,7 +39,7 @@ struct Queue {
 
 #[derive(Debug)]
 struct WaitingRequest {
-    answer: oneshot::Sender<Result<Place, Refusal>>,
+    answer: oneshot::Sender<Result<InFlightPermit, Refusal>>,
     claim: Claim,
     /// Permit of the limit on all queues.
     permit: Permit,
@@ -47,7 +47,7 @@ struct WaitingRequest {
 
 /// A permit for a request in flight, of the worker and of all workers; released on drop.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct InFlightPermit {
     admission: Rc<Admission>,
     /// `None` if it was taken while half of the permits were free.
     counted: Option<Box<CountedClaim>>,
@@ -88,7 +88,7 @@ pub(crate) enum Refusal {
 struct Waiter<'a> {
     admission: &'a Admission,
     ticket: Ticket,
-    answer: oneshot::Receiver<Result<Place, Refusal>>,
+    answer: oneshot::Receiver<Result<InFlightPermit, Refusal>>,
 }
 
 impl Admission {
@@ -122,7 +122,10 @@ impl Admission {
 
     /// A permit, if there is one for the request; its claim is read only when permits are short.
     #[inline]
-    pub(crate) fn try_enter(self: &Rc<Self>, claim: impl FnOnce() -> Claim) -> Option<Place> {
+    pub(crate) fn try_enter(
+        self: &Rc<Self>,
+        claim: impl FnOnce() -> Claim,
+    ) -> Option<InFlightPermit> {
         if !self.has_room() || self.limit.is_wanted() {
             return None;
         }
@@ -131,12 +134,17 @@ impl Admission {
         if own.is_short() || all.is_short() {
             return self.enter_short(claim(), own, all);
         }
-        Some(self.place(None))
+        Some(self.take_permit(None))
     }
 
     /// Takes a permit among all workers' permits, if the request's shares allow it.
     #[cold]
-    fn enter_short(self: &Rc<Self>, claim: Claim, own: Occupancy, all: Occupancy) -> Option<Place> {
+    fn enter_short(
+        self: &Rc<Self>,
+        claim: Claim,
+        own: Occupancy,
+        all: Occupancy,
+    ) -> Option<InFlightPermit> {
         let counts_globally = all.is_short();
         let mut is_admitted = self.shares.borrow().admits(claim, own.free());
         if is_admitted && counts_globally {
@@ -151,7 +159,7 @@ impl Admission {
             self.limit.leave();
             return None;
         }
-        Some(self.place(Some(CountedClaim {
+        Some(self.take_permit(Some(CountedClaim {
             claim,
             counts_globally,
         })))
@@ -163,7 +171,7 @@ impl Admission {
         self: &Rc<Self>,
         claim: Claim,
         now: Duration,
-    ) -> Result<Place, Refusal> {
+    ) -> Result<InFlightPermit, Refusal> {
         let (answer, answered) = oneshot::channel();
         let ticket = self.push(claim, now, answer)?;
         let mut waiter = Waiter {
@@ -180,7 +188,7 @@ impl Admission {
         &self,
         claim: Claim,
         now: Duration,
-        answer: oneshot::Sender<Result<Place, Refusal>>,
+        answer: oneshot::Sender<Result<InFlightPermit, Refusal>>,
     ) -> Result<Ticket, Refusal> {
         let now_ns = as_ns(now);
         let mut queue = self.queue.borrow_mut();
@@ -188,7 +196,7 @@ impl Admission {
         if order.settings().max_requests == 0 {
             return Err(Refusal::InFlight(self.shortage(claim)));
         }
-        let (ticket, permit) = match self.queue_place(order.len()) {
+        let (ticket, permit) = match self.queue_permit(order.len()) {
             Ok(permit) => match order.push(claim, now_ns) {
                 Ok(queued) => {
                     // A reload may apply another maximum to all queues before it does to this one.
@@ -224,7 +232,7 @@ impl Admission {
     }
 
     /// A permit of the limit on all queues, of which this worker, with `waiting` requests, has its fair share.
-    fn queue_place(&self, waiting: usize) -> Result<Permit, LimitReached> {
+    fn queue_permit(&self, waiting: usize) -> Result<Permit, LimitReached> {
         let all = self.limit.waiting();
         let (held, max) = (all.held(), all.max());
         let free = Occupancy { held, max }.free();
@@ -238,7 +246,7 @@ impl Admission {
     pub async fn serve_queue(self: Rc<Self>) {
         loop {
             self.has_waiting.notified().await;
-            while self.wants_place() {
+            while self.can_admit_waiting() {
                 let all = self.limit.granted().await;
                 if !self.answer_next(all) {
                     // The permit was passed on: requests over their shares wait for one of their own.
@@ -290,7 +298,7 @@ impl Admission {
 
     /// Admits requests of the queue for as long as there are permits.
     fn admit_waiting(self: &Rc<Self>) {
-        while self.wants_place() {
+        while self.can_admit_waiting() {
             let Ok(all) = self.limit.enter() else {
                 self.has_waiting.notify_one();
                 return;
@@ -313,14 +321,14 @@ impl Admission {
         };
         let request = queue.requests.remove(&ticket);
         drop(queue);
-        let place = self.place(Some(CountedClaim {
+        let in_flight = self.take_permit(Some(CountedClaim {
             claim,
             counts_globally,
         }));
         if let Some(WaitingRequest { answer, permit, .. }) = request {
             drop(permit);
-            // Its client may leave at the same time: then the place is released.
-            drop(answer.send(Ok(place)));
+            // Its client may leave at the same time: then the permit is released.
+            drop(answer.send(Ok(in_flight)));
         }
         true
     }
@@ -348,12 +356,12 @@ impl Admission {
         next
     }
 
-    fn place(self: &Rc<Self>, counted: Option<CountedClaim>) -> Place {
+    fn take_permit(self: &Rc<Self>, counted: Option<CountedClaim>) -> InFlightPermit {
         self.in_flight.set(self.in_flight.get() + 1);
         if let Some(CountedClaim { claim, .. }) = counted {
             self.shares.borrow_mut().enter(claim);
         }
-        Place {
+        InFlightPermit {
             admission: Rc::clone(self),
             counted: counted.map(Box::new),
         }
@@ -376,20 +384,20 @@ impl Admission {
         !self.queue.borrow().order.is_empty()
     }
 
-    fn wants_place(&self) -> bool {
+    fn can_admit_waiting(&self) -> bool {
         self.has_room() && self.has_waiting()
     }
 
     /// The limit without a permit for a request: the used-up share, or the limit with fewer free
     /// permits.
     fn shortage(&self, claim: Claim) -> Shortage {
-        let places = self.limit.places();
-        let (held, max) = (places.held(), places.max());
+        let permits = self.limit.permits();
+        let (held, max) = (permits.held(), permits.max());
         let (own, all) = (self.occupancy(), Occupancy { held, max });
-        let has_places = own.free() > 0 && all.free() > 0;
-        let is_over_own = has_places && !self.shares.borrow().admits(claim, own.free());
+        let has_permits = own.free() > 0 && all.free() > 0;
+        let is_over_own = has_permits && !self.shares.borrow().admits(claim, own.free());
         let is_over_all =
-            has_places && all.is_short() && !self.limit.shares().admits(claim, all.free());
+            has_permits && all.is_short() && !self.limit.shares().admits(claim, all.free());
         let is_share = is_over_own || is_over_all;
         let is_worker_limit = is_over_own || !is_over_all && own.free() <= all.free();
         let least = if is_worker_limit { own } else { all };
@@ -410,7 +418,7 @@ impl Admission {
     }
 }
 
-impl Drop for Place {
+impl Drop for InFlightPermit {
     fn drop(&mut self) {
         let Self { admission, counted } = self;
         if let Some(counted) = counted.take() {

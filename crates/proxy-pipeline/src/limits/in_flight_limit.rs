@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 /// request does not overtake.
 #[derive(Debug)]
 pub struct InFlightLimit {
-    places: ConcurrencyLimit,
+    permits: ConcurrencyLimit,
     waiting: ConcurrencyLimit,
     /// Workers that wait for a permit.
     wanted: AtomicU32,
@@ -41,7 +41,7 @@ impl InFlightLimit {
     #[must_use]
     pub fn new(max: u32, max_waiting: u32, seed: KeySeed) -> Self {
         Self {
-            places: ConcurrencyLimit::new(max),
+            permits: ConcurrencyLimit::new(max),
             waiting: ConcurrencyLimit::new(max_waiting),
             wanted: AtomicU32::new(0),
             granted: Semaphore::new(0),
@@ -63,13 +63,13 @@ impl InFlightLimit {
 
     /// Changes both limits for new requests.
     pub fn set_max(&self, max: u32, max_waiting: u32) {
-        self.places.set_max(max);
+        self.permits.set_max(max);
         self.waiting.set_max(max_waiting);
     }
 
     /// The requests being served.
-    pub fn places(&self) -> &ConcurrencyLimit {
-        &self.places
+    pub fn permits(&self) -> &ConcurrencyLimit {
+        &self.permits
     }
 
     /// The requests that wait.
@@ -86,7 +86,7 @@ impl InFlightLimit {
     /// Takes a permit, to be released by [`Self::leave`]. Returns the occupancy before it.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Occupancy, LimitReached> {
-        self.places.enter().or_else(|full| self.take_grant(full))
+        self.permits.enter().or_else(|full| self.take_grant(full))
     }
 
     /// Takes a permit that was granted to requests that no longer wait.
@@ -95,15 +95,15 @@ impl InFlightLimit {
         match self.granted.try_acquire() {
             Ok(grant) => {
                 grant.forget();
-                Ok(self.last_place())
+                Ok(self.last_permit())
             }
             Err(_) => Err(full),
         }
     }
 
-    /// The occupancy with one free place.
-    fn last_place(&self) -> Occupancy {
-        let max = self.places.max();
+    /// The occupancy with one free permit.
+    fn last_permit(&self) -> Occupancy {
+        let max = self.permits.max();
         let held = max.saturating_sub(1);
         Occupancy { held, max }
     }
@@ -111,8 +111,8 @@ impl InFlightLimit {
     /// Returns a permit, or hands it over to a worker with waiting requests.
     #[inline]
     pub(crate) fn leave(&self) {
-        self.places.leave();
-        // In the order common to all threads: a worker that found no place before is counted as
+        self.permits.leave();
+        // In the order common to all threads: a worker that found no permit before is counted as
         // waiting, or finds one now.
         if self.is_wanted() {
             self.grant();
@@ -127,7 +127,7 @@ impl InFlightLimit {
 
     #[cold]
     fn grant(&self) {
-        if self.places.enter().is_ok() {
+        if self.permits.enter().is_ok() {
             self.granted.add_permits(1);
         }
     }
@@ -136,14 +136,14 @@ impl InFlightLimit {
     /// the occupancy before it.
     pub(crate) async fn granted(&self) -> Occupancy {
         let _wanted = WaitingWorker::new(&self.wanted);
-        if let Ok(before) = self.places.enter() {
+        if let Ok(before) = self.permits.enter() {
             return before;
         }
         // The semaphore is never closed.
         if let Ok(grant) = self.granted.acquire().await {
             grant.forget();
         }
-        self.last_place()
+        self.last_permit()
     }
 
     /// Frees the permits that were granted after the last worker had stopped waiting.

@@ -1,13 +1,13 @@
 //! Permits of concurrency limits that a request holds.
 
-use crate::limits::admission::Place;
+use crate::limits::admission::InFlightPermit;
 use proxy_limits::{ClientPermit, ClientSharePermit, Permit};
 use std::rc::Rc;
 
 /// Permits that a request holds; released on drop.
 #[derive(Debug, Default)]
 pub(crate) struct RequestPermits {
-    pub(crate) in_flight: Option<Place>,
+    pub(crate) in_flight: Option<InFlightPermit>,
     pub(crate) route: Option<RoutePermit>,
     /// `None` unless the request asks for a tunnel through a stream of HTTP/2.
     pub(crate) tunnel: Option<Box<TunnelPermits>>,

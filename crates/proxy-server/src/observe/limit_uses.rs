@@ -45,7 +45,7 @@ impl LimitUses {
             LimitSetting::MaxIdleConnectionsPerUpstream => {
                 most(&mut self.idle.iter().map(IdleLimit::held))
             }
-            LimitSetting::MaxInFlightRequests => shared.in_flight.places().held(),
+            LimitSetting::MaxInFlightRequests => shared.in_flight.permits().held(),
             LimitSetting::MaxQueuedRequests => shared.in_flight.waiting().held(),
             LimitSetting::MaxInFlightRequestsPerWorker => {
                 return Some(Quantity::Count(snapshot.workers.most_places_taken));

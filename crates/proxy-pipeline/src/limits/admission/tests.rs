@@ -29,11 +29,11 @@ fn claim(worker: &Admission, route: &str, client: u32) -> Claim {
     worker.claim(route, route, Ipv4Addr::from_bits(client).into())
 }
 
-fn enter(worker: &Rc<Admission>, route: &str, client: u32) -> Option<Place> {
+fn enter(worker: &Rc<Admission>, route: &str, client: u32) -> Option<InFlightPermit> {
     worker.try_enter(|| claim(worker, route, client))
 }
 
-type Waiting<'a> = Pin<Box<dyn Future<Output = Result<Place, Refusal>> + 'a>>;
+type Waiting<'a> = Pin<Box<dyn Future<Output = Result<InFlightPermit, Refusal>> + 'a>>;
 
 /// A request that waits; polled once.
 fn wait<'a>(worker: &'a Rc<Admission>, route: &str, client: u32) -> Waiting<'a> {
@@ -42,14 +42,14 @@ fn wait<'a>(worker: &'a Rc<Admission>, route: &str, client: u32) -> Waiting<'a> 
     waiting
 }
 
-fn poll(waiting: &mut Waiting<'_>) -> Poll<Result<Place, Refusal>> {
+fn poll(waiting: &mut Waiting<'_>) -> Poll<Result<InFlightPermit, Refusal>> {
     waiting
         .as_mut()
         .poll(&mut Context::from_waker(Waker::noop()))
 }
 
 #[track_caller]
-fn refusal(polled: Poll<Result<Place, Refusal>>) -> Refusal {
+fn refusal(polled: Poll<Result<InFlightPermit, Refusal>>) -> Refusal {
     match polled {
         Poll::Ready(Err(refusal)) => refusal,
         other @ (Poll::Ready(Ok(_)) | Poll::Pending) => panic!("{other:?}"),
