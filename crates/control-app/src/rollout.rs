@@ -338,7 +338,7 @@ impl App {
         let since = self.heartbeat_interval.online_since(now);
         match event {
             RolloutEvent::Start | RolloutEvent::Approve => {
-                let held = tx.hold_nodes(rollout.id, true).await;
+                let held = tx.hold_nodes(rollout.id).await;
                 held.map_err(|error| {
                     if matches!(error, StoreError::Conflict) {
                         return Error::Refused(Refusal::Held);
@@ -358,7 +358,7 @@ impl App {
             RolloutEvent::RevertNodes => return self.revert_nodes(tx, rollout, now).await,
             RolloutEvent::PassBatch => tx.drop_samples(rollout.id).await?,
             RolloutEvent::Complete | RolloutEvent::FinishRollback | RolloutEvent::Cancel => {
-                tx.hold_nodes(rollout.id, false).await?;
+                tx.release_nodes(rollout.id).await?;
                 tx.drop_samples(rollout.id).await?;
                 // A revocation left these nodes to the rollout, which no longer reverts them.
                 tx.recall_if_revoked(rollout.bundle).await?;

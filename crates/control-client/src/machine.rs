@@ -7,6 +7,7 @@ mod action;
 mod bounds;
 mod order;
 mod phase;
+mod published_keys;
 mod renewal;
 mod revert;
 mod served_certificates;
@@ -19,6 +20,7 @@ use crate::state::{Identity, PersistedState};
 pub use action::Action;
 use control_wire::{HttpChallenge, JsonWebKeySet, NodeStatus, Order, RegisterResponse};
 pub(crate) use phase::Phase;
+use published_keys::PublishedKeys;
 use served_certificates::ServedCertificates;
 use std::sync::Arc;
 use std::time::Duration;
@@ -269,7 +271,7 @@ impl Machine {
                 self.renewal.count = assignment.renewals;
                 self.assigned_tag = assignment.tag;
                 self.assigned_trial = assignment.trial;
-                self.consider(assignment.order, false)
+                self.handle_order(assignment.order, PublishedKeys::MayBeStale)
             }
             (Phase::Polling, Outcome::Unassigned(tag)) => {
                 self.restore().unwrap_or_else(|| self.learn_tag(tag))
@@ -373,7 +375,7 @@ impl Machine {
             self.note(EventKind::KeysChanged, format!("{pinned} keys are trusted"));
         }
         match order {
-            Some(order) => self.consider(order, true),
+            Some(order) => self.handle_order(order, PublishedKeys::JustFetched),
             None => self.resume(),
         }
     }

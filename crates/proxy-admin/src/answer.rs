@@ -85,9 +85,9 @@ pub(crate) fn add_common(headers: &mut HeaderMap, id: &HeaderValue) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
 }
 
-/// `document` with status 200 or 503.
-pub(crate) fn verdict(well: bool, document: &Value) -> Response {
-    let status = if well {
+/// `document` with status 200 if ready, else 503.
+pub(crate) fn ready_or_unavailable(is_ready: bool, document: &Value) -> Response {
+    let status = if is_ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE

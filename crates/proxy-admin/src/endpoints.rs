@@ -2,7 +2,7 @@
 
 mod page;
 
-use crate::answer::{Refused, json, json_bytes, verdict};
+use crate::answer::{Refused, json, json_bytes, ready_or_unavailable};
 use crate::endpoints::page::explanation::ExplainQuery;
 use crate::state::{AdminState, BuildInfo};
 use crate::{agents, cache, explain, stats, target_patch, upstreams};
@@ -95,7 +95,7 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 16] {
 
 fn readiness(state: &AdminState) -> Response {
     let (ready, document) = state.sources.lifecycle.readiness();
-    verdict(ready, &document)
+    ready_or_unavailable(ready, &document)
 }
 
 /// The router over [`endpoints`]; other paths and methods are refused.

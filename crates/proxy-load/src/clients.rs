@@ -78,7 +78,7 @@ impl<'a> Clients<'a> {
     }
 
     /// Stops or resumes sending requests.
-    pub(crate) fn pause(&mut self, paused: bool) {
+    pub(crate) fn set_paused(&mut self, paused: bool) {
         self.paused = paused;
     }
 

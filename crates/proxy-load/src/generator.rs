@@ -139,7 +139,7 @@ impl LoadGenerator {
             let answered = clients.recorder.answered();
             progress.answered.store(answered, Ordering::Relaxed);
             let stop = progress.stop.load(Ordering::Relaxed) || now.saturating_sub(started) > span;
-            clients.pause(stop);
+            clients.set_paused(stop);
             clients.all_refused() || (stop && clients.is_settled())
         })?;
         Ok(SteadyOutcome {

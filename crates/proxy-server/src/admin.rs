@@ -3,7 +3,7 @@
 mod listeners;
 
 use crate::config::options::Build;
-use crate::listen::SocketFile;
+use crate::listen::{OnDrop, SocketFile};
 use crate::reload::server::Server;
 use crate::sockets::handover::{Label, Purpose};
 use listeners::{AdminSocket, Change, Opened};
@@ -123,13 +123,13 @@ impl Admin {
         })
     }
 
-    /// Sets whether the file of a Unix socket is kept on drop.
-    pub(crate) fn keep_files(&self, kept: bool) {
+    /// Sets the fate of the file of a Unix socket on drop.
+    pub(crate) fn set_files_on_drop(&self, action: OnDrop) {
         for file in self
             .listeners()
             .filter_map(|listener| listener.file.as_ref())
         {
-            file.keep(kept);
+            file.set_on_drop(action);
         }
     }
 

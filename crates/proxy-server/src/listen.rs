@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use unix::{SocketFile, open as open_unix};
+pub(crate) use unix::{OnDrop, SocketFile, open as open_unix};
 
 /// Mode of a listener's Unix socket: any process with access to its folder may connect.
 const SOCKET_MODE: u32 = 0o666;
@@ -109,7 +109,7 @@ impl BoundAddress {
             BindAddress::Unix(_) | BindAddress::Tcp(_) => None,
         };
         if let Some(file) = &file {
-            file.keep(true);
+            file.set_on_drop(OnDrop::Keep);
         }
         for socket in &sockets {
             socket.set_nonblocking(true).ok()?;

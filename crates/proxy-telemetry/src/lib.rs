@@ -24,7 +24,7 @@ pub use lifecycle::{
 pub use limit_use::{LimitSetting, LimitUse, Quantity};
 pub use log::{
     Destination, EventLog, LineRing, LogCounters, LogCounts, LogError, LogWriter, Repeated,
-    Repetitions, RingWriter, SpanQueue, WorkerLog,
+    Repetitions, RingWriter, SpanQueue, Windows, WorkerLog,
 };
 pub use metrics::{
     AgentMetrics, AgentTotal, BOUNDS_NS, Counter, Exemplar, Gauge, Histogram, HistogramTotal,

@@ -22,7 +22,7 @@ mod writer;
 pub use counts::{LogCounters, LogCounts};
 pub use destination::Destination;
 pub use events::EventLog;
-pub use repetitions::{Repeated, Repetitions};
+pub use repetitions::{Repeated, Repetitions, Windows};
 pub use ring::{LineRing, RingWriter};
 pub use sink::LogError;
 pub use span_queue::SpanQueue;

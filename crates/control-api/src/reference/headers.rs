@@ -9,7 +9,15 @@ use serde_json::{Map, Value, json};
 struct Field {
     name: &'static str,
     description: &'static str,
-    kind: &'static str,
+    value_type: ValueType,
+}
+
+/// JSON type of a field's value.
+#[derive(Clone, Copy)]
+enum ValueType {
+    Text,
+    /// Not negative.
+    Integer,
 }
 
 const CORRELATION_ID: Field = text(
@@ -51,7 +59,7 @@ const fn text(name: &'static str, description: &'static str) -> Field {
     Field {
         name,
         description,
-        kind: "string",
+        value_type: ValueType::Text,
     }
 }
 
@@ -59,15 +67,15 @@ const fn number(name: &'static str, description: &'static str) -> Field {
     Field {
         name,
         description,
-        kind: "integer",
+        value_type: ValueType::Integer,
     }
 }
 
 impl Field {
     fn component(&self, is_required: bool) -> Value {
-        let schema = match self.kind {
-            "integer" => json!({"type": "integer", "minimum": 0}),
-            kind => json!({"type": kind}),
+        let schema = match self.value_type {
+            ValueType::Text => json!({"type": "string"}),
+            ValueType::Integer => json!({"type": "integer", "minimum": 0}),
         };
         json!({"description": self.description, "required": is_required, "schema": schema})
     }

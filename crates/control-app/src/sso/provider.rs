@@ -23,6 +23,15 @@ const FAILURE_AGE: SignedDuration = SignedDuration::from_secs(5);
 /// Shortest time between two readings of metadata because of an unknown certificate.
 const METADATA_RETRY: SignedDuration = SignedDuration::from_mins(5);
 
+/// Reason to look at SAML metadata, which bounds the age of the stored copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetadataDemand {
+    /// Any sign-in.
+    SignIn,
+    /// A signature by a key that the stored copy does not have.
+    UnknownKey,
+}
+
 /// A SAML identity provider as its connection and its metadata name it.
 #[derive(Debug)]
 pub(crate) struct SamlIdp {
@@ -218,7 +227,7 @@ impl App {
         &self,
         connection: &Versioned<SsoConnection>,
         settings: &SamlSettings,
-        is_key_unknown: bool,
+        demand: MetadataDemand,
         now: Timestamp,
     ) -> Result<SamlIdp, SsoFailure> {
         let org = connection.value.org;
@@ -238,10 +247,9 @@ impl App {
             .await?
             .idp_metadata::<StoredMetadata>(org)
             .await?;
-        let max_age = if is_key_unknown {
-            METADATA_RETRY
-        } else {
-            METADATA_AGE
+        let max_age = match demand {
+            MetadataDemand::SignIn => METADATA_AGE,
+            MetadataDemand::UnknownKey => METADATA_RETRY,
         };
         if let Some((metadata, read_at)) = &stored
             && now.duration_since(*read_at).abs() < max_age

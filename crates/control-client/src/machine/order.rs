@@ -1,5 +1,6 @@
 //! Checks of orders, and the actions that follow.
 
+use super::published_keys::PublishedKeys;
 use super::{Action, Machine, Phase};
 use crate::error::OrderError;
 use crate::event::EventKind;
@@ -11,7 +12,7 @@ use std::mem::take;
 
 impl Machine {
     /// Checks an order. Without a valid signature, neither its bundle is fetched nor its counter stored.
-    pub(super) fn consider(&mut self, order: Order, keys_are_fresh: bool) -> Action {
+    pub(super) fn handle_order(&mut self, order: Order, keys: PublishedKeys) -> Action {
         if self.is_done(&order) {
             if let Some(action) = self.restore() {
                 return action;
@@ -29,7 +30,9 @@ impl Machine {
                 self.phase = Phase::Fetching(order.clone());
                 Action::Fetch(order)
             }
-            Err(OrderError::UnknownKey(_)) if !keys_are_fresh => self.fetch_keys(Some(order)),
+            Err(OrderError::UnknownKey(_)) if keys == PublishedKeys::MayBeStale => {
+                self.fetch_keys(Some(order))
+            }
             Err(error) => self.refuse(&order, &error),
         }
     }

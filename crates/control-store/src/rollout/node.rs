@@ -180,7 +180,16 @@ impl Transaction {
     /// # Errors
     ///
     /// [`StoreError::Conflict`] if another rollout holds one of them.
-    pub async fn hold_nodes(&mut self, rollout: RolloutId, held: bool) -> Result<(), StoreError> {
+    pub async fn hold_nodes(&mut self, rollout: RolloutId) -> Result<(), StoreError> {
+        self.set_held(rollout, true).await
+    }
+
+    /// Releases the nodes of a rollout.
+    pub async fn release_nodes(&mut self, rollout: RolloutId) -> Result<(), StoreError> {
+        self.set_held(rollout, false).await
+    }
+
+    async fn set_held(&mut self, rollout: RolloutId, held: bool) -> Result<(), StoreError> {
         let update = "UPDATE rollout_nodes SET held = $2 WHERE rollout_id = $1 AND held <> $2";
         sql(update).bind(rollout).bind(held).run(self).await?;
         Ok(())

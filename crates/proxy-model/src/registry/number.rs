@@ -224,8 +224,8 @@ impl Kind for Time {
         });
         let in_range = |value: &Duration| (self.least..=self.greatest).contains(value);
         duration.filter(in_range).ok_or_else(|| ValueError::Range {
-            least: in_unit(name, self.least, true),
-            greatest: in_unit(name, self.greatest, false),
+            least: in_unit(name, self.least, Rounding::Up),
+            greatest: in_unit(name, self.greatest, Rounding::Down),
         })
     }
 
@@ -234,7 +234,7 @@ impl Kind for Time {
     }
 
     fn show(&self, name: &str, default: Duration) -> String {
-        in_unit(name, default, true)
+        in_unit(name, default, Rounding::Up)
     }
 }
 
@@ -242,11 +242,19 @@ fn is_millis(name: &str) -> bool {
     name.ends_with("-ms")
 }
 
-fn in_unit(name: &str, duration: Duration, up: bool) -> String {
+/// Rounding of a duration to whole seconds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rounding {
+    Up,
+    Down,
+}
+
+/// The number that is written for `duration` in the unit of the setting `name`.
+fn in_unit(name: &str, duration: Duration, rounding: Rounding) -> String {
     if is_millis(name) {
         return duration.as_millis().to_string();
     }
-    let part = u64::from(up && duration.subsec_nanos() > 0);
+    let part = u64::from(rounding == Rounding::Up && duration.subsec_nanos() > 0);
     (duration.as_secs() + part).to_string()
 }
 

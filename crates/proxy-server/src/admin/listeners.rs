@@ -1,7 +1,7 @@
 //! Preparation of the admin interface's sockets: every step that can fail, before anything is
 //! served.
 
-use crate::listen::{BindError, SocketFile, open_unix};
+use crate::listen::{BindError, OnDrop, SocketFile, open_unix};
 use crate::runtime::disk_thread::DiskThread;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use proxy_admin::{Listener, Token, WidePermissions};
@@ -178,7 +178,7 @@ fn is_there(address: &BindAddress) -> bool {
 /// The file of a socket that another process bound. Kept on drop until this process owns it.
 fn inherited_file(path: &Path) -> Option<SocketFile> {
     let file = SocketFile::at(path).ok()?;
-    file.keep(true);
+    file.set_on_drop(OnDrop::Keep);
     Some(file)
 }
 

@@ -2,6 +2,7 @@
 
 use super::process::Process;
 use crate::error::start_error::StartError;
+use crate::listen::OnDrop;
 use crate::runtime::signals::{Event, Signals};
 use crate::runtime::systemd;
 use crate::sockets::handover::Candidate;
@@ -83,7 +84,7 @@ impl Process {
         // The successor follows the control plane with the same identity.
         self.follower = None;
         if let Some(admin) = self.admin.take() {
-            admin.keep_files(true);
+            admin.set_files_on_drop(OnDrop::Keep);
         }
         self.server.hand_over();
         while !self.server.is_over() {

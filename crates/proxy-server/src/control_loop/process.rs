@@ -9,7 +9,7 @@ use crate::reload::server::Server;
 use crate::runtime::disk_thread::DiskThread;
 use crate::sockets::handover::{Candidate, Program};
 use proxy_model::ControlPlane;
-use proxy_telemetry::{Lifecycle, Registry};
+use proxy_telemetry::{Lifecycle, Registry, Windows};
 use std::sync::Arc;
 
 /// State of the running process.
@@ -42,7 +42,7 @@ impl Process {
     /// Writes a line about each kind of event that was repeated.
     pub(super) fn flush_repeated_events(&self) {
         if let Some(events) = &self.events {
-            events.sum_up(false);
+            events.sum_up(Windows::Ended);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::admin::{Admin, AdminSockets};
 use crate::config::delivery::{Deliveries, Follow, Follower, PrivateKeys};
 use crate::config::options::Options;
 use crate::error::start_error::{StartError, into_start_error};
+use crate::listen::OnDrop;
 use crate::reload::server::Server;
 use crate::reload::server::start::{Purpose, ServerParts};
 use crate::runtime::disk_thread::DiskThread;
@@ -93,7 +94,7 @@ impl Process {
         process.follow(follower).await;
         process.server.finish_handover();
         if let Some(admin) = &process.admin {
-            admin.keep_files(false);
+            admin.set_files_on_drop(OnDrop::Remove);
         }
         process.lifecycle.serves(process.server.plan().generation());
         Ok(process)

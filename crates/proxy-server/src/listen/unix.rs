@@ -17,6 +17,15 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// Number of names tried in a folder.
 const MAX_NAMES_TRIED: u32 = 64;
 
+/// Fate of a socket's file when its owner is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDrop {
+    /// Kept: another process listens there, too.
+    Keep,
+    /// Removed, unless another process has replaced it.
+    Remove,
+}
+
 /// The file of a listening Unix socket, removed on drop unless another process has replaced it.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
@@ -105,9 +114,9 @@ impl SocketFile {
         self.file.is_there()
     }
 
-    /// Sets whether the file is kept on drop because another process listens there, too.
-    pub(crate) fn keep(&self, kept: bool) {
-        self.kept.store(kept, Ordering::Relaxed);
+    /// Sets the fate of the file when this is dropped.
+    pub(crate) fn set_on_drop(&self, action: OnDrop) {
+        self.kept.store(action == OnDrop::Keep, Ordering::Relaxed);
     }
 }
 
@@ -144,7 +153,7 @@ pub(crate) fn open(
     }
     socket.listen(queue_length(backlog))?;
     fs::rename(&aside, path)?;
-    file.keep(true);
+    file.set_on_drop(OnDrop::Keep);
     Ok((socket, SocketFile::new(path, file.file.inode)))
 }
 

@@ -4,7 +4,9 @@
 mod layer;
 mod repetitions;
 
-use proxy_telemetry::{EventFields, EventLog, EventRecord, LogCounters, LogWriter, Registry};
+use proxy_telemetry::{
+    EventFields, EventLog, EventRecord, LogCounters, LogWriter, Registry, Windows,
+};
 use repetitions::{Kind, Repetitions, Summary};
 use std::fs::File;
 use std::io;
@@ -79,7 +81,7 @@ impl Events {
 
     /// Writes pending lines, for at most a second, and closes the log.
     pub fn close(&self) {
-        self.sum_up(true);
+        self.sum_up(Windows::All);
         let writer = self.lock().writer.take();
         if let Some(writer) = writer {
             writer.close(FLUSH_TIME);
@@ -91,9 +93,9 @@ impl Events {
         self.0.metrics.register(registry, NAME);
     }
 
-    /// Reports the repetitions of each kind of event after its window, or of `all` kinds.
-    pub(crate) fn sum_up(&self, all: bool) {
-        let ended = self.lock().repetitions.take_ended(unix_now(), all);
+    /// Reports the repetitions of the kinds of events with such `windows`.
+    pub(crate) fn sum_up(&self, windows: Windows) {
+        let ended = self.lock().repetitions.take(unix_now(), windows);
         for summary in ended {
             self.write(&summary);
         }
@@ -104,7 +106,7 @@ impl Events {
         let at = unix_now();
         let (ended, admitted) = {
             let mut state = self.lock();
-            let ended = state.repetitions.take_ended(at, false);
+            let ended = state.repetitions.take(at, Windows::Ended);
             (ended, state.repetitions.admit(&kind, &fields, at))
         };
         for summary in ended {

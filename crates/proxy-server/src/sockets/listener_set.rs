@@ -1,6 +1,6 @@
 //! The bound listeners of the active plan, kept across plans while their address is unchanged.
 
-use crate::listen::{self, BindError, BoundAddress};
+use crate::listen::{self, BindError, BoundAddress, OnDrop};
 use crate::runtime::disk_thread::DiskThread;
 use crate::sockets::handover::{Label, Purpose};
 use crate::sockets::inherited_sockets::InheritedSockets;
@@ -221,10 +221,10 @@ impl ListenerSet {
         }
     }
 
-    /// Sets whether the files of Unix sockets are kept when the listeners are closed.
-    pub(crate) fn keep_files(&self, kept: bool) {
+    /// Sets the fate of the files of Unix sockets when the listeners are closed.
+    pub(crate) fn set_files_on_drop(&self, action: OnDrop) {
         for file in self.known.iter().flat_map(|listener| &listener.bound.file) {
-            file.keep(kept);
+            file.set_on_drop(action);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Limit records of one kind, of which a flood writes a few.
 
-use super::repetitions::{Repeated, Repetitions};
+use super::repetitions::{Repeated, Repetitions, Windows};
 use crate::record::LimitRecord;
 use proxy_errors::LimitType;
 use std::net::IpAddr;
@@ -59,11 +59,11 @@ impl RepeatedLimits {
     pub(crate) fn sum_up(
         &mut self,
         now: Duration,
-        all: bool,
+        windows: Windows,
         mut write: impl FnMut(&LimitRecord<'_>),
     ) {
-        let ended = self.by_client.take_ended(now, all);
-        let together = self.by_limit.take_ended(now, all);
+        let ended = self.by_client.take(now, windows);
+        let together = self.by_limit.take(now, windows);
         for Repeated { kind, last, count } in ended.into_iter().chain(together) {
             write(&LimitRecord {
                 at: last.at,

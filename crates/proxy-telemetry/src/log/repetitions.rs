@@ -13,6 +13,15 @@ const WINDOW: Duration = Duration::from_secs(5);
 /// Maximum number of kinds tracked at once.
 const MAX_KINDS: usize = 256;
 
+/// Windows of repetitions to be summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// Windows that are over.
+    Ended,
+    /// Open ones as well, because the log is closed.
+    All,
+}
+
 /// The kinds of lines of the last seconds, each with the last line `L` that was not written.
 #[derive(Debug)]
 pub struct Repetitions<K, L>(HashMap<K, Window<L>>);
@@ -77,12 +86,14 @@ impl<K: Eq + Hash, L> Repetitions<K, L> {
         admitted
     }
 
-    /// Removes the kinds after their window, or `all`, and returns those with repetitions.
-    pub fn take_ended(&mut self, now: Duration, all: bool) -> Vec<Repeated<K, L>> {
+    /// Removes the kinds with such `windows` at `now`, and returns those with repetitions.
+    pub fn take(&mut self, now: Duration, windows: Windows) -> Vec<Repeated<K, L>> {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let ended = self.0.extract_if(|_, window| all || window.is_over(now));
+        let ended = self
+            .0
+            .extract_if(|_, window| windows == Windows::All || window.is_over(now));
         let repeated = ended.filter_map(|(kind, window)| {
             Some(Repeated {
                 kind,
@@ -110,8 +121,8 @@ mod tests {
         assert_eq!(admitted(&mut known, 1, 100, 12), 5);
         assert_eq!(admitted(&mut known, 2, 101, 2), 2);
 
-        assert_eq!(known.take_ended(Duration::from_secs(104), false), []);
-        let ended = known.take_ended(Duration::from_secs(105), false);
+        assert_eq!(known.take(Duration::from_secs(104), Windows::Ended), []);
+        let ended = known.take(Duration::from_secs(105), Windows::Ended);
         let repeated = Repeated {
             kind: 1,
             last: 11,
@@ -126,7 +137,7 @@ mod tests {
         let mut known = Repetitions::default();
         assert_eq!(admitted(&mut known, 1, 100, 6), 5);
 
-        assert_eq!(known.take_ended(Duration::from_secs(50), false).len(), 1);
+        assert_eq!(known.take(Duration::from_secs(50), Windows::Ended).len(), 1);
     }
 
     #[test]

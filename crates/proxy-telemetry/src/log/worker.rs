@@ -6,6 +6,7 @@ use super::bounds::BATCH_BYTES;
 use super::buffer_pool::BufferPool;
 use super::counts::LineCounts;
 use super::repeated_limits::RepeatedLimits;
+use super::repetitions::Windows;
 use crate::record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EventRecord,
     HeadBufferPool, LimitRecord, RecordedFields, RecordingFormat, TimestampText,
@@ -133,12 +134,12 @@ impl WorkerLog {
     /// Appends a record about each kind of limit record that was repeated, after its window at `now`, since the
     /// Unix epoch.
     pub fn sum_up(&mut self, now: Duration) {
-        self.sum_up_limits(now, false);
+        self.sum_up_limits(now, Windows::Ended);
     }
 
-    fn sum_up_limits(&mut self, now: Duration, all: bool) {
+    fn sum_up_limits(&mut self, now: Duration, windows: Windows) {
         let mut limits = mem::take(&mut self.limits);
-        limits.sum_up(now, all, |record| {
+        limits.sum_up(now, windows, |record| {
             record.write(&mut self.batch, &mut self.clock);
             self.end_line();
         });
@@ -213,7 +214,7 @@ impl WorkerLog {
 
 impl Drop for WorkerLog {
     fn drop(&mut self) {
-        self.sum_up_limits(Duration::ZERO, true);
+        self.sum_up_limits(Duration::ZERO, Windows::All);
         if self.lines > 0 {
             self.hand_over();
             self.give_up();

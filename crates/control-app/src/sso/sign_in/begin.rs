@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::call::visit::Visit;
 use crate::error::Error;
 use crate::sso::failure::SsoFailure;
-use crate::sso::provider::parse_url;
+use crate::sso::provider::{MetadataDemand, parse_url};
 use crate::sso::record::into_error;
 use control_auth::Secret;
 use control_domain::{
@@ -111,7 +111,7 @@ impl App {
         settings: &SamlSettings,
     ) -> Result<BegunSignIn, SsoFailure> {
         let idp = self
-            .saml_idp(connection, settings, false, visit.now)
+            .saml_idp(connection, settings, MetadataDemand::SignIn, visit.now)
             .await?;
         let key = if idp.wants_signed_requests {
             let pkcs8 = self.sso_secret(&connection.value).await?;

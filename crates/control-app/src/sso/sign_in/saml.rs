@@ -6,7 +6,7 @@ use crate::call::visit::Visit;
 use crate::error::Error;
 use crate::sso::arrival::{Arrival, SsoBrowser, check_browser};
 use crate::sso::failure::SsoFailure;
-use crate::sso::provider::SamlIdp;
+use crate::sso::provider::{MetadataDemand, SamlIdp};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use control_auth::Secret;
 use control_domain::{
@@ -174,7 +174,9 @@ impl App {
             };
             accept(xml, &idp.keys, &expected, now)
         };
-        let idp = self.saml_idp(connection, settings, false, now).await?;
+        let idp = self
+            .saml_idp(connection, settings, MetadataDemand::SignIn, now)
+            .await?;
         let claims = verify(&idp);
         if claims != Err(SamlError::Signature) || idp.read_at.is_none() {
             let claims = claims?;
@@ -183,7 +185,9 @@ impl App {
             }
             return Ok(claims);
         }
-        let idp = self.saml_idp(connection, settings, true, now).await?;
+        let idp = self
+            .saml_idp(connection, settings, MetadataDemand::UnknownKey, now)
+            .await?;
         Ok(verify(&idp)?)
     }
 

@@ -1,6 +1,6 @@
 //! Suppression of repeated events.
 
-use proxy_telemetry::{EventFields, Repeated};
+use proxy_telemetry::{EventFields, Repeated, Windows};
 use std::time::Duration;
 
 /// The kind of an event; events with equal fields are repetitions of each other.
@@ -36,9 +36,9 @@ impl Repetitions {
         self.0.admit(key, now, || ())
     }
 
-    /// Removes the kinds after their window, or `all`, and returns those with repetitions.
-    pub(super) fn take_ended(&mut self, now: Duration, all: bool) -> Vec<Summary> {
-        let ended = self.0.take_ended(now, all).into_iter();
+    /// Removes the kinds with such `windows` at `now`, and returns those with repetitions.
+    pub(super) fn take(&mut self, now: Duration, windows: Windows) -> Vec<Summary> {
+        let ended = self.0.take(now, windows).into_iter();
         let summaries = ended.map(|Repeated { kind, count, .. }| Summary {
             kind: kind.0,
             fields: kind.1,
@@ -72,8 +72,8 @@ mod tests {
         assert_eq!(admitted(&mut known, &kind("a"), 100, 12), 5);
         assert_eq!(admitted(&mut known, &kind("b"), 101, 2), 2);
 
-        assert_eq!(known.take_ended(Duration::from_secs(104), false), []);
-        let [summary] = &known.take_ended(Duration::from_secs(105), false)[..] else {
+        assert_eq!(known.take(Duration::from_secs(104), Windows::Ended), []);
+        let [summary] = &known.take(Duration::from_secs(105), Windows::Ended)[..] else {
             panic!("one kind was repeated");
         };
         assert_eq!((summary.kind.message.as_str(), summary.repeated), ("a", 7));
@@ -99,7 +99,7 @@ mod tests {
         };
 
         assert_eq!(admitted(&mut known, &answer, 1, 100), 100);
-        assert_eq!(known.take_ended(Duration::MAX, true), []);
+        assert_eq!(known.take(Duration::MAX, Windows::All), []);
     }
 
     #[test]

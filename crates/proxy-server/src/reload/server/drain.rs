@@ -1,6 +1,7 @@
 //! The end of a server, and the handover of its sockets to another process.
 
 use super::Server;
+use crate::listen::OnDrop;
 use crate::sockets::handover::Label;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
@@ -13,7 +14,7 @@ impl Server {
     /// Takes ownership of the sockets from the predecessor.
     pub(crate) fn finish_handover(&mut self) {
         self.listeners.set_backlogs(&ListenerSet::default());
-        self.listeners.keep_files(false);
+        self.listeners.set_files_on_drop(OnDrop::Remove);
         self.inherited.close_unclaimed(&self.disk);
         self.inherited.log_unclaimed();
     }
@@ -51,7 +52,7 @@ impl Server {
         if let Some(relay) = self.relay.take() {
             self.common.http3.receive(relay);
         }
-        self.listeners.keep_files(true);
+        self.listeners.set_files_on_drop(OnDrop::Keep);
         self.listeners.close();
         self.inherited = InheritedSockets::default();
         self.workers.send_all(|| Command::Drain(Draining::Gently));
