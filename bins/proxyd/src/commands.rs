@@ -63,8 +63,8 @@ pub(crate) fn run(cli: Cli) -> io::Result<ExitCode> {
             config_test::run(&file, json)
         }
         Some(Subcommands::Config(ConfigCommand::Migrate { file, from, output })) => match from {
-            Some(from) => migrate::foreign(from, &file, &output),
-            None => migrate::own(&file, &output),
+            Some(from) => migrate::migrate_foreign(from, &file, &output),
+            None => migrate::migrate_proxyd(&file, &output),
         },
         Some(Subcommands::Config(ConfigCommand::Fmt { files, check })) => fmt::run(&files, check),
         Some(Subcommands::Explain(explain)) => crate::explain::run(explain),

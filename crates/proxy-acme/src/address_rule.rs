@@ -20,17 +20,17 @@ pub(crate) struct RefusedAddress {
 }
 
 /// Resolves a name for one connection; a name with any refused address is refused whole.
-pub(crate) struct RuledResolver {
+pub(crate) struct FilteredResolver {
     rule: Arc<dyn AddressRule>,
 }
 
-impl RuledResolver {
+impl FilteredResolver {
     pub(crate) fn new(rule: Arc<dyn AddressRule>) -> Self {
         Self { rule }
     }
 }
 
-impl Resolve for RuledResolver {
+impl Resolve for FilteredResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let rule = Arc::clone(&self.rule);
         Box::pin(async move {
@@ -57,9 +57,9 @@ pub(crate) fn check_literal(rule: &dyn AddressRule, url: &http::Uri) -> Result<(
     Ok(())
 }
 
-impl fmt::Debug for RuledResolver {
+impl fmt::Debug for FilteredResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RuledResolver(…)")
+        f.write_str("FilteredResolver(…)")
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_with_a_refused_address_is_not_connected_to() {
-        let resolver = RuledResolver::new(Arc::new(NoLoopback));
+        let resolver = FilteredResolver::new(Arc::new(NoLoopback));
         let refused = resolver.resolve("localhost".parse().unwrap()).await;
         assert!(refused.is_err());
     }

@@ -1,6 +1,6 @@
 //! Requests to the authority, with bounds on everything that it may answer.
 
-use crate::address_rule::{AddressRule, RuledResolver, check_literal};
+use crate::address_rule::{AddressRule, FilteredResolver, check_literal};
 use crate::error::AcmeError;
 use crate::settings::AcmeSettings;
 use bytes::Bytes;
@@ -95,7 +95,7 @@ impl AuthorityClient {
             .connect_timeout(CONNECT_TIME)
             .timeout(RESPONSE_TIMEOUT);
         let client = match &rule {
-            Some(rule) => client.dns_resolver(Arc::new(RuledResolver::new(Arc::clone(rule)))),
+            Some(rule) => client.dns_resolver(Arc::new(FilteredResolver::new(Arc::clone(rule)))),
             None => client,
         };
         let client = client.build();

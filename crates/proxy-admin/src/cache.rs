@@ -1,6 +1,6 @@
 //! The figures of the store of responses, and purges.
 
-use crate::json_body::members_of;
+use crate::json_body::parse_members;
 use crate::state::AdminState;
 use proxy_cache::{CacheStore, Figures, Purge, Purged};
 use proxy_errors::{Detail, Problem, Reason};
@@ -52,7 +52,7 @@ fn figures(figures: &Figures) -> Value {
 
 /// Reads one of `{"url": "https://…"}`, `{"prefix": "https://…"}`, `{"tag": "…"}` and `{"all": true}`.
 fn read(body: &[u8]) -> Result<Purge, String> {
-    let members = members_of(body)?;
+    let members = parse_members(body)?;
     let mut all = members.iter();
     let (Some((name, value)), None) = (all.next(), all.next()) else {
         return Err(ONE_OF.to_owned());

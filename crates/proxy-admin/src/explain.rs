@@ -1,6 +1,6 @@
 //! The body of `/admin/explain`: the decision on a request that is not sent.
 
-use crate::json_body::members_of;
+use crate::json_body::parse_members;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{ExplainRequest, KnownHealth, Plan, render};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(crate) fn document(plan: &Plan, body: &[u8]) -> Result<Value, Problem> {
 }
 
 fn read(body: &[u8]) -> Result<ExplainRequest, String> {
-    let members = members_of(body)?;
+    let members = parse_members(body)?;
     let is_known = |name: &&String| !MEMBERS.contains(&name.as_str());
     if let Some(unknown) = members.keys().find(is_known) {
         let known = MEMBERS.join("`, `");

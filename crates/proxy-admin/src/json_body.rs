@@ -11,7 +11,7 @@ use std::fmt;
 /// # Errors
 /// The body is not JSON, is not an object, or has an object with a duplicate name, at any depth: a reader
 /// before this one may have used the other value.
-pub(crate) fn members_of(body: &[u8]) -> Result<Map<String, Value>, String> {
+pub(crate) fn parse_members(body: &[u8]) -> Result<Map<String, Value>, String> {
     let Members(members) = serde_json::from_slice(body).map_err(|error| {
         let what = match error.classify() {
             Category::Data => "cannot be used",
@@ -120,12 +120,15 @@ mod tests {
         let text =
             r#"{"a": [null, true, -1, 18446744073709551615, 1.5, "x\u0041"], "b": {"a": {}}}"#;
         let expected: Value = serde_json::from_str(text).unwrap();
-        assert_eq!(members_of(text.as_bytes()).map(Value::Object), Ok(expected));
+        assert_eq!(
+            parse_members(text.as_bytes()).map(Value::Object),
+            Ok(expected)
+        );
     }
 
     #[test]
     fn a_name_that_an_inner_object_has_twice_is_refused() {
-        let refused = members_of(br#"{"a": [{"b": 1, "b": 2}]}"#).unwrap_err();
+        let refused = parse_members(br#"{"a": [{"b": 1, "b": 2}]}"#).unwrap_err();
         let message = "the body cannot be used: `b` is set twice at line 1 column 19";
         assert_eq!(refused, message);
     }

@@ -1,6 +1,6 @@
 //! Changes to one target that last until the next reload.
 
-use crate::json_body::members_of;
+use crate::json_body::parse_members;
 use crate::state::AdminState;
 use crate::upstreams;
 use proxy_errors::{Detail, Problem, Reason};
@@ -64,7 +64,7 @@ fn find<'p>(plan: &'p Plan, upstream: &str, address: &str) -> Vec<&'p TargetPlan
 
 impl TargetPatch {
     fn read(body: &[u8]) -> Result<Self, String> {
-        let members = members_of(body)?;
+        let members = parse_members(body)?;
         if members.is_empty() {
             return Err("write `weight` or `draining`".to_owned());
         }

@@ -84,7 +84,7 @@ impl ReachCheck<'_, '_> {
         if !is_allowed {
             let message = format!("listener \"{}\" has the address {address}", listener.name);
             let remedy = format!("listeners \"{address}\"");
-            self.ask(address.place(), message, &remedy);
+            self.require_permission(address.place(), message, &remedy);
         }
         self.access(&listener.access);
         self.error_pages(&listener.error_pages);
@@ -160,7 +160,7 @@ impl ReachCheck<'_, '_> {
                 "certificates from {} are stored in `{written}`",
                 **directory
             );
-            self.ask(
+            self.require_permission(
                 storage_place,
                 message,
                 &suggested("acme-storages", &written),
@@ -234,7 +234,7 @@ impl ReachCheck<'_, '_> {
         if !is_allowed && peer.is_none_or(|peer| self.peers.check(peer, is_own).is_err()) {
             let message = format!("the rate limit has its store at {address}");
             let remedy = format!("rate-limit-stores \"{address}\"");
-            self.ask(store.place(), message, &remedy);
+            self.require_permission(store.place(), message, &remedy);
         }
     }
 
@@ -293,7 +293,7 @@ impl ReachCheck<'_, '_> {
                 } else {
                     format!("static-roots \"{name}=/path\"")
                 };
-                self.ask(Some(place), message, &remedy);
+                self.require_permission(Some(place), message, &remedy);
             }
         }
     }
@@ -331,7 +331,7 @@ impl ReachCheck<'_, '_> {
             let message = format!("the target {} is refused: {fault}", target.address);
             match fault {
                 PeerFault::Loopback => {
-                    self.ask(
+                    self.require_permission(
                         target.address.place(),
                         message,
                         "upstreams-on-loopback #true",
@@ -380,7 +380,7 @@ impl ReachCheck<'_, '_> {
         }
         let message = format!("agent \"{}\" belongs to the machine", agent.name);
         let remedy = format!("agents \"{}=/path\"", agent.name);
-        self.ask(Some(place), message, &remedy);
+        self.require_permission(Some(place), message, &remedy);
     }
 
     /// Reports a file outside of the bundle.
@@ -425,7 +425,7 @@ impl ReachCheck<'_, '_> {
     }
 
     /// Reports a use that `remedy` in the node's own file allows: an error on the node, a warning elsewhere.
-    fn ask(&mut self, place: Option<Place>, message: String, remedy: &str) {
+    fn require_permission(&mut self, place: Option<Place>, message: String, remedy: &str) {
         let (code, label) = match self.allow {
             Some(_) => (DiagnosticCode::BundleReach, "this node does not allow it"),
             None => (

@@ -369,7 +369,7 @@ fn in_order(mut names: Vec<String>) -> String {
 
 fn refusal(explanation: &Explanation) -> Option<&Problem> {
     match &explanation.answerer {
-        Handler::Nobody { problem, .. } => Some(problem),
+        Handler::Refused { problem, .. } => Some(problem),
         Handler::Upstream { .. }
         | Handler::Builtin(_)
         | Handler::Files(_)
@@ -381,7 +381,7 @@ fn refusal(explanation: &Explanation) -> Option<&Problem> {
 /// The status of a response by the proxy itself, if the decision includes one.
 fn own_status(explanation: &Explanation) -> Option<u16> {
     match &explanation.answerer {
-        Handler::Nobody { problem, .. } => Some(problem.status().as_u16()),
+        Handler::Refused { problem, .. } => Some(problem.status().as_u16()),
         Handler::Redirect { status, .. } | Handler::Respond { status, .. } => Some(*status),
         Handler::Upstream { .. } | Handler::Builtin(_) | Handler::Files(_) => None,
     }
@@ -394,7 +394,7 @@ fn location(explanation: &Explanation) -> Option<String> {
         | Handler::Builtin(_)
         | Handler::Files(_)
         | Handler::Respond { .. }
-        | Handler::Nobody { .. } => None,
+        | Handler::Refused { .. } => None,
     }
 }
 
@@ -412,7 +412,7 @@ fn upstream_path(explanation: &Explanation) -> Option<String> {
 fn upstream(explanation: &Explanation) -> Option<String> {
     match &explanation.answerer {
         Handler::Upstream { upstream, .. } => Some(upstream.name.clone()),
-        Handler::Nobody { .. }
+        Handler::Refused { .. }
         | Handler::Builtin(_)
         | Handler::Files(_)
         | Handler::Redirect { .. }
@@ -423,7 +423,7 @@ fn upstream(explanation: &Explanation) -> Option<String> {
 fn builtin(explanation: &Explanation) -> Option<BuiltinHandler> {
     match &explanation.answerer {
         Handler::Builtin(handler) => Some(*handler),
-        Handler::Nobody { .. }
+        Handler::Refused { .. }
         | Handler::Upstream { .. }
         | Handler::Files(_)
         | Handler::Redirect { .. }
@@ -453,7 +453,7 @@ fn decided(explanation: &Explanation) -> String {
             format!("the request is redirected to {location}")
         }
         Handler::Respond { status, .. } => format!("the route responds with {status}"),
-        Handler::Nobody { problem, .. } => format!(
+        Handler::Refused { problem, .. } => format!(
             "the request is refused with {} ({})",
             problem.status().as_u16(),
             problem.reason().as_str()

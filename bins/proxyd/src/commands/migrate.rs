@@ -11,7 +11,7 @@ use std::process::ExitCode;
 const EXIT_FAULTS: u8 = 1;
 
 /// Migrates a configuration of this program.
-pub(super) fn own(file: &Path, output: &Path) -> io::Result<ExitCode> {
+pub(super) fn migrate_proxyd(file: &Path, output: &Path) -> io::Result<ExitCode> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) => {
@@ -45,7 +45,11 @@ pub(super) fn own(file: &Path, output: &Path) -> io::Result<ExitCode> {
 }
 
 /// Converts another server's configuration.
-pub(super) fn foreign(from: ForeignServer, file: &Path, output: &Path) -> io::Result<ExitCode> {
+pub(super) fn migrate_foreign(
+    from: ForeignServer,
+    file: &Path,
+    output: &Path,
+) -> io::Result<ExitCode> {
     let language = match from {
         ForeignServer::Nginx => Language::Nginx,
         ForeignServer::Caddy => Language::Caddy,

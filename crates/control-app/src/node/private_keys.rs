@@ -49,7 +49,7 @@ pub(crate) async fn require_holders(
     nodes: &[Node],
 ) -> Result<(), Error> {
     for id in tx.listed_certificates(bundle).await? {
-        let certificate = tx.certificate(id).await?.ok_or_else(lost_certificate)?;
+        let certificate = tx.certificate(id).await?.ok_or_else(deleted_certificate)?;
         let may_hold = |node: &Node| certificate.value.may_be_held_with(&node.labels);
         if !nodes.iter().all(may_hold) {
             let reason = "names a node without the labels that a certificate of the bundle needs";
@@ -68,7 +68,7 @@ pub(crate) async fn require_chosen_holders(
     bundle: BundleId,
 ) -> Result<(), Error> {
     for id in tx.listed_certificates(bundle).await? {
-        let certificate = tx.certificate(id).await?.ok_or_else(lost_certificate)?;
+        let certificate = tx.certificate(id).await?.ok_or_else(deleted_certificate)?;
         for (name, value) in certificate.value.node_labels.pairs() {
             let without = tx.has_chosen_without(rollout, project, name, value);
             if without.await? {
@@ -82,7 +82,7 @@ pub(crate) async fn require_chosen_holders(
 }
 
 /// Refused here, because every node would reject the bundle.
-fn lost_certificate() -> Refusal {
+fn deleted_certificate() -> Refusal {
     Refusal::invalid("bundle", "names a certificate that was deleted")
 }
 

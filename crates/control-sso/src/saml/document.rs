@@ -20,7 +20,7 @@ const MAX_NAME_BYTES: usize = 256;
 
 /// Handling of comments and processing instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Remarks {
+enum MiscMarkup {
     Refused,
     Skipped,
 }
@@ -45,7 +45,7 @@ pub fn normal_line_ends(xml: &[u8]) -> Result<Cow<'_, str>, SamlError> {
 
 /// Parses a message within the bounds. IDs of the result are unique.
 pub(super) fn parse(text: &str) -> Result<Document<'_>, SamlError> {
-    let document = parse_bounded(text, Remarks::Refused)?;
+    let document = parse_bounded(text, MiscMarkup::Refused)?;
     let mut ids = HashSet::new();
     for node in document.root().descendants() {
         if node.is_comment() || node.is_pi() {
@@ -66,11 +66,11 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, SamlError> {
 
 /// Parses published metadata: it often has comments, and nothing is signed in it.
 pub(super) fn parse_metadata(text: &str) -> Result<Document<'_>, SamlError> {
-    parse_bounded(text, Remarks::Skipped)
+    parse_bounded(text, MiscMarkup::Skipped)
 }
 
-fn parse_bounded(text: &str, remarks: Remarks) -> Result<Document<'_>, SamlError> {
-    check_shape(text, remarks)?;
+fn parse_bounded(text: &str, misc: MiscMarkup) -> Result<Document<'_>, SamlError> {
+    check_shape(text, misc)?;
     let options = ParsingOptions {
         allow_dtd: false,
         nodes_limit: MAX_NODES,
@@ -85,7 +85,7 @@ fn parse_bounded(text: &str, remarks: Remarks) -> Result<Document<'_>, SamlError
 }
 
 /// Bounds depth and attributes before the parser allocates for them, and refuses all markup but elements.
-fn check_shape(text: &str, remarks: Remarks) -> Result<(), SamlError> {
+fn check_shape(text: &str, misc: MiscMarkup) -> Result<(), SamlError> {
     let mut rest = without_declaration(text)?;
     let mut depth = 0_usize;
     while let Some((_, markup)) = rest.split_once('<') {
@@ -95,7 +95,7 @@ fn check_shape(text: &str, remarks: Remarks) -> Result<(), SamlError> {
                 markup
             }
             Some(b'!' | b'?') => {
-                let end = remark_end(markup, remarks).ok_or(SamlError::Xml)?;
+                let end = misc_end(markup, misc).ok_or(SamlError::Xml)?;
                 markup.get(end..).unwrap_or_default()
             }
             _ => {
@@ -120,8 +120,8 @@ fn without_declaration(text: &str) -> Result<&str, SamlError> {
 }
 
 /// Length of a comment or processing instruction in bytes; `None` if they are refused.
-fn remark_end(markup: &str, remarks: Remarks) -> Option<usize> {
-    if remarks == Remarks::Refused {
+fn misc_end(markup: &str, misc: MiscMarkup) -> Option<usize> {
+    if misc == MiscMarkup::Refused {
         return None;
     }
     let end = if markup.starts_with("!--") {

@@ -58,7 +58,7 @@ pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Dir
         if let Some(path) = missing_slash.filter(|_| ordered.is_last(&matchers)) {
             slash(site, server, location.directive, path);
         }
-        one(site, server, location, ordered);
+        migrate_location(site, server, location, ordered);
     }
     if !has_root {
         let mut route = server.route(site, "rest", Service::not_migrated());
@@ -217,7 +217,12 @@ impl Ordered {
     }
 }
 
-fn one<'d>(site: &mut Site, server: &Server<'d>, location: &Location<'d>, ordered: Ordered) {
+fn migrate_location<'d>(
+    site: &mut Site,
+    server: &Server<'d>,
+    location: &Location<'d>,
+    ordered: Ordered,
+) {
     let directive = location.directive;
     let open_end = match &ordered.path {
         Path::Prefix(prefix) => Some(prefix.clone()),

@@ -58,12 +58,12 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
             listeners: listens.iter().map(|it| it.name.clone()).collect(),
             scope: http.within(server.children()),
         };
-        one(site, &server, server.scope.innermost());
+        migrate_server(site, &server, server.scope.innermost());
     }
     site.shorten_listeners();
 }
 
-fn one<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
+fn migrate_server<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
     for directive in block {
         let name = &*directive.name;
         match name {

@@ -49,9 +49,9 @@ impl StatedClaims {
             fields.err()
         });
         match (refused, &explanation.answerer) {
-            (None, _) | (_, Handler::Nobody { .. }) => explanation,
+            (None, _) | (_, Handler::Refused { .. }) => explanation,
             (Some(problem), _) => Explanation {
-                answerer: Handler::Nobody {
+                answerer: Handler::Refused {
                     problem,
                     nearest: None,
                     candidates: Vec::new(),

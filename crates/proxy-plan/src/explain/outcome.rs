@@ -42,7 +42,7 @@ pub enum Handler {
         body_bytes: usize,
     },
     /// The request is refused.
-    Nobody {
+    Refused {
         /// Problem that the request is answered with.
         problem: Problem,
         /// The route that nearly matches, if none does.
@@ -110,7 +110,7 @@ impl Plan {
                 status: response.status.as_u16(),
                 body_bytes: response.body.as_ref().map_or(0, |body| body.len()),
             },
-            Outcome::Refuse(problem) => Handler::Nobody {
+            Outcome::Refuse(problem) => Handler::Refused {
                 problem: problem.clone(),
                 nearest: head.and_then(|head| self.nearest(problem, head)),
                 candidates: self.refused_by(decision, problem, states),

@@ -130,7 +130,7 @@ fn outcome(answerer: &Handler) -> Value {
             "status": status,
             "body_bytes": body_bytes,
         }),
-        Handler::Nobody {
+        Handler::Refused {
             problem,
             nearest,
             candidates: all,

@@ -140,7 +140,7 @@ fn answer(facts: &mut Table<2>, answerer: &Handler) {
             let text = format!("response {status} of the route, {body_bytes} bytes");
             facts.row(["answer", &text]);
         }
-        Handler::Nobody {
+        Handler::Refused {
             problem,
             nearest,
             candidates,

@@ -52,7 +52,7 @@ fn a_refused_path_is_shown_as_it_was_sent() {
     assert_eq!(explanation.path.sent, "/x%2F..%2Fapi/cart");
     assert_eq!(explanation.path.seen, None);
     assert!(explanation.rejected.is_empty());
-    let Handler::Nobody { problem, .. } = &explanation.answerer else {
+    let Handler::Refused { problem, .. } = &explanation.answerer else {
         panic!("{:?}", explanation.answerer);
     };
     assert_eq!(problem.reason(), Reason::AmbiguousPath);
@@ -263,7 +263,7 @@ fn an_explanation_is_the_decision() {
                 *target == *upstream.targets[usize::from(next.target)].label
             }
             (Handler::Builtin(ours), Outcome::Answer(theirs)) => ours == theirs,
-            (Handler::Nobody { problem, .. }, Outcome::Refuse(theirs)) => problem == theirs,
+            (Handler::Refused { problem, .. }, Outcome::Refuse(theirs)) => problem == theirs,
             _ => false,
         };
         assert!(

@@ -9,15 +9,15 @@ use uuid::Uuid;
 /// The permits of each owner, such as an organization.
 #[derive(Debug)]
 pub(crate) struct OwnerPermits {
-    each: usize,
+    max_per_owner: usize,
     /// Owners that hold a permit or wait for one.
     by_owner: Mutex<BTreeMap<Uuid, Arc<Semaphore>>>,
 }
 
 impl OwnerPermits {
-    pub(crate) fn new(each: usize) -> Self {
+    pub(crate) fn new(max_per_owner: usize) -> Self {
         Self {
-            each,
+            max_per_owner,
             by_owner: Mutex::default(),
         }
     }
@@ -37,7 +37,7 @@ impl OwnerPermits {
         let mut by_owner = self.by_owner.lock().await;
         by_owner.retain(|_, permits| Arc::strong_count(permits) > 1);
         let permits = by_owner.entry(owner);
-        Arc::clone(permits.or_insert_with(|| Arc::new(Semaphore::new(self.each))))
+        Arc::clone(permits.or_insert_with(|| Arc::new(Semaphore::new(self.max_per_owner))))
     }
 }
 
