@@ -38,7 +38,7 @@ pub(crate) struct OidcBody {
     /// Absent: the one before, if issuer, client, endpoints and scopes are the same.
     #[schema(min_length = 1, max_length = 1000, format = "password")]
     client_secret: Option<String>,
-    /// As the discovery document has it, to the letter.
+    /// Exactly as in the discovery document.
     #[schema(max_length = 2000)]
     issuer: String,
     #[schema(max_length = 2000)]

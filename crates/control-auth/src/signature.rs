@@ -13,7 +13,7 @@ pub struct SigningPair(Ed25519KeyPair);
 pub struct PublicKey(String);
 
 impl SigningPair {
-    /// The pair that 32 random bytes make.
+    /// The key pair of a seed of 32 random bytes.
     ///
     /// # Errors
     ///

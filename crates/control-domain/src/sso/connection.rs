@@ -43,7 +43,7 @@ pub enum SsoSettings {
 pub struct OidcSettings {
     /// Client identifier at the provider.
     pub client_id: String,
-    /// The issuer, which discovery must repeat to the letter.
+    /// The issuer; the discovery document must have the same text.
     pub issuer: String,
     /// Authorization endpoint; `None` takes the one of the discovery document.
     pub authorize_url: Option<String>,

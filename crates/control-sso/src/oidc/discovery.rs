@@ -44,7 +44,7 @@ pub fn discovery_url(issuer: &str) -> String {
 }
 
 impl Discovery {
-    /// Parses the document of `issuer`, which it must name to the letter.
+    /// Parses the document of `issuer`; its `issuer` must be the same text.
     ///
     /// # Errors
     ///

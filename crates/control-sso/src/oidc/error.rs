@@ -11,7 +11,7 @@ pub enum OidcError {
     #[error("the discovery document lacks {0}")]
     Discovery(&'static str),
     /// The discovery document is of another issuer.
-    #[error("the discovery document names another issuer than the connection, to the letter")]
+    #[error("the discovery document names another issuer: it must equal that of the connection")]
     DiscoveryIssuer,
     /// RFC 9207: the issuer is another provider, or missing.
     #[error("the callback's `iss` is missing or names another issuer (RFC 9207)")]

@@ -99,7 +99,7 @@ async fn steps_past_their_time_are_deleted_in_pieces() {
     }
 }
 
-/// A heartbeat under a bundle with so many requests since the bundle bebecame active.
+/// A heartbeat under a bundle with so many requests since the bundle became active.
 fn serving(bundle: u128, requests: u64) -> HeartbeatRequest {
     let traffic = json!({"routes": {"api": {
         "requests": requests, "errors": requests / 10, "reasons": {},

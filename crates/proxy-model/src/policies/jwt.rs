@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The tokens that let a request in.
+/// The tokens that a route accepts.
 #[derive(Clone, Debug)]
 pub struct JwtAuth {
     /// Place of the block.

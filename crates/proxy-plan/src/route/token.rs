@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const SCHEME: &[u8] = b"bearer ";
 
-/// The tokens that let a request in.
+/// The tokens that a route accepts.
 #[derive(Debug)]
 pub struct TokenPlan {
     /// The rules of tokens.

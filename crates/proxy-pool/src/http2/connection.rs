@@ -46,7 +46,7 @@ pub(super) struct Http2Connection {
     idle_mark: Cell<Option<IdleMark>>,
 }
 
-/// One request's place on a connection to a target.
+/// A reserved stream of a connection to a target.
 #[derive(Debug)]
 pub struct StreamSlot {
     connection: Rc<Http2Connection>,
@@ -95,7 +95,7 @@ impl Http2Connection {
 
     /// Maximum number of concurrent requests; `None` before the target's settings arrived. Until
     /// then it carries only its first request.
-    pub(super) fn most(&self) -> Option<u32> {
+    pub(super) fn max_requests(&self) -> Option<u32> {
         let allowed = u32::try_from(self.sender.current_max_send_streams()).unwrap_or(u32::MAX);
         self.keep_alive
             .has_begun()
@@ -104,7 +104,7 @@ impl Http2Connection {
 
     /// Returns true if there is a slot for one more request.
     pub(super) fn has_room(&self) -> bool {
-        self.open_streams.get() < self.most().unwrap_or(1)
+        self.open_streams.get() < self.max_requests().unwrap_or(1)
     }
 
     /// A slot for one more request.

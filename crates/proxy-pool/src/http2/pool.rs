@@ -245,12 +245,12 @@ impl TargetPool {
         let settled = self
             .connections
             .iter()
-            .filter_map(|connection| connection.most());
+            .filter_map(|connection| connection.max_requests());
         self.room = settled.max().or(self.room);
         let young = self
             .connections
             .iter()
-            .filter(|connection| connection.most().is_none());
+            .filter(|connection| connection.max_requests().is_none());
         let more = self.room.unwrap_or(ASSUMED_STREAMS).saturating_sub(1);
         (self.connecting + young.count()) * more as usize
     }
@@ -299,7 +299,7 @@ impl Drop for Connecting {
             target_pool
                 .connections
                 .iter()
-                .all(|connection| connection.most().is_some())
+                .all(|connection| connection.max_requests().is_some())
         });
         // Without a pool the waiting requests have to try again.
         if settled.unwrap_or(true) {

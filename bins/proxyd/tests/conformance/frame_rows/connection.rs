@@ -10,10 +10,16 @@ use crate::hpack::GET;
 const PROTOCOL: Expected = Expected::Ended(&[PROTOCOL_ERROR]);
 
 pub(super) fn rows() -> Vec<Row> {
-    [beginnings(), unknown(), promises(), pings(), farewells()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        beginnings(),
+        unknown(),
+        promises(),
+        pings(),
+        goaway_frames(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn beginnings() -> Vec<Row> {
@@ -172,7 +178,7 @@ fn pings() -> Vec<Row> {
     ]
 }
 
-fn farewells() -> Vec<Row> {
+fn goaway_frames() -> Vec<Row> {
     let request = frame(HEADERS, WHOLE, 1, GET);
     vec![
         Row::new(

@@ -17,7 +17,7 @@ pub struct CounterSource {
 pub enum CounterBasis {
     /// The counts of the previous report.
     Stored,
-    /// Zero: another bundle bebecame active, or another process took over.
+    /// Zero: another bundle became active, or another process took over.
     Zero,
     /// None: the time of the requests is not known, or two processes report as the node. They are not counted.
     Unknown,
