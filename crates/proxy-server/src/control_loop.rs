@@ -14,6 +14,7 @@ use crate::admin::Admin;
 use crate::config::delivery::Pending;
 use crate::config::options::Options;
 use crate::error::start_error::StartError;
+use crate::reload::limit_registry::SETTLE_INTERVAL;
 use crate::reload::server::task_results::TaskResults;
 use crate::runtime::disk_thread::DiskThread;
 use crate::runtime::signals::{Event, Signals};
@@ -30,8 +31,8 @@ use tokio::time::MissedTickBehavior;
 
 pub(crate) use registry::{new_lifecycle, new_registry};
 
-/// Interval of summarizing repeated events and of maintaining rate limits.
-const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval of summarizing repeated events.
+const SUMMARY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until a signal ends the process, then drains. `inherited` holds the sockets of the
 /// service manager.
@@ -72,10 +73,16 @@ impl Process {
     async fn serve(&mut self, signals: &mut Signals) -> End {
         let shared = Arc::clone(self.server.shared());
         let admin_lost = self.admin.as_ref().map(Admin::lost).unwrap_or_default();
+        let mut summary_timer = tokio::time::interval(SUMMARY_INTERVAL);
         let mut settle_timer = tokio::time::interval(SETTLE_INTERVAL);
         let mut worker_timer = tokio::time::interval(CHECK_INTERVAL);
         let mut memory_timer = tokio::time::interval(self.server.memory_interval());
-        for interval in [&mut settle_timer, &mut worker_timer, &mut memory_timer] {
+        for interval in [
+            &mut summary_timer,
+            &mut settle_timer,
+            &mut worker_timer,
+            &mut memory_timer,
+        ] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         loop {
@@ -97,10 +104,8 @@ impl Process {
                     return End::HandedOver;
                 },
                 results = self.server.next_results() => self.adopt(results),
-                _ = settle_timer.tick() => {
-                    self.flush_repeated_events();
-                    self.server.settle_rate_limits();
-                }
+                _ = summary_timer.tick() => self.flush_repeated_events(),
+                _ = settle_timer.tick() => self.server.settle_rate_limits(),
                 () = admin_lost.notified() => return End::AdminLost,
                 () = shared.health_changes.notified() => self.server.refresh(),
                 _ = memory_timer.tick() => {

@@ -5,6 +5,7 @@ use crate::config::options::{Build, Source};
 use crate::control_loop::configuration::load;
 use crate::control_loop::{new_lifecycle, new_registry};
 use crate::error::start_error::{StartError, into_start_error};
+use crate::reload::limit_registry::SETTLE_INTERVAL;
 use crate::reload::server::start::{Purpose, ServerParts};
 use crate::reload::server::{Opened, Server};
 use crate::runtime::disk_thread::DiskThread;
@@ -215,7 +216,10 @@ impl Control {
     async fn serve(mut self, mut requests: UnboundedReceiver<Request>) {
         let health_changes = Arc::clone(&self.server.shared().health_changes);
         let mut timer = tokio::time::interval(CHECK_INTERVAL);
-        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut settle_timer = tokio::time::interval(SETTLE_INTERVAL);
+        for interval in [&mut timer, &mut settle_timer] {
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
         loop {
             tokio::select! {
                 request = requests.recv() => match request {
@@ -236,6 +240,7 @@ impl Control {
                 }
                 () = health_changes.notified() => self.server.refresh(),
                 _ = timer.tick() => self.maintain_workers(),
+                _ = settle_timer.tick() => self.server.settle_rate_limits(),
             }
         }
         self.server.stop().await;
@@ -286,7 +291,6 @@ impl Control {
     fn maintain_workers(&mut self) {
         self.server.end_ejections();
         self.server.count_evictions();
-        self.server.settle_rate_limits();
         self.server.check_memory();
         if let Some(worker) = self.server.check_workers() {
             tracing::error!(worker, "a worker has died");

@@ -11,6 +11,11 @@ use proxy_plan::{CredentialsPlan, Plan, RoutePlan, Service, StateRegistry, State
 use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
 use proxy_telemetry::{Gauge, Registry, SharedCounter, names};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Interval of [`LimitRegistry::settle`], which reads all buckets of all limits. The fastest limits are settled within a
+/// quarter of an hour.
+pub(crate) const SETTLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Buckets and connection counts of the active plan, each kept across plans while its settings are
 /// unchanged.
@@ -196,15 +201,14 @@ impl LimitRegistry {
         limits.map(|limit| ClientShareLimit::clone(limit)).collect()
     }
 
-    /// Settles idle buckets before their clock wraps around. Call it at least every five minutes.
-    pub(crate) fn settle(&mut self, now_ns: u64) {
+    /// Settles idle buckets before their clock wraps around. Call it once per [`SETTLE_INTERVAL`].
+    pub(crate) fn settle(&self, now_ns: u64) {
         for state in self.rates.states() {
             match &**state {
                 RateState::One(bucket) => bucket.settle(now_ns),
                 RateState::Keyed(table) => table.settle(now_ns),
             }
         }
-        self.count_evictions();
     }
 
     /// Counts the keys dropped since the last call.
@@ -418,4 +422,21 @@ fn new_state(
     } else {
         RateState::One(Arc::new(TokenBucket::new(settings, now_ns)?))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proxy_limits::MAX_RATE_EVENTS;
+
+    #[test]
+    fn the_fastest_buckets_are_settled_several_times_before_they_would_wrap() {
+        let fastest = RateLimitSettings::per_second(MAX_RATE_EVENTS).unwrap();
+        let odd = RateLimitSettings::per_second(MAX_RATE_EVENTS - 1).unwrap();
+
+        for settings in [fastest, odd] {
+            let bucket = TokenBucket::new(settings, 0).unwrap();
+            assert!(SETTLE_INTERVAL * 10 < bucket.settle_within());
+        }
+    }
 }
