@@ -57,7 +57,6 @@ pub(crate) async fn send(
     let mut body = exchange.body.take().filter(|body| !body.is_end_stream());
     let timers = exchange.timers(to.total);
     // A streaming gRPC client may send only heartbeats.
-    // A streaming gRPC client may send only heartbeats.
     let any_rate = to.upstream.http2 && exchange.is_grpc;
     if to.route.buffer_requests
         && let Some(unread) = body.take()
@@ -346,8 +345,8 @@ impl Attempts<'_, '_> {
             check_http2_head(status, headers, &self.to.upstream.name)?;
         }
         let (mut head, body) = match answered {
-            Answered::Http1(response, PooledConnection { connection, .. }) => {
-                let (mut head, fields) = response.into_parts();
+            Answered::Http1(_, PooledConnection { mut connection, .. }) => {
+                let (mut head, fields) = connection.take_answer().into_parts();
                 self.exchange.record().verbatim = fields;
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     if !connection.has_sent_all() {

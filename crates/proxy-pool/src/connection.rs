@@ -3,11 +3,11 @@
 use crate::error::SendError;
 use crate::http2::Tunnel;
 use crate::limit::{ConnectionPermit, IdleMark};
-use crate::response_reader::{AnswerHead, ExpectedResponse, ResponseReader};
+use crate::response_reader::{ExpectedResponse, ResponseReader};
 use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
 use proxy_framing::HeadLimits;
@@ -168,8 +168,8 @@ impl<B> Connection<B> {
 
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     /// Sends `request`, taking its body out, with the field lines that `more` appends, and waits
-    /// for the head of the response, with its fields if they are not in its map. `notice` gets the
-    /// raw heads of preceding 1xx responses.
+    /// for the head of the response, which [`Self::take_answer`] returns then. `notice` gets the raw
+    /// heads of preceding 1xx responses.
     ///
     /// # Errors
     /// [`SendError`]; the connection is unusable afterwards. The request is still complete after
@@ -181,7 +181,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
         more: impl Fn(&mut Vec<u8>),
         deadline: &Deadline,
         mut notice: impl FnMut(&[u8]),
-    ) -> Result<Response<Option<VerbatimFields>>, SendError> {
+    ) -> Result<StatusCode, SendError> {
         let mut begun = false;
         let talk = &mut *self.talk;
         let answer = poll_fn(|cx| {
@@ -211,6 +211,12 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
             talk.broken = true;
         }
         answer
+    }
+
+    /// The head of the response that [`Self::send`] has waited for, with its fields if they are not in
+    /// its map. An empty one if it was taken before.
+    pub fn take_answer(&mut self) -> Response<Option<VerbatimFields>> {
+        self.talk.incoming.take_answer()
     }
 
     /// The rest of the response's body, if all of it has arrived and the request was sent
@@ -273,7 +279,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
         &mut self,
         cx: &mut Context<'_>,
         notice: &mut impl FnMut(&[u8]),
-    ) -> Poll<Result<AnswerHead, SendError>> {
+    ) -> Poll<Result<StatusCode, SendError>> {
         if !self.outgoing.is_done() {
             self.poll_upload(cx)?;
             if self.is_unheard() && !self.took_body {

@@ -40,6 +40,8 @@ pub(crate) struct ResponseReader {
     expected: ExpectedResponse,
     heads_taken: u64,
     received: u64,
+    /// The head of the current response until it is taken: it is large to be handed on.
+    answer: AnswerHead,
     /// `None` until the head was read.
     body: Option<BodyDecoder>,
     keeps: bool,
@@ -58,6 +60,7 @@ impl ResponseReader {
             },
             heads_taken: 0,
             received: 0,
+            answer: AnswerHead::default(),
             body: Some(BodyDecoder::new(BodyLength::Length(0))),
             keeps: true,
         }
@@ -106,13 +109,14 @@ impl ResponseReader {
         self.strategy.forget();
     }
 
-    /// The head of the response; `notice` gets the raw heads of preceding 1xx responses.
+    /// Ready with the status when the head of the response is there to be taken; `notice` gets the raw heads of
+    /// preceding 1xx responses.
     pub(crate) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
         transport: &mut UpstreamStream,
         notice: &mut impl FnMut(&[u8]),
-    ) -> Poll<Result<AnswerHead, SendError>> {
+    ) -> Poll<Result<StatusCode, SendError>> {
         loop {
             while self.heads_taken < self.guard.heads_seen() {
                 let head = self.take_head().ok_or(UNPARSABLE_HEAD)?;
@@ -143,7 +147,12 @@ impl ResponseReader {
         Head::take(&mut self.unread, std::mem::take(&mut self.lines))
     }
 
-    fn begin_body(&mut self, head: Head) -> Result<AnswerHead, SendError> {
+    /// The head of the response; an empty one unless it has just been read.
+    pub(crate) fn take_answer(&mut self) -> AnswerHead {
+        std::mem::take(&mut self.answer)
+    }
+
+    fn begin_body(&mut self, head: Head) -> Result<StatusCode, SendError> {
         let ExpectedResponse { to, is_verbatim } = self.expected;
         let read = if is_verbatim {
             read_verbatim(head, to)
@@ -156,7 +165,8 @@ impl ResponseReader {
         };
         self.keeps = head.keeps && head.extent != BodyLength::UntilClose && self.keeps;
         self.body = Some(BodyDecoder::new(head.extent));
-        Ok(head.response.map(|()| fields))
+        self.answer = head.response.map(|()| fields);
+        Ok(self.answer.status())
     }
 
     /// The remainder of a body with a known length, if it has arrived completely.

@@ -11,7 +11,6 @@ use h2::RecvStream;
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use proxy_clock::{RequestTimers, Tick, Timer};
 use proxy_errors::Problem;
-use proxy_http1::VerbatimFields;
 use proxy_plan::UpstreamStates;
 use proxy_pool::{ExpectedResponse, Http2Request, Pool, SendError, Tunnel};
 use std::rc::Rc;
@@ -50,19 +49,20 @@ pub(super) enum AttemptOutcome {
     Failed(Problem),
 }
 
-/// The response, by protocol.
+/// The response, by protocol. Small, because it is handed on several times.
 pub(super) enum Answered {
-    Http1(Response<Option<VerbatimFields>>, PooledConnection),
-    Http2(Response<RecvStream>, Box<Http2Request<RequestBody>>),
-    Tunnel(Response<()>, Tunnel),
+    /// Its status; the connection has the head.
+    Http1(StatusCode, PooledConnection),
+    Http2(Box<Response<RecvStream>>, Box<Http2Request<RequestBody>>),
+    Tunnel(Box<Response<()>>, Tunnel),
     /// The target's refusal of a tunnel.
-    Refusal(Response<()>),
+    Refusal(Box<Response<()>>),
 }
 
 impl Answered {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Http1(response, _) => response.status(),
+            Self::Http1(status, _) => *status,
             Self::Tunnel(response, _) | Self::Refusal(response) => response.status(),
             Self::Http2(response, _) => response.status(),
         }

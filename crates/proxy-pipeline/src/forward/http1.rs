@@ -35,7 +35,7 @@ impl Attempts<'_, '_> {
         let request = &mut self.request;
         let sending = connection.send(self.expected, request, more, deadline, notice);
         match sending.await {
-            Ok(response) => AttemptOutcome::Answered(Answered::Http1(response, pooled)),
+            Ok(status) => AttemptOutcome::Answered(Answered::Http1(status, pooled)),
             // The target had closed a pooled connection: nothing was sent, and it is not a failure.
             Err(SendError::UnsentRequest) if pooled.reused => {
                 self.record_stale();

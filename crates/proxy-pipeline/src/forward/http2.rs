@@ -67,7 +67,7 @@ impl Attempts<'_, '_> {
             }
         });
         match answer.await {
-            Ok(response) => AttemptOutcome::Answered(Answered::Http2(response, call)),
+            Ok(response) => AttemptOutcome::Answered(Answered::Http2(Box::new(response), call)),
             Err(fault) => self.after_failure(*call, &fault),
         }
     }
@@ -151,8 +151,8 @@ impl Attempts<'_, '_> {
             Ok(None) => AttemptOutcome::Failed(declined()),
             Ok(Some(ExtendedConnectResponse { head, tunnel })) => {
                 AttemptOutcome::Answered(match tunnel {
-                    Some(tunnel) => Answered::Tunnel(head, tunnel),
-                    None => Answered::Refusal(head),
+                    Some(tunnel) => Answered::Tunnel(Box::new(head), tunnel),
+                    None => Answered::Refusal(Box::new(head)),
                 })
             }
             Err(fault) => AttemptOutcome::Failed(self.problem(&fault)),
