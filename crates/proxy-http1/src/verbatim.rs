@@ -3,8 +3,8 @@
 //! Most messages pass a proxy unchanged. Reading their fields into a map, and writing them from it, costs
 //! more than the rest of the head.
 
+use crate::buffer_pool;
 use crate::fields::{Fields, Head, trimmed};
-use crate::{buffer_pool, names};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_framing::{FieldLine, is_name};
 
@@ -30,18 +30,11 @@ fn lower(name: &mut [u8]) {
 }
 
 impl VerbatimFields {
-    /// Calls `visit` with the name and the value of each field. `visit` must not read other fields.
+    /// Name, in the client's case, and value of each field.
     #[inline]
-    pub fn for_each<'f>(&'f self, mut visit: impl FnMut(&HeaderName, &'f [u8])) {
-        let Head { bytes, lines } = &self.0;
-        names::with_cache(|names| {
-            for line in &lines.fields {
-                let rest = bytes.get(line.from..).unwrap_or_default();
-                if let Some(name) = names.name(rest, line.colon - line.from) {
-                    visit(&name, self.value(line));
-                }
-            }
-        });
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let lines = self.0.lines.fields.iter();
+        lines.map(|line| (self.name(line), self.value(line)))
     }
 
     /// The value of the first field of this name.
@@ -74,10 +67,12 @@ impl VerbatimFields {
         self.write(out, |name| !is_name(name, b"connection"));
     }
 
+    #[inline]
     fn name(&self, line: &FieldLine) -> &[u8] {
         self.0.bytes.get(line.from..line.colon).unwrap_or_default()
     }
 
+    #[inline]
     fn value(&self, line: &FieldLine) -> &[u8] {
         let (from, to) = trimmed(&self.0.bytes, line.colon + 1, line.end);
         self.0.bytes.get(from..to).unwrap_or_default()

@@ -64,20 +64,44 @@ fn in_family(name: &str) -> bool {
 /// Returns true if upstreams may read `name` as another name: one on the list, or the correlation
 /// ID's.
 pub(crate) fn is_shadow(name: &str) -> bool {
-    if !may_be_claim(name) || !has_other_sign(name) {
+    if !may_be_claim(name.as_bytes()) || !has_other_sign(name) {
         return false;
     }
     let plain = plain_name(name);
     is_claim(&plain) || plain == names::CORRELATION_ID.as_str()
 }
 
-/// Returns true if `name` has a prefix of some name on the list; rejects most names quickly.
+/// Returns true if upstreams may read `name`, in any case, as one on the list: it is one, or a shadow.
 #[inline]
-pub(crate) fn may_be_claim(name: &str) -> bool {
-    matches!(
-        name.as_bytes(),
-        [b'c' | b'f' | b'p' | b't' | b'v' | b'w' | b'x', ..]
-    )
+pub(crate) fn is_read_as_claim(name: &[u8]) -> bool {
+    may_be_claim(name) && is_claim_in_lower_case(name)
+}
+
+fn is_claim_in_lower_case(name: &[u8]) -> bool {
+    let name = if name.iter().any(u8::is_ascii_uppercase) {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
+    };
+    str::from_utf8(&name).is_ok_and(|name| is_claim(name) || is_shadow(name))
+}
+
+/// Returns true if `name`, in any case, has the first two letters of some name on the list, or `x` and a sign; rejects
+/// most names quickly.
+#[inline]
+fn may_be_claim(name: &[u8]) -> bool {
+    let [first, second, ..] = name else {
+        return false;
+    };
+    match (first.to_ascii_lowercase(), second.to_ascii_lowercase()) {
+        (b'c', b'f' | b'l')
+        | (b'f', b'a' | b'o' | b'r')
+        | (b'p' | b't', b'r')
+        | (b'v', b'i')
+        | (b'w', b'l') => true,
+        (b'x', sign) => !sign.is_ascii_alphanumeric(),
+        _ => false,
+    }
 }
 
 /// `name` with `-` for every other sign: CGI and its successors map them all to one, so that `x_user` and
@@ -158,6 +182,7 @@ mod tests {
             ("x_original_forwarded_for", false, true),
         ] {
             assert_eq!((is_claim(name), is_shadow(name)), (claim, shadow), "{name}");
+            assert_eq!(is_read_as_claim(name.as_bytes()), claim || shadow, "{name}");
         }
     }
 
@@ -190,7 +215,12 @@ mod tests {
         });
         let mut count = 0;
         for name in listed {
-            assert!(is_claim(name) && may_be_claim(name), "{name}");
+            assert!(
+                is_claim(name) && is_read_as_claim(name.as_bytes()),
+                "{name}"
+            );
+            let capitals = name.to_ascii_uppercase();
+            assert!(is_read_as_claim(capitals.as_bytes()), "{capitals}");
             assert!(
                 page.contains(&format!("`{name}`")),
                 "{name} is not on its page"

@@ -149,8 +149,11 @@ impl From<HeaderMap> for IndexedHeaders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::BytesMut;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use proxy_framing::Lines;
+    use proxy_http1::{Head, read_request};
 
     /// All indexed names, two that are only logged, and two without meaning.
     const NAMES: &[&str] = &[
@@ -246,6 +249,34 @@ mod tests {
                 take(&mut headers, step);
                 let fresh = IndexedHeaders::from(headers.as_map().clone());
                 prop_assert_eq!(&headers.known, &fresh.known, "{:?}", step);
+            }
+        }
+    }
+
+    /// The fields of a request with these, as received; `None` if they are not forwarded so.
+    fn received(sent: &[(&str, &str, bool)]) -> Option<VerbatimFields> {
+        let mut head = String::from("GET / HTTP/1.1\r\n");
+        for (name, value, is_loud) in sent {
+            let name = if *is_loud {
+                name.to_ascii_uppercase()
+            } else {
+                (*name).to_owned()
+            };
+            head.extend([name.as_str(), ": ", value, "\r\n"]);
+        }
+        head.push_str("\r\n");
+        let head = Head::take(&mut BytesMut::from(&*head), Lines::new()).unwrap();
+        read_request(head).unwrap().fields
+    }
+
+    proptest! {
+        #[test]
+        fn fields_as_received_have_the_index_of_their_map(
+            sent in vec((prop::sample::select(NAMES), prop::sample::select(VALUES), any::<bool>()), 0..6),
+        ) {
+            if let Some(fields) = received(&sent) {
+                let (known, _) = KnownHeaders::read_verbatim(&fields);
+                prop_assert_eq!(known, KnownHeaders::read(&fields.to_map()).0);
             }
         }
     }

@@ -1,14 +1,11 @@
 //! Facts from one pass over the fields of a head: bits for names, and the two values that every request
 //! needs.
 
-use crate::headers::forwarding_claims::{is_claim, is_shadow, may_be_claim};
-use crate::headers::names;
-use http::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, REFERER, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
-};
+use crate::headers::forwarding_claims::is_read_as_claim;
+use http::header::{HOST, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use proxy_errors::is_grpc;
+use proxy_framing::is_name;
 use proxy_http1::VerbatimFields;
 
 /// Facts about the fields of one map.
@@ -83,7 +80,7 @@ impl KnownHeaders {
             if *name == HOST {
                 known.host = Some(value.clone());
             }
-            known.learn_logged(name, value.as_bytes(), &mut logged);
+            known.learn_logged(name.as_str().as_bytes(), value.as_bytes(), &mut logged);
         }
         (known, logged)
     }
@@ -93,24 +90,21 @@ impl KnownHeaders {
     pub(super) fn read_verbatim(fields: &VerbatimFields) -> (Self, LoggedHeaders<'_>) {
         let mut known = Self::default();
         let mut logged = LoggedHeaders::default();
-        fields.for_each(|name, value| known.learn_logged(name, value, &mut logged));
+        for (name, value) in fields.fields() {
+            known.learn_logged(name, value, &mut logged);
+        }
         known.host = logged.host.and_then(|host| fields.shared(host));
         (known, logged)
     }
 
     #[inline]
-    fn learn_logged<'f>(
-        &mut self,
-        name: &HeaderName,
-        value: &'f [u8],
-        logged: &mut LoggedHeaders<'f>,
-    ) {
-        match name.as_str().len() {
-            4 if *name == HOST => logged.host = Some(value),
-            7 if *name == REFERER => {
+    fn learn_logged<'f>(&mut self, name: &[u8], value: &'f [u8], logged: &mut LoggedHeaders<'f>) {
+        match name.len() {
+            4 if is_name(name, b"host") => logged.host = Some(value),
+            7 if is_name(name, b"referer") => {
                 logged.referer.get_or_insert(value);
             }
-            10 if *name == USER_AGENT => {
+            10 if is_name(name, b"user-agent") => {
                 logged.user_agent.get_or_insert(value);
             }
             _ => self.bits |= self.learn_other(name, value),
@@ -119,7 +113,8 @@ impl KnownHeaders {
 
     /// The hop-by-hop fields of `map`, by name only.
     pub(crate) fn hop_by_hop_of(map: &HeaderMap) -> Self {
-        let bits = map.keys().fold(0, |bits, name| bits | bit_of(name));
+        let names = map.keys().map(|name| name.as_str().as_bytes());
+        let bits = names.fold(0, |bits, name| bits | bit_of(name));
         Self {
             bits: bits & Self::HOP,
             ..Self::default()
@@ -132,22 +127,22 @@ impl KnownHeaders {
         if *name == HOST {
             self.host = Some(value.clone());
         } else {
-            self.bits |= self.learn_other(name, value.as_bytes());
+            self.bits |= self.learn_other(name.as_str().as_bytes(), value.as_bytes());
         }
     }
 
     /// The bits of a field other than `Host`.
     #[inline]
-    fn learn_other(&mut self, name: &HeaderName, value: &[u8]) -> u16 {
-        match name.as_str().len() {
-            6 if *name == ACCEPT => accepts_html(value),
-            12 if *name == CONTENT_TYPE => calls_by_grpc(value),
-            14 if *name == CONTENT_LENGTH => {
+    fn learn_other(&mut self, name: &[u8], value: &[u8]) -> u16 {
+        match name.len() {
+            6 if is_name(name, b"accept") => accepts_html(value),
+            12 if is_name(name, b"content-type") => calls_by_grpc(value),
+            14 if is_name(name, b"content-length") => {
                 self.content_length = number(value);
                 padded(value)
             }
             _ => match bit_of(name) {
-                0 if is_forwarding(name) => Self::FORWARDING,
+                0 if is_read_as_claim(name) => Self::FORWARDING,
                 bit => bit,
             },
         }
@@ -155,18 +150,20 @@ impl KnownHeaders {
 
     /// Drops the facts about the fields of a name, which the caller edits in `map`.
     pub(super) fn forget(&mut self, name: &HeaderName, map: &HeaderMap) {
-        self.bits &= !match name.as_str().len() {
-            4 if *name == HOST => {
+        let name = name.as_str().as_bytes();
+        let is_forwarding = |name: &HeaderName| is_read_as_claim(name.as_str().as_bytes());
+        self.bits &= !match name.len() {
+            4 if is_name(name, b"host") => {
                 self.host = None;
                 0
             }
-            6 if *name == ACCEPT => Self::ACCEPTS_HTML,
-            12 if *name == CONTENT_TYPE => Self::GRPC,
-            14 if *name == CONTENT_LENGTH => {
+            6 if is_name(name, b"accept") => Self::ACCEPTS_HTML,
+            12 if is_name(name, b"content-type") => Self::GRPC,
+            14 if is_name(name, b"content-length") => {
                 self.content_length = None;
                 Self::PADDED_LENGTH
             }
-            _ if is_forwarding(name) && !map.keys().any(is_forwarding) => Self::FORWARDING,
+            _ if is_read_as_claim(name) && !map.keys().any(is_forwarding) => Self::FORWARDING,
             _ => bit_of(name),
         };
     }
@@ -178,29 +175,23 @@ impl KnownHeaders {
     }
 }
 
-/// The bit of a name, for the names that count with any value.
+/// The bit of a name in any case, for the names that count with any value.
 #[inline]
-fn bit_of(name: &HeaderName) -> u16 {
-    match name.as_str().len() {
-        2 if *name == TE => KnownHeaders::TE,
-        6 if *name == EXPECT => KnownHeaders::EXPECT,
-        7 if *name == UPGRADE => KnownHeaders::UPGRADE,
-        7 if *name == TRAILER => KnownHeaders::TRAILER,
-        10 if *name == CONNECTION => KnownHeaders::CONNECTION,
-        10 if *name == names::KEEP_ALIVE => KnownHeaders::KEEP_ALIVE,
-        11 if *name == names::TRACE_PARENT => KnownHeaders::TRACE_PARENT,
-        14 if *name == names::HTTP2_SETTINGS => KnownHeaders::HTTP2_SETTINGS,
-        16 if *name == names::PROXY_CONNECTION => KnownHeaders::PROXY_CONNECTION,
-        16 if *name == names::CORRELATION_ID => KnownHeaders::CORRELATION_ID,
-        17 if *name == TRANSFER_ENCODING => KnownHeaders::TRANSFER_ENCODING,
+fn bit_of(name: &[u8]) -> u16 {
+    match name.len() {
+        2 if is_name(name, b"te") => KnownHeaders::TE,
+        6 if is_name(name, b"expect") => KnownHeaders::EXPECT,
+        7 if is_name(name, b"upgrade") => KnownHeaders::UPGRADE,
+        7 if is_name(name, b"trailer") => KnownHeaders::TRAILER,
+        10 if is_name(name, b"connection") => KnownHeaders::CONNECTION,
+        10 if is_name(name, b"keep-alive") => KnownHeaders::KEEP_ALIVE,
+        11 if is_name(name, b"traceparent") => KnownHeaders::TRACE_PARENT,
+        14 if is_name(name, b"http2-settings") => KnownHeaders::HTTP2_SETTINGS,
+        16 if is_name(name, b"proxy-connection") => KnownHeaders::PROXY_CONNECTION,
+        16 if is_name(name, b"x-correlation-id") => KnownHeaders::CORRELATION_ID,
+        17 if is_name(name, b"transfer-encoding") => KnownHeaders::TRANSFER_ENCODING,
         _ => 0,
     }
-}
-
-#[inline]
-fn is_forwarding(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    may_be_claim(name) && (is_claim(name) || is_shadow(name))
 }
 
 fn accepts_html(text: &[u8]) -> u16 {
@@ -237,6 +228,7 @@ fn number(value: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::{REFERER, USER_AGENT};
 
     #[test]
     fn of_fields_sent_twice_the_first_is_written_down() {
