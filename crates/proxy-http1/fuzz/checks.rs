@@ -112,14 +112,13 @@ pub(crate) fn response(data: &[u8]) {
 /// The lines of the head for a client, in alphabetical order.
 fn written(response: Response<()>, verbatim: Option<&VerbatimFields>, length: u64) -> Vec<String> {
     let (head, ()) = response.into_parts();
-    let id = HeaderValue::from_static("an-id");
     let to = ResponseContext {
         method: &Method::GET,
         version: Version::HTTP_11,
         keeps: true,
         takes_trailers: false,
         date: &HeaderValue::from_static("now"),
-        field: Some((HeaderName::from_static("x-correlation-id"), &id)),
+        field: Some((HeaderName::from_static("x-correlation-id"), b"an-id")),
         verbatim,
         numbers: &[(HeaderName::from_static("x-ratelimit-limit"), 7)],
         length: Some(length),

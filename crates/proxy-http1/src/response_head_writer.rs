@@ -39,7 +39,7 @@ pub struct ResponseContext<'r> {
     /// Value of `Date` for a response without one.
     pub date: &'r HeaderValue,
     /// A field that replaces all fields of its name.
-    pub field: Option<(HeaderName, &'r HeaderValue)>,
+    pub field: Option<(HeaderName, &'r [u8])>,
     /// Fields of the head that are not in its map.
     pub verbatim: Option<&'r VerbatimFields>,
     /// Numeric fields, each of which replaces all fields of its name.
@@ -136,7 +136,10 @@ fn write_framing(framing: Option<Framing>, measured: bool, out: &mut Vec<u8>) {
 /// Appends the fields of `to` that replace fields of the response.
 fn write_own(to: &ResponseContext<'_>, out: &mut Vec<u8>) {
     if let Some((name, value)) = &to.field {
-        fields::write_line(name, value, out);
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value);
+        out.extend_from_slice(b"\r\n");
     }
     for (name, number) in to.numbers {
         out.extend_from_slice(name.as_str().as_bytes());
@@ -311,7 +314,7 @@ mod tests {
             keeps: true,
             takes_trailers: false,
             date: &value,
-            field: Some((name, &value)),
+            field: Some((name, value.as_bytes())),
             verbatim: None,
             numbers: &[],
             length: Some(0),

@@ -3,7 +3,7 @@
 mod attempts;
 mod response_memory;
 
-use crate::headers::correlation::is_acceptable;
+use crate::headers::correlation::{CorrelationId, is_acceptable};
 use crate::headers::forwarded_headers::{ForwardedHeaders, client_ip};
 use crate::headers::header_edits::{self, FilledEdits, ResponseEdits};
 use crate::headers::inbound_head::{InboundHead, LoggedHead, path_as_sent};
@@ -472,7 +472,7 @@ impl Exchange {
             query: head.target.and_then(PathAndQuery::query),
             route: &route.id,
             listener: self.listener().map_or("", |listener| &listener.name),
-            correlation_id: record.correlation_id.to_str().unwrap_or_default(),
+            correlation_id: record.correlation_id.as_str(),
             protocol: record.protocol.name(),
             tls_version: session.and_then(|one| one.version).unwrap_or_default(),
             tls_server_name: session
@@ -529,14 +529,16 @@ impl Exchange {
     }
 }
 
-fn correlation_id(worker: &Worker, headers: &IndexedHeaders, began: Duration) -> HeaderValue {
+fn correlation_id(worker: &Worker, headers: &IndexedHeaders, began: Duration) -> CorrelationId {
     let sent = headers
         .has(KnownHeaders::CORRELATION_ID)
         .then(|| headers.as_map().get(names::CORRELATION_ID))
         .flatten()
         .filter(|id| is_acceptable(id.as_bytes()));
-    sent.cloned()
-        .unwrap_or_else(|| worker.ids.next(worker.time.unix(began)))
+    match sent {
+        Some(id) => CorrelationId::Sent(id.clone()),
+        None => worker.ids.next(worker.time.unix(began)),
+    }
 }
 
 /// Counts a request that begins; the guard of its completion counts its end.

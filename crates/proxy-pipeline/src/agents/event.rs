@@ -33,7 +33,7 @@ pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> Req
         id: RequestId::CONNECTION,
         seq: 0,
         timeout_ms: millis(agent),
-        correlation_id: record.correlation_id.to_str().unwrap_or_default().into(),
+        correlation_id: record.correlation_id.as_str().into(),
         route: route.map_or("", |route| &*route.id).into(),
         client_ip: record.client_ip.to_string().into(),
         client_port: client

@@ -25,7 +25,7 @@ impl Attempts<'_, '_> {
                 let completion = &exchange.completion;
                 forwarded.write(
                     &completion.client.peer,
-                    &completion.record.correlation_id,
+                    completion.record.correlation_id.as_bytes(),
                     out,
                 );
             }

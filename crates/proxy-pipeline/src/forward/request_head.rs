@@ -3,7 +3,6 @@
 use crate::exchange::Exchange;
 use crate::forward::destination::Destination;
 use crate::forward::upgrade::RequestedUpgrade;
-use crate::headers::correlation::never_indexed;
 use crate::headers::forwarded_headers::{self, ForwardedHeaders};
 use crate::headers::hop_by_hop::{self, EndToEndHeaders};
 use crate::headers::host_value::HostValue;
@@ -99,8 +98,8 @@ pub(crate) fn apply(
         }
         let peer = &completion.client.peer;
         forwarded_headers::apply(peer, &mut headers, has_claims, via, host);
-        let id = completion.record.correlation_id.clone();
-        headers.insert(names::CORRELATION_ID, never_indexed(id));
+        let id = completion.record.correlation_id.to_value();
+        headers.insert(names::CORRELATION_ID, id);
         header_edits::apply_to_request(edits, &mut headers);
     }
     if to.upstream.http2 {

@@ -1,6 +1,5 @@
 //! Correlation IDs, for responses, logs and upstreams.
 
-use bytes::{Bytes, BytesMut};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use http::HeaderValue;
@@ -12,15 +11,48 @@ use std::io;
 use std::time::Duration;
 
 const TEXT_LENGTH: usize = 36;
-const ARENA_BYTES: usize = 4096;
 
-/// Generates correlation IDs: `UUIDv7` as text, from one arena instead of one allocation each.
+/// The correlation ID of a request. An own one becomes a field's value only where one is wanted.
+#[derive(Clone, Debug)]
+pub(crate) enum CorrelationId {
+    /// `UUIDv7` as text.
+    Own([u8; TEXT_LENGTH]),
+    /// The client's.
+    Sent(HeaderValue),
+}
+
+impl CorrelationId {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Own(text) => text,
+            Self::Sent(value) => value.as_bytes(),
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// The value of its field. Not to be indexed by HTTP/2's table, which would be slow to search among many similar
+    /// values.
+    pub(crate) fn to_value(&self) -> HeaderValue {
+        let value = match self {
+            Self::Own(text) => HeaderValue::from_bytes(text),
+            Self::Sent(value) => Ok(value.clone()),
+        };
+        let mut value = value
+            .unwrap_or_else(|_| HeaderValue::from_static("00000000-0000-7000-8000-000000000000"));
+        value.set_sensitive(true);
+        value
+    }
+}
+
+/// Generates correlation IDs: `UUIDv7` as text.
 ///
 /// The random bits come from `ChaCha20`, so that IDs reveal nothing about other IDs or the seed.
 #[derive(Debug)]
 pub struct IdSource {
     random: RefCell<ChaCha20Rng>,
-    arena: RefCell<BytesMut>,
 }
 
 impl IdSource {
@@ -29,7 +61,6 @@ impl IdSource {
     pub fn new(seed: [u8; 32]) -> Self {
         Self {
             random: RefCell::new(ChaCha20Rng::from_seed(seed)),
-            arena: RefCell::default(),
         }
     }
 
@@ -51,24 +82,13 @@ impl IdSource {
     }
 
     /// A new ID for the time `unix_time`. [RFC 9562 §5.7]
-    pub(crate) fn next(&self, unix_time: Duration) -> HeaderValue {
+    pub(crate) fn next(&self, unix_time: Duration) -> CorrelationId {
         let millis = u64::try_from(unix_time.as_millis()).unwrap_or(u64::MAX);
         let [random, more] = {
             let mut source = self.random.borrow_mut();
             [source.next_u64(), source.next_u64()]
         };
-        let text = text(uuid(millis, random, more));
-        HeaderValue::from_maybe_shared(self.keep(&text))
-            .unwrap_or_else(|_| HeaderValue::from_static("00000000-0000-7000-8000-000000000000"))
-    }
-
-    fn keep(&self, text: &[u8]) -> Bytes {
-        let mut arena = self.arena.borrow_mut();
-        if arena.capacity() < text.len() {
-            *arena = BytesMut::with_capacity(ARENA_BYTES);
-        }
-        arena.extend_from_slice(text);
-        arena.split().freeze()
+        CorrelationId::Own(text(uuid(millis, random, more)))
     }
 
     /// Random bytes, different in each call.
@@ -151,13 +171,6 @@ pub fn is_acceptable(id: &[u8]) -> bool {
     (1..=128).contains(&id.len()) && id.iter().all(allowed)
 }
 
-/// Marks a unique value as not to be indexed by HTTP/2's table, which would be slow to search among
-/// many similar ones.
-pub(crate) fn never_indexed(mut value: HeaderValue) -> HeaderValue {
-    value.set_sensitive(true);
-    value
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,7 +184,7 @@ mod tests {
         let source = IdSource::new(SEED);
         let time = Duration::from_millis(1_795_000_000_123);
 
-        let id = Uuid::parse_str(source.next(time).to_str().unwrap()).unwrap();
+        let id = Uuid::parse_str(source.next(time).as_str()).unwrap();
         assert_eq!(id.get_version_num(), 7);
         let (seconds, nanos) = id.get_timestamp().unwrap().to_unix();
         assert_eq!(Duration::new(seconds, nanos), time);

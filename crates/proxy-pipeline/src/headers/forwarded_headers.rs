@@ -162,7 +162,7 @@ pub(crate) struct ForwardedHeaders {
 
 impl ForwardedHeaders {
     /// Appends the field lines.
-    pub(crate) fn write(&self, peer: &Peer, correlation_id: &HeaderValue, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, peer: &Peer, correlation_id: &[u8], out: &mut Vec<u8>) {
         if let Some(verbatim) = &self.verbatim {
             verbatim.write_end_to_end(out);
         }
@@ -185,7 +185,7 @@ impl ForwardedHeaders {
             write_line(&VIA, via, out);
         }
         out.extend_from_slice(CORRELATION_ID_LINE);
-        out.extend_from_slice(correlation_id.as_bytes());
+        out.extend_from_slice(correlation_id);
         out.extend_from_slice(b"\r\n");
     }
 }
@@ -311,7 +311,7 @@ mod tests {
                 host: host.clone(),
                 lacks_host,
             };
-            forwarded.write(&peer, &id, &mut lines);
+            forwarded.write(&peer, id.as_bytes(), &mut lines);
             let mut map = HeaderMap::new();
             if let Some(host) = host.as_ref().filter(|_| lacks_host) {
                 map.insert(HOST, host.clone());

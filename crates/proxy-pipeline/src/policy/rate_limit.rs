@@ -177,7 +177,7 @@ fn record_observed(exchange: &Exchange, worker: &Worker, observed: &[Problem], n
         let context = ErrorContext {
             at: worker.time.unix(now),
             took: Duration::ZERO,
-            correlation_id: record.correlation_id.to_str().unwrap_or_default(),
+            correlation_id: record.correlation_id.as_str(),
             trace_id: record.trace.as_deref().map(|trace| &trace.id),
             client_ip: record.client_ip,
             status: problem.status().as_u16(),

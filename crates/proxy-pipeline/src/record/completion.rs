@@ -237,7 +237,7 @@ impl CompletionGuard {
         let context = ErrorContext {
             at: self.worker.time.unix(self.record.began + took),
             took,
-            correlation_id: self.record.correlation_id.to_str().unwrap_or_default(),
+            correlation_id: self.record.correlation_id.as_str(),
             trace_id: self.record.trace.as_deref().map(|trace| &trace.id),
             client_ip: self.record.client_ip,
             status,

@@ -152,7 +152,7 @@ pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem:
     let context = ErrorContext {
         at,
         took: waited(problem),
-        correlation_id: correlation_id.to_str().unwrap_or_default(),
+        correlation_id: correlation_id.as_str(),
         trace_id: None,
         client_ip: client.peer.ip,
         status: problem.status().as_u16(),

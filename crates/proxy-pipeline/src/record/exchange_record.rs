@@ -1,5 +1,6 @@
 //! The data of an exchange, collected until it ends.
 
+use crate::headers::correlation::CorrelationId;
 use crate::limits::request_permits::RequestPermits;
 use crate::limits::route_limits::RateLimitStatus;
 use crate::record::agent_record::AgentRecord;
@@ -9,7 +10,7 @@ use crate::record::wait_times::WaitTimes;
 use crate::upload::request_body::Progress;
 use crate::worker::cache_counters::CacheOutcome;
 use crate::worker::plan_parts::PlanParts;
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use proxy_errors::Problem;
 use proxy_health::BreakerPermit;
 use proxy_http1::VerbatimFields;
@@ -24,7 +25,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct ExchangeRecord {
     pub(crate) began: Duration,
-    pub(crate) correlation_id: HeaderValue,
+    pub(crate) correlation_id: CorrelationId,
     pub(crate) protocol: Protocol,
     pub(crate) client_ip: IpAddr,
     pub(crate) parts: PlanParts,
@@ -109,7 +110,7 @@ impl ExchangeRecord {
     #[inline]
     pub(crate) fn new(
         began: Duration,
-        correlation_id: HeaderValue,
+        correlation_id: CorrelationId,
         protocol: Protocol,
         client_ip: IpAddr,
     ) -> Self {

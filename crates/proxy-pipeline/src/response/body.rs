@@ -23,7 +23,7 @@ use crate::worker::state::Worker;
 use bytes::Bytes;
 use held_body::Held;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::RequestTimers;
 use proxy_coding::{Coding, CompressionLevels, Encoder};
@@ -166,9 +166,10 @@ impl Body {
 
     /// The correlation ID's field, for a response head that does not have it yet.
     #[must_use]
-    pub fn correlation_field(&self) -> Option<(HeaderName, &HeaderValue)> {
+    pub fn correlation_field(&self) -> Option<(HeaderName, &[u8])> {
         let completion = self.completion.as_ref()?;
-        Some((names::CORRELATION_ID, &completion.record.correlation_id))
+        let id = completion.record.correlation_id.as_bytes();
+        Some((names::CORRELATION_ID, id))
     }
 
     /// Fields of the response head that are not in its map.

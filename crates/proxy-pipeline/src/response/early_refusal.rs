@@ -2,7 +2,7 @@
 //! rejected connection.
 
 use crate::failure::{refused_head, waited};
-use crate::headers::correlation::is_acceptable;
+use crate::headers::correlation::{CorrelationId, is_acceptable};
 use crate::record::completion::CompletionGuard;
 use crate::record::exchange_record::ExchangeRecord;
 use crate::response::error_page;
@@ -41,11 +41,9 @@ pub fn refuse_unread(
     let now = worker.time.elapsed();
     let unix_time = worker.time.unix(now);
     let began = now.saturating_sub(waited(&problem));
-    let correlation_id = unread
-        .correlation_id
-        .filter(|id| is_acceptable(id))
-        .and_then(|id| HeaderValue::from_bytes(id).ok())
-        .unwrap_or_else(|| worker.ids.next(unix_time));
+    let sent = unread.correlation_id.filter(|id| is_acceptable(id));
+    let sent = sent.and_then(|id| HeaderValue::from_bytes(id).ok());
+    let correlation_id = sent.map_or_else(|| worker.ids.next(unix_time), CorrelationId::Sent);
     let problem = if active.standard_statuses {
         let status = problem.reason().standard_status();
         problem.with_status(status)

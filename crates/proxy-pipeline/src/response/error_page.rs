@@ -1,7 +1,7 @@
 //! HTML pages of a route or a listener in place of the proxy's own.
 
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use proxy_errors::{Problem, escaped_html, status_text};
 use proxy_model::{ErrorPages, ErrorStatuses, PagePart, PageTemplate, PageValue};
 use std::sync::Arc;
@@ -54,9 +54,9 @@ impl PageBody {
     pub(crate) fn new(
         template: &Arc<PageTemplate>,
         problem: &Problem,
-        correlation_id: &HeaderValue,
+        correlation_id: &str,
     ) -> Self {
-        let id = escaped_html(correlation_id.to_str().unwrap_or_default());
+        let id = escaped_html(correlation_id);
         let seconds = problem.retry_after_secs();
         let mut footer = String::new();
         if let Some(seconds) = seconds.filter(|_| !template.has(PageValue::RetryAfter)) {
@@ -138,8 +138,7 @@ mod tests {
     fn page(html: &str) -> (Arc<PageTemplate>, PageBody) {
         let template = Arc::new(PageTemplate::parse(html));
         let problem = Problem::new(Reason::RouteNotFound, Detail::None);
-        let id = HeaderValue::from_static("an-id");
-        let body = PageBody::new(&template, &problem, &id);
+        let body = PageBody::new(&template, &problem, "an-id");
         (template, body)
     }
 

@@ -1,5 +1,6 @@
 //! The proxy's own responses: problems and documents.
 
+use crate::headers::correlation::CorrelationId;
 use crate::headers::names;
 use crate::record::agent_record::AgentReply;
 use crate::response::body::Body;
@@ -46,7 +47,7 @@ impl Answer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplyFormat<'a> {
     pub(crate) form: ResponseForm,
-    pub(crate) correlation_id: &'a HeaderValue,
+    pub(crate) correlation_id: &'a CorrelationId,
     pub(crate) method: &'a Method,
     /// The page in place of the proxy's own HTML.
     pub(crate) page: Option<&'a Arc<PageTemplate>>,
@@ -70,7 +71,8 @@ pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Respons
 /// The page in place of the proxy's own HTML, if there is one.
 fn page(shown: &Problem, format: ReplyFormat<'_>) -> Option<PageBody> {
     let template = format.page.filter(|_| format.form == ResponseForm::Html)?;
-    Some(PageBody::new(template, shown, format.correlation_id))
+    let id = format.correlation_id.as_str();
+    Some(PageBody::new(template, shown, id))
 }
 
 /// The problem for a client that must not see the name of an upstream; `None` if it may.
@@ -80,7 +82,8 @@ fn nameless(problem: &Problem, format: ReplyFormat<'_>) -> Option<Problem> {
 
 /// The response in the proxy's own form, in which `shown` is `problem` or its nameless form.
 fn reply(problem: &Problem, shown: &Problem, format: ReplyFormat<'_>) -> LocalReply {
-    let mut reply = LocalReply::new(shown, format.form, format.correlation_id);
+    let id = format.correlation_id.to_value();
+    let mut reply = LocalReply::new(shown, format.form, &id);
     let headers = &mut reply.headers;
     headers.insert(SERVER, OUR_NAME);
     if let Some(methods) = allowed(problem.reason()) {
@@ -199,7 +202,7 @@ pub(crate) fn raw_answer(problem: &Problem, format: ReplyFormat<'_>, now: System
     let date = httpdate::fmt_http_date(now);
     reply
         .headers
-        .insert(names::CORRELATION_ID, format.correlation_id.clone());
+        .insert(names::CORRELATION_ID, format.correlation_id.to_value());
     if let Ok(date) = HeaderValue::try_from(date) {
         reply.headers.insert(DATE, date);
     }

@@ -1,6 +1,5 @@
 //! The reply to a request: its response, and the tunnel after a protocol switch.
 
-use crate::headers::correlation::never_indexed;
 use crate::headers::names;
 use crate::record::completion::CompletionGuard;
 use crate::record::exchange_record::AgreedUpgrade;
@@ -39,8 +38,7 @@ impl Reply {
         let headers = response.headers_mut();
         // HTTP/1.x takes the field from the body, which saves an insertion.
         if !client.exclusive || agreed.is_some() {
-            let id = record.correlation_id.clone();
-            headers.insert(names::CORRELATION_ID, never_indexed(id));
+            headers.insert(names::CORRELATION_ID, record.correlation_id.to_value());
         }
         if record.protocol != Protocol::Http3 {
             alt_svc::apply(client, worker, headers);
