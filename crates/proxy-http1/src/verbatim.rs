@@ -14,19 +14,30 @@ pub struct VerbatimFields(pub(crate) Head);
 
 /// Writes the letters of an accepted name in lower case, eight at a time.
 fn lower(name: &mut [u8]) {
-    const ONES: u64 = u64::MAX / 0xff;
-    let (words, rest) = name.as_chunks_mut();
+    let (words, _) = name.as_chunks_mut();
     for word in words {
-        let letters = u64::from_le_bytes(*word);
-        // Names are ASCII, so that no sum carries into the next byte.
-        let from_a = letters + u64::from(0x80 - b'A') * ONES;
-        let beyond_z = letters + u64::from(0x7f - b'Z') * ONES;
-        let capitals = from_a & !beyond_z & (0x80 * ONES);
-        *word = (letters | capitals >> 2).to_le_bytes();
+        lower_word(word);
     }
-    for byte in rest {
-        byte.make_ascii_lowercase();
+    match name.last_chunk_mut() {
+        // It overlaps the last whole word, which stays as it is.
+        Some(word) => lower_word(word),
+        None => {
+            for byte in name {
+                byte.make_ascii_lowercase();
+            }
+        }
     }
+}
+
+#[inline]
+fn lower_word(word: &mut [u8; 8]) {
+    const ONES: u64 = u64::MAX / 0xff;
+    let letters = u64::from_le_bytes(*word);
+    // Names are ASCII, so that no sum carries into the next byte.
+    let from_a = letters + u64::from(0x80 - b'A') * ONES;
+    let beyond_z = letters + u64::from(0x7f - b'Z') * ONES;
+    let capitals = from_a & !beyond_z & (0x80 * ONES);
+    *word = (letters | capitals >> 2).to_le_bytes();
 }
 
 impl VerbatimFields {
@@ -80,25 +91,58 @@ impl VerbatimFields {
 
     /// Appends the fields of which `takes` accepts the name, with names in lower case.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mut takes: impl FnMut(&[u8]) -> bool) {
-        let Head { bytes, lines } = &self.0;
-        for FieldLine { from, colon, end } in &lines.fields {
-            let name = bytes.get(*from..*colon).unwrap_or_default();
-            if !takes(name) {
+        let lines = &self.0.lines.fields;
+        // The first line that is neither written nor left out.
+        let mut first = 0;
+        for (at, line) in lines.iter().enumerate() {
+            let is_taken = takes(self.name(line));
+            if is_taken && self.is_common(line) {
                 continue;
             }
-            let at = out.len();
-            let (start, stop) = trimmed(bytes, colon + 1, *end);
-            if start == colon + 2 && stop + 1 == *end && bytes.get(colon + 1) == Some(&b' ') {
-                // The common form: the line is copied whole.
-                out.extend_from_slice(bytes.get(*from..=*end).unwrap_or_default());
-            } else {
-                out.extend_from_slice(name);
-                out.extend_from_slice(b": ");
-                out.extend_from_slice(bytes.get(start..stop).unwrap_or_default());
-                out.extend_from_slice(b"\r\n");
+            self.copy(lines.get(first..at).unwrap_or_default(), out);
+            first = at + 1;
+            if is_taken {
+                self.write_anew(line, out);
             }
-            lower(out.get_mut(at..at + name.len()).unwrap_or_default());
         }
+        self.copy(lines.get(first..).unwrap_or_default(), out);
+    }
+
+    /// Returns true if the line has the form in which lines are written, but for capital letters in its name.
+    #[inline]
+    fn is_common(&self, line: &FieldLine) -> bool {
+        let after_colon = self.0.bytes.get(line.colon + 1..line.end);
+        matches!(
+            after_colon,
+            Some([b' ', b'!'..=b'~', b'\r'] | [b' ', b'!'..=b'~', .., b'!'..=b'~', b'\r'])
+        )
+    }
+
+    /// Appends neighbouring lines in common form, all at once.
+    fn copy(&self, lines: &[FieldLine], out: &mut Vec<u8>) {
+        let [first, ..] = lines else {
+            return;
+        };
+        let end = lines.last().unwrap_or(first).end;
+        let at = out.len();
+        out.extend_from_slice(self.0.bytes.get(first.from..=end).unwrap_or_default());
+        let copied = out.get_mut(at..).unwrap_or_default();
+        for line in lines {
+            let name = copied.get_mut(line.from - first.from..line.colon - first.from);
+            lower(name.unwrap_or_default());
+        }
+    }
+
+    /// Appends a line in another form.
+    #[cold]
+    fn write_anew(&self, line: &FieldLine, out: &mut Vec<u8>) {
+        let at = out.len();
+        let name = self.name(line);
+        out.extend_from_slice(name);
+        lower(out.get_mut(at..).unwrap_or_default());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(self.value(line));
+        out.extend_from_slice(b"\r\n");
     }
 }
 
