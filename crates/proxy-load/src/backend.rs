@@ -4,6 +4,7 @@ pub(crate) mod capture;
 pub(crate) mod request_reader;
 
 use crate::backend::request_reader::{LastRequest, RequestReader};
+use crate::clock::http_date;
 use crate::command::ResponseSize;
 use crate::poller::{Interest, Owner, Poller};
 use slab::Slab;
@@ -167,13 +168,14 @@ impl Answers {
     }
 }
 
-/// A response with typical headers.
+/// A response with typical headers, as old as this process: a cache stores no response from another day.
 fn whole(answer: ResponseSize) -> Vec<u8> {
     let length = answer.body_bytes();
+    let date = http_date();
     let head = format!(
         "HTTP/1.1 200 OK\r\n\
          Server: upstream\r\n\
-         Date: Fri, 20 Nov 2026 12:00:00 GMT\r\n\
+         Date: {date}\r\n\
          Content-Type: text/plain\r\n\
          Content-Length: {length}\r\n\r\n"
     );

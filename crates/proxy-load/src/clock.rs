@@ -1,6 +1,6 @@
 //! The clock of load generator and tools; no other file reads it.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Time since a start.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,12 @@ impl Stopwatch {
     pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
+}
+
+/// The present as the value of a `Date` field.
+#[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+pub(crate) fn http_date() -> String {
+    httpdate::fmt_http_date(SystemTime::now())
 }
 
 /// Sleeps. A tool that polls another process has no event to wait for.
