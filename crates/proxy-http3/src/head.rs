@@ -132,8 +132,10 @@ impl PseudoFields {
                 .as_deref()
                 .ok_or(Http3Error::malformed("a request without a path"))?;
             let is_path = path.starts_with(b"/") || path == b"*" && method == Method::OPTIONS;
-            // Visible ASCII, as in a request line.
-            if !is_path || !path.iter().all(u8::is_ascii_graphic) {
+            // Visible ASCII, as in a request line. A fragment is not sent, and `http::Uri` would drop it.
+            // [RFC 9110 §7.1]
+            let is_visible = |byte: &u8| byte.is_ascii_graphic() && *byte != b'#';
+            if !is_path || !path.iter().all(is_visible) {
                 return Err(Http3Error::malformed("the path is not a path of HTTP"));
             }
         }
@@ -289,6 +291,7 @@ mod tests {
             (":path", "x"),
             (":path", "*"),
             (":path", "/a b"),
+            (":path", "/a#b"),
             (":path", "/a\r\nb"),
             (":path", "/\u{e9}"),
             (":path", "http://a.test/"),

@@ -39,6 +39,7 @@ fn malformed_heads_end_their_stream_only() {
         section_of(&[METHOD, SCHEME, AUTHORITY]),
         section_of(&[METHOD, SCHEME, AUTHORITY, (":path", "")]),
         section_of(&[METHOD, SCHEME, AUTHORITY, (":path", "/a b")]),
+        section_of(&[METHOD, SCHEME, AUTHORITY, (":path", "/a#b")]),
         section_of(&[METHOD, SCHEME, (":authority", "me@a.test"), PATH]),
         section_of(&[METHOD, SCHEME, AUTHORITY, ("x", "1"), PATH]),
         section_of(&[(":method", "CONNECT"), SCHEME, AUTHORITY, PATH]),
