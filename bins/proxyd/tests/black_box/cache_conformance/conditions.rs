@@ -2,6 +2,8 @@
 
 use super::Expected::{Forwarded, Status, Stored};
 use super::{Case, GET, Step, asked, check, first};
+use crate::support::{Config, target};
+use proxy_testkit::{Upstream, get};
 
 const TAGGED: Step = first(&[
     "Cache-Control: max-age=60",
@@ -120,4 +122,35 @@ const VALIDATION_OF_STALE_RESPONSES: &[Case] = &[
 #[test]
 fn validation_of_stale_responses() {
     check("", VALIDATION_OF_STALE_RESPONSES);
+}
+
+/// Its tag would name the wrong body. [RFC 9111 §4.3.4]
+#[test]
+fn a_304_about_another_response_changes_no_field() {
+    let upstream = Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            served.send(match request.fields.get("if-none-match") {
+                None => {
+                    "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nCache-Control: max-age=0\r\nX-Of: a\r\n\
+                     Content-Length: 4\r\n\r\nbody"
+                }
+                Some(_) => "HTTP/1.1 304 Not Modified\r\nETag: \"b\"\r\nX-Of: b\r\n\r\n",
+            });
+        }
+    });
+    let proxyd = Config::new()
+        .route("all", "upstream \"u\"; cache")
+        .upstream("u", &target(&upstream))
+        .start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..2 {
+        let answer = client.ask(get("/", &[]));
+
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.text(), "body");
+        assert_eq!(answer.fields.get("etag"), Some("\"a\""));
+        assert_eq!(answer.fields.get("x-of"), Some("a"));
+    }
+    assert_eq!(upstream.requests().len(), 2);
 }

@@ -124,12 +124,18 @@ fn store_validated(
 ) -> StoreResult {
     let now = request.times.received_at;
     let (mut head, _) = response.into_parts();
-    let headers = earlier.freshened(&head.headers);
+    let is_validated = earlier.is_validated_by(&head.headers);
+    // A 304 about another response updates nothing: its tag would name the wrong body. [RFC 9111 §4.3.4]
+    let headers = if is_validated {
+        earlier.freshened(&head.headers)
+    } else {
+        earlier.headers.clone()
+    };
     let mut refused = None;
     if let Some(fill) = fill {
         let storable = policy.may_store(request, earlier.status, &headers);
         match storable {
-            Ok((freshness, variant)) if earlier.is_validated_by(&head.headers) => {
+            Ok((freshness, variant)) if is_validated => {
                 let stored_head = ResponseHead::new(earlier.status, &headers, freshness);
                 let stored = fill.publish_validated(stored_head, variant, earlier, now);
                 return StoreResult::Stored(stored);
