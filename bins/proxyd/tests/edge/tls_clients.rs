@@ -74,6 +74,19 @@ fn a_client_certificate_of_another_authority_is_answered_495() {
     }
 }
 
+/// Its signature in the handshake cannot be verified, so the verdict alone refuses it.
+#[test]
+fn a_client_with_an_unreadable_certificate_is_answered_495() {
+    for mode in ["required", "optional"] {
+        let fixture = Fixture::new(mode);
+        let unreadable = fixture.members.issue_to_client_with_unknown_extension();
+        let (status, body) = fixture.answer(Some(&unreadable));
+        assert_eq!(status, 495);
+        assert!(body.contains("client certificate not accepted"), "{body}");
+        assert_eq!(fixture.upstream.requests().len(), 0);
+    }
+}
+
 #[test]
 fn a_certificate_that_expires_on_an_open_connection_is_refused() {
     let fixture = Fixture::new("required");

@@ -11,8 +11,8 @@ use crate::file::{Contents, Digest, digest, fingerprint};
 use crate::settings::ClientAuth;
 use crate::{provider, roots};
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::fmt::{self, Write};
@@ -166,6 +166,20 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[derive(Debug)]
 struct Lenient(Arc<dyn ClientCertVerifier>);
 
+/// Accepts the unverifiable signature by a certificate that cannot be read, such as one of X.509 version 1:
+/// `ClientAuthority::verdict` rejects the certificate for the same reason, with a response.
+fn accept_unreadable(
+    verified: Result<HandshakeSignatureValid, Error>,
+    certificate: &CertificateDer<'_>,
+) -> Result<HandshakeSignatureValid, Error> {
+    match verified {
+        Err(_) if ParsedCertificate::try_from(certificate).is_err() => {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+        verified => verified,
+    }
+}
+
 impl ClientCertVerifier for Lenient {
     fn client_auth_mandatory(&self) -> bool {
         false
@@ -192,8 +206,10 @@ impl ClientCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
-            .verify_tls12_signature(message, certificate, signature)
+        let verified = self
+            .0
+            .verify_tls12_signature(message, certificate, signature);
+        accept_unreadable(verified, certificate)
     }
 
     fn verify_tls13_signature(
@@ -202,8 +218,10 @@ impl ClientCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
-            .verify_tls13_signature(message, certificate, signature)
+        let verified = self
+            .0
+            .verify_tls13_signature(message, certificate, signature);
+        accept_unreadable(verified, certificate)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -1,8 +1,8 @@
 //! Certificates made for a test.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,16 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params)
+    }
+
+    /// Like [`Self::issue_to_client`], with a critical extension that verifiers do not know.
+    pub(crate) fn issue_to_client_with_unknown_extension(&self) -> Identity {
+        let mut params = CertificateParams::default();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let mut unknown = CustomExtension::from_oid_content(&[1, 3, 9999, 1], vec![5, 0]);
+        unknown.set_criticality(true);
+        params.custom_extensions = vec![unknown];
         self.sign(params)
     }
 

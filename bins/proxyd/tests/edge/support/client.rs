@@ -11,6 +11,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};
 
 /// The configuration of a client's connections. Sessions are resumed between them.
@@ -63,9 +64,13 @@ impl TlsClient {
             .with_root_certificates(authority.roots());
         let config = match identity {
             None => trusting.with_no_client_auth(),
-            Some(identity) => trusting
-                .with_client_auth_cert(vec![identity.der()], identity.key())
-                .unwrap(),
+            Some(identity) => {
+                let key = default_provider().key_provider;
+                let key = key.load_private_key(identity.key()).unwrap();
+                // `with_client_auth_cert` would refuse a certificate that it cannot read.
+                let shown = CertifiedKey::new(vec![identity.der()], key);
+                trusting.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(shown)))
+            }
         };
         Self {
             config: Arc::new(config),
