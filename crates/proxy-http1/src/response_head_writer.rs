@@ -63,6 +63,7 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     let mut framing = framing(head, to);
     status_line(head, to.version, out);
     let (mut keeps, mut dated, mut measured) = (to.keeps, false, false);
+    let mut lists_upgrade = false;
     let is_own = |name: &HeaderName, length| {
         let is_same = |own: &HeaderName| own.as_str().len() == length && own == name;
         to.field.as_ref().is_some_and(|(own, _)| is_same(own))
@@ -87,6 +88,7 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
             4 if *name == DATE => dated = true,
             10 if *name == CONNECTION && !is_switch => {
                 keeps &= !fields::lists(value, "close");
+                lists_upgrade |= fields::lists(value, "upgrade");
                 continue;
             }
             14 if *name == CONTENT_LENGTH && (measured || !may_measure) => continue,
@@ -107,6 +109,9 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     keeps &= framing != Some(Framing::UntilClose);
     if framing == Some(Framing::Length(0)) {
         framing = None;
+    }
+    if lists_upgrade {
+        out.extend_from_slice(b"connection: upgrade\r\n");
     }
     match (is_switch, keeps, to.version) {
         (true, ..) | (_, true, Version::HTTP_11) => {}
@@ -292,6 +297,22 @@ mod tests {
             to.version = Version::HTTP_10;
         });
         assert!(text.contains("connection: keep-alive\r\n"));
+    }
+
+    #[test]
+    fn a_required_upgrade_is_listed_in_the_connection_field() {
+        let response = || {
+            let response = Response::builder().status(426);
+            response
+                .header(CONNECTION, "upgrade")
+                .header("upgrade", "websocket")
+        };
+        let (text, settled) = written(response(), |to| to.length = Some(0));
+        assert!(text.contains("connection: upgrade\r\n"), "{text}");
+        assert!(settled.keeps);
+        let (text, settled) = written(response(), |to| (to.length, to.keeps) = (Some(0), false));
+        assert!(text.contains("connection: upgrade\r\nconnection: close\r\n"));
+        assert!(!settled.keeps);
     }
 
     #[test]

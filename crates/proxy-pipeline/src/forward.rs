@@ -383,7 +383,12 @@ impl Attempts<'_, '_> {
             return Err(Problem::new(Reason::UpgradeDeclined, detail));
         }
         self.write_back(&mut head.headers);
+        let client = self.exchange.head.version;
+        let required = response_head::required_upgrade(&head, client);
         response_head::apply(self.exchange.response_edits(route), &mut head);
+        if let Some(protocols) = required.filter(|_| !self.exchange.is_for_store) {
+            response_head::require_upgrade(protocols, &mut head.headers);
+        }
         let Destination {
             upstream, choice, ..
         } = &self.to;

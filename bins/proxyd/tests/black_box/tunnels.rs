@@ -29,6 +29,32 @@ fn echoes(client: &mut RawClient, bytes: &[u8]) {
 }
 
 #[test]
+fn a_426_names_the_protocols_that_it_requires() {
+    let upstream = Upstream::start(|served| {
+        while served.request().is_some() {
+            served.send(
+                "HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                 Content-Length: 0\r\n\r\n",
+            );
+        }
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..2 {
+        let answer = client.ask(get("/ws", &[]));
+
+        assert_eq!(answer.status, 426);
+        assert_eq!(answer.fields.get("upgrade"), Some("websocket"));
+        assert_eq!(answer.fields.get("connection"), Some("upgrade"));
+    }
+    let mut old = proxyd.connect();
+    let answer = old.ask("GET /ws HTTP/1.0\r\nHost: a.test\r\n\r\n");
+    assert_eq!(answer.status, 426);
+    assert!(!answer.fields.has("upgrade"));
+}
+
+#[test]
 fn a_handshake_passes_both_ways() {
     let upstream = Upstream::websocket();
     let proxyd = Config::to(&upstream).start();

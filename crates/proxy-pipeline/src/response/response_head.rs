@@ -2,9 +2,9 @@
 
 use crate::headers::header_edits::ResponseEdits;
 use crate::headers::hop_by_hop;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONNECTION, CONTENT_LENGTH, UPGRADE};
 use http::response::Parts;
-use http::{StatusCode, Version};
+use http::{HeaderMap, HeaderValue, StatusCode, Version};
 
 /// Removes hop-by-hop fields and applies the edits of the route.
 #[inline]
@@ -17,4 +17,21 @@ pub(crate) fn apply(edits: ResponseEdits<'_>, head: &mut Parts) {
     edits.apply(&mut head.headers);
     // A target's HTTP/1.0 does not affect the version for the client.
     head.version = Version::HTTP_11;
+}
+
+/// The protocols that a 426 requires of a client of HTTP/1.1, before [`apply`] removes them. Other versions of HTTP have
+/// no `Upgrade`.
+#[inline]
+pub(crate) fn required_upgrade(head: &Parts, client: Version) -> Option<HeaderValue> {
+    if head.status != StatusCode::UPGRADE_REQUIRED || client != Version::HTTP_11 {
+        return None;
+    }
+    head.headers.get(UPGRADE).cloned()
+}
+
+/// Requires an upgrade to `protocols`. [RFC 9110 §7.8, §15.5.22]
+#[cold]
+pub(crate) fn require_upgrade(protocols: HeaderValue, headers: &mut HeaderMap) {
+    headers.insert(UPGRADE, protocols);
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
 }
