@@ -32,6 +32,28 @@ fn crumbs_of_a_cookie_are_joined() {
     assert_eq!(seen.fields.all("cookie"), ["a=1; b=2; c=3"]);
 }
 
+/// As the same cookie in one field, which is all that HTTP/1.1 has.
+#[test]
+fn crumbs_that_make_too_long_a_cookie_are_refused() {
+    let (upstream, proxyd) = running("");
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
+        for (last, status) in [(96, 200), (97, 429)] {
+            let mut request = get("/");
+            let crumbs = std::iter::repeat_n(98, 40).chain([last]);
+            for crumb in crumbs {
+                let crumb = "c".repeat(crumb).parse().unwrap();
+                request.headers_mut().append("cookie", crumb);
+            }
+            assert_eq!(http.ask(request).await.status, status, "{last}");
+        }
+    });
+    assert_eq!(
+        upstream.last_request().fields.get("cookie").unwrap().len(),
+        4096
+    );
+}
+
 #[test]
 fn a_host_that_differs_from_the_authority_is_refused() {
     let (upstream, proxyd) = running("");

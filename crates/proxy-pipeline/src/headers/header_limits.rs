@@ -1,8 +1,8 @@
 //! Refuses heads that are too large. Over HTTP/1.x the framing validator has done so before.
 
 use crate::headers::inbound_head::InboundHead;
-use http::HeaderMap;
 use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_http1::RawTarget;
 use proxy_model::Limits;
@@ -61,6 +61,17 @@ pub(crate) fn check_fields(fields: &HeaderMap, limits: FieldLimits) -> Result<()
         total += name + value + LINE_OVERHEAD;
     }
     within(Reason::HeaderSizeLimit, total, limits.size_bytes)
+}
+
+/// The same for one value that was joined from several fields.
+pub(crate) fn check_value(
+    name: &HeaderName,
+    value: &HeaderValue,
+    limits: &Limits,
+) -> Result<(), Problem> {
+    let limit = *limits.max_header_value_bytes;
+    within(Reason::HeaderValueLimit, bytes(value), limit)
+        .map_err(|problem| problem.with_field(name.as_str()))
 }
 
 #[inline]

@@ -33,6 +33,11 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
         let headers = &mut exchange.head.headers;
         headers.bound();
         join_cookies(headers);
+        let limits = &exchange.active().plan.model().limits;
+        let cookie = exchange.head.headers.as_map().get(COOKIE);
+        return cookie.map_or(Ok(()), |cookie| {
+            header_limits::check_value(&COOKIE, cookie, limits)
+        });
     }
     Ok(())
 }
