@@ -31,7 +31,9 @@ use crate::index::UpstreamIndex;
 use crate::listener::{Access, ErrorPages, PathPolicy};
 use crate::place::{Place, Setting};
 use crate::store_url::StoreUrl;
+use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use proxy_framing::is_host;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -189,17 +191,28 @@ pub enum RetryCause {
     GatewayTimeout,
 }
 
+impl HeaderField {
+    /// Returns false for a `Host` that is no host with or without a port. [RFC 9112 §3.2]
+    pub fn may_be_sent(&self, value: &HeaderValue) -> bool {
+        self.name != HOST || is_host(value.as_bytes())
+    }
+}
+
 impl HeaderEdits {
-    /// Applies the edits: removes, then sets, then adds.
+    /// Applies the edits: removes, then sets, then adds. A field with an empty value is not sent: `set` removes it.
     pub fn apply(&self, headers: &mut HeaderMap) {
         let Self { remove, set, add } = self;
         for name in remove {
             headers.remove(&name.value);
         }
         for field in set {
-            headers.insert(field.name.clone(), field.value.value.clone());
+            if field.value.value.is_empty() {
+                headers.remove(&field.name);
+            } else {
+                headers.insert(field.name.clone(), field.value.value.clone());
+            }
         }
-        for field in add {
+        for field in add.iter().filter(|field| !field.value.value.is_empty()) {
             headers.append(field.name.clone(), field.value.value.clone());
         }
     }
@@ -219,7 +232,8 @@ impl HeaderEdits {
         })
     }
 
-    /// The edits for one request. A field with an empty value is not sent: `set` removes it.
+    /// The edits for one request. A field with an empty value is not sent: `set` removes it. A value that is no host
+    /// leaves `Host` as it is, which every request needs.
     #[must_use]
     pub fn filled(&self, values: &RequestValues<'_>) -> Self {
         let mut filled = Self {
@@ -240,8 +254,9 @@ impl HeaderEdits {
                 continue;
             };
             match template.fill(values) {
-                Some(value) => filled.set.push(field(set, value)),
-                None => filled.remove.push(Setting {
+                Some(value) if set.may_be_sent(&value) => filled.set.push(field(set, value)),
+                _ if set.name == HOST => {}
+                _ => filled.remove.push(Setting {
                     value: set.name.clone(),
                     origin: set.origin,
                 }),

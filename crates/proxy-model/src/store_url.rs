@@ -50,12 +50,23 @@ impl FromStr for StoreUrl {
         if url.query().is_some() || !database.is_empty() && database.parse::<u32>().is_err() {
             return Err(StoreUrlError::Form);
         }
-        let port = url.port_u16().unwrap_or(DEFAULT_PORT);
+        let port = match written_port(&url) {
+            None => DEFAULT_PORT,
+            Some(port) => port.parse().map_err(|_| StoreUrlError::Form)?,
+        };
         Ok(Self {
             text: text.into(),
             address: format!("{host}:{port}").into(),
         })
     }
+}
+
+/// The port as written; `Uri` has none for one that is out of range, as for an absent one.
+fn written_port(url: &Uri) -> Option<&str> {
+    let authority = url.authority()?.as_str();
+    let (_, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (_, after) = place.rsplit_once(']').unwrap_or(("", place));
+    after.split_once(':').map(|(_, port)| port)
 }
 
 /// Omits user and password.
@@ -91,6 +102,9 @@ mod tests {
             ("rediss://a", StoreUrlError::Scheme),
             ("http://a", StoreUrlError::Scheme),
             ("redis://a/b", StoreUrlError::Form),
+            ("redis://a:99999", StoreUrlError::Form),
+            ("redis://a:x", StoreUrlError::Form),
+            ("redis://:s3cret@[::1]:70000", StoreUrlError::Form),
             ("redis://a/1?x", StoreUrlError::Form),
             ("", StoreUrlError::Form),
         ] {

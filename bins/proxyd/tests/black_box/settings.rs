@@ -102,3 +102,29 @@ fn idle_connections_are_limited_for_all_upstreams_together() {
 
     assert_eq!(upstream.wait_for_ends(3).len(), 3, "two of five are kept");
 }
+
+#[test]
+fn a_host_of_the_request_that_is_none_leaves_the_clients() {
+    let upstream = Upstream::saying("hello");
+    let edits = r#"request-headers { set "Host" "{query}"; set "X-None" "" }"#;
+    let proxyd = Config::new()
+        .route("all", &format!("upstream \"u\"; policies {{ {edits} }}"))
+        .upstream("u", &target(&upstream))
+        .start();
+    let mut client = proxyd.connect();
+
+    for (path, host) in [
+        ("/", "a.test"),
+        ("/?b.test:81", "b.test:81"),
+        ("/?b.test/c", "a.test"),
+        ("/?b.test:99999", "a.test"),
+    ] {
+        let fields = "Host: a.test\r\nX-None: 1";
+        let answer = client.ask(format!("GET {path} HTTP/1.1\r\n{fields}\r\n\r\n"));
+
+        assert_eq!(answer.status, 200, "{path}");
+        let seen = upstream.last_request().fields;
+        assert_eq!(seen.get("host"), Some(host), "{path}");
+        assert!(!seen.has("x-none"));
+    }
+}

@@ -44,7 +44,7 @@ pub(super) fn edits<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> 
         let written: Vec<_> = written.collect();
         let checked = written.into_iter().filter(|field: &Setting<HeaderField>| {
             let place = field.place().unwrap_or_default();
-            allowed(d, rows, &field.name, edit, place)
+            allowed(d, rows, &field.name, edit, place) && is_valid_host(d, rows, field, place)
         });
         checked.collect()
     };
@@ -275,6 +275,21 @@ fn allowed(
     };
     let message = format!("`{name}` cannot be edited");
     d.push(Diagnostic::new(DiagnosticCode::ProtectedHeader, place, message).label(reason));
+    false
+}
+
+/// Returns true unless the field is a request's constant `Host` that is no host.
+fn is_valid_host(d: &mut Decoder<'_, '_>, rows: &Rows, field: &HeaderField, place: Place) -> bool {
+    let is_response = rows.preset.is_some();
+    if is_response || field.template.is_some() || field.may_be_sent(&field.value) {
+        return true;
+    }
+    let value = String::from_utf8_lossy(field.value.as_bytes());
+    let message = format!("{value:?} is not a host");
+    let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
+    d.push(
+        fault.help("write a name or an address, and a port if it has one: `\"app.internal:8080\"`"),
+    );
     false
 }
 

@@ -2,6 +2,7 @@
 
 use crate::place::{Place, Setting};
 use http::{HeaderName, Method};
+use proxy_framing::is_host;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -75,18 +76,22 @@ impl FromStr for OriginPattern {
         if !["http", "https"].contains(&scheme) {
             return Err(form);
         }
-        let is_host = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+        let own_port = if scheme == "https" { ":443" } else { ":80" };
+        if host.ends_with(own_port) {
+            return Err("leave the scheme's own port out, as browsers do in `Origin`");
+        }
+        let is_origin = |host: &str| is_host(host.as_bytes()) && !host.ends_with(':');
         if let Some(suffix) = host.strip_prefix('*') {
-            let is_name =
-                suffix.starts_with('.') && suffix.len() > 1 && suffix.chars().all(is_host);
-            return is_name
+            return suffix
+                .strip_prefix('.')
+                .is_some_and(is_origin)
                 .then(|| Self::Below {
                     scheme: format!("{scheme}://"),
                     suffix: suffix.to_owned(),
                 })
                 .ok_or(form);
         }
-        if host.is_empty() || !host.chars().all(is_host) {
+        if !is_origin(host) {
             return Err("an origin is a scheme, a host and perhaps a port, without a path");
         }
         Ok(Self::Exact(text))
@@ -142,6 +147,12 @@ mod tests {
             "ftp://a.test",
             "https://*",
             "https://*a.test",
+            "https://a.test:x",
+            "https://a.test:99999",
+            "https://*.a.test:",
+            "https://a.test:443",
+            "http://*.a.test:80",
+            "https://a..[b",
         ] {
             assert!(text.parse::<OriginPattern>().is_err(), "{text}");
         }

@@ -12,7 +12,7 @@ use crate::agent::{
     AgentEncoding, AgentEventKind, AgentProtocol, AgentTransport, FailureMode, OversizeMode,
 };
 use http::HeaderName;
-use http::uri::Authority;
+use proxy_framing::is_host;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -96,11 +96,10 @@ fn header_name(text: &str) -> Result<HeaderName, String> {
 
 /// A host, with a port if it is not the scheme's own.
 fn host(text: &str) -> Result<String, String> {
-    match text.parse::<Authority>() {
-        Ok(_) if !text.contains('@') => Ok(text.to_owned()),
-        Ok(_) => Err("`Host` has no user".to_owned()),
-        Err(error) => Err(error.to_string()),
+    if is_host(text.as_bytes()) {
+        return Ok(text.to_owned());
     }
+    Err("write a host, and a port if it has one".to_owned())
 }
 
 settings! {

@@ -9,17 +9,16 @@ use super::table::{
 use super::text::{Statuses, Text, Written};
 use super::word::{Choice, ChoiceWord};
 use crate::health::{HealthCheckType, StatusRange};
-use http::uri::Authority;
+use proxy_framing::is_host;
 use proxy_health::CheckProfile;
 use std::time::Duration;
 
 /// Parses a host with an optional port, as in the `Host` field.
 fn host(text: &str) -> Result<String, String> {
-    let parsed = Authority::try_from(text).map_err(|error| error.to_string())?;
-    if parsed.host().is_empty() || text.contains('@') {
-        return Err("write a host, and a port if it has one".to_owned());
+    if is_host(text.as_bytes()) {
+        return Ok(text.to_owned());
     }
-    Ok(text.to_owned())
+    Err("write a host, and a port if it has one".to_owned())
 }
 
 const BLOCK: &[&str] = &["upstreams.upstream.health-check"];
