@@ -295,6 +295,8 @@ fn read_header(
 ) -> Result<(HeaderName, HeaderValue), ExplainError> {
     let fault = || ExplainError::Header(format!("{name}: {value}"));
     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault())?;
+    // White space around a value is not part of it. [RFC 9110 §5.5]
+    let value = value.trim_matches([' ', '\t']);
     let value = HeaderValue::from_str(value).map_err(|_| fault())?;
     Ok((name, value))
 }

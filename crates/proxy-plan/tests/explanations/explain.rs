@@ -312,6 +312,17 @@ fn a_host_header_counts_more_than_the_url() {
 }
 
 #[test]
+fn white_space_around_a_value_is_not_part_of_it() {
+    let plan = plan(SHOP);
+    let mut asked = request("GET http://127.0.0.1:8080/api");
+    asked.headers = vec![("Host".to_owned(), " \tshop.example.com ".to_owned())];
+
+    let explanation = asked.ask(&plan, &AssumeHealthy::new(&plan)).unwrap();
+
+    assert_eq!(explanation.host.sent, "shop.example.com");
+}
+
+#[test]
 fn questions_that_no_client_could_put_are_faults() {
     let plan = plan(SHOP);
     let view = AssumeHealthy::new(&plan);
