@@ -168,7 +168,7 @@ fault_codes! {
     /// A regular expression matches the same as `path` or `path-prefix`, which are faster.
     RegexCouldBePrefix = "regex-could-be-prefix", Warning;
     /// A value uses another server's notation and is taken literally here: `/api/*`, the host `_`,
-    /// a variable in a header's value, `{$API-KEY}`.
+    /// a variable in a header's value, `{$API-KEY}`, a group of a regex in a plain path.
     ForeignNotation = "foreign-notation", Warning;
     /// `max-body-size 0` refuses every body; in other servers it means no limit.
     NoBodies = "no-bodies", Warning;

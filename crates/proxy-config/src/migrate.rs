@@ -9,8 +9,9 @@ use crate::diagnostics::Diagnostics;
 use crate::kdl::document;
 use crate::kdl::kdl2::Kdl2;
 use crate::kdl::{self, Dialect, Node, Span};
+use crate::read::foreign_format::ForeignFormat;
 use crate::read::lines::Lines;
-use crate::read::{forbidden_fault, syntax_error};
+use crate::read::{forbidden_fault, foreign_format_fault, syntax_error};
 use crate::report::Report;
 use ::kdl::KdlNode;
 use proxy_model::{FileId, Sources};
@@ -169,6 +170,10 @@ pub(crate) fn refused(text: &str, name: &str) -> Report {
     let mut faults = Diagnostics::default();
     if let Some(span) = kdl::forbidden(text) {
         faults.push(forbidden_fault(text, span, place(span)));
+    } else if let Some((format, line)) = ForeignFormat::detect(text) {
+        let start = text.find(line).unwrap_or_default();
+        let span = Span::new(start, start + line.len());
+        faults.push(foreign_format_fault(format, place(span)));
     } else {
         let mut items_left = kdl::MAX_ITEMS;
         let read = kdl::read(text, &mut items_left);

@@ -7,7 +7,7 @@ pub(crate) mod lines;
 mod reader;
 mod texts;
 
-pub(crate) use faults::{forbidden_fault, outside, syntax_error};
+pub(crate) use faults::{forbidden_fault, foreign_format_fault, outside, syntax_error};
 pub(crate) use reader::relative_to;
 pub(crate) use texts::{BundleFiles, Texts};
 

@@ -2,6 +2,7 @@
 
 mod acme;
 mod ambiguous_paths;
+mod captures;
 mod foreign;
 mod without_effect;
 
@@ -23,6 +24,7 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     regexes_that_could_be_plain(model, faults);
     acme::find(model, faults);
     foreign::find(model, files, faults);
+    captures::find(model, faults);
     without_effect::find(model, faults);
 }
 

@@ -192,3 +192,19 @@ fn lines_are_those_of_the_given_text_though_texts_are_joined() {
         ]
     );
 }
+
+#[test]
+fn a_file_of_another_server_is_named_with_the_command_for_it() {
+    let text = "events {}\nhttp { server { listen 80; location / { root /srv; } } }\n";
+
+    let report = migrate(text, "nginx.conf").unwrap_err().to_string();
+
+    assert!(
+        report.contains("this is a configuration of nginx"),
+        "{report}"
+    );
+    assert!(
+        report.contains("proxyd config migrate --from nginx"),
+        "{report}"
+    );
+}

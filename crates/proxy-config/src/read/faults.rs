@@ -1,5 +1,6 @@
 //! Diagnostics of files.
 
+use super::foreign_format::ForeignFormat;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Span, SyntaxError, SyntaxErrorKind};
@@ -42,4 +43,21 @@ pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Diagnosti
     let code = c.map_or(0, u32::from);
     let message = format!("the character U+{code:04X} is not allowed in a configuration");
     Diagnostic::new(DiagnosticCode::Syntax, place, message)
+}
+
+/// The diagnostic of a file in the notation of another program.
+pub(crate) fn foreign_format_fault(format: ForeignFormat, place: Place) -> Diagnostic {
+    let message = format!(
+        "this is {}; a configuration is written in KDL",
+        format.name()
+    );
+    let fault = Diagnostic::new(DiagnosticCode::ForeignFormat, place, message);
+    fault.help(match format.server() {
+        Some(server) => format!(
+            "`proxyd config migrate --from {server} FILE -o proxyd.kdl` writes the same in KDL"
+        ),
+        None => "its blocks are `listeners`, `routes` and `upstreams`, each setting is `name \"value\"`: see \
+             docs/reference/config.md"
+            .to_owned(),
+    })
 }

@@ -49,6 +49,16 @@ impl ForeignFormat {
         }
     }
 
+    /// The server whose files `config migrate --from` reads; `None` for a notation of several programs.
+    pub(crate) const fn server(self) -> Option<&'static str> {
+        match self {
+            Self::Caddyfile => Some("caddy"),
+            Self::Haproxy => Some("haproxy"),
+            Self::Nginx => Some("nginx"),
+            Self::Json | Self::Toml | Self::Yaml => None,
+        }
+    }
+
     /// The notation's name, as the subject of a message.
     pub(crate) const fn name(self) -> &'static str {
         match self {

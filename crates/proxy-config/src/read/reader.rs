@@ -1,7 +1,7 @@
 //! Reading of a file and of its includes, within limits.
 
 use super::environment;
-use super::faults::{forbidden_fault, outside, syntax_error};
+use super::faults::{forbidden_fault, foreign_format_fault, outside, syntax_error};
 use super::foreign_format::ForeignFormat;
 use super::lines::Lines;
 use super::texts::Texts;
@@ -249,15 +249,7 @@ impl<'f> Reader<'f> {
     ) {
         let start = text.find(line).unwrap_or_default();
         let place = self.texts.place(file, Span::new(start, start + line.len()));
-        let message = format!(
-            "this is {}; a configuration is written in KDL",
-            format.name()
-        );
-        let fault = Diagnostic::new(DiagnosticCode::ForeignFormat, place, message);
-        self.texts.faults.push(fault.help(
-            "its blocks are `listeners`, `routes` and `upstreams`, each setting is `name \"value\"`: see \
-             docs/reference/config.md",
-        ));
+        self.texts.faults.push(foreign_format_fault(format, place));
     }
 
     /// Reports names and values that begin with a typographic quotation mark, which KDL does not
