@@ -369,7 +369,7 @@ async fn overview(app: &App, call: &Call, org: OrgId) -> Result<Resource<SsoView
         domains,
         sign_ins: sign_ins.into_iter().map(SsoSignInView::from).collect(),
     };
-    Ok(Resource::found(version, view))
+    Ok(Resource::composed(version, view))
 }
 
 /// The organization's single sign-on.

@@ -216,7 +216,7 @@ pub(crate) async fn view(
 ) -> Result<Resource<ApiKeyView>, Problem> {
     let found = app.api_key(&call, api_key).await?;
     let view = ApiKeyView::new(&found.value, call.now);
-    Ok(Resource::found(found.version, view))
+    Ok(Resource::composed(found.version, view))
 }
 
 /// Revokes an API key; it is refused from then on.

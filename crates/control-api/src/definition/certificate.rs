@@ -217,7 +217,7 @@ pub(crate) async fn view(
 ) -> Result<Resource<CertificateView>, Problem> {
     let found = app.certificate(&call, project, certificate).await?;
     let view = CertificateView::new(&found.value, call.now);
-    Ok(Resource::found(found.version, view))
+    Ok(Resource::composed(found.version, view))
 }
 
 /// Replaces a certificate and its key, as at a renewal. The former key is deleted.

@@ -244,7 +244,7 @@ pub(crate) async fn view(
 ) -> Result<Resource<ManagedCertificateView>, Problem> {
     let found = app.managed_certificate(&call, project, id).await?;
     let view = ManagedCertificateView::new(found.value, call.now);
-    Ok(Resource::found(found.version, view))
+    Ok(Resource::composed(found.version, view))
 }
 
 /// Replaces the settings. Other hosts, another authority or kind of key are ordered at once; the certificate is kept

@@ -129,10 +129,8 @@ pub(crate) async fn view(
     Path((org, user)): Path<(OrgId, UserId)>,
 ) -> Result<Resource<MemberView>, Problem> {
     let found = app.member(&call, org, user).await?;
-    Ok(Resource::found(
-        found.version,
-        MemberView::from(&found.value),
-    ))
+    let view = MemberView::from(&found.value);
+    Ok(Resource::composed(found.version, view))
 }
 
 /// Changes a member's role; the last administrator's cannot be changed.

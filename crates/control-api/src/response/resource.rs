@@ -4,6 +4,7 @@ use crate::route::PREFIX;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use control_auth::sha256_hex;
 use serde::Serialize;
 use std::fmt;
 
@@ -23,6 +24,18 @@ impl<T> Resource<T> {
     /// 200 with the current resource.
     pub(crate) fn found(version: i64, body: T) -> Self {
         Self::tagged(version.to_string(), body)
+    }
+
+    /// 200 with the current resource, of which parts change without another version, by time or with another row: the
+    /// `ETag` has a hash of the body, 16 hexadecimal digits.
+    pub(crate) fn composed(version: i64, body: T) -> Self
+    where
+        T: Serialize,
+    {
+        let bytes = serde_json::to_vec(&body).unwrap_or_default();
+        let mut digest = sha256_hex(&bytes);
+        digest.truncate(16);
+        Self::found(version, body).with_revision(digest)
     }
 
     /// 200 with an `ETag` that is not a version.

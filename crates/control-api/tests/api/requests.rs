@@ -157,6 +157,52 @@ async fn users_me_is_renamed_by_its_version() {
     }
 }
 
+/// A resource that shows parts of other rows, or its state by time, is another one when they change.
+#[tokio::test]
+async fn a_tag_ends_with_any_part_of_its_resource() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let member = world.person(world.org, Role::Admin).await;
+        let session = world.sign_in(&member).await.session;
+        let new = json!({"name": "short", "expires_at": world.app.now() + jiff::SignedDuration::from_secs(30)});
+        let key = world.post("/api-keys", &session, new).await;
+        assert_eq!(key.status, StatusCode::CREATED, "{}", key.body);
+        let key = format!("/api-keys/{}", key.text("id"));
+        let person = format!("/orgs/{{org}}/members/{}", member.id);
+        let known = async |path: &str, tag: &str| {
+            let tag = [("if-none-match", tag)];
+            let answer = world.send(&Method::GET, path, &admin, &Value::Null, &tag);
+            answer.await
+        };
+        let tag_of = async |path: &str| known(path, "").await.header("etag").to_owned();
+        let (key_tag, person_tag) = (tag_of(&key).await, tag_of(&person).await);
+        for (path, tag) in [(&key, &key_tag), (&person, &person_tag)] {
+            let same = known(path, tag).await;
+            assert_eq!(same.status, StatusCode::NOT_MODIFIED, "{path} {tag}");
+        }
+        let renamed = json!({"name": "Grace Hopper"});
+        let renamed = world.send(&Method::PATCH, "/users/me", &session, &renamed, &[]);
+        assert_eq!(renamed.await.status, StatusCode::OK);
+        let demoted = json!({"role": "reader"});
+        let fields = [("if-match", person_tag.as_str())];
+        let demoted = world.send(&Method::PATCH, &person, &admin, &demoted, &fields);
+        assert_eq!(
+            demoted.await.status,
+            StatusCode::OK,
+            "versions alone are compared"
+        );
+        let found = known(&key, &key_tag).await;
+        assert_eq!(found.status, StatusCode::OK, "the maker has another role");
+        assert_eq!(found.text("maker_role"), "reader");
+        let person_tag = tag_of(&person).await;
+        let renamed = json!({"name": "Ada Lovelace"});
+        let renamed = world.send(&Method::PATCH, "/users/me", &session, &renamed, &[]);
+        assert_eq!(renamed.await.status, StatusCode::OK);
+        let found = known(&person, &person_tag).await;
+        assert_eq!(found.text("name"), "Ada Lovelace", "{}", found.status);
+    }
+}
+
 #[tokio::test]
 async fn a_known_version_is_not_sent_again() {
     for world in worlds().await {
