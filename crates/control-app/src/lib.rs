@@ -58,10 +58,11 @@ pub use configuration::replay::{KindMoved, Replayed};
 pub use control_bundle::Files;
 pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
-    BundleFilter, CertificateFilter, DriftFilter, DueWebhook, Lease, ListFilter, Member,
-    NamedProjectRole, NodeCounts, NodeFilter, ObjectBytes, ObjectError, Objects, Page, PageOrder,
-    Rate, RemovedMember, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter, ServiceUse,
-    Sort, SortColumn, SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch, Versioned,
+    BundleFilter, CertificateFilter, CommandRecord, DriftFilter, DueWebhook, Lease, ListFilter,
+    Member, NamedProjectRole, NodeCounts, NodeFilter, ObjectBytes, ObjectError, Objects, Page,
+    PageOrder, Rate, RemovedMember, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter,
+    ServiceUse, Sort, SortColumn, SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch,
+    Versioned,
 };
 pub use definition::certificate::NewCertificate;
 pub use error::Error;

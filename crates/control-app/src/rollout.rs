@@ -21,8 +21,8 @@ use control_domain::{
     WeighedFigures,
 };
 use control_store::{
-    ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, StoredBatch,
-    Transaction, Versioned,
+    CommandRecord, ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError,
+    StoredBatch, Transaction, Versioned,
 };
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -58,6 +58,8 @@ pub struct RolloutProgress {
     pub figures: Option<StoredFigures>,
     /// The end of the freeze that keeps the next batch from being opened.
     pub held_until: Option<Timestamp>,
+    /// The newest commands of users and API keys, oldest first; their names without e-mail addresses.
+    pub commands: Vec<CommandRecord>,
 }
 
 /// Figures of a gate, in few numbers.
@@ -464,13 +466,29 @@ async fn progress(
     if rollout.opens_batch(now) {
         held_until = scheduler::freeze_end(tx, &rollout, now).await?;
     }
+    let mut commands = tx.rollout_commands(rollout.id).await?;
+    for command in &mut commands {
+        hide_address(&mut command.actor_name);
+    }
     Ok(RolloutProgress {
         rollout,
         batches,
         counts,
         figures,
         held_until,
+        commands,
     })
+}
+
+/// Cuts the address off a name of the audit log: readers of rollouts are not all readers of members.
+fn hide_address(name: &mut String) {
+    let cut = name.rsplit_once(" <").filter(|(_, address)| {
+        let address = address.strip_suffix('>');
+        address.is_some_and(|address| address.contains('@'))
+    });
+    if let Some((before, _)) = cut {
+        *name = before.to_owned();
+    }
 }
 
 /// The figures that ended a batch are kept after it.

@@ -7,6 +7,7 @@ pub(crate) mod archive;
 mod chain;
 pub(crate) mod entry;
 pub(crate) mod log;
+pub(crate) mod rollout_command;
 mod sign_in_change;
 
 use crate::audit::chain::{CHUNK, Chain};

@@ -31,6 +31,7 @@ pub use account::second_factor::StoredTotp;
 pub use audit::AuditVerification;
 pub use audit::archive::AuditArchive;
 pub use audit::log::{AuditFilter, AuditPage, AuditRecord};
+pub use audit::rollout_command::CommandRecord;
 pub use bundle::BundleFilter;
 pub use bundle::objects::{ObjectBytes, ObjectError, Objects};
 pub use bundle::retention::StoredBytes;

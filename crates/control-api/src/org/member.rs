@@ -25,6 +25,9 @@ pub(crate) struct MemberView {
     role: Role,
     /// True if the user has set a second factor up.
     second_factor: bool,
+    /// Start of the user's newest session; absent before the first.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_sign_in_at: Option<Timestamp>,
     /// Time of joining.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -75,6 +78,7 @@ impl From<&Member> for MemberView {
             email,
             name,
             second_factor,
+            last_sign_in_at,
         } = member;
         let Membership {
             org: _,
@@ -88,6 +92,7 @@ impl From<&Member> for MemberView {
             name: name.to_string(),
             role,
             second_factor: *second_factor,
+            last_sign_in_at: *last_sign_in_at,
             created_at,
         }
     }

@@ -1,6 +1,8 @@
 //! Rollouts, for operators.
 
-use control_app::{RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide};
+use control_app::{
+    CommandRecord, RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide,
+};
 use control_domain::{
     Batch, BatchCounts, BatchSize, BatchState, Gate, MetricCondition, OnFailure, Rollout,
     RolloutState, Strategy,
@@ -79,6 +81,25 @@ pub(crate) struct RolloutView {
     /// The end of the freeze of the project's policy that keeps the next batch from being opened; absent without one.
     #[schema(value_type = Option<String>, format = DateTime)]
     held_until: Option<Timestamp>,
+    /// The newest commands on it, oldest first; at most 100. Commands past the retention of the audit log are missing.
+    commands: Vec<CommandView>,
+}
+
+/// A command of a user or an API key.
+#[derive(Debug, Serialize, ToSchema)]
+struct CommandView {
+    /// `created`, `submit`, `start`, `approve`, `pause`, `resume`, `roll_back` or `cancel`.
+    #[schema(example = "start")]
+    event: String,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// `user` or `api_key`.
+    #[schema(example = "user")]
+    actor_kind: String,
+    /// The user or the API key.
+    actor: Uuid,
+    /// Its name at that time; with an API key, the name of its creator too.
+    actor_name: String,
 }
 
 /// Conditions after each batch, in comparison with nodes that were not moved yet.
@@ -258,6 +279,7 @@ impl From<&RolloutProgress> for RolloutView {
             counts,
             figures,
             held_until,
+            commands,
         } = progress;
         let Strategy {
             batch,
@@ -291,6 +313,26 @@ impl From<&RolloutProgress> for RolloutView {
             batches: batches.iter().map(BatchView::from).collect(),
             progress: counts.map(|counts| ProgressView::new(counts, figures.clone())),
             held_until: *held_until,
+            commands: commands.iter().map(CommandView::from).collect(),
+        }
+    }
+}
+
+impl From<&CommandRecord> for CommandView {
+    fn from(record: &CommandRecord) -> Self {
+        let CommandRecord {
+            event,
+            at,
+            actor_kind,
+            actor,
+            actor_name,
+        } = record.clone();
+        Self {
+            event,
+            at,
+            actor_kind,
+            actor,
+            actor_name,
         }
     }
 }

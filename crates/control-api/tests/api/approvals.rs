@@ -198,3 +198,43 @@ async fn a_report_of_a_node_does_not_bypass_the_policy() {
         assert_eq!(reordered.status, StatusCode::OK, "{}", reordered.body);
     }
 }
+
+#[tokio::test]
+async fn a_rollout_names_the_person_or_the_key_of_each_command() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world, 1).await;
+        let new = fleet.bundle(82).await;
+        let id = fleet.plan(&new, json!({"needs_approval": true})).await;
+        let ada = world.person(world.org, Role::Operator).await;
+        let session = world.sign_in(&ada).await.session;
+        let grace = world.user(world.org, Role::Admin).await;
+        let key = key_by(&world, &grace).await;
+        for (by, event) in [(&session, "start"), (&key, "approve"), (&grace, "pause")] {
+            let done = command(&world, &id, by, event).await;
+            assert_eq!(done.status, StatusCode::OK, "{event}: {}", done.body);
+        }
+        let reader = world.user(world.org, Role::Reader).await;
+        let found = world.get(&format!("{ROLLOUTS}/{id}"), &reader).await;
+        let commands = found.body["commands"].as_array().unwrap();
+        let events = commands.iter().map(|command| {
+            let text = |name: &str| command[name].as_str().unwrap().to_owned();
+            (text("event"), text("actor_kind"))
+        });
+        let events: Vec<(String, String)> = events.collect();
+        let expected = [
+            ("created", "api_key"),
+            ("submit", "user"),
+            ("approve", "api_key"),
+            ("pause", "user"),
+        ];
+        assert_eq!(events, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+        assert_eq!(commands[1]["actor"], ada.id.to_string());
+        let by_key = commands[2]["actor_name"].as_str().unwrap();
+        assert!(by_key.contains(", a key of "), "{by_key}");
+        // Readers of rollouts are not all readers of members' addresses.
+        assert!(
+            !found.body["commands"].to_string().contains('@'),
+            "{commands:?}"
+        );
+    }
+}

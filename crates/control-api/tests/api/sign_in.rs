@@ -54,6 +54,41 @@ async fn a_person_signs_in_and_out() {
 }
 
 #[tokio::test]
+async fn a_members_last_sign_in_is_shown_after_its_session_ended() {
+    for world in worlds().await {
+        let person = world.person(world.org, Role::Operator).await;
+        let admin = world.user(world.org, Role::Admin).await;
+        let path = format!("/orgs/{{org}}/members/{}", person.id);
+        let before = world.get(&path, &admin).await;
+        assert_eq!(before.body["last_sign_in_at"], Value::Null);
+        let began = world.app.now();
+        let refused = world
+            .try_sign_in(&person.email, "wrong horse battery")
+            .await;
+        assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+        let before = world.get(&path, &admin).await;
+        assert_eq!(
+            before.body["last_sign_in_at"],
+            Value::Null,
+            "a refusal is none"
+        );
+        let session = world.sign_in(&person).await.session;
+        world.post("/sign-out", &session, Value::Null).await;
+        let after = world.get(&path, &admin).await.text("last_sign_in_at");
+        let after: Timestamp = after.parse().unwrap();
+        let began = Timestamp::from_millisecond(began.as_millisecond()).unwrap();
+        assert!(began <= after && after <= world.app.now(), "{after}");
+        let listed = world.get("/orgs/{org}/members", &admin).await;
+        let listed = listed.body["items"].as_array().unwrap().clone();
+        let found = listed
+            .iter()
+            .find(|item| item["user"] == person.id.to_string());
+        let found = found.unwrap()["last_sign_in_at"].as_str().unwrap();
+        assert_eq!(found.parse::<Timestamp>().unwrap(), after);
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_sign_in_reveals_nothing_about_the_account() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;

@@ -8,6 +8,7 @@ use crate::store::Transaction;
 use crate::versioned::{ListFilter, Page, SortColumn, Versioned};
 use control_domain::{Email, Membership, Name, Role, UserRights};
 use control_wire::{OrgId, UserId};
+use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub struct Member {
     pub name: Name,
     /// True if the user has set a second factor up.
     pub second_factor: bool,
+    /// Start of the user's newest session, in any organization.
+    pub last_sign_in_at: Option<Timestamp>,
 }
 
 macro_rules! select {
@@ -29,7 +32,7 @@ macro_rules! select {
         concat!(
             "SELECT m.org_id AS org_id, m.user_id AS user_id, m.role AS role,
                m.created_at AS created_at, m.version AS version, u.email AS email, u.name AS name,
-               t.confirmed_at AS confirmed_at
+               u.last_sign_in_at AS last_sign_in_at, t.confirmed_at AS confirmed_at
              FROM memberships m JOIN users u ON u.id = m.user_id
                LEFT JOIN totp t ON t.user_id = m.user_id ",
             $where
@@ -186,6 +189,7 @@ impl Record for Member {
             email: Email::stored(text(row, "email")?),
             name: Name::stored(text(row, "name")?),
             second_factor: optional_time(row, "confirmed_at")?.is_some(),
+            last_sign_in_at: optional_time(row, "last_sign_in_at")?,
         };
         versioned(member, row)
     }

@@ -62,6 +62,7 @@ struct Row {
     email: String,
     role: Role,
     second_factor: Status,
+    last_sign_in: Option<RelativeTime>,
     joined: RelativeTime,
     is_own: bool,
 }
@@ -117,6 +118,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
             email: member.email.to_string(),
             role: member.membership.role,
             second_factor: second_factor(member.second_factor),
+            last_sign_in: member.last_sign_in_at.map(|at| when(at, now)),
             joined: when(member.membership.created_at, now),
             is_own: own == Some(member.membership.user),
         }

@@ -2,8 +2,8 @@
 
 use crate::rollout::words::is_by_hand;
 use crate::view::component::{AbsoluteTime, Icon, icon, moment};
-use crate::view::phrase::count;
-use control_app::StoredBatch;
+use crate::view::phrase::{count, short};
+use control_app::{CommandRecord, RolloutProgress, StoredBatch};
 use control_domain::{BatchState, Rollout, RolloutState};
 use jiff::Timestamp;
 
@@ -18,57 +18,24 @@ pub(crate) struct Step {
     pub(crate) text: String,
 }
 
+/// An event before it is drawn: its time, icon and text.
+type Event = (Timestamp, &'static str, String);
+
 /// The course, newest first.
-pub(crate) fn steps(rollout: &Rollout, batches: &[StoredBatch], now: Timestamp) -> Vec<Step> {
-    let mut found: Vec<(Timestamp, &'static str, String)> = Vec::new();
-    let planned = format!(
-        "Planned for {} in {}",
-        count(rollout.nodes, "node"),
-        count(rollout.batches(), "batch")
-    );
-    found.push((rollout.created_at, "rollout", planned));
-    let started = rollout
-        .started_at
-        .map(|at| (at, "rollout", "Started".to_owned()));
-    found.extend(started);
-    for stored in batches {
-        let batch = &stored.batch;
-        let number = batch.number;
-        found.push((
-            batch.opened_at,
-            "busy",
-            format!("Batch {number} was ordered"),
-        ));
-        if let Some(at) = batch.switched_at {
-            found.push((at, "busy", format!("Batch {number} runs the bundle")));
-        }
-        if let Some(at) = batch.ended_at {
-            let (sign, end) = match batch.state {
-                BatchState::Passed => ("ok", "passed"),
-                BatchState::Open | BatchState::Switched | BatchState::Failed => {
-                    ("bad", "did not pass")
-                }
-            };
-            found.push((at, sign, format!("Batch {number} {end}")));
-        }
-    }
-    let back = rollout.reverting_since;
-    found.extend(back.map(|at| (at, "back", "The rollback began".to_owned())));
-    if let Some(at) = rollout.ended_at {
-        let (sign, text) = match rollout.state {
-            RolloutState::Completed => ("ok", "Completed"),
-            RolloutState::RolledBack if is_by_hand(rollout) => ("back", "Rolled back, by hand"),
-            RolloutState::RolledBack => ("back", "Rolled back"),
-            RolloutState::Planned
-            | RolloutState::AwaitingApproval
-            | RolloutState::Running
-            | RolloutState::Paused
-            | RolloutState::Failed
-            | RolloutState::RollingBack
-            | RolloutState::Cancelled => ("off", "Cancelled by hand"),
-        };
-        found.push((at, sign, text.to_owned()));
-    }
+pub(crate) fn steps(progress: &RolloutProgress, now: Timestamp) -> Vec<Step> {
+    let RolloutProgress {
+        rollout, commands, ..
+    } = progress;
+    let of_batches = progress.batches.iter().flat_map(batch_events);
+    let mut found: Vec<Event> = Vec::new();
+    found.extend(beginning(rollout, commands));
+    found.extend(events_of(
+        commands,
+        &["submit", "start", "approve", "pause", "resume"],
+    ));
+    found.extend(of_batches);
+    found.extend(events_of(commands, &["roll_back", "cancel"]));
+    found.extend(end(rollout, commands));
     // Things of one moment keep their order.
     found.sort_by_key(|(at, ..)| *at);
     let newest = found.into_iter().rev().take(MAX_STEPS);
@@ -80,15 +47,127 @@ pub(crate) fn steps(rollout: &Rollout, batches: &[StoredBatch], now: Timestamp) 
     steps.collect()
 }
 
+/// The plan, and the start if no command on record is it.
+fn beginning(rollout: &Rollout, commands: &[CommandRecord]) -> Vec<Event> {
+    let created = commands.iter().find(|command| command.event == "created");
+    let planned = format!(
+        "Planned for {} in {}{}",
+        count(rollout.nodes, "node"),
+        count(rollout.batches(), "batch"),
+        created.map_or_else(String::new, by)
+    );
+    let mut found = vec![(rollout.created_at, "rollout", planned)];
+    if !is_on_record(commands, &["start", "approve"]) {
+        let started = rollout.started_at;
+        found.extend(started.map(|at| (at, "rollout", "Started".to_owned())));
+    }
+    found
+}
+
+fn batch_events(stored: &StoredBatch) -> Vec<Event> {
+    let batch = &stored.batch;
+    let number = batch.number;
+    let ordered = format!("Batch {number} was ordered");
+    let mut found = vec![(batch.opened_at, "busy", ordered)];
+    if let Some(at) = batch.switched_at {
+        found.push((at, "busy", format!("Batch {number} runs the bundle")));
+    }
+    if let Some(at) = batch.ended_at {
+        let (sign, end) = match batch.state {
+            BatchState::Passed => ("ok", "passed"),
+            BatchState::Open | BatchState::Switched | BatchState::Failed => ("bad", "did not pass"),
+        };
+        found.push((at, sign, format!("Batch {number} {end}")));
+    }
+    found
+}
+
+/// The rollback and the end, where no command on record is them.
+fn end(rollout: &Rollout, commands: &[CommandRecord]) -> Vec<Event> {
+    let mut found = Vec::new();
+    if !is_on_record(commands, &["roll_back"]) {
+        let back = rollout.reverting_since;
+        found.extend(back.map(|at| (at, "back", "The rollback began".to_owned())));
+    }
+    let Some(at) = rollout.ended_at else {
+        return found;
+    };
+    let (sign, text) = match rollout.state {
+        RolloutState::Completed => ("ok", "Completed"),
+        RolloutState::RolledBack if is_by_hand(rollout) => ("back", "Rolled back, by hand"),
+        RolloutState::RolledBack => ("back", "Rolled back"),
+        RolloutState::Planned
+        | RolloutState::AwaitingApproval
+        | RolloutState::Running
+        | RolloutState::Paused
+        | RolloutState::Failed
+        | RolloutState::RollingBack
+        | RolloutState::Cancelled => {
+            if is_on_record(commands, &["cancel"]) {
+                return found;
+            }
+            ("off", "Cancelled by hand")
+        }
+    };
+    found.push((at, sign, text.to_owned()));
+    found
+}
+
+fn is_on_record(commands: &[CommandRecord], events: &[&str]) -> bool {
+    let mut found = commands.iter();
+    found.any(|command| events.contains(&command.event.as_str()))
+}
+
+/// Commands of these kinds, each with its person or key.
+fn events_of(commands: &[CommandRecord], events: &[&str]) -> Vec<Event> {
+    let chosen = commands
+        .iter()
+        .filter(|command| events.contains(&command.event.as_str()));
+    let drawn = chosen.map(|command| {
+        let (sign, words) = match command.event.as_str() {
+            "submit" => ("wait", "Approval requested"),
+            "start" => ("rollout", "Started"),
+            "approve" => ("rollout", "Approved and started"),
+            "pause" => ("pause", "Paused"),
+            "resume" => ("rollout", "Resumed"),
+            "roll_back" => ("back", "Rollback begun"),
+            _ => ("off", "Cancelled"),
+        };
+        (command.at, sign, format!("{words}{}", by(command)))
+    });
+    drawn.collect()
+}
+
+/// The person or the key of a command.
+fn by(command: &CommandRecord) -> String {
+    let CommandRecord {
+        actor_kind,
+        actor,
+        actor_name,
+        ..
+    } = command;
+    let name = match actor_name.as_str() {
+        "" => format!("…{}", short(*actor)),
+        name => name.to_owned(),
+    };
+    match actor_kind.as_str() {
+        "api_key" => format!(" by the API key {name}"),
+        _ => format!(" by {name}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rollout::words::tests::rollout;
     use control_domain::Batch;
+    use uuid::Uuid;
 
-    #[test]
-    fn the_course_begins_with_the_newest() {
-        let at = |second: i64| Timestamp::from_second(second).unwrap();
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn progress(commands: Vec<CommandRecord>) -> RolloutProgress {
         let mut one = rollout(RolloutState::RolledBack, Some("rolled back by hand"));
         one.started_at = Some(at(1));
         one.reverting_since = Some(at(5));
@@ -105,21 +184,72 @@ mod tests {
             ready: None,
             figures: None,
         };
-        let texts: Vec<String> = steps(&one, &[batch], at(7))
-            .into_iter()
-            .map(|step| step.text)
-            .collect();
-        assert_eq!(
-            texts,
-            [
-                "Rolled back, by hand",
-                "The rollback began",
-                "Batch 1 did not pass",
-                "Batch 1 runs the bundle",
-                "Batch 1 was ordered",
-                "Started",
-                "Planned for 64 nodes in 6 batches",
-            ]
-        );
+        RolloutProgress {
+            rollout: one,
+            batches: vec![batch],
+            counts: None,
+            figures: None,
+            held_until: None,
+            commands,
+        }
+    }
+
+    fn texts(progress: &RolloutProgress) -> Vec<String> {
+        let steps = steps(progress, at(7)).into_iter();
+        steps.map(|step| step.text).collect()
+    }
+
+    fn command(event: &str, second: i64, actor_kind: &str, name: &str) -> CommandRecord {
+        CommandRecord {
+            event: event.to_owned(),
+            at: at(second),
+            actor_kind: actor_kind.to_owned(),
+            actor: Uuid::from_u128(0x1234_5678),
+            actor_name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_course_begins_with_the_newest() {
+        let expected = [
+            "Rolled back, by hand",
+            "The rollback began",
+            "Batch 1 did not pass",
+            "Batch 1 runs the bundle",
+            "Batch 1 was ordered",
+            "Started",
+            "Planned for 64 nodes in 6 batches",
+        ];
+        assert_eq!(texts(&progress(Vec::new())), expected);
+    }
+
+    #[test]
+    fn each_command_names_its_person_or_key() {
+        let commands = vec![
+            command("created", 0, "api_key", "ci, a key of Ada"),
+            command("submit", 0, "user", "Ada"),
+            command("approve", 1, "user", "Grace"),
+            command("pause", 3, "user", ""),
+            command("resume", 4, "user", "Grace"),
+            command("roll_back", 5, "user", "Grace"),
+        ];
+        let expected = [
+            "Rolled back, by hand",
+            "Rollback begun by Grace",
+            "Batch 1 did not pass",
+            "Resumed by Grace",
+            "Batch 1 runs the bundle",
+            "Paused by …345678",
+            "Batch 1 was ordered",
+            "Approved and started by Grace",
+            "Approval requested by Ada",
+            "Planned for 64 nodes in 6 batches by the API key ci, a key of Ada",
+        ];
+        assert_eq!(texts(&progress(commands)), expected);
+        let mut cancelled = progress(vec![command("cancel", 6, "user", "Ada")]);
+        cancelled.rollout.state = RolloutState::Cancelled;
+        assert_eq!(texts(&cancelled)[0], "Cancelled by Ada");
+        cancelled.commands.clear();
+        assert_eq!(texts(&cancelled)[0], "Cancelled by hand");
     }
 }

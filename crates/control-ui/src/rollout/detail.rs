@@ -141,7 +141,7 @@ pub(crate) async fn show(
             nodes.next.map(|next| format!("?after={next}")),
             "Show the next nodes",
         ),
-        steps: steps(rollout, &progress.batches, now),
+        steps: steps(&progress, now),
         facts: facts(rollout),
         not_before: rollout
             .not_before
@@ -440,6 +440,7 @@ mod tests {
             counts: None,
             figures: None,
             held_until: None,
+            commands: Vec::new(),
         }
     }
 

@@ -60,6 +60,13 @@ async fn members_with_a_role_in_a_single_project_are_listed_with_it() {
     for world in worlds().await {
         let members = "/orgs/{org}/members";
         let before = world.get(members, &world.admin).await;
+        let sign_in = "data-label=\"Last sign-in\"><time";
+        assert!(before.text.contains(sign_in), "{}", before.text);
+        let never = "data-label=\"Last sign-in\"><span class=\"muted\">never";
+        assert!(!before.text.contains(never), "{}", before.text);
+        world.add_member(Role::Reader).await;
+        let shown = world.get(members, &world.admin).await;
+        assert!(shown.text.contains(never), "{}", shown.text);
         assert!(!before.text.contains("Roles in single projects"));
         world.project_member(world.project, Role::Operator).await;
         let (_, foreign) = world.other_org("other").await;
@@ -125,6 +132,7 @@ async fn a_rollout_leads_to_what_its_bundle_changes_and_readers_see_why() {
         let page = format!("/projects/{{project}}/rollouts/{}", fleet.stopped);
         let shown = world.get(&page, session).await;
         assert!(shown.text.contains(&changes), "{}", shown.text);
+        assert!(shown.text.contains("<p>Started by "), "{}", shown.text);
     }
     let overview = world.get("/projects/{project}", &reader).await;
     assert!(!overview.text.contains(">Decide<"), "a reader cannot");
