@@ -144,7 +144,12 @@ impl Bucket {
         // A bucket that is full later was written by a clock that was ahead.
         let latest = now + burst + rate.micros(MAX_DEBT_BYTES);
         let less = |full_at: i64| {
-            let full_at = full_at.clamp(now, latest);
+            // It has a byte, and is written anew: kept, it would refuse all until that time.
+            let full_at = if latest < full_at {
+                now + burst - 1
+            } else {
+                full_at.max(now)
+            };
             (full_at - now < burst).then(|| full_at + rate.micros(bytes))
         };
         let taken = self
@@ -268,7 +273,17 @@ mod tests {
         for _ in 0..=NODE_BURST {
             refused(&budget, report(1, LARGEST_REPORT_BYTES, 1), ahead);
         }
-        let reported = refused(&budget, report(1, LARGEST_REPORT_BYTES, 1), NOW);
-        assert!(reported.is_some_and(|(_, secs)| secs <= 31), "{reported:?}");
+        let interval = i64::from(HeartbeatInterval::default().secs());
+        for number in 0..5 {
+            let at = after(number * interval);
+            let reported = refused(&budget, report(1, LARGEST_REPORT_BYTES, 1), at);
+            assert_eq!(reported, None, "{number}");
+        }
+        // It is a bucket like others: it admits no more than its burst.
+        let mut reported = (0..=NODE_BURST).map(|_| {
+            let at = after(4 * interval);
+            refused(&budget, report(1, LARGEST_REPORT_BYTES, 1), at)
+        });
+        assert!(reported.any(|refusal| refusal.is_some_and(|(_, secs)| secs <= 31)));
     }
 }

@@ -24,6 +24,8 @@ use sqlx::any::AnyRow;
 const MAX_CONFIRMED: i64 = 100;
 /// Requests since an older report of an offline node are not counted: their time is not known.
 const MAX_SILENCE: SignedDuration = SignedDuration::from_mins(10);
+/// A stored heartbeat later than this is of a clock that was ahead. Quiet ones are written up to 38 seconds late.
+const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_mins(1);
 
 /// The stored report of `$1` with its order; `$2` is the bundle that it reports as active.
 macro_rules! select_report {
@@ -215,20 +217,21 @@ impl Transaction {
     }
 
     /// Writes quiet heartbeats, in the order of their nodes: two replicas must not wait for each other. A node with a
-    /// newer heartbeat keeps it.
+    /// newer heartbeat keeps it, unless a clock that was ahead wrote it.
     pub async fn write_quiet_heartbeats(
         &mut self,
         signs: impl IntoIterator<Item = (NodeId, QuietHeartbeat)>,
     ) -> Result<(), StoreError> {
         let update = "UPDATE node_heartbeats SET seen_at = $2, cpu_percent = $3
-                      WHERE node_id = $1 AND seen_at < $2";
+                      WHERE node_id = $1 AND (seen_at < $2 OR seen_at > $4)";
         for (node, sign) in signs {
             let QuietHeartbeat {
                 seen_at,
                 cpu_percent,
             } = sign;
             let update = sql(update).bind(node).bind(seen_at).bind(cpu_percent);
-            update.run(self).await?;
+            let latest = seen_at.checked_add(MAX_CLOCK_ERROR).unwrap_or(seen_at);
+            update.bind(latest).run(self).await?;
         }
         Ok(())
     }

@@ -189,6 +189,15 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
             tx.write_quiet_heartbeats([(id, sign)]).await.unwrap();
             assert_eq!(seen_at(&mut tx).await, after(seen), "never earlier");
         }
+        // The clock was ahead by an hour: a node that falls silent now would be online until then.
+        for (secs, seen) in [(3_801, 3_801), (202, 202)] {
+            let sign = QuietHeartbeat {
+                seen_at: after(secs),
+                cpu_percent: 3.0,
+            };
+            tx.write_quiet_heartbeats([(id, sign)]).await.unwrap();
+            assert_eq!(seen_at(&mut tx).await, after(seen));
+        }
     }
 }
 
