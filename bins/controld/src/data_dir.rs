@@ -20,6 +20,8 @@ pub(crate) struct DataDir {
     folder: PathBuf,
     pub(crate) database_url: String,
     has_database_url: bool,
+    /// False if the database, the object store and the key file are all elsewhere.
+    is_used: bool,
     object_store_url: Option<String>,
     pub(crate) key_file: KeyFile,
 }
@@ -35,9 +37,11 @@ impl DataDir {
         } = state;
         let file = data_dir.join(DATABASE_FILE);
         let own = format!("sqlite://{}?mode=rwc", file.display());
+        let is_used = database.is_none() || object_store.is_none() || master_key_file.is_none();
         let key_file = master_key_file.unwrap_or_else(|| data_dir.join("master.key"));
         Self {
             folder: data_dir,
+            is_used,
             has_database_url: database.is_some(),
             database_url: database.unwrap_or(own),
             object_store_url: object_store,
@@ -86,9 +90,16 @@ impl DataDir {
         }
     }
 
-    /// Makes the folder if it is not there; only its owner may enter.
+    /// Makes the folder if it is used and not there; only its owner may enter.
     pub(crate) fn make(&self) -> Result<(), io::Error> {
+        if !self.is_used {
+            return Ok(());
+        }
         fs::create_dir_all(&self.folder)?;
+        let mode = fs::metadata(&self.folder)?.permissions().mode() & 0o777;
+        if mode == 0o700 {
+            return Ok(());
+        }
         fs::set_permissions(&self.folder, Permissions::from_mode(0o700))
     }
 
@@ -137,4 +148,31 @@ fn readable_variables() -> impl Iterator<Item = (String, String)> {
     let variables = std::env::vars_os();
     variables
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_not_made_for_state_that_is_elsewhere() {
+        let made = tempfile::tempdir().unwrap();
+        let file = made.path().join("file");
+        fs::write(&file, "").unwrap();
+        let inside = |folder: &str, database: Option<&str>| {
+            let state = StateArgs {
+                data_dir: made.path().join(folder),
+                database: database.map(str::to_owned),
+                object_store: Some("s3://bundles".to_owned()),
+                master_key_file: Some(file.clone()),
+            };
+            DataDir::new(state).make()
+        };
+        let elsewhere = Some("postgres://localhost/control");
+        assert!(inside("file/data", elsewhere).is_ok());
+        assert!(inside("file/data", None).is_err(), "its database is there");
+        assert!(inside("data", None).is_ok());
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(made.path().join("data")), 0o700);
+    }
 }

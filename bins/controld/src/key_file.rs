@@ -72,8 +72,11 @@ impl KeyFile {
         })
     }
 
-    /// The keys; at the first start a new one is made.
+    /// The keys; at the first start a new one is made. The folder of an existing file may be read-only, or its disk full.
     fn open(&self, environment: &Environment) -> Result<Sealer, Failure> {
+        if self.stamp().is_some() {
+            return self.read();
+        }
         let key = hex(&environment.random::<32>());
         let new_file = self.write_new_file(&[key])?;
         // Creating a link is atomic, and never replaces an existing file.
@@ -208,6 +211,19 @@ mod tests {
         assert_eq!(bytes(&hex(&[0, 15, 255])), Ok(vec![0, 15, 255]));
         assert!(bytes("0g").is_err());
         assert!(bytes("123").is_err());
+    }
+
+    #[test]
+    fn an_existing_file_is_opened_in_a_folder_that_takes_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("master.key");
+        let file = KeyFile::new(path.clone());
+        let first = file.open(&ENVIRONMENT).unwrap();
+        // The name of the temporary file is taken by a folder that cannot be deleted.
+        let taken = path.with_extension(format!("key.{}", std::process::id()));
+        fs::create_dir_all(taken.join("inner")).unwrap();
+        let again = file.open(&ENVIRONMENT).unwrap();
+        assert_eq!(again.current(), first.current());
     }
 
     #[test]
