@@ -34,6 +34,9 @@ pub(crate) async fn run(
         request.extensions_mut().insert(call);
         return Ok(next.run(request).await);
     };
+    if 1 < request.headers().get_all(HEADER).iter().count() {
+        return Err(Problem::bad_header("idempotency-key", "occurs twice"));
+    }
     if key.is_empty() || MAX_KEY_BYTES < key.len() {
         return Err(Problem::bad_header(
             "idempotency-key",

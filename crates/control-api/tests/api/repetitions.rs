@@ -28,6 +28,20 @@ async fn operator_of_two(world: &World) -> (Credential, UserId) {
 }
 
 #[tokio::test]
+async fn a_request_with_two_keys_is_refused() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let keys = [("idempotency-key", "one"), ("idempotency-key", "two")];
+        let body = sample(UPSTREAMS);
+        let refused = world.send(&Method::POST, UPSTREAMS, &full, &body, &keys);
+        let refused = refused.await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text);
+        let listed = world.get(UPSTREAMS, &full).await;
+        assert_eq!(listed.body["items"], json!([]), "{}", listed.text);
+    }
+}
+
+#[tokio::test]
 async fn a_repetition_needs_the_right_that_its_actor_has_now() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
