@@ -12,6 +12,7 @@ use crate::view::phrase::{count, pick, short};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use control_app::Error;
 use control_domain::{Access, Bundle, BundleState};
 use control_wire::{BundleId, ProjectId};
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ struct BundlePage {
     status: Status,
     findings: Vec<Finding>,
     files: Vec<FileView>,
+    is_unreadable: bool,
     node_words: String,
     /// The list of these nodes; `None` without one.
     nodes_page: Option<String>,
@@ -76,10 +78,9 @@ pub(crate) async fn show(
         .iter()
         .find(|(own, _)| *own == id)
         .map_or(0, |(_, nodes)| *nodes);
-    let files = match bundle.archive {
-        Some(_) => app.bundle_files(call, project, id).await?,
-        None => BTreeMap::new(),
-    };
+    let stored_files = files(&ui, &caller, project, &bundle).await?;
+    let is_unreadable = stored_files.is_none();
+    let files = stored_files.unwrap_or_default();
     let texts: BTreeMap<String, String> = files
         .iter()
         .filter_map(|(name, bytes)| Some((name.clone(), String::from_utf8(bytes.clone()).ok()?)))
@@ -104,6 +105,7 @@ pub(crate) async fn show(
         status: status(bundle.state).pill(),
         findings: findings(&stored(&bundle.diagnostics), &texts),
         files: views(&files),
+        is_unreadable,
         node_words: node_words(nodes),
         nodes_page: (0 < nodes).then(|| format!("/projects/{project}/nodes?bundle={id}")),
         made: when(bundle.created_at, now),
@@ -128,6 +130,27 @@ pub(crate) async fn show(
         ),
         name: bundle.name.to_string(),
     }))
+}
+
+/// The files; `None` if the archive is lost or damaged, or its store does not answer. The bundle can be revoked still.
+async fn files(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    bundle: &Bundle,
+) -> Result<Option<BTreeMap<String, Vec<u8>>>, Failure> {
+    if bundle.archive.is_none() {
+        return Ok(Some(BTreeMap::new()));
+    }
+    let files = ui.app.bundle_files(&caller.call, project, bundle.id);
+    match files.await {
+        Ok(files) => Ok(Some(files)),
+        Err(error @ (Error::Archive(_) | Error::Object(_))) => {
+            tracing::error!(bundle = %bundle.id, %error, "the archive of a bundle cannot be read");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn views(files: &BTreeMap<String, Vec<u8>>) -> Vec<FileView> {

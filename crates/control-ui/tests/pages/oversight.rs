@@ -3,6 +3,7 @@
 use crate::fleet::Fleet;
 use crate::sign_in::Browser;
 use crate::world::{World, between, worlds};
+use axum::http::StatusCode;
 use control_domain::Role;
 use control_http::SessionCookie;
 use control_testkit::Database;
@@ -119,6 +120,22 @@ async fn the_overview_names_what_stopped_and_the_only_node_of_a_kind() {
         silent.as_str(),
     ] {
         assert!(panel.contains(part), "{part}: {panel}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_without_its_archive_can_be_seen_and_revoked() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let fleet = Fleet::new(&world).await;
+    let page = format!("/projects/{{project}}/bundles/{}", fleet.cart);
+    let unreadable = "The archive cannot be read";
+    let shown = world.get(&page, &world.admin).await;
+    assert!(!shown.text.contains(unreadable), "{}", shown.text);
+    world.lose_archives();
+    let shown = world.get(&page, &world.admin).await;
+    assert_eq!(shown.status, StatusCode::OK, "{}", shown.text);
+    for part in [unreadable, "/revoke\">Revoke</a>"] {
+        assert!(shown.text.contains(part), "{part}: {}", shown.text);
     }
 }
 

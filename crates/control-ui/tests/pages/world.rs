@@ -16,6 +16,7 @@ use control_testkit::{Database, databases};
 use control_wire::{IdentityId, OrgId, ProjectId, SecretId, SessionId, UserId};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -32,7 +33,7 @@ pub(crate) struct World {
     /// The session of the administrator that set it up.
     pub(crate) admin: String,
     _database: Database,
-    _objects: TempDir,
+    objects: TempDir,
 }
 
 /// A response, as a browser gets it.
@@ -106,7 +107,7 @@ impl World {
             project: ProjectId(Uuid::nil()),
             admin: String::new(),
             _database: database,
-            _objects: objects,
+            objects,
         };
         let made = world.set_up(link.reveal()).await;
         world.admin = made.cookie(cookie.name()).unwrap();
@@ -355,6 +356,11 @@ impl World {
         tx.insert_session(&session, &secret.hash()).await.unwrap();
         tx.commit().await.unwrap();
         secret.reveal().to_owned()
+    }
+
+    /// Deletes the archives of all bundles.
+    pub(crate) fn lose_archives(&self) {
+        fs::remove_dir_all(self.objects.path().join("bundles")).unwrap();
     }
 
     /// A path with the identifiers of this world in it.
