@@ -22,9 +22,10 @@ use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::sockets::listener_set::ListenerSet;
 use crate::worker::heartbeat;
 use endpoints::{dns_settings, endpoints, upstreams_differ};
-use failing_targets::failing_targets;
+use failing_targets::{failing_targets, healthy_new_targets};
 use proxy_model::{ConfigTest, LoadBalancing, Model, Target, TestRequest};
 use proxy_pipeline::ChallengeTokens;
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
@@ -49,19 +50,32 @@ pub(super) async fn rehearse(
 ) -> Result<Vec<LiveFailure>, StartError> {
     let mut failures = Vec::new();
     let mut known = Vec::new();
-    if after.model.tests.iter().any(|test| test.live.is_some()) {
-        let failed = failed_tests(disk, before, after).await;
-        known = known_failures(disk, before, after, &failed).await;
-        let is_known = |one: &LiveFailure| known.iter().any(|known| known.is_like(one));
-        let new = failed.iter().filter(|one| !is_known(one));
-        failures.extend(new.map(LiveFailure::message));
-    }
+    let mut sides = None;
     if upstreams_differ(&before.model, &after.model)
         && let Some(old) = endpoints(&before.model, &before.keys).await
         && let Some(new) = endpoints(&after.model, &after.keys).await
     {
+        sides = Some((old, new));
+    }
+    if after.model.tests.iter().any(|test| test.live.is_some()) {
+        let healthy = match &sides {
+            Some((old, new)) => healthy_new_targets(old, new).await,
+            None => BTreeSet::new(),
+        };
+        let new = NewTargets {
+            before: &before.model,
+            after: &after.model,
+            healthy,
+        };
+        let failed = failed_tests(disk, &new, &after.keys).await;
+        known = known_failures(disk, &new, &before.keys, &failed).await;
+        let is_known = |one: &LiveFailure| known.iter().any(|known| known.is_like(one));
+        let new = failed.iter().filter(|one| !is_known(one));
+        failures.extend(new.map(LiveFailure::message));
+    }
+    if let Some((old, new)) = &sides {
         let has_other_dns = dns_settings(&before.model) != dns_settings(&after.model);
-        failures.extend(failing_targets(&old, &new, has_other_dns).await);
+        failures.extend(failing_targets(old, new, has_other_dns).await);
     }
     if failures.is_empty() {
         return Ok(known);
@@ -69,42 +83,42 @@ pub(super) async fn rehearse(
     Err(StartError::Rehearsal(failures))
 }
 
-/// The live tests of `after` that fail, with new targets in place of all targets.
+/// The live tests of the new configuration that fail, with new targets in place of all targets.
 async fn failed_tests(
     disk: &DiskThread,
-    before: &KeyedModel,
-    after: &KeyedModel,
+    new: &NewTargets<'_>,
+    keys: &PrivateKeys,
 ) -> Vec<LiveFailure> {
-    let model = rehearsal_model(&before.model, &after.model);
-    let times = |upstream: &str| new_targets(&before.model, &after.model, upstream).len();
+    let times = |upstream: &str| new.in_upstream(upstream).len();
     // Boxed: the start of a server is large.
-    Box::pin(sent(disk, model, &after.keys, times)).await
+    Box::pin(sent(disk, new.rehearsal_model(), keys, times)).await
 }
 
-/// Failures of tests in `failed` that both configurations have, under `before`. A test of an upstream with new targets
-/// fails at one of them, so that it is left out.
+/// Failures of tests in `failed` that both configurations have, under the one in force. A test of an upstream with new
+/// targets fails at one of them, so that it is left out.
 async fn known_failures(
     disk: &DiskThread,
-    before: &KeyedModel,
-    after: &KeyedModel,
+    new: &NewTargets<'_>,
+    keys: &PrivateKeys,
     failed: &[LiveFailure],
 ) -> Vec<LiveFailure> {
+    let NewTargets { before, after, .. } = new;
     let has_new_targets = |failure: &LiveFailure| {
         let upstream = failure.upstream();
-        upstream.is_some_and(|name| !new_targets(&before.model, &after.model, name).is_empty())
+        upstream.is_some_and(|name| !new.in_upstream(name).is_empty())
     };
     let failed = failed.iter().filter(|one| !has_new_targets(one));
     let failed: Vec<&str> = failed.map(LiveFailure::name).collect();
-    let mut model = Model::clone(&before.model);
+    let mut model = Model::clone(before);
     model.system.worker_threads.value = 1;
     model.tests.retain(|test| {
-        let mut tests = after.model.tests.iter();
+        let mut tests = after.tests.iter();
         failed.contains(&test.name.as_str()) && tests.any(|one| is_same_test(one, test))
     });
     if model.tests.is_empty() {
         return Vec::new();
     }
-    Box::pin(sent(disk, model, &before.keys, |_| 1)).await
+    Box::pin(sent(disk, model, keys, |_| 1)).await
 }
 
 /// Sends the live tests of a model to a server of its own, those of each upstream as many times as `times` says, and
@@ -188,36 +202,50 @@ fn is_same_test(one: &ConfigTest, other: &ConfigTest) -> bool {
         && expected(one) == expected(other)
 }
 
-/// The model with one worker, and with new targets in turn in place of all targets.
-fn rehearsal_model(before: &Model, after: &Model) -> Model {
-    let mut model = after.clone();
-    for upstream in &mut model.upstreams {
-        let new = new_targets(before, after, &upstream.name);
-        if !new.is_empty() {
-            upstream.targets = new;
-            upstream.load_balancing.value = LoadBalancing::RoundRobin;
-        }
-    }
-    model.system.worker_threads.value = 1;
-    model
+/// The targets that only the new configuration has.
+struct NewTargets<'a> {
+    before: &'a Model,
+    after: &'a Model,
+    /// Upstreams with a health check, and addresses of their new targets that pass it.
+    healthy: BTreeSet<(String, String)>,
 }
 
-/// New targets of an upstream that receive requests. Empty for an upstream with a health check,
-/// which excludes a target that is still starting, and for a new upstream.
-fn new_targets(before: &Model, after: &Model, upstream: &str) -> Vec<Target> {
-    let named = |model: &Model| {
-        let mut upstreams = model.upstreams.iter();
-        upstreams.find(|one| one.name == upstream).cloned()
-    };
-    let (Some(old), Some(new)) = (named(before), named(after)) else {
-        return Vec::new();
-    };
-    if new.health_check.is_some() {
-        return Vec::new();
+impl NewTargets<'_> {
+    /// The new model with one worker, and with new targets in turn in place of all targets.
+    fn rehearsal_model(&self) -> Model {
+        let mut model = self.after.clone();
+        for upstream in &mut model.upstreams {
+            let new = self.in_upstream(&upstream.name);
+            if !new.is_empty() {
+                upstream.targets = new;
+                upstream.load_balancing.value = LoadBalancing::RoundRobin;
+            }
+        }
+        model.system.worker_threads.value = 1;
+        model
     }
-    let is_new = |target: &Target| {
-        let mut targets = old.targets.iter();
-        *target.weight > 0 && targets.all(|old| old.address.value != target.address.value)
-    };
-    new.targets.into_iter().filter(is_new).collect()
+
+    /// New targets of an upstream that receive requests, with a health check those that pass it: one that is still
+    /// starting gets none. Empty for a new upstream.
+    fn in_upstream(&self, upstream: &str) -> Vec<Target> {
+        let named = |model: &Model| {
+            let mut upstreams = model.upstreams.iter();
+            upstreams.find(|one| one.name == upstream).cloned()
+        };
+        let (Some(old), Some(new)) = (named(self.before), named(self.after)) else {
+            return Vec::new();
+        };
+        let is_checked = new.health_check.is_some();
+        let is_healthy = |target: &Target| {
+            let address = target.address.value.to_string();
+            self.healthy.contains(&(upstream.to_owned(), address))
+        };
+        let is_new = |target: &Target| {
+            let mut targets = old.targets.iter();
+            *target.weight > 0
+                && targets.all(|old| old.address.value != target.address.value)
+                && (!is_checked || is_healthy(target))
+        };
+        new.targets.into_iter().filter(is_new).collect()
+    }
 }

@@ -250,3 +250,52 @@ fn a_new_target_that_never_answers_or_does_not_exist_serves_no_client() {
     rolled_out(&format!("{check}{kept}{missing}"), "completed");
     assert_eq!(running.page_text(), "two");
 }
+
+/// A server that answers its health check, and no other request.
+fn broken_and_healthy() -> Upstream {
+    Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            let answer = if request.target == "/healthz" {
+                ok("healthy")
+            } else {
+                b"HTTP/1.1 500 Broken\r\ncontent-length: 0\r\n\r\n".to_vec()
+            };
+            served.send(answer);
+        }
+    })
+}
+
+#[test]
+fn a_new_target_that_passes_its_health_check_alone_serves_no_client() {
+    let running = start();
+    let (good, broken) = (Upstream::saying("two"), broken_and_healthy());
+    let tests = "test \"the shop answers\" { request \"GET\" \"/cart\"; live #true; \
+                 expect { answer-contains \"two\" } }";
+    let config = |more: &str| {
+        let config = forwarding(running.page.address, good.address(), tests);
+        let config = config["proxy.kdl"].as_str().unwrap().to_owned();
+        // After the target that serves already.
+        let target = format!("target \"{}\"", good.address());
+        assert!(config.contains(&target), "{config}");
+        config.replace(&target, &format!("{target}; {more}"))
+    };
+    let check = "health-check { type \"http\" { path \"/healthz\" } }; ";
+    let target = |address: SocketAddr| format!("target \"{address}\"; ");
+    let rolled_out = |config: &str, state: &str| {
+        let rollout = roll_out(&running, &bundle(&running, config), 0);
+        until_state(&running, &rollout, state)
+    };
+    rolled_out(&config(""), "completed");
+    // The check is new as well, and then is in force already.
+    let with_broken = config(&format!("{}{check}", target(broken.address())));
+    let expected = "live test \"the shop answers\" fails";
+    for _ in 0..2 {
+        let back = rolled_out(&with_broken, "rolled_back");
+        assert!(reason(&back).contains(expected), "{back}");
+        rolled_out(&config(check), "completed");
+    }
+    // A target that is still starting is no fault.
+    let starting = config(&format!("{}{check}", target(closed_port())));
+    rolled_out(&starting, "completed");
+    assert_eq!(running.page_text(), "two");
+}

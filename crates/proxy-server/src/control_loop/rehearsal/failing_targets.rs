@@ -4,6 +4,7 @@
 use super::endpoints::{Endpoint, UpstreamEndpoints};
 use futures_util::stream::{StreamExt, iter};
 use proxy_probe::{CheckError, check};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -42,6 +43,43 @@ pub(super) async fn failing_targets(
         tracing::warn!("targets of the bundle take long to answer: not all are judged");
     }
     found
+}
+
+/// New targets of upstreams with a health check that pass it: the upstream, and the address as written. Clients would be
+/// the first to use them.
+pub(super) async fn healthy_new_targets(
+    before: &[UpstreamEndpoints],
+    after: &[UpstreamEndpoints],
+) -> BTreeSet<(String, String)> {
+    let checked = after.iter().filter(|upstream| upstream.has_check);
+    let new = checked.flat_map(|upstream| {
+        let own = before.iter().find(|old| old.name == upstream.name);
+        let known = own.map_or(&[][..], |own| &own.targets);
+        let new = upstream.targets.iter().filter(move |target| {
+            let mut known = known.iter();
+            known.all(|old| !old.is_same_target(target))
+        });
+        new.map(move |target| (upstream, target))
+    });
+    let probes: Vec<_> = new
+        .map(|(upstream, target)| healthy(upstream, target))
+        .collect();
+    let mut probes = iter(probes).buffer_unordered(MAX_CONCURRENT);
+    let mut healthy = BTreeSet::new();
+    let probing = async {
+        while let Some(found) = probes.next().await {
+            healthy.extend(found);
+        }
+    };
+    // The others are taken for targets that are still starting.
+    timeout(PROBE_TIME, probing).await.unwrap_or_default();
+    healthy
+}
+
+/// The upstream and the address, if the target passes its check.
+async fn healthy(upstream: &UpstreamEndpoints, target: &Endpoint) -> Option<(String, String)> {
+    let named = (upstream.name.clone(), target.probe.authority.to_string());
+    passes(target).await.then_some(named)
 }
 
 async fn judge(
