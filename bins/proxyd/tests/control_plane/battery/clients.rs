@@ -1,7 +1,7 @@
 //! Clients of all nodes: each repeats one request and checks every response.
 
 use proxy_load::clock::{Stopwatch, pause};
-use proxy_testkit::{RawClient, get};
+use proxy_testkit::{RawClient, Response};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -53,38 +53,44 @@ struct Client {
     since: Stopwatch,
 }
 
+/// A request that a client repeats, and the check of its answers.
 #[derive(Clone, Copy, Debug)]
-enum Ask {
-    Items,
-    Upload,
-    Admin,
-    Me,
-    Stream,
-    Reports,
-    Site,
-    Secure,
+pub(super) struct Ask {
+    name: &'static str,
+    send: fn(&Asked<'_>) -> Result<(), String>,
 }
 
-const ASKS: [Ask; 8] = [
-    Ask::Items,
-    Ask::Upload,
-    Ask::Admin,
-    Ask::Me,
-    Ask::Stream,
-    Ask::Reports,
-    Ask::Site,
-    Ask::Secure,
-];
+/// The circumstances of one request.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    ports: &'a Ports,
+    tls: &'a Arc<ClientConfig>,
+    /// Number of the client's requests before.
+    pub(super) number: u32,
+}
+
+impl Ask {
+    pub(super) const fn new(
+        name: &'static str,
+        send: fn(&Asked<'_>) -> Result<(), String>,
+    ) -> Self {
+        Self { name, send }
+    }
+}
 
 impl Clients {
-    pub(super) fn start(ports: &Arc<Vec<Ports>>, tls: &Arc<ClientConfig>) -> Self {
+    pub(super) fn start(
+        asks: &'static [Ask],
+        ports: &Arc<Vec<Ports>>,
+        tls: &Arc<ClientConfig>,
+    ) -> Self {
         let (sender, wrong_responses) = channel();
         let since = Stopwatch::start();
         let stop = Arc::<AtomicBool>::default();
         let pause_millis = Arc::new(AtomicU64::new(PAUSE_MILLIS));
         let asked = Arc::<AtomicU64>::default();
         let nodes = 0..ports.len();
-        let all = nodes.flat_map(|node| ASKS.map(|ask| (node, ask)));
+        let all = nodes.flat_map(|node| asks.iter().map(move |ask| (node, *ask)));
         let threads = all.map(|(node, ask)| {
             let client = Client {
                 node,
@@ -136,12 +142,19 @@ impl Drop for Clients {
 
 impl Client {
     fn run(&self, wrong_responses: &Sender<WrongResponse>) {
+        let mut number = 0;
         while !self.stop.load(Ordering::Relaxed) {
             let at = self.since.elapsed();
             self.asked.fetch_add(1, Ordering::Relaxed);
-            if let Err(why) = self.ask_once() {
+            let asked = Asked {
+                ports: &self.ports[self.node],
+                tls: &self.tls,
+                number,
+            };
+            number += 1;
+            if let Err(why) = (self.ask.send)(&asked) {
                 let node = self.node;
-                let why = format!("{:?}: {why}", self.ask);
+                let why = format!("{}: {why}", self.ask.name);
                 drop(wrong_responses.send(WrongResponse { node, at, why }));
             }
             pause(Duration::from_millis(
@@ -149,111 +162,61 @@ impl Client {
             ));
         }
     }
-
-    fn ask_once(&self) -> Result<(), String> {
-        let ports = &self.ports[self.node];
-        match self.ask {
-            Ask::Secure => self.ask_secure(ports.secure.load(Ordering::Relaxed)),
-            Ask::Items
-            | Ask::Upload
-            | Ask::Admin
-            | Ask::Me
-            | Ask::Stream
-            | Ask::Reports
-            | Ask::Site => self.ask_plain(ports.plain.load(Ordering::Relaxed)),
-        }
-    }
-
-    fn ask_plain(&self, port: u16) -> Result<(), String> {
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut client = RawClient::try_connect(address).map_err(|error| error.to_string())?;
-        let close = ("connection", "close");
-        let request = match self.ask {
-            Ask::Items => get("/api/items", &[close]),
-            Ask::Upload => upload(),
-            Ask::Admin => get("/admin/users", &[close]),
-            Ask::Me => get("/me", &[close]),
-            Ask::Stream => get("/stream", &[close]),
-            Ask::Reports => get("/reports/today", &[close]),
-            Ask::Site | Ask::Secure => get("/", &[close]),
-        };
-        client.send(request);
-        let since = Stopwatch::start();
-        let head = client.try_head();
-        let mut head = head.map_err(|broken| format!("{broken:?}"))?;
-        let took = since.elapsed();
-        let read = client.try_body(&mut head);
-        read.map_err(|broken| format!("{broken:?}"))?;
-        let field = |name: &str| head.fields.get(name).unwrap_or_default().to_owned();
-        let (status, body) = match self.ask {
-            Ask::Items | Ask::Upload => (200, "api"),
-            Ask::Admin => (403, ""),
-            Ask::Me => (200, "me"),
-            Ask::Stream => (200, "stream"),
-            Ask::Reports => (200, "reports"),
-            Ask::Site | Ask::Secure => (200, "front"),
-        };
-        expect("status", &head.status, &status)?;
-        let text = String::from_utf8_lossy(&head.body);
-        if !body.is_empty() && !text.starts_with(body) {
-            return Err(format!("the body is {text:?}"));
-        }
-        match self.ask {
-            Ask::Items | Ask::Upload => {
-                expect(
-                    "x-frame-options",
-                    &field("x-frame-options"),
-                    &"DENY".to_owned(),
-                )?;
-                expect("x-internal", &field("x-internal"), &String::new())?;
-            }
-            Ask::Site => {
-                expect(
-                    "x-frame-options",
-                    &field("x-frame-options"),
-                    &"DENY".to_owned(),
-                )?;
-            }
-            Ask::Me => expect(
-                "cache-control",
-                &field("cache-control"),
-                &"private".to_owned(),
-            )?,
-            Ask::Admin | Ask::Stream | Ask::Reports | Ask::Secure => {}
-        }
-        if FIRST_BYTE < took {
-            return Err(format!("the answer began after {} ms", took.as_millis()));
-        }
-        Ok(())
-    }
-
-    fn ask_secure(&self, port: u16) -> Result<(), String> {
-        let text = |error: std::io::Error| error.to_string();
-        let stream = TcpStream::connect(("127.0.0.1", port)).map_err(text)?;
-        let timeout = Some(Duration::from_secs(10));
-        stream.set_read_timeout(timeout).map_err(text)?;
-        let name = ServerName::try_from(HOST).map_err(|error| error.to_string())?;
-        let session = ClientConnection::new(Arc::clone(&self.tls), name);
-        let session = session.map_err(|error| error.to_string())?;
-        let mut stream = StreamOwned::new(session, stream);
-        let request = format!("GET / HTTP/1.1\r\nhost: {HOST}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).map_err(text)?;
-        let mut answer = Vec::new();
-        let read = stream.read_to_end(&mut answer);
-        let answer = String::from_utf8_lossy(&answer);
-        if answer.starts_with("HTTP/1.1 200") && answer.ends_with("front") {
-            return Ok(());
-        }
-        Err(format!("{:?} {read:?}", answer.lines().next()))
-    }
 }
 
-fn upload() -> Vec<u8> {
-    let mut request = b"POST /api/items HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-        content-length: 4000\r\n\r\n"
-        .to_vec();
-    request.extend([b'x'; 4_000]);
-    request
+/// The answer to `request` on a new connection, if it has this status, a body that begins so, and is in time.
+pub(super) fn answer(
+    asked: &Asked<'_>,
+    request: Vec<u8>,
+    status: u16,
+    body: &str,
+) -> Result<Response, String> {
+    let address = SocketAddr::from(([127, 0, 0, 1], asked.ports.plain.load(Ordering::Relaxed)));
+    let mut client = RawClient::try_connect(address).map_err(|error| error.to_string())?;
+    client.send(request);
+    let since = Stopwatch::start();
+    let head = client.try_head();
+    let mut head = head.map_err(|broken| format!("{broken:?}"))?;
+    let took = since.elapsed();
+    let read = client.try_body(&mut head);
+    read.map_err(|broken| format!("{broken:?}"))?;
+    expect("status", &head.status, &status)?;
+    if !head.body.starts_with(body.as_bytes()) {
+        let text = String::from_utf8_lossy(&head.body);
+        return Err(format!("the body is {text:?}"));
+    }
+    if FIRST_BYTE < took {
+        return Err(format!("the answer began after {} ms", took.as_millis()));
+    }
+    Ok(head)
+}
+
+/// A field of the answer; an empty one is none.
+pub(super) fn expect_field(answer: &Response, name: &str, wanted: &str) -> Result<(), String> {
+    let found = answer.fields.get(name).unwrap_or_default();
+    expect(name, &found, &wanted)
+}
+
+/// The site by HTTPS.
+pub(super) fn ask_secure(asked: &Asked<'_>) -> Result<(), String> {
+    let port = asked.ports.secure.load(Ordering::Relaxed);
+    let text = |error: std::io::Error| error.to_string();
+    let stream = TcpStream::connect(("127.0.0.1", port)).map_err(text)?;
+    let timeout = Some(Duration::from_secs(10));
+    stream.set_read_timeout(timeout).map_err(text)?;
+    let name = ServerName::try_from(HOST).map_err(|error| error.to_string())?;
+    let session = ClientConnection::new(Arc::clone(asked.tls), name);
+    let session = session.map_err(|error| error.to_string())?;
+    let mut stream = StreamOwned::new(session, stream);
+    let request = format!("GET / HTTP/1.1\r\nhost: {HOST}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(text)?;
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    if answer.starts_with("HTTP/1.1 200") && answer.ends_with("front") {
+        return Ok(());
+    }
+    Err(format!("{:?} {read:?}", answer.lines().next()))
 }
 
 fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {

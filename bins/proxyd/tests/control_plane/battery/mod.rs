@@ -3,12 +3,15 @@
 //! A small part runs with all tests; `cargo xtask fleet --real` runs the rest and prints the table of
 //! `docs/operate/change-validation-battery.md`.
 
-mod cases;
 mod clients;
+mod market;
+mod scene;
+mod shop;
 mod site;
 mod table;
 
-use cases::{Case, HARMFUL, HARMLESS};
+use scene::Case;
+use shop::{HARMFUL, HARMLESS};
 use site::{Guards, Site, print_progress};
 use std::{env, thread};
 use table::Row;
@@ -16,14 +19,18 @@ use table::Row;
 /// `harmful|harmless`, `all|node` guards, the first case, the number of cases, and of sites at once.
 const CASES: &str = "PROXYD_BATTERY";
 
-/// The cases, one after the other on a site of their own.
+/// The cases, one after the other on a site of their own; each scene has one.
 fn run(cases: &[Case], guards: Guards) -> Vec<Row> {
-    let site = Site::start(guards);
-    let rows = cases.iter().map(|case| {
-        let row = site.run(case);
-        // A run that is ended early keeps the rows before.
-        print_progress(format_args!("{row}"));
-        row
+    let scenes = cases.chunk_by(|one, other| one.scene.name == other.scene.name);
+    let rows = scenes.flat_map(|cases| {
+        let site = Site::start(cases[0].scene, guards);
+        let rows = cases.iter().map(move |case| {
+            let row = site.run(case);
+            // A run that is ended early keeps the rows before.
+            print_progress(format_args!("{row}"));
+            row
+        });
+        rows.collect::<Vec<Row>>()
     });
     rows.collect()
 }
@@ -76,9 +83,9 @@ fn bundles_that_are_asked_for() {
         panic!("{CASES}: harmful|harmless all|node FIRST COUNT SITES");
     };
     let cases = if *kind == "harmful" {
-        HARMFUL
+        [HARMFUL, market::HARMFUL].concat()
     } else {
-        HARMLESS
+        [HARMLESS, market::HARMLESS].concat()
     };
     let guards = if *guards == "all" {
         Guards::All

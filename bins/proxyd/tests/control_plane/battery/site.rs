@@ -1,13 +1,13 @@
 //! A control plane, six nodes, their upstreams, and the rollout of one bundle after the other.
 
-use super::cases::{Case, Condition};
 use super::clients::{Clients, HOST, Ports, WrongResponse};
+use super::scene::{Case, Condition, Scene};
 use super::table::Row;
 use crate::fleet::ARGUMENTS;
 use crate::world::{LOOK_INTERVAL, PROXYD, World, poll_until};
 use agent_protocol::Wants;
 use proxy_load::clock::{Stopwatch, pause};
-use proxy_testkit::{AgentReply, FakeAgent, Launch, Proxyd, Upstream, closed_port, ok};
+use proxy_testkit::{AgentReply, FakeAgent, Launch, Proxyd, Upstream, closed_port};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener};
@@ -21,8 +21,6 @@ const NODES: usize = 6;
 /// Nodes of the first batch, and of each of the two after it.
 const BATCH: usize = 2;
 const TIMEOUT: Duration = Duration::from_secs(100);
-/// A slow upstream answers after it, and no other one on a machine that is not overloaded.
-const SLOW: Duration = Duration::from_secs(2);
 
 /// The guards that are at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +32,12 @@ pub(super) enum Guards {
 }
 
 pub(super) struct Site {
+    scene: &'static Scene,
     guards: Guards,
     clients: Clients,
     nodes: Vec<Proxyd>,
     ports: Arc<Vec<Ports>>,
-    upstreams: Upstreams,
+    upstreams: Vec<(&'static str, Upstream)>,
     certificates: Certificates,
     agent: FakeAgent,
     _sockets: TempDir,
@@ -48,84 +47,12 @@ pub(super) struct Site {
     world: World,
 }
 
-/// The upstreams of the routes.
-struct Upstreams {
-    named: Vec<(&'static str, Upstream)>,
-}
-
 /// Certificates of the control plane: identifier and chain.
 struct Certificates {
     good: (String, String),
     renewed: (String, String),
     other: (String, String),
     expiring: (String, String),
-}
-
-impl Upstreams {
-    fn start() -> Self {
-        let api = || {
-            Upstream::answering(
-                "HTTP/1.1 200 OK\r\nx-internal: 10.0.0.7\r\ncontent-length: 3\r\n\r\napi",
-            )
-        };
-        let me = "HTTP/1.1 200 OK\r\ncache-control: private\r\ncontent-length: 2\r\n\r\nme";
-        let uncached = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nme";
-        let slow = |text: &'static str| {
-            Upstream::start(move |served| {
-                while served.request().is_some() {
-                    pause(SLOW);
-                    served.send(ok(text));
-                }
-            })
-        };
-        let status = |line: &str| {
-            Upstream::answering(format!("HTTP/1.1 {line}\r\ncontent-length: 0\r\n\r\n"))
-        };
-        let flaky = Upstream::start(|served| {
-            let bad = served.number() % 2 == 0;
-            while served.request().is_some() {
-                let answer = "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n";
-                served.send(if bad {
-                    answer.as_bytes().to_vec()
-                } else {
-                    ok("reports")
-                });
-                if served.number() > 0 {
-                    return;
-                }
-            }
-        });
-        let named = vec![
-            ("api", api()),
-            ("api2", api()),
-            ("back", Upstream::saying("back")),
-            ("me", Upstream::answering(me)),
-            ("uncached", Upstream::answering(uncached)),
-            ("stream", Upstream::start(streaming)),
-            ("reports", Upstream::saying("reports")),
-            ("reports2", Upstream::saying("reports")),
-            ("front", Upstream::saying("front")),
-            ("front2", Upstream::saying("front")),
-            ("slow-api", slow("api")),
-            ("slow-reports", slow("reports")),
-            ("slow-stream", slow("stream")),
-            ("broken", status("500 Broken")),
-            ("missing", status("404 Not Found")),
-            ("moved", status("302 Found\r\nlocation: /login")),
-            ("empty", status("200 OK")),
-            ("gone", Upstream::start(|served| drop(served.request()))),
-            ("flaky", flaky),
-        ];
-        Self { named }
-    }
-}
-
-fn streaming(served: &mut proxy_testkit::Served) {
-    while served.request().is_some() {
-        served.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nstream\r\n");
-        pause(Duration::from_millis(60));
-        served.send("4\r\nends\r\n0\r\n\r\n");
-    }
 }
 
 impl Certificates {
@@ -166,7 +93,7 @@ impl Certificates {
 }
 
 impl Site {
-    pub(super) fn start(guards: Guards) -> Self {
+    pub(super) fn start(scene: &'static Scene, guards: Guards) -> Self {
         let world = World::start_with(&ARGUMENTS);
         let mut roots = RootCertStore::empty();
         let certificates = Certificates::start(&world, &mut roots);
@@ -201,11 +128,12 @@ impl Site {
         });
         let ports: Arc<Vec<Ports>> = Arc::new(ports.collect());
         let mut site = Self {
+            scene,
             guards,
-            clients: Clients::start(&Arc::default(), &tls),
+            clients: Clients::start(&[], &Arc::default(), &tls),
             nodes,
             ports,
-            upstreams: Upstreams::start(),
+            upstreams: (scene.upstreams)(),
             certificates,
             agent,
             _sockets: sockets,
@@ -216,7 +144,7 @@ impl Site {
         };
         site.base = site.begin();
         site.find_ports();
-        site.clients = Clients::start(&site.ports, &tls);
+        site.clients = Clients::start(scene.asks, &site.ports, &tls);
         site
     }
 
@@ -274,19 +202,27 @@ impl Site {
 
     /// The configuration before a case, with its names replaced.
     fn config(&self) -> String {
+        let Scene {
+            config,
+            pure_tests,
+            live_tests,
+            ..
+        } = self.scene;
         let tests = match self.guards {
-            Guards::All => format!("{PURE_TESTS}{LIVE_TESTS}"),
-            Guards::OfNodes => LIVE_TESTS.to_owned(),
+            Guards::All => format!("{pure_tests}{live_tests}"),
+            Guards::OfNodes => (*live_tests).to_owned(),
         };
-        self.fill(&CONFIG.replace("@TESTS@", &tests))
+        self.fill(&format!("{config}tests {{\n{tests}}}\n"))
     }
 
     /// Replaces names of upstreams, certificates and addresses by this run's.
     fn fill(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for (name, upstream) in &self.upstreams.named {
+        for (name, upstream) in &self.upstreams {
             let address = upstream.address().to_string();
             text = text.replace(&format!("@{name}@"), &address);
+            let by_name = format!("localhost:{}", upstream.address().port());
+            text = text.replace(&format!("@{name}-by-name@"), &by_name);
         }
         for (name, (id, _)) in self.certificates.all() {
             text = text.replace(&format!("@cert-{name}@"), id);
@@ -344,6 +280,9 @@ impl Site {
         });
         let planned = self.world.post("rollouts", &body).json();
         let id = planned["id"].as_str().unwrap().to_owned();
+        if case.condition == Condition::LoadDoubles {
+            self.clients.scale_pause(2);
+        }
         self.world
             .post(&format!("rollouts/{id}/start"), &Value::Null);
         let ended = self.follow(case, &id);
@@ -427,92 +366,6 @@ fn row(case: &Case, guard: &'static str, reason: String, wrong_responses: &[Wron
         reason,
     }
 }
-
-const CONFIG: &str = r#"
-listeners {
-    listener "main" { address "127.0.0.1:0" }
-    listener "secure" {
-        address "127.0.0.1:0"
-        protocol "https"
-        tls { cert-file "certificates/@cert-good@.pem"; key-file "certificates/@cert-good@.key" }
-    }
-}
-routes {
-    route "api" {
-        matches { path-prefix "/api" }
-        upstream "api"
-        policies {
-            max-body-size "1MB"
-            rate-limit { requests-per-second 1000 }
-            response-headers { set "X-Frame-Options" "DENY"; remove "X-Internal" }
-        }
-    }
-    route "admin" { matches { path-prefix "/admin" }; upstream "back"; agents "guard" }
-    route "me" { matches { path-prefix "/me" }; upstream "me" }
-    route "stream" { matches { path-prefix "/stream" }; upstream "stream" }
-    route "reports" { matches { path-prefix "/reports" }; upstream "reports" }
-    route "site" {
-        matches { path-prefix "/" }
-        upstream "front"
-        policies { response-headers { set "X-Frame-Options" "DENY" } }
-    }
-}
-upstreams {
-    upstream "api" { target "@api@"; target "@api2@" }
-    upstream "back" { target "@back@" }
-    upstream "me" { target "@me@" }
-    upstream "stream" { target "@stream@" }
-    upstream "reports" { target "@reports@" }
-    upstream "front" { target "@front@" }
-}
-agents { agent "guard" { failure-mode "closed" } }
-tests {
-@TESTS@
-}
-"#;
-
-/// Expectations that an operator would have of the routes; none is about `reports`.
-const PURE_TESTS: &str = r#"
-    test "the API" {
-        request "GET" "/api/items"
-        expect { route "api"; upstream "api"; response-header "X-Frame-Options" "DENY"; no-response-header "X-Internal" }
-    }
-    test "the back office is guarded" { request "GET" "/admin/users"; expect { route "admin"; agents "guard" } }
-    test "the site" { request "GET" "/"; expect { route "site"; upstream "front"; response-header "X-Frame-Options" "DENY" } }
-    never "the back office without a login" { upstream "back"; without-agent "guard" }
-"#;
-
-const LIVE_TESTS: &str = r#"
-    test "the API answers" {
-        request "GET" "/api/items"
-        live #true
-        expect {
-            answer-contains "api"
-            answer-header "X-Frame-Options" "DENY"
-            no-answer-header "X-Internal"
-            first-byte-ms 1900
-        }
-    }
-    test "uploads arrive" { request "POST" "/api/items"; live #true; live-unsafe #true; upload-bytes 2000; expect { answer-contains "api" } }
-    test "the back office refuses strangers" { request "GET" "/admin/users"; live #true; expect { answer-status 403 } }
-    test "my page is private" {
-        request "GET" "/me"
-        live #true
-        expect { answer-contains "me"; answer-header "Cache-Control" "private" }
-    }
-    test "streams flow" { request "GET" "/stream"; live #true; expect { answer-contains "stream"; first-byte-ms 1900 } }
-    test "the site answers" {
-        request "GET" "/"
-        live #true
-        expect { answer-contains "front"; answer-header "X-Frame-Options" "DENY" }
-    }
-    test "the site answers by HTTPS" {
-        request "GET" "https://shop.example.com/"
-        live #true
-        http2 #true
-        expect { answer-contains "front"; certificate-days 7 }
-    }
-"#;
 
 impl Drop for Site {
     fn drop(&mut self) {

@@ -1,35 +1,10 @@
-//! The bundles: edits of one configuration. Names between `@` are placeholders of addresses and
-//! certificates of the run.
+//! The bundles of the shop.
 
-/// A bundle, as an edit of the configuration that runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Case {
-    pub(super) name: &'static str,
-    /// Texts and their replacements, each of which occurs.
-    pub(super) edits: &'static [(&'static str, &'static str)],
-    pub(super) condition: Condition,
-}
-
-/// A special condition of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
-    Nothing,
-    /// The ports of the listeners change.
-    LosesListener,
-    /// The load of the clients grows and falls during the rollout.
-    LoadChanges,
-}
+use super::SHOP;
+use crate::battery::scene::{Case, Condition, case_of, special};
 
 const fn case(name: &'static str, edits: &'static [(&'static str, &'static str)]) -> Case {
-    Case {
-        name,
-        edits,
-        condition: Condition::Nothing,
-    }
-}
-
-const fn special(case: Case, condition: Condition) -> Case {
-    Case { condition, ..case }
+    case_of(&SHOP, name, edits)
 }
 
 const API: &str = "upstream \"api\"\n        policies";
@@ -40,7 +15,7 @@ const TLS: &str = "listener \"secure\" {\n        address \"127.0.0.1:0\"\n     
     tls { cert-file \"certificates/@cert-good@.pem\"; key-file \"certificates/@cert-good@.key\" }\n    }";
 
 /// Bundles that harm clients.
-pub(super) const HARMFUL: &[Case] = &[
+pub(in crate::battery) const HARMFUL: &[Case] = &[
     case(
         "a route to a wrong upstream that answers 200",
         &[(API, "upstream \"front\"\n        policies")],
@@ -272,7 +247,7 @@ pub(super) const HARMFUL: &[Case] = &[
 ];
 
 /// Bundles that harm no client.
-pub(super) const HARMLESS: &[Case] = &[
+pub(in crate::battery) const HARMLESS: &[Case] = &[
     case(
         "a comment",
         &[(
