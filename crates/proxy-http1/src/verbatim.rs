@@ -48,6 +48,23 @@ impl VerbatimFields {
         lines.map(|line| (self.name(line), self.value(line)))
     }
 
+    /// Name as received and value of each field. Fields of one name follow each other, at the place of the first.
+    pub fn grouped(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let lines = &self.0.lines.fields;
+        lines.iter().enumerate().flat_map(move |(at, line)| {
+            let name = self.name(line);
+            let is_same = move |other: &&FieldLine| self.name(other).eq_ignore_ascii_case(name);
+            let (before, rest) = lines.split_at_checked(at).unwrap_or_default();
+            let rest = if before.iter().any(|other| is_same(&other)) {
+                &[]
+            } else {
+                rest
+            };
+            let group = rest.iter().filter(is_same);
+            group.map(|line| (self.name(line), self.value(line)))
+        })
+    }
+
     /// The value of the first field of this name.
     #[must_use]
     pub fn first(&self, name: &HeaderName) -> Option<HeaderValue> {
@@ -164,6 +181,32 @@ mod tests {
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "x-a: 1\r\nset-cookie: a; B\r\ncontent-length: 5\r\nset-cookie: c\r\nx-empty: \r\ntab: t\r\n"
+        );
+    }
+
+    #[test]
+    fn fields_of_one_name_are_grouped() {
+        let head = "GET / HTTP/1.1\r\nA: 1\r\nCookie: a\r\nB: 2\r\ncookie:  b \r\na:\r\nCOOKIE: c\r\nd: 4\r\n\r\n";
+        let head = Head::take(&mut BytesMut::from(head), Lines::new()).unwrap();
+        let fields = VerbatimFields(head);
+
+        let text = |bytes| str::from_utf8(bytes).unwrap();
+        let grouped = fields.grouped();
+        let grouped: Vec<(&str, &str)> = grouped
+            .map(|(name, value)| (text(name), text(value)))
+            .collect();
+
+        assert_eq!(
+            grouped,
+            [
+                ("A", "1"),
+                ("a", ""),
+                ("Cookie", "a"),
+                ("cookie", "b"),
+                ("COOKIE", "c"),
+                ("B", "2"),
+                ("d", "4")
+            ]
         );
     }
 

@@ -6,18 +6,6 @@ use proxy_routing::{HeaderCondition, QueryCondition};
 /// Replaces a secret value.
 pub(crate) const REDACTED: &str = "(redacted)";
 
-/// Substrings of header and parameter names that mark the value as secret.
-const SECRET_WORDS: [&str; 8] = [
-    "auth",
-    "cookie",
-    "credential",
-    "key",
-    "password",
-    "secret",
-    "session",
-    "token",
-];
-
 /// `name: value`, with the value redacted if the name is a secret's.
 pub fn redacted_field(name: &HeaderName, value: &HeaderValue) -> String {
     if value.is_sensitive() || is_secret_name(name.as_str()) {
@@ -41,24 +29,45 @@ pub fn redacted_parameter(condition: &QueryCondition) -> String {
     condition.to_string()
 }
 
-/// Returns true if values of header fields and parameters of this name, in lower case, are secret.
+/// Returns true if values of header fields and parameters of this name, in lower case, are secret: it contains `auth`,
+/// `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token`.
 ///
 /// Recorded requests have each name checked: for names this short, `str::contains` spends most of its time on the
 /// preparation of a search for each word.
 pub fn is_secret_name(name: &str) -> bool {
-    let name = name.as_bytes();
-    let rests = (0..name.len()).filter_map(|at| name.get(at..));
-    rests
-        .filter(|rest| matches!(rest, [b'a' | b'c' | b'k' | b'p' | b's' | b't', ..]))
-        .any(|rest| {
-            let mut words = SECRET_WORDS.iter();
-            words.any(|word| rest.starts_with(word.as_bytes()))
-        })
+    let mut rest = name.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        let begins_word = match first {
+            b'a' => rest.starts_with(b"auth"),
+            b'c' => rest.starts_with(b"cookie") || rest.starts_with(b"credential"),
+            b'k' => rest.starts_with(b"key"),
+            b'p' => rest.starts_with(b"password"),
+            b's' => rest.starts_with(b"secret") || rest.starts_with(b"session"),
+            b't' => rest.starts_with(b"token"),
+            _ => false,
+        };
+        if begins_word {
+            return true;
+        }
+        rest = others;
+    }
+    false
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECRET_WORDS: [&str; 8] = [
+        "auth",
+        "cookie",
+        "credential",
+        "key",
+        "password",
+        "secret",
+        "session",
+        "token",
+    ];
 
     #[test]
     fn values_of_fields_that_carry_secrets_are_not_shown() {

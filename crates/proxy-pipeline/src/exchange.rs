@@ -283,10 +283,9 @@ impl Exchange {
             referer: None,
         };
         let listener = self.active.plan.listeners().get(self.listener);
-        let headers = self.head.headers.as_map().iter();
         let fields = RecordedFields {
             listener: listener.map_or("", |listener| &listener.name),
-            headers: headers.map(|(name, value)| (name.as_str(), value.as_bytes())),
+            headers: self.head.headers.grouped(),
         };
         let recorded = {
             let mut logs = self.worker().logs.borrow_mut();

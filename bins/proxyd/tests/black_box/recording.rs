@@ -3,7 +3,7 @@
 use crate::support::{BINARY, Config, request};
 use proxy_load::clock::Stopwatch;
 use proxy_testkit::{EVENT_TIMEOUT, Launch, Proxyd, RawClient, Reload, Upstream, get};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -194,6 +194,18 @@ fn a_recording_has_no_credentials() {
         "the same value has the same digest"
     );
     assert_ne!(tenant, field(&lines[0], "x-api-key"));
+}
+
+#[test]
+fn values_of_a_repeated_field_are_recorded_together() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).top(ADMIN).top(ALL).start();
+    let fields = [("X-One", "1"), ("Accept", "*/*"), ("x-one", "2")];
+    let _ = proxyd.connect().ask(get("/", &fields));
+    let lines = recorded(&proxyd, 1);
+    let record: Value = serde_json::from_str(&lines[0]).unwrap();
+    let expected = json!({"host": ["a.test"], "x-one": ["1", "2"], "accept": ["*/*"]});
+    assert_eq!(record["headers"], expected);
 }
 
 #[test]

@@ -56,6 +56,19 @@ impl IndexedHeaders {
         })
     }
 
+    /// Name and value of each field; makes no map. Names may have capitals, and fields of one name follow each other.
+    pub(crate) fn grouped(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let received = self.received.as_ref().map(VerbatimFields::grouped);
+        let map = if self.received.is_none() {
+            self.map.get()
+        } else {
+            None
+        };
+        let map = map.into_iter().flatten();
+        let map = map.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+        received.into_iter().flatten().chain(map)
+    }
+
     /// The map if something has read it, else an empty one: for a reader of no fields.
     pub(crate) fn as_unread_map(&self) -> &HeaderMap {
         static EMPTY: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);

@@ -94,7 +94,7 @@ impl WorkerLog {
 
     /// Encodes the head of a request with its listener and header fields, for [`WorkerLog::access`] at its end. `None`
     /// if the log is off.
-    pub fn recorded_head<'h, H: Iterator<Item = (&'h str, &'h [u8])>>(
+    pub fn recorded_head<'h, H: Iterator<Item = (&'h [u8], &'h [u8])>>(
         &mut self,
         facts: &AccessLogRequest<'_>,
         fields: RecordedFields<'_, H>,

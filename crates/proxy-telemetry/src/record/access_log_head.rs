@@ -144,7 +144,7 @@ impl AccessLogRequest<'_> {
     }
 
     /// Encodes the head with listener and header fields into a buffer of `pool`.
-    pub(crate) fn recorded_head<'h, H: Iterator<Item = (&'h str, &'h [u8])>>(
+    pub(crate) fn recorded_head<'h, H: Iterator<Item = (&'h [u8], &'h [u8])>>(
         &self,
         fields: RecordedFields<'_, H>,
         format: &RecordingFormat,

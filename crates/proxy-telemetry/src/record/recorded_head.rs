@@ -24,33 +24,40 @@ pub struct RecordingFormat {
 pub struct RecordedFields<'a, H> {
     /// Name of the listener.
     pub listener: &'a str,
-    /// Names in lower case with their values; values of one name follow each other.
+    /// Names with their values; values of one name follow each other, and it may have capitals.
     pub headers: H,
 }
 
 impl RecordingFormat {
-    fn is_secret(&self, name: &str) -> bool {
-        let own = self.redact_headers.iter().any(|redacted| redacted == name);
-        own || (self.is_credential)(name)
+    /// `lower` is `name` in lower case, perhaps with escaped quotes.
+    fn is_secret(&self, name: &[u8], lower: &[u8]) -> bool {
+        let mut own = self.redact_headers.iter();
+        own.any(|redacted| redacted.as_bytes().eq_ignore_ascii_case(name))
+            || str::from_utf8(lower).is_ok_and(self.is_credential)
     }
 }
 
-impl<'a, H: Iterator<Item = (&'a str, &'a [u8])>> RecordedFields<'_, H> {
+impl<'a, H: Iterator<Item = (&'a [u8], &'a [u8])>> RecordedFields<'_, H> {
     /// Appends the fields after earlier ones of the same object.
     pub(super) fn write(self, line: &mut Line<'_>, format: &RecordingFormat) {
         let Self { listener, headers } = self;
         line.text(",\"listener\":\"", listener.as_bytes());
         line.raw(",\"headers\":{");
-        let mut last: Option<&str> = None;
+        let mut last: Option<&[u8]> = None;
+        let mut is_secret = false;
         for (name, value) in headers {
-            if last == Some(name) {
+            if last.is_some_and(|last| last.eq_ignore_ascii_case(name)) {
                 line.raw(",\"");
             } else {
                 line.raw(if last.is_some() { "],\"" } else { "\"" });
-                escape::push(line.0, name.as_bytes());
+                let from = line.0.len();
+                escape::push(line.0, name);
+                let written = line.0.get_mut(from..).unwrap_or_default();
+                written.make_ascii_lowercase();
+                is_secret = format.is_secret(name, written);
                 line.raw("\":[\"");
             }
-            if format.is_secret(name) {
+            if is_secret {
                 let digest = format.key.hash_one(value);
                 line.raw(&format!("digest:{digest:016x}"));
             } else {
@@ -73,7 +80,7 @@ mod tests {
             listener: "main",
             headers: headers
                 .iter()
-                .map(|(name, value)| (*name, value.as_bytes())),
+                .map(|(name, value)| (name.as_bytes(), value.as_bytes())),
         };
         fields.write(&mut Line(&mut out), format);
         String::from_utf8(out).unwrap()
@@ -90,7 +97,7 @@ mod tests {
 
     #[test]
     fn values_of_one_name_are_a_list() {
-        let headers = [("accept", "a"), ("accept", "b"), ("te", "\"x\"")];
+        let headers = [("Accept", "a"), ("accept", "b"), ("TE", "\"x\"")];
         assert_eq!(
             written(&headers, &format()),
             r#","listener":"main","headers":{"accept":["a","b"],"te":["\"x\""]}"#
@@ -105,8 +112,9 @@ mod tests {
     fn credentials_are_digests_that_depend_on_the_key() {
         let format = format();
         let headers = [
+            ("Authorization", "Bearer s3cret"),
             ("authorization", "Bearer s3cret"),
-            ("x-tenant", "Bearer s3cret"),
+            ("X-Tenant", "Bearer s3cret"),
         ];
         let text = written(&headers, &format);
         assert!(!text.contains("s3cret"), "{text}");
@@ -115,7 +123,7 @@ mod tests {
             .skip(1)
             .map(|rest| &rest[..16])
             .collect();
-        assert_eq!(digests[0], digests[1], "the same value");
+        assert_eq!(digests, [digests[0]; 3], "the same value");
         let other = written(&headers, &self::format());
         assert!(!other.contains(digests[0]), "another key");
     }
