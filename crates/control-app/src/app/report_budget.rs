@@ -18,6 +18,9 @@ pub const MAX_REPORT_BYTES: usize = 512 * 1024;
 const LARGEST_REPORT_BYTES: u64 = MAX_REPORT_BYTES as u64;
 /// Maximum debt of a bucket: a batch of events has up to 1 MiB.
 const MAX_DEBT_BYTES: u64 = 1024 * 1024;
+/// A bucket that is full later than its largest debt allows, by more than this time, was written by a clock that was ahead.
+/// Less is the time of a request that another one overtook.
+const MAX_CLOCK_ERROR_MICROS: i64 = 10_000_000;
 /// A report of 100 routes.
 const USUAL_REPORT_BYTES: u64 = 10 * 1024;
 /// Minimum charge of a report: a small one still costs its SQL statements.
@@ -141,11 +144,11 @@ impl Bucket {
         owner: &'static str,
     ) -> Result<(), Error> {
         let (now, burst) = (now.as_microsecond(), rate.micros(rate.burst));
-        // A bucket that is full later was written by a clock that was ahead.
         let latest = now + burst + rate.micros(MAX_DEBT_BYTES);
         let less = |full_at: i64| {
-            // It has a byte, and is written anew: kept, it would refuse all until that time.
-            let full_at = if latest < full_at {
+            // A bucket of a clock that was ahead gets one byte, so that this report replaces it: kept, it would refuse
+            // reports until that time.
+            let full_at = if latest + MAX_CLOCK_ERROR_MICROS < full_at {
                 now + burst - 1
             } else {
                 full_at.max(now)
@@ -264,6 +267,24 @@ mod tests {
             ..report(1_000, LARGEST_REPORT_BYTES, 1)
         };
         assert_eq!(refused(&budget, other, NOW), None);
+    }
+
+    #[test]
+    fn a_request_that_another_one_overtook_refills_no_bucket() {
+        let budget = ReportBudget::default();
+        let max_nodes = Quotas::default().nodes;
+        let large = |number, now| {
+            let report = report(number, LARGEST_REPORT_BYTES, max_nodes);
+            refused(&budget, report, now)
+        };
+        let mut nodes = 0..;
+        let used_up = nodes.find(|number| large(*number, after(1)).is_some());
+        assert!(used_up.is_some());
+        assert!(
+            large(100_000, NOW).is_some(),
+            "it was received a second before"
+        );
+        assert!(large(100_001, after(1)).is_some());
     }
 
     #[test]

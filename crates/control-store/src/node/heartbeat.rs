@@ -24,7 +24,8 @@ use sqlx::any::AnyRow;
 const MAX_CONFIRMED: i64 = 100;
 /// Requests since an older report of an offline node are not counted: their time is not known.
 const MAX_SILENCE: SignedDuration = SignedDuration::from_mins(10);
-/// A stored heartbeat later than this is of a clock that was ahead. Quiet ones are written up to 38 seconds late.
+/// A stored heartbeat that is later than a received one by more is of a clock that was ahead, or the received one of a
+/// clock that is behind. Quiet ones are written up to 38 seconds late.
 const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_mins(1);
 
 /// The stored report of `$1` with its order; `$2` is the bundle that it reports as active.
