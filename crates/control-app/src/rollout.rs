@@ -480,7 +480,7 @@ async fn progress(
     })
 }
 
-/// Cuts the address off a name of the audit log: readers of rollouts are not all readers of members.
+/// Removes addresses from a name of the audit log: readers of rollouts are not all readers of members.
 fn hide_address(name: &mut String) {
     let cut = name.rsplit_once(" <").filter(|(_, address)| {
         let address = address.strip_suffix('>');
@@ -488,6 +488,12 @@ fn hide_address(name: &mut String) {
     });
     if let Some((before, _)) = cut {
         *name = before.to_owned();
+    }
+    // A provider may assert an address as the name.
+    if name.contains('@') {
+        let words = name.split(' ');
+        let local_parts = words.map(|word| word.split_once('@').map_or(word, |(local, _)| local));
+        *name = local_parts.collect::<Vec<_>>().join(" ");
     }
 }
 
@@ -557,4 +563,23 @@ async fn choose(
         tx.choose_node(id, *node).await?;
     }
     Ok(i64::try_from(nodes.len()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_rollout_contain_no_address() {
+        for (audited, shown) in [
+            ("Ada <ada@example.com>", "Ada"),
+            ("ada@example.com", "ada"),
+            ("ci, a key of ada@example.com", "ci, a key of ada"),
+            ("Ada, of the night shift", "Ada, of the night shift"),
+        ] {
+            let mut name = audited.to_owned();
+            hide_address(&mut name);
+            assert_eq!(name, shown, "{audited}");
+        }
+    }
 }
