@@ -25,7 +25,7 @@ pub(crate) struct MemberView {
     role: Role,
     /// True if the user has set a second factor up.
     second_factor: bool,
-    /// Start of the user's newest session; absent before the first.
+    /// Start of the user's newest session; absent if none is on record.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_sign_in_at: Option<Timestamp>,
     /// Time of joining.

@@ -20,7 +20,7 @@ macro_rules! select {
 }
 
 impl Transaction {
-    /// Inserts a new session under the hash of its secret: the user's newest sign-in.
+    /// Inserts a new session under the hash of its secret, and stores its start as the user's last sign-in.
     pub async fn insert_session(
         &mut self,
         session: &Session,
@@ -52,8 +52,8 @@ impl Transaction {
         let insert = insert.bind(*created_at).bind(*seen_at);
         let insert = insert.bind(*strong_until).bind(*ends_at);
         insert.bind(*revoked_at).run(self).await?;
-        let sign_in = "UPDATE users SET last_sign_in_at = $1
-                       WHERE id = $2 AND (last_sign_in_at IS NULL OR last_sign_in_at < $1)";
+        // Without a condition on the earlier time, which a clock that was ahead may have written.
+        let sign_in = "UPDATE users SET last_sign_in_at = $1 WHERE id = $2";
         sql(sign_in).bind(*created_at).bind(*user).run(self).await?;
         Ok(())
     }
