@@ -70,8 +70,8 @@ pub(super) async fn rehearse(
         let failed = failed_tests(disk, &new, &after.keys).await;
         known = known_failures(disk, &new, &before.keys, &failed).await;
         let is_known = |one: &LiveFailure| known.iter().any(|known| known.is_like(one));
-        let new = failed.iter().filter(|one| !is_known(one));
-        failures.extend(new.map(LiveFailure::message));
+        let caused = failed.iter().filter(|one| !is_known(one));
+        failures.extend(caused.map(LiveFailure::message));
     }
     if let Some((old, new)) = &sides {
         let has_other_dns = dns_settings(&before.model) != dns_settings(&after.model);

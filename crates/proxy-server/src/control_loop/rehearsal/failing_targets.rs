@@ -4,7 +4,7 @@
 use super::endpoints::{Endpoint, UpstreamEndpoints};
 use futures_util::stream::{StreamExt, iter};
 use proxy_probe::{CheckError, check};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -45,8 +45,8 @@ pub(super) async fn failing_targets(
     found
 }
 
-/// New targets of upstreams with a health check that pass it: the upstream, and the address as written. Clients would be
-/// the first to use them.
+/// New targets that pass the health check, of upstreams that both configurations have: the upstream, and the address as
+/// written. Clients would be the first to use them. All addresses of a DNS name have to pass.
 pub(super) async fn healthy_new_targets(
     before: &[UpstreamEndpoints],
     after: &[UpstreamEndpoints],
@@ -54,32 +54,40 @@ pub(super) async fn healthy_new_targets(
     let checked = after.iter().filter(|upstream| upstream.has_check);
     let new = checked.flat_map(|upstream| {
         let own = before.iter().find(|old| old.name == upstream.name);
-        let known = own.map_or(&[][..], |own| &own.targets);
-        let new = upstream.targets.iter().filter(move |target| {
-            let mut known = known.iter();
+        let targets = own.map_or(&[][..], |_| &upstream.targets).iter();
+        let new = targets.filter(move |target| {
+            let mut known = own.iter().flat_map(|own| &own.targets);
             known.all(|old| !old.is_same_target(target))
         });
         new.map(move |target| (upstream, target))
     });
-    let probes: Vec<_> = new
-        .map(|(upstream, target)| healthy(upstream, target))
-        .collect();
+    let new: Vec<_> = new.collect();
+    let written = |upstream: &UpstreamEndpoints, target: &Endpoint| {
+        (upstream.name.clone(), target.probe.authority.to_string())
+    };
+    let mut unproved = BTreeMap::new();
+    for (upstream, target) in &new {
+        *unproved.entry(written(upstream, target)).or_insert(0_usize) += 1;
+    }
+    let probes = new.iter().map(|&(upstream, target)| async move {
+        let is_healthy = passes(target).await;
+        is_healthy.then(|| written(upstream, target))
+    });
+    // Collected, since a closure with a reference in a stream makes a future that is not `Send`.
+    let probes: Vec<_> = probes.collect();
     let mut probes = iter(probes).buffer_unordered(MAX_CONCURRENT);
-    let mut healthy = BTreeSet::new();
     let probing = async {
-        while let Some(found) = probes.next().await {
-            healthy.extend(found);
+        while let Some(passed) = probes.next().await {
+            if let Some(left) = passed.and_then(|target| unproved.get_mut(&target)) {
+                *left = left.saturating_sub(1);
+            }
         }
     };
     // The others are taken for targets that are still starting.
     timeout(PROBE_TIME, probing).await.unwrap_or_default();
-    healthy
-}
-
-/// The upstream and the address, if the target passes its check.
-async fn healthy(upstream: &UpstreamEndpoints, target: &Endpoint) -> Option<(String, String)> {
-    let named = (upstream.name.clone(), target.probe.authority.to_string());
-    passes(target).await.then_some(named)
+    drop(probes);
+    let healthy = unproved.into_iter().filter(|(_, left)| *left == 0);
+    healthy.map(|(target, _)| target).collect()
 }
 
 async fn judge(
