@@ -55,6 +55,44 @@ fn a_426_names_the_protocols_that_it_requires() {
 }
 
 #[test]
+fn the_last_request_of_a_connection_may_upgrade_it() {
+    let switching = Upstream::websocket();
+    let proxyd = Config::to(&switching)
+        .listener("max-requests-per-connection 1")
+        .start();
+    let mut client = proxyd.connect();
+
+    let answer = client.ask(handshake());
+
+    assert_eq!(answer.status, 101);
+    let connection = answer.fields.get("connection").unwrap();
+    assert!(connection.eq_ignore_ascii_case("upgrade"), "{connection}");
+
+    let requiring = Upstream::start(|served| {
+        while served.request().is_some() {
+            served.send(
+                "HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                 Upgrade: h2c\r\nContent-Length: 0\r\n\r\n",
+            );
+        }
+    });
+    let proxyd = Config::to(&requiring)
+        .listener("max-requests-per-connection 1")
+        .start();
+    let mut client = proxyd.connect();
+
+    let answer = client.ask(get("/ws", &[]));
+
+    assert_eq!(answer.status, 426);
+    assert_eq!(answer.fields.get("upgrade"), Some("websocket, h2c"));
+    let connection = answer.fields.all("connection").join(", ").to_lowercase();
+    assert!(
+        connection.contains("upgrade") && connection.contains("close"),
+        "{connection}"
+    );
+}
+
+#[test]
 fn a_handshake_passes_both_ways() {
     let upstream = Upstream::websocket();
     let proxyd = Config::to(&upstream).start();

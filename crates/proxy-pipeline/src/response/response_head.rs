@@ -26,7 +26,11 @@ pub(crate) fn required_upgrade(head: &Parts, client: Version) -> Option<HeaderVa
     if head.status != StatusCode::UPGRADE_REQUIRED || client != Version::HTTP_11 {
         return None;
     }
-    head.headers.get(UPGRADE).cloned()
+    let lines = head.headers.get_all(UPGRADE).iter();
+    let lines: Vec<&[u8]> = lines.map(HeaderValue::as_bytes).collect();
+    HeaderValue::from_bytes(&lines.join(&b", "[..]))
+        .ok()
+        .filter(|value| !value.is_empty())
 }
 
 /// Requires an upgrade to `protocols`. [RFC 9110 §7.8, §15.5.22]

@@ -43,8 +43,10 @@ impl Reply {
         if record.protocol != Protocol::Http3 {
             alt_svc::apply(client, worker, headers);
         }
-        if client.exclusive && (client.should_close(worker) || client.close.get()) {
-            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        // A connection that becomes a tunnel ends with it. A 426 lists its `Upgrade` in the same field.
+        let may_close = client.exclusive && agreed.is_none();
+        if may_close && (client.should_close(worker) || client.close.get()) {
+            headers.append(CONNECTION, HeaderValue::from_static("close"));
         }
         // HTTP/1.x takes these from the body too.
         if !(client.exclusive && agreed.is_none())
