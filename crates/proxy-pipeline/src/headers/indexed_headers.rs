@@ -13,6 +13,9 @@ use proxy_http1::{VerbatimFields, bound_map};
 use std::cell::OnceCell;
 use std::sync::LazyLock;
 
+/// Maximum number of lines that are compared with each other: a map of more costs less.
+const MAX_GROUPED_LINES: usize = 128;
+
 /// The header fields of a request, indexed.
 #[derive(Debug, Default)]
 pub(crate) struct IndexedHeaders {
@@ -56,14 +59,13 @@ impl IndexedHeaders {
         })
     }
 
-    /// Name and value of each field; makes no map. Names may have capitals, and fields of one name follow each other.
+    /// Name and value of each field; makes no map of up to [`MAX_GROUPED_LINES`]. Names may have capitals, and fields of
+    /// one name follow each other.
     pub(crate) fn grouped(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let received = self.received.as_ref().map(VerbatimFields::grouped);
-        let map = if self.received.is_none() {
-            self.map.get()
-        } else {
-            None
-        };
+        let received = self.received.as_ref();
+        let received = received.filter(|received| received.fields().count() <= MAX_GROUPED_LINES);
+        let map = received.is_none().then(|| self.as_map());
+        let received = received.map(VerbatimFields::grouped);
         let map = map.into_iter().flatten();
         let map = map.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
         received.into_iter().flatten().chain(map)

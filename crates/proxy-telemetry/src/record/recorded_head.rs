@@ -24,15 +24,16 @@ pub struct RecordingFormat {
 pub struct RecordedFields<'a, H> {
     /// Name of the listener.
     pub listener: &'a str,
-    /// Names with their values; values of one name follow each other, and it may have capitals.
+    /// Names, which may have capitals, with their values; values of one name follow each other.
     pub headers: H,
 }
 
 impl RecordingFormat {
-    /// `lower` is `name` in lower case, perhaps with escaped quotes.
+    /// `lower` is `name` in lower case, cut at [`escape::MAX_TEXT_BYTES`]: a longer name is secret by precaution.
     fn is_secret(&self, name: &[u8], lower: &[u8]) -> bool {
         let mut own = self.redact_headers.iter();
-        own.any(|redacted| redacted.as_bytes().eq_ignore_ascii_case(name))
+        name.len() > escape::MAX_TEXT_BYTES
+            || own.any(|redacted| redacted.as_bytes().eq_ignore_ascii_case(name))
             || str::from_utf8(lower).is_ok_and(self.is_credential)
     }
 }
