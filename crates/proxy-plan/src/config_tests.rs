@@ -16,12 +16,13 @@ use crate::targets::TargetRegistry;
 use crate::upstream_states::AssumeHealthy;
 use claims::StatedClaims;
 use explain_command::command;
+use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use prohibitions::violated_prohibitions;
 use proxy_errors::Problem;
 use proxy_model::{
-    BuiltinHandler, ConfigTest, EffectiveSetting, Expectation, FailedTest, HeaderEdits, Model,
-    RequestValues, UrlScheme,
+    BuiltinHandler, ConfigTest, EffectiveSetting, Expectation, FailedTest, HeaderEdits,
+    HeaderField, Model, RequestValue, RequestValues, Setting, UrlScheme,
 };
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
@@ -297,7 +298,7 @@ impl TestedRequest<'_> {
             .route()
             .is_some_and(|route| route.credentials.is_some());
         let if_tls = |value: &'static str| if *is_tls { value } else { "" };
-        edits.filled(&RequestValues {
+        let values = RequestValues {
             client_ip: client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             host: &host.sent,
             scheme,
@@ -318,7 +319,12 @@ impl TestedRequest<'_> {
                 None if asks_for_user => "{user}",
                 None => "",
             },
-        })
+        };
+        let mut filled = edits.filled(&values);
+        let hosts = edits.set.iter();
+        let hosts = hosts.filter_map(|set| host_in_braces(set, &values));
+        filled.set.extend(hosts);
+        filled
     }
 
     fn edits(&self, get: impl Fn(&RoutePlan) -> &HeaderEdits) -> Option<&HeaderEdits> {
@@ -459,4 +465,33 @@ fn decided(explanation: &Explanation) -> String {
             problem.reason().as_str()
         ),
     }
+}
+
+/// Values that no decision knows.
+const RUN_TIME: [RequestValue; 7] = [
+    RequestValue::CorrelationId,
+    RequestValue::Protocol,
+    RequestValue::TlsVersion,
+    RequestValue::TlsServerName,
+    RequestValue::TlsClientSubject,
+    RequestValue::TlsClientFingerprint,
+    RequestValue::User,
+];
+
+/// The `Host` that contains values known only at run time: in braces they are no host, and [`HeaderEdits::filled`] leaves the
+/// field to the client.
+fn host_in_braces(
+    set: &Setting<HeaderField>,
+    values: &RequestValues<'_>,
+) -> Option<Setting<HeaderField>> {
+    let template = set.template.as_ref().filter(|_| set.name == HOST)?;
+    let is_of_run_time = RUN_TIME.iter().any(|value| template.has(*value));
+    let value = template.fill(values).filter(|_| is_of_run_time)?;
+    Some(Setting {
+        value: HeaderField {
+            value,
+            ..set.value.clone()
+        },
+        origin: set.origin,
+    })
 }

@@ -580,7 +580,7 @@ fn a_test_expects_headers_with_values_of_the_request() {
         routes {
             route "site" {
                 upstream "u"
-                request-headers { set "X-Url" "{scheme}://{host}{uri} {client_ip}"; set "X-Id" "{correlation_id}" }
+                request-headers { set "X-Url" "{scheme}://{host}{uri} {client_ip}"; set "X-Id" "{correlation_id}"; set "Host" "{correlation_id}" }
                 response-headers { set "X-Route" "{route} {listener} {tls_version}" }
             }
         }
@@ -592,6 +592,7 @@ fn a_test_expects_headers_with_values_of_the_request() {
                 expect {
                     request-header "X-Url" "http://a.test/b?c=d 192.0.2.7"
                     request-header "X-Id" "{correlation_id}"
+                    request-header "Host" "{correlation_id}"
                     response-header "X-Route" "site plain "
                 }
             }
