@@ -142,7 +142,7 @@ fn store_validated(
             }
             Ok(_) => fill.forget_stored(),
             Err(reason) => {
-                if !reason.is_request_specific() {
+                if !is_validated || !reason.is_request_specific() {
                     fill.forget_stored();
                 }
                 refused = Some(reason);
@@ -150,7 +150,7 @@ fn store_validated(
         }
         drop(fill.mark_uncacheable(now));
     }
-    // Right for this request, with the new fields, which are not stored.
+    // Sent in response to this request only: its fields, the new ones if the 304 was about it, are not stored.
     head.status = earlier.status;
     head.headers = headers;
     if head.status != StatusCode::NO_CONTENT {
