@@ -18,7 +18,7 @@ pub enum StoreUrlError {
     #[error("write `redis://host:6379`; TLS (`rediss://`) is not supported")]
     Scheme,
     /// The rest is not a host with a port.
-    #[error("it has no host, or what follows is not a number of a database")]
+    #[error("write `redis://host:6379/0`: a host, a port up to 65535, the number of a database")]
     Form,
 }
 
@@ -52,6 +52,8 @@ impl FromStr for StoreUrl {
         }
         let port = match written_port(&url) {
             None => DEFAULT_PORT,
+            // A sign is accepted by `u16` alone.
+            Some(port) if port.starts_with('+') => return Err(StoreUrlError::Form),
             Some(port) => port.parse().map_err(|_| StoreUrlError::Form)?,
         };
         Ok(Self {
@@ -104,6 +106,7 @@ mod tests {
             ("redis://a/b", StoreUrlError::Form),
             ("redis://a:99999", StoreUrlError::Form),
             ("redis://a:x", StoreUrlError::Form),
+            ("redis://a:+6379", StoreUrlError::Form),
             ("redis://:s3cret@[::1]:70000", StoreUrlError::Form),
             ("redis://a/1?x", StoreUrlError::Form),
             ("", StoreUrlError::Form),

@@ -32,7 +32,7 @@ fn crumbs_of_a_cookie_are_joined() {
     assert_eq!(seen.fields.all("cookie"), ["a=1; b=2; c=3"]);
 }
 
-/// As the same cookie in one field, which is all that HTTP/1.1 has.
+/// As the same cookie in one field, as clients send it over HTTP/1.1.
 #[test]
 fn crumbs_that_make_too_long_a_cookie_are_refused() {
     let (upstream, proxyd) = running("");

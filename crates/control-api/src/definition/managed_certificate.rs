@@ -231,7 +231,7 @@ pub(crate) async fn create(
     Ok(Resource::created(made.version, view).at(&path))
 }
 
-/// One managed certificate. Its `ETag` is of the settings: the state changes without it.
+/// One managed certificate. Its `ETag` begins with the version of the settings, and changes with the state as well.
 #[utoipa::path(
     get, path = "/projects/{project}/managed-certificates/{managed_certificate}",
     operation_id = "get_managed_certificate", tag = "managed-certificates",

@@ -1,4 +1,4 @@
-//! Answers that are resources: a body, with the version as `ETag`.
+//! Answers that are resources: a body, with an `ETag` that begins with its version.
 
 use crate::route::PREFIX;
 use axum::Json;

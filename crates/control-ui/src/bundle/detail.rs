@@ -146,7 +146,7 @@ async fn files(
     match files.await {
         Ok(files) => Ok(Some(files)),
         Err(error @ (Error::Archive(_) | Error::Object(_))) => {
-            tracing::error!(bundle = %bundle.id, %error, "the archive of a bundle cannot be read");
+            tracing::error!(bundle = %bundle.id, ?error, "the archive of a bundle cannot be read");
             Ok(None)
         }
         Err(error) => Err(error.into()),

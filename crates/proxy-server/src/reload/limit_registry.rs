@@ -13,8 +13,8 @@ use proxy_telemetry::{Gauge, Registry, SharedCounter, names};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Interval of [`LimitRegistry::settle`], which reads all buckets of all limits. The fastest limits are settled within a
-/// quarter of an hour.
+/// Interval of [`LimitRegistry::settle`], which reads all buckets of all limits. The fastest limits must be
+/// settled within a quarter of an hour.
 pub(crate) const SETTLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Buckets and connection counts of the active plan, each kept across plans while its settings are

@@ -1,7 +1,7 @@
 //! Client certificates: requested in the handshake, verified after it.
 //!
 //! A failed handshake shows no explanation in a browser. So the handshake succeeds for every client
-//! that proves possession of its certificate's key, and requests with a missing or rejected
+//! that proves possession of its certificate's key, or shows a certificate that cannot be read, and requests with a missing or rejected
 //! certificate are answered 495.
 
 use crate::certificate::leaf;
@@ -162,7 +162,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// Verifies only that a client possesses the key of its certificate.
+/// Verifies only that a client possesses the key of its certificate, if that can be read.
 #[derive(Debug)]
 struct Lenient(Arc<dyn ClientCertVerifier>);
 

@@ -125,7 +125,7 @@ impl Clients {
     }
 
     /// Changes the load; 1 is the initial one.
-    pub(super) fn scale_pause(&self, factor: u64) {
+    pub(super) fn scale_load(&self, factor: u64) {
         self.pause_millis
             .store(PAUSE_MILLIS / factor.max(1), Ordering::Relaxed);
     }

@@ -281,12 +281,12 @@ impl Site {
         let planned = self.world.post("rollouts", &body).json();
         let id = planned["id"].as_str().unwrap().to_owned();
         if case.condition == Condition::LoadDoubles {
-            self.clients.scale_pause(2);
+            self.clients.scale_load(2);
         }
         self.world
             .post(&format!("rollouts/{id}/start"), &Value::Null);
         let ended = self.follow(case, &id);
-        self.clients.scale_pause(1);
+        self.clients.scale_load(1);
         let reason = ended["reason"].as_str().unwrap_or_default().to_owned();
         if ended["state"] != "completed" {
             let guard = if reason.contains("live test") {
@@ -333,7 +333,7 @@ impl Site {
             }
             if case.condition == Condition::LoadChanges {
                 self.clients
-                    .scale_pause(1 + since.elapsed().as_secs() / 3 % 3);
+                    .scale_load(1 + since.elapsed().as_secs() / 3 % 3);
             }
             assert!(since.elapsed() < TIMEOUT, "{}: {found}", case.name);
             pause(LOOK_INTERVAL);
