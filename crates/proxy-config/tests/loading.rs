@@ -158,12 +158,12 @@ fn faults_of_an_export_have_their_place() {
         (
             "endpoint \"http://c\"; header \"A b\" \"c\"",
             "bad-value",
-            "no name",
+            "not a header field name",
         ),
         (
             "endpoint \"http://c\"; header \"A\" \"s3cret\\n\"",
             "bad-value",
-            "no value",
+            "not a header field value",
         ),
         (
             "endpoint \"http://c\"; queue-spans 1",
