@@ -27,7 +27,7 @@ use process::Process;
 use sd_notify::NotifyState;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
 
 pub(crate) use registry::{new_lifecycle, new_registry};
 
@@ -69,22 +69,21 @@ async fn serve_until_end(
     outcome
 }
 
+/// A timer that does not repeat the ticks that a delay missed.
+fn timer(period: Duration) -> Interval {
+    let mut timer = tokio::time::interval(period);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    timer
+}
+
 impl Process {
     async fn serve(&mut self, signals: &mut Signals) -> End {
         let shared = Arc::clone(self.server.shared());
         let admin_lost = self.admin.as_ref().map(Admin::lost).unwrap_or_default();
-        let mut summary_timer = tokio::time::interval(SUMMARY_INTERVAL);
-        let mut settle_timer = tokio::time::interval(SETTLE_INTERVAL);
-        let mut worker_timer = tokio::time::interval(CHECK_INTERVAL);
-        let mut memory_timer = tokio::time::interval(self.server.memory_interval());
-        for interval in [
-            &mut summary_timer,
-            &mut settle_timer,
-            &mut worker_timer,
-            &mut memory_timer,
-        ] {
-            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        }
+        let mut summary_timer = timer(SUMMARY_INTERVAL);
+        let mut settle_timer = timer(SETTLE_INTERVAL);
+        let mut worker_timer = timer(CHECK_INTERVAL);
+        let mut memory_timer = timer(self.server.memory_interval());
         loop {
             tokio::select! {
                 event = signals.next() => if let Some(end) = self.handle(event) {

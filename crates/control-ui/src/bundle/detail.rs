@@ -33,8 +33,8 @@ struct BundlePage {
     heading: String,
     status: Status,
     findings: Vec<Finding>,
-    files: Vec<FileView>,
-    is_unreadable: bool,
+    /// `None` if the archive cannot be read.
+    files: Option<Vec<FileView>>,
     node_words: String,
     /// The list of these nodes; `None` without one.
     nodes_page: Option<String>,
@@ -79,7 +79,7 @@ pub(crate) async fn show(
         .find(|(own, _)| *own == id)
         .map_or(0, |(_, nodes)| *nodes);
     let stored_files = files(&ui, &caller, project, &bundle).await?;
-    let is_unreadable = stored_files.is_none();
+    let shown_files = stored_files.as_ref().map(views);
     let files = stored_files.unwrap_or_default();
     let texts: BTreeMap<String, String> = files
         .iter()
@@ -104,8 +104,7 @@ pub(crate) async fn show(
         heading: heading(&bundle, nodes),
         status: status(bundle.state).pill(),
         findings: findings(&stored(&bundle.diagnostics), &texts),
-        files: views(&files),
-        is_unreadable,
+        files: shown_files,
         node_words: node_words(nodes),
         nodes_page: (0 < nodes).then(|| format!("/projects/{project}/nodes?bundle={id}")),
         made: when(bundle.created_at, now),
@@ -130,6 +129,12 @@ pub(crate) async fn show(
         ),
         name: bundle.name.to_string(),
     }))
+}
+
+impl BundlePage {
+    fn has_files(&self) -> bool {
+        self.files.as_ref().is_some_and(|files| !files.is_empty())
+    }
 }
 
 /// The files; `None` if the archive is lost or damaged, or its store does not answer. The bundle can be revoked still.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Interval of [`LimitRegistry::settle`], which reads all buckets of all limits. The fastest limits must be
 /// settled within a quarter of an hour.
-pub(crate) const SETTLE_INTERVAL: Duration = Duration::from_secs(60);
+pub(crate) const SETTLE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Buckets and connection counts of the active plan, each kept across plans while its settings are
 /// unchanged.
