@@ -63,11 +63,11 @@ async fn members_with_a_role_in_a_single_project_are_listed_with_it() {
         let before = world.get(members, &world.admin).await;
         let sign_in = "data-label=\"Last sign-in\"><time";
         assert!(before.text.contains(sign_in), "{}", before.text);
-        let never = "data-label=\"Last sign-in\"><span class=\"muted\">never";
-        assert!(!before.text.contains(never), "{}", before.text);
+        let none = "data-label=\"Last sign-in\"><span class=\"muted\">none on record";
+        assert!(!before.text.contains(none), "{}", before.text);
         world.add_member(Role::Reader).await;
         let shown = world.get(members, &world.admin).await;
-        assert!(shown.text.contains(never), "{}", shown.text);
+        assert!(shown.text.contains(none), "{}", shown.text);
         assert!(!before.text.contains("Roles in single projects"));
         world.project_member(world.project, Role::Operator).await;
         let (_, foreign) = world.other_org("other").await;
