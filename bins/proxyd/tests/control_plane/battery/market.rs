@@ -151,7 +151,10 @@ fn searcher() -> impl Fn(&mut Served) {
     let number = AtomicU32::new(0);
     move |served| {
         while let Some(request) = served.request() {
-            if number.fetch_add(1, Ordering::Relaxed) % SLOW_ONE_OF == 0 {
+            if number
+                .fetch_add(1, Ordering::Relaxed)
+                .is_multiple_of(SLOW_ONE_OF)
+            {
                 pause(SLOW_SEARCH);
             }
             served.send(ok(request.target));
