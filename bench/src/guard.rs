@@ -14,6 +14,10 @@ use xtask_kit::workspace::Workspace;
 /// Length of the body of a POST, in bytes.
 const POST_BYTES: usize = 10 * 1024;
 
+/// Further counts of two requests whose ratio is too high: on a busy machine a request waits, and so costs, more often,
+/// never less.
+const RECOUNTS: usize = 2;
+
 /// Counts the cost of each guarded request and compares it with the committed one.
 pub(crate) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
     let targets = Targets::load(&workspace.root().join(targets::PATH))?;
@@ -34,11 +38,22 @@ pub(crate) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
         ));
         all_faults.extend(faults(guard, &found));
     }
-    if let (Some(plain), Some(recorded)) = (
+    if let (Some(&plain), Some(&recorded)) = (
         instructions.get(&GuardedRequest::Get),
         instructions.get(&GuardedRequest::RecordedGet),
     ) {
-        all_faults.extend(recording_fault(targets.recording_ratio, recorded / plain));
+        let (mut plain, mut recorded) = (plain, recorded);
+        let mut fault = recording_fault(targets.recording_ratio, recorded / plain);
+        for _ in 0..RECOUNTS {
+            if fault.is_none() {
+                break;
+            }
+            let mut again = |request| count(&environment, &mut load_process, request);
+            plain = plain.min(again(GuardedRequest::Get)?.instructions);
+            recorded = recorded.min(again(GuardedRequest::RecordedGet)?.instructions);
+            fault = recording_fault(targets.recording_ratio, recorded / plain);
+        }
+        all_faults.extend(fault);
     }
     if all_faults.is_empty() {
         return Ok(());
