@@ -1,23 +1,15 @@
 //! Counts of passed and failed tests, from the closing lines of the test runners, and the skipped
 //! steps.
 
-#![expect(
-    clippy::disallowed_types,
-    reason = "two threads read the two outputs of a test runner"
-)]
-
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sums over all runs of all runners.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     passed: AtomicU64,
     failed: AtomicU64,
-    /// Tests that failed at their first attempt and passed at the second.
-    flaky: Mutex<Vec<String>>,
 }
 
 /// The result of a whole run.
@@ -56,9 +48,6 @@ impl Tally {
     /// Adds the counts of the line if it closes a run of `cargo test` or nextest.
     pub(super) fn read(&self, line: &str) {
         let line = uncoloured(line);
-        if let Some(test) = flaky_test(&line) {
-            self.flaky().push(test.to_owned());
-        }
         // An indented line is the output of a test, which nextest counts itself.
         let counts = line.strip_prefix("test result: ").or_else(|| {
             let (_, summary) = line.split_once("Summary [")?;
@@ -76,32 +65,14 @@ impl Tally {
             }
         }
     }
-
-    fn flaky(&self) -> MutexGuard<'_, Vec<String>> {
-        self.flaky.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let passed = self.passed.load(Ordering::Relaxed);
         let failed = self.failed.load(Ordering::Relaxed);
-        write!(out, "{passed} passed, {failed} failed")?;
-        let flaky = self.flaky();
-        if flaky.is_empty() {
-            return Ok(());
-        }
-        let names = flaky.join(", ");
-        write!(out, ", {} at the second attempt only: {names}", flaky.len())
+        write!(out, "{passed} passed, {failed} failed")
     }
-}
-
-/// The test that nextest reports as flaky, by `FLAKY 2/2 [ 0.020s] (1/2) proxyd::flow a_body_is_forwarded`.
-fn flaky_test(line: &str) -> Option<&str> {
-    let report = line.trim_start().strip_prefix("FLAKY ")?;
-    let (_, test) = report.split_once("] ")?;
-    let name = test.split_once(") ").map_or(test, |(_, name)| name);
-    Some(name.trim())
 }
 
 /// The line without terminal colour codes (`ESC [ … letter`).
@@ -154,19 +125,6 @@ mod tests {
             outcome.to_string(),
             "3 passed, 0 failed, 2 skipped: guard (valgrind is missing), deny (cargo-deny is missing)"
         );
-    }
-
-    #[test]
-    fn tests_that_pass_at_their_second_attempt_are_named() {
-        let lines = [
-            "  TRY 1 FAIL [   0.020s] (1/2) proxyd::flow a_body_is_forwarded",
-            "  TRY 2 PASS [   0.020s] (1/2) proxyd::flow a_body_is_forwarded",
-            "     Summary [   0.100s] 2 tests run: 2 passed (1 flaky), 0 skipped",
-            "   FLAKY 2/2 [   0.020s] (1/2) proxyd::flow a_body_is_forwarded",
-        ];
-        let expected =
-            "2 passed, 0 failed, 1 at the second attempt only: proxyd::flow a_body_is_forwarded";
-        assert_eq!(read(&lines), expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Clients of all nodes: each repeats one request and checks every response.
 
 use proxy_load::clock::{Stopwatch, pause};
-use proxy_testkit::{RawClient, Response};
+use proxy_testkit::{RawClient, Response, get};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 const PAUSE_MILLIS: u64 = 120;
 const FIRST_BYTE: Duration = Duration::from_millis(1_200);
 pub(super) const HOST: &str = "shop.example.com";
+/// The field of a request that is the last of its connection.
+pub(super) const CLOSE: (&str, &str) = ("connection", "close");
 
 /// An answer that was not as expected.
 #[derive(Clone, Debug)]
@@ -195,6 +197,11 @@ pub(super) fn answer(
 pub(super) fn expect_field(answer: &Response, name: &str, wanted: &str) -> Result<(), String> {
     let found = answer.fields.get(name).unwrap_or_default();
     expect(name, &found, &wanted)
+}
+
+/// A page that clients are refused.
+pub(super) fn ask_admin(asked: &Asked<'_>) -> Result<(), String> {
+    answer(asked, get("/admin/users", &[CLOSE]), 403, "").map(drop)
 }
 
 /// The site by HTTPS.

@@ -3,7 +3,7 @@
 
 mod cases;
 
-use super::clients::{Ask, Asked, answer, ask_secure, expect_field};
+use super::clients::{Ask, Asked, CLOSE, answer, ask_admin, ask_secure, expect_field};
 use super::scene::Scene;
 pub(super) use cases::{HARMFUL, HARMLESS};
 use proxy_load::clock::{Stopwatch, pause};
@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-const CLOSE: (&str, &str) = ("connection", "close");
 const ORIGIN: &str = "https://app.example.com";
 /// One search of so many takes [`SLOW_SEARCH`].
 const SLOW_ONE_OF: u32 = 16;
@@ -64,9 +63,7 @@ pub(super) static MARKET: Scene = Scene {
                 .ok_or_else(|| "another body".to_owned())
         }),
         Ask::new("items", items),
-        Ask::new("admin", |asked| {
-            answer(asked, get("/admin/users", &[CLOSE]), 403, "").map(drop)
-        }),
+        Ask::new("admin", ask_admin),
         Ask::new("site", |asked| {
             let answer = answer(asked, get("/", &[CLOSE]), 200, "front")?;
             expect_field(&answer, "content-security-policy", "default-src 'self'")

@@ -2,7 +2,7 @@
 
 mod cases;
 
-use super::clients::{Ask, Asked, answer, ask_secure, expect_field};
+use super::clients::{Ask, Asked, CLOSE, answer, ask_admin, ask_secure, expect_field};
 use super::scene::Scene;
 pub(super) use cases::{HARMFUL, HARMLESS};
 use proxy_load::clock::pause;
@@ -11,7 +11,6 @@ use std::time::Duration;
 
 /// A slow upstream answers after it, and no other one on a machine that is not overloaded.
 const SLOW: Duration = Duration::from_secs(2);
-const CLOSE: (&str, &str) = ("connection", "close");
 
 pub(super) static SHOP: Scene = Scene {
     name: "shop",
@@ -22,9 +21,7 @@ pub(super) static SHOP: Scene = Scene {
     asks: &[
         Ask::new("items", |asked| api(asked, get("/api/items", &[CLOSE]))),
         Ask::new("upload", |asked| api(asked, upload())),
-        Ask::new("admin", |asked| {
-            answer(asked, get("/admin/users", &[CLOSE]), 403, "").map(drop)
-        }),
+        Ask::new("admin", ask_admin),
         Ask::new("me", |asked| {
             let answer = answer(asked, get("/me", &[CLOSE]), 200, "me")?;
             expect_field(&answer, "cache-control", "private")
