@@ -254,7 +254,8 @@ fn harmful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
         max_interval: Duration::from_secs(1),
         pace: RolloutPace {
             batch_percent: 50,
-            soak_secs: 2,
+            // A node that dies is offline after three seconds: a shorter soak may end before.
+            soak_secs: 4,
             deadline_secs: 8,
         },
         database: Database::sqlite(),
