@@ -355,7 +355,7 @@ impl App {
             RolloutEvent::OrderNodes => return self.order_batch(tx, rollout, now).await,
             RolloutEvent::Resume if rollout.batch_under_way().is_some() => {
                 tx.take_samples(rollout, since).await?;
-                tx.reopen_batch(rollout, since).await?;
+                tx.reopen_batch(rollout).await?;
             }
             RolloutEvent::RevertNodes => return self.revert_nodes(tx, rollout, now).await,
             RolloutEvent::PassBatch => tx.drop_samples(rollout.id).await?,

@@ -4,6 +4,7 @@ use crate::fleet::{Fleet, served, well};
 use crate::world::worlds;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
+use sqlx::{AnyConnection, Connection, Executor};
 
 /// Reports of the nodes of a bad batch, and a part of the reason.
 fn bad_batches() -> Vec<(&'static str, Value, &'static str)> {
@@ -245,6 +246,28 @@ async fn a_last_batch_that_was_paused_is_compared_with_itself_before_it_switched
             assert_eq!(figures["batch"]["requests"], 2_000, "since it was resumed");
             assert_eq!(figures["rest"]["requests"], 2_000, "{view}");
         }
+    }
+}
+
+#[tokio::test]
+async fn after_an_outage_a_resumed_rollout_orders_only_nodes_without_the_bundle() {
+    for world in worlds().await {
+        let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+        let settings = json!({"on_failure": "pause", "skip_gate": true, "soak_secs": 30});
+        let id = fleet.start(&new, settings).await;
+        fleet.tick(0).await;
+        fleet.follow_order(0).await;
+        fleet.tick(61).await;
+        assert_eq!(fleet.state(&id).await, "paused", "one node is late");
+        let mut database = AnyConnection::connect(&world.database.url).await.unwrap();
+        let silent = "UPDATE node_heartbeats SET seen_at = 1";
+        database.execute(silent).await.unwrap();
+        database.close().await.unwrap();
+        fleet.command(&id, "resume").await;
+        fleet.tick(0).await;
+        let ordered = [fleet.order(0).await, fleet.order(1).await];
+        let counters = ordered.map(|order| order.unwrap().counter);
+        assert_eq!(counters, [2, 3], "both are offline");
     }
 }
 

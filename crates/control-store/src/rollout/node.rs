@@ -14,15 +14,21 @@ use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
 
-/// True if the node `h` runs the bundle `$3` by the newest order of its rollout `r`, and is online:
-/// its last heartbeat is later than `$4`.
-macro_rules! ready {
+/// True if the node `h` runs the bundle `$3` by the newest order of its rollout `r`.
+macro_rules! switched {
     () => {
         "h.active_bundle_id = $3 AND h.verdict = 'accepted'
-         AND h.verdict_order >= r.order_counter AND r.pending = 0 AND h.seen_at > $4"
+         AND h.verdict_order >= r.order_counter AND r.pending = 0"
     };
 }
-pub(crate) use ready;
+
+/// True if the node has switched and is online: its last heartbeat is later than `$4`.
+macro_rules! ready {
+    () => {
+        concat!($crate::rollout::node::switched!(), " AND h.seen_at > $4")
+    };
+}
+pub(crate) use {ready, switched};
 
 /// A node of a rollout, with its reported progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,12 +208,9 @@ impl Transaction {
     }
 
     /// Marks the batch's nodes without the bundle as pending, so that a resumed rollout orders them
-    /// again.
-    pub async fn reopen_batch(
-        &mut self,
-        rollout: &Rollout,
-        online_since: Timestamp,
-    ) -> Result<(), StoreError> {
+    /// again. A node with the bundle keeps its order even if it is offline: after an outage of the
+    /// control plane all nodes are.
+    pub async fn reopen_batch(&mut self, rollout: &Rollout) -> Result<(), StoreError> {
         let Some(batch) = &rollout.batch else {
             return Ok(());
         };
@@ -217,15 +220,11 @@ impl Transaction {
                SELECT r.node_id FROM rollout_nodes r
                JOIN node_heartbeats h ON h.node_id = r.node_id
                WHERE r.rollout_id = $1 AND r.batch = $2 AND ",
-            ready!(),
+            switched!(),
             ")"
         );
         let update = sql(update).bind(rollout.id).bind(batch.number);
-        update
-            .bind(rollout.bundle)
-            .bind(online_since)
-            .run(self)
-            .await?;
+        update.bind(rollout.bundle).run(self).await?;
         Ok(())
     }
 
