@@ -16,9 +16,9 @@ use crate::node::order::OrderTarget;
 use crate::node::private_keys::require_chosen_holders;
 use crate::project::second_person::check_independent;
 use control_domain::{
-    Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
-    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, RouteNames, Trim,
-    WeighedFigures,
+    Access, BatchCounts, BundleState, Comparison, Figures, Gate, HeartbeatInterval, NewRollout,
+    Observation, Refusal, Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState,
+    RouteNames, Trim, WeighedFigures,
 };
 use control_store::{
     CommandRecord, ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError,
@@ -267,8 +267,8 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
-        let since = self.heartbeat_interval.online_since(call.now);
-        let progress = progress(&mut tx, found.value, since, call.now).await?;
+        let interval = self.heartbeat_interval;
+        let progress = progress(&mut tx, found.value, interval, call.now).await?;
         Ok(Versioned {
             value: progress,
             version: found.version,
@@ -446,9 +446,10 @@ async fn find(
 async fn progress(
     tx: &mut Transaction,
     rollout: Rollout,
-    since: Timestamp,
+    interval: HeartbeatInterval,
     now: Timestamp,
 ) -> Result<RolloutProgress, Error> {
+    let since = interval.online_since(now);
     let batches = tx.rollout_batches(rollout.id).await?;
     let is_open = rollout
         .batch
@@ -456,7 +457,8 @@ async fn progress(
         .is_some_and(|batch| batch.ended_at.is_none());
     let (mut counts, mut figures) = (None, None);
     if is_open {
-        counts = tx.count_batch(&rollout, since).await?;
+        let reports_since = rollout.reports_since(interval.duration());
+        counts = tx.count_batch(&rollout, since, reports_since).await?;
         if let Some(gate) = &rollout.strategy.gate {
             let compared = tx.compare_batch(&rollout, since).await?;
             figures = Some(StoredFigures::new(gate, &compared));

@@ -160,6 +160,12 @@ impl HeartbeatInterval {
     pub fn online_since(self, now: Timestamp) -> Timestamp {
         now - SignedDuration::from_secs(Self::MISSED * i64::from(self.0))
     }
+
+    /// The interval as a duration.
+    #[must_use]
+    pub fn duration(self) -> SignedDuration {
+        SignedDuration::from_secs(self.0.into())
+    }
 }
 
 impl Default for HeartbeatInterval {

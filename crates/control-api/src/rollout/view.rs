@@ -186,6 +186,9 @@ struct ProgressView {
     unordered: i64,
     /// Nodes that are online and run the bundle.
     ready: i64,
+    /// Of these, nodes with a report that counts for passing: since the switch, and within the last
+    /// heartbeat interval of the soak.
+    reported: i64,
     /// Nodes that are not online.
     offline: i64,
     /// The gate's present figures.
@@ -477,12 +480,14 @@ impl ProgressView {
             nodes,
             unordered,
             ready,
+            reported,
             offline,
         } = counts;
         Self {
             nodes,
             unordered,
             ready,
+            reported,
             offline,
             figures: figures.map(FiguresView::from),
         }

@@ -216,6 +216,15 @@ impl<'a> Fleet<'a> {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     }
 
+    /// A heartbeat with news, which is written at once.
+    pub(crate) async fn report(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        node.altered = !node.altered;
+        self.beat(index).await;
+        self.nodes[index].altered = !self.nodes[index].altered;
+        self.beat(index).await;
+    }
+
     /// The trial of a node's newest order; null if the order is confirmed.
     pub(crate) async fn trial(&self, index: usize) -> Value {
         let node = &self.nodes[index];

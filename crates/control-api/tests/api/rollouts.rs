@@ -99,6 +99,7 @@ async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_revert_is_never_o
         fleet.command(&id, "resume").await;
         assert_eq!(fleet.confirmation(0).await, "pending");
         fleet.tick(0).await;
+        fleet.report(0).await;
         fleet.tick(40).await;
         assert_eq!(
             fleet.confirmation(0).await,
@@ -165,6 +166,29 @@ async fn a_batch_soaks_before_it_passes_and_begins_at_its_time() {
         fleet.follow_order(1).await;
         assert_eq!(fleet.tick(6).await, 1, "the nodes have switched");
         assert_eq!(fleet.tick(30).await, 0, "they soak");
+        assert_eq!(fleet.tick(40).await, 0, "their reports are older");
+        assert_eq!(fleet.state(&id).await, "running");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_passes_after_its_soak_when_its_nodes_have_reported_since_the_switch() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 2).await;
+        let new = fleet.bundle(82).await;
+        let settings = json!({"skip_gate": true, "soak_secs": 30});
+        let id = fleet.start(&new, settings).await;
+        fleet.tick(0).await;
+        for index in 0..2 {
+            fleet.follow_order(index).await;
+        }
+        assert_eq!(fleet.tick(0).await, 1, "the nodes have switched");
+        fleet.report(0).await;
+        assert_eq!(fleet.tick(40).await, 0);
+        let progress = fleet.view(&id).await["progress"].clone();
+        assert_eq!(progress["ready"], 2, "{progress}");
+        assert_eq!(progress["reported"], 1, "{progress}");
+        fleet.report(1).await;
         assert_eq!(fleet.tick(40).await, 2);
         assert_eq!(fleet.state(&id).await, "completed");
     }

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
-use control_domain::{Actor, BundleState, Observation, Rollout, RolloutState};
+use control_domain::{Actor, BundleState, HeartbeatInterval, Observation, Rollout, RolloutState};
 use control_store::{StoreError, Transaction, Versioned};
 use control_wire::RolloutId;
 use jiff::{SignedDuration, Timestamp};
@@ -93,13 +93,7 @@ impl App {
             return Ok(false);
         };
         let metric = self.metric_answer(&value, now);
-        let mut seen = observe(
-            &mut tx,
-            &value,
-            self.heartbeat_interval.online_since(now),
-            now,
-        )
-        .await?;
+        let mut seen = observe(&mut tx, &value, self.heartbeat_interval, now).await?;
         drop(tx);
         seen.metric = metric;
         let Some(change) = value.advance(&Actor::System, &seen, now)? else {
@@ -113,14 +107,14 @@ impl App {
     }
 }
 
-/// State of a rollout in the database; a node is online if its last heartbeat is after `since`. The cost
-/// grows with the batch only.
+/// State of a rollout in the database. The cost grows with the batch only.
 async fn observe(
     tx: &mut Transaction,
     rollout: &Rollout,
-    since: Timestamp,
+    interval: HeartbeatInterval,
     now: Timestamp,
 ) -> Result<Observation, Error> {
+    let since = interval.online_since(now);
     let bundle = tx.bundle(rollout.bundle).await?;
     let is_revoked = bundle.is_none_or(|found| found.value.state == BundleState::Revoked);
     let mut seen = Observation {
@@ -134,7 +128,8 @@ async fn observe(
         }
         RolloutState::Running => {
             seen.is_frozen = freeze_end(tx, rollout, now).await?.is_some();
-            seen.batch = tx.count_batch(rollout, since).await?;
+            let reports_since = rollout.reports_since(interval.duration());
+            seen.batch = tx.count_batch(rollout, since, reports_since).await?;
             seen.rejection = tx.rejection(rollout).await?;
             let has_switched = seen.batch.is_some_and(|counts| counts.ready > 0);
             if rollout.strategy.gate.is_some() && has_switched {

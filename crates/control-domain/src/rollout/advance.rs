@@ -40,6 +40,8 @@ pub struct BatchCounts {
     pub unordered: i64,
     /// Online nodes that run the bundle by the newest order.
     pub ready: i64,
+    /// Ready nodes that have reported since [`Rollout::reports_since`].
+    pub reported: i64,
     /// Offline nodes.
     pub offline: i64,
 }
@@ -167,12 +169,22 @@ impl Rollout {
         match verdict {
             // Further requests decide; at the deadline an insignificant difference stops nothing.
             GateVerdict::Passed if !is_late && self.is_suspicious(seen) => None,
+            // Silent nodes report, or are offline and missing after three heartbeat intervals.
+            GateVerdict::Passed if self.awaits_reports(counts) => None,
             GateVerdict::Passed => Some(self.pass(now)),
             GateVerdict::Failed(failure) => Some(self.fail(failure.to_string(), now)),
             GateVerdict::NoData(why) => {
                 is_late.then(|| self.fail(format!("the gate has too little data: {why}"), now))
             }
         }
+    }
+
+    /// True if too few nodes have reported at the end of the soak: the others may have crashed, and
+    /// are not offline yet.
+    fn awaits_reports(&self, counts: BatchCounts) -> bool {
+        let silent = counts.nodes - counts.reported;
+        let is_enough = counts.reported > 0 && silent <= self.strategy.max_unavailable;
+        self.strategy.soak_secs > 0 && counts.nodes > 0 && !is_enough
     }
 
     fn verdict(&self, seen: &Observation) -> GateVerdict {

@@ -12,7 +12,7 @@ use crate::rollout::route_names::RouteNames;
 use crate::rollout::state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
 use crate::rollout::strategy::Strategy;
 use control_wire::{BundleId, RolloutId, UserId};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -266,6 +266,14 @@ impl Rollout {
     pub fn batch_under_way(&self) -> Option<&Batch> {
         let batch = self.batch.as_ref();
         batch.filter(|batch| batch.state != BatchState::Passed)
+    }
+
+    /// Nodes of the batch must have reported later than this before it passes: after the switch, and
+    /// within the last `interval` of the soak, that of heartbeats. `None` before the switch.
+    pub fn reports_since(&self, interval: SignedDuration) -> Option<Timestamp> {
+        let switched_at = self.batch.as_ref()?.switched_at?;
+        let soaked_at = switched_at + SignedDuration::from_secs(self.strategy.soak_secs);
+        Some(switched_at.max(soaked_at - interval))
     }
 
     fn submit(&self, actor: &Actor, now: Timestamp) -> Result<RolloutChange, Refusal> {

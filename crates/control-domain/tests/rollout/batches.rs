@@ -6,6 +6,7 @@ use control_domain::{
     Refusal, RevertCounts, RevertProgress, Role, Rollout, RolloutCommand, RolloutEvent,
 };
 use control_wire::RouteTraffic;
+use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
 fn figures(requests: u64, errors: u64) -> Figures {
@@ -101,6 +102,7 @@ fn a_batch_passes_by_its_nodes_its_time_and_its_gate() {
                 nodes: 1,
                 unordered: 0,
                 ready,
+                reported: ready,
                 offline,
             }),
             compared: batch.map(|batch| Comparison {
@@ -132,6 +134,7 @@ fn a_difference_that_is_not_sure_yet_lengthens_the_soak_up_to_the_deadline() {
             batch: Some(BatchCounts {
                 nodes: 1,
                 ready: 1,
+                reported: 1,
                 ..BatchCounts::default()
             }),
             compared: Some(Comparison {
@@ -166,6 +169,7 @@ fn a_batch_may_miss_offline_nodes_and_waits_for_late_ones() {
                 nodes: 3,
                 unordered: 0,
                 ready,
+                reported: ready,
                 offline,
             }),
             ..Observation::default()
@@ -180,6 +184,50 @@ fn a_batch_may_miss_offline_nodes_and_waits_for_late_ones() {
 }
 
 #[test]
+fn a_batch_passes_after_its_soak_when_its_nodes_have_reported_since_the_switch() {
+    let pass = Some(RolloutEvent::PassBatch);
+    // Soak, nodes that may be missing, nodes that have reported.
+    for (soak_secs, max_unavailable, reported, expected) in [
+        (10, 0, 2, None),
+        (10, 0, 3, pass),
+        (10, 1, 1, None),
+        (10, 1, 2, pass),
+        (10, 3, 0, None),
+        (0, 0, 0, pass),
+    ] {
+        let mut rollout = running(None, BatchState::Switched, soak_secs);
+        rollout.strategy.max_unavailable = max_unavailable;
+        let seen = Observation {
+            batch: Some(BatchCounts {
+                nodes: 3,
+                ready: 3,
+                reported,
+                ..BatchCounts::default()
+            }),
+            ..Observation::default()
+        };
+        for secs in [10, 100] {
+            let change = rollout.advance(&Actor::System, &seen, after(secs)).unwrap();
+            let event = change.map(|change| change.event);
+            let case = format!("soak {soak_secs}, {max_unavailable} may be missing");
+            assert_eq!(event, expected, "{case}, {reported} reported, at {secs}");
+        }
+    }
+}
+
+#[test]
+fn reports_count_from_the_last_heartbeat_interval_of_the_soak() {
+    let interval = SignedDuration::from_secs(30);
+    for (soak_secs, since) in [(0, 0), (30, 0), (31, 1), (600, 570)] {
+        let rollout = running(None, BatchState::Switched, soak_secs);
+        let expected = Some(after(since));
+        assert_eq!(rollout.reports_since(interval), expected, "{soak_secs}");
+    }
+    let open = running(None, BatchState::Open, 60);
+    assert_eq!(open.reports_since(interval), None);
+}
+
+#[test]
 fn a_batch_without_a_node_that_runs_the_bundle_does_not_pass() {
     let fail = RolloutEvent::Fail;
     for (offline, secs, expected) in [(1, 0, None), (1, 99, None), (1, 100, Some(fail))] {
@@ -190,6 +238,7 @@ fn a_batch_without_a_node_that_runs_the_bundle_does_not_pass() {
                 nodes: 1,
                 unordered: 0,
                 ready: 0,
+                reported: 0,
                 offline,
             }),
             ..Observation::default()

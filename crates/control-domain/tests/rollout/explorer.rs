@@ -58,6 +58,7 @@ impl World {
                 nodes: 1,
                 unordered: i64::from(!self.ordered[current]),
                 ready: i64::from(self.ordered[current] && node == Node::New),
+                reported: i64::from(self.ordered[current] && node == Node::New),
                 offline: i64::from(matches!(node, Node::Offline(_))),
             });
             seen.rejection = (node == Node::Rejected).then(|| Rejection {

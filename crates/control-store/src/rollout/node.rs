@@ -64,7 +64,9 @@ const COUNT_BATCH: &str = concat!(
        COUNT(CASE WHEN h.seen_at <= $4 THEN 1 END) AS offline,
        COUNT(CASE WHEN ",
     ready!(),
-    " THEN 1 END) AS ready
+    " THEN 1 END) AS ready, COUNT(CASE WHEN ",
+    ready!(),
+    " AND h.seen_at > $5 THEN 1 END) AS reported
      FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
      WHERE r.rollout_id = $1 AND r.batch = $2"
 );
@@ -272,17 +274,20 @@ impl Transaction {
         Ok(())
     }
 
-    /// Progress of the nodes of the current batch.
+    /// Progress of the nodes of the current batch, of which a node is online if its last heartbeat is
+    /// later than `online_since`.
     pub async fn count_batch(
         &mut self,
         rollout: &Rollout,
         online_since: Timestamp,
+        reports_since: Option<Timestamp>,
     ) -> Result<Option<BatchCounts>, StoreError> {
         let Some(batch) = &rollout.batch else {
             return Ok(None);
         };
         let counts = sql(COUNT_BATCH).bind(rollout.id).bind(batch.number);
         let counts = counts.bind(rollout.bundle).bind(online_since);
+        let counts = counts.bind(reports_since.unwrap_or(online_since));
         let row = counts
             .row(self)
             .await?
@@ -291,6 +296,7 @@ impl Transaction {
             nodes: number(&row, "nodes")?,
             unordered: number(&row, "unordered")?,
             ready: number(&row, "ready")?,
+            reported: number(&row, "reported")?,
             offline: number(&row, "offline")?,
         }))
     }
