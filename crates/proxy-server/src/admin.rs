@@ -27,7 +27,7 @@ pub(crate) struct Admin {
     lost: Arc<Notify>,
 }
 
-/// A socket with the task that serves it.
+/// A listening socket of the admin interface, and the stop signal of its serving task.
 #[derive(Debug)]
 struct AdminListener {
     /// The address as written in the configuration.
@@ -82,8 +82,8 @@ impl Admin {
         admin
     }
 
-    /// Notified when a task that accepts connections has panicked: the interface would accept none, and
-    /// health checks of the process would hang.
+    /// Notified when a task that accepts connections has panicked: the interface would accept no
+    /// more, and health checks of the process would hang.
     pub(crate) fn lost(&self) -> Arc<Notify> {
         Arc::clone(&self.lost)
     }
@@ -99,7 +99,6 @@ impl Admin {
         self.state.publish(Arc::clone(plan));
     }
 
-    /// The open sockets, by address.
     pub(crate) fn open_sockets(&self) -> AdminSockets {
         let socket = |listener: &AdminListener| AdminSocket {
             address: listener.address.clone(),
@@ -123,7 +122,7 @@ impl Admin {
         })
     }
 
-    /// Sets the fate of the file of a Unix socket on drop.
+    /// Sets whether the Unix socket's file is kept or removed on drop.
     pub(crate) fn set_files_on_drop(&self, action: OnDrop) {
         for file in self
             .listeners()
@@ -196,8 +195,8 @@ impl Admin {
 }
 
 /// Runs `serving`, and notifies `lost` when it panics. Not a task of a
-/// [`TaskScope`](crate::runtime::task_scope::TaskScope): it ends by a message, so that responses are
-/// finished, and the process ends without it.
+/// [`TaskScope`](crate::runtime::task_scope::TaskScope): it ends by a message, so that responses
+/// are finished, and the process ends without it.
 fn spawn_watched(serving: impl Future<Output = ()> + Send + 'static, lost: Arc<Notify>) {
     let serving = tokio::spawn(serving);
     tokio::spawn(async move {

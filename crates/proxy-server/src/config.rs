@@ -1,4 +1,5 @@
-//! Configurations: options of the process, deliveries, worst-case memory.
+//! Start options, configurations delivered while the process runs, live tests, and the worst-case
+//! memory of a configuration.
 
 pub(crate) mod delivery;
 pub(crate) mod live_tests;

@@ -1,4 +1,5 @@
-//! A client's connection: socket, negotiation, settings, and both versions of HTTP.
+//! A client's connection over TCP or a Unix socket: the negotiation of TLS and of the HTTP version,
+//! then requests over HTTP/1.x or HTTP/2, or a relay.
 
 pub(crate) mod client_socket;
 pub(crate) mod client_stream;

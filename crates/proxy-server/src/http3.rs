@@ -1,9 +1,10 @@
 //! HTTP/3 to clients, over QUIC.
 //!
-//! Each worker has an endpoint for each listener with HTTP/3: its UDP sockets, the QUIC state machine, and the timer of
-//! all its connections. A connection belongs to the worker that accepted it for as long as it lasts; its IDs name the
-//! endpoint, and any other that receives a datagram for it passes the datagram on. A connection is driven by one
-//! task, and each of its request streams by another, as over HTTP/2; they share the QUIC connection.
+//! Each worker has an endpoint for each listener with HTTP/3: its UDP sockets, the QUIC state
+//! machine, and the timer of all its connections. A connection stays with the worker that accepted
+//! it. Its IDs name the endpoint; any other endpoint that receives one of its datagrams forwards it
+//! there. One task drives a connection, and another serves each request stream, as over HTTP/2;
+//! they share the QUIC connection.
 
 mod clock;
 mod connection;

@@ -1,8 +1,8 @@
 //! The server: workers, listeners, reload, drain, handover.
 //!
 //! A worker is a thread that shares nothing with other workers while it serves requests: see
-//! `worker.rs`, then `worker/accept.rs` and `connection/http1/driver.rs`. The control thread handles
-//! configuration and signals: see `control_loop.rs` and `reload/server/apply.rs`.
+//! `worker.rs`, then `worker/accept.rs` and `connection/http1/driver.rs`. The control thread
+//! handles configuration and signals: see `control_loop.rs` and `reload/server/apply.rs`.
 
 mod process;
 

@@ -74,7 +74,7 @@ pub(crate) struct BoundAddress {
     pub(crate) sockets: Vec<Arc<Socket>>,
     /// File of a Unix socket that this process owns.
     pub(crate) file: Option<Arc<SocketFile>>,
-    /// True if bound by this process or a predecessor, false if by a service manager.
+    /// Bound by this process or a predecessor, not by a service manager.
     pub(crate) owned: bool,
 }
 
@@ -122,8 +122,8 @@ impl BoundAddress {
         })
     }
 
-    /// Returns true if clients can find it: the file of a Unix socket may have been removed by
-    /// another process.
+    /// Returns true if clients can find the address: another process may have removed the file of a
+    /// Unix socket.
     pub(crate) fn is_there(&self) -> bool {
         self.file.as_ref().is_none_or(|file| file.is_there())
     }
@@ -186,7 +186,8 @@ impl BoundAddress {
 }
 
 /// Binds `address` for `count` workers; the kernel spreads connections over their sockets. No
-/// connection arrives before [`BoundAddress::listen`], so a later failure of the start strands no client.
+/// connection arrives before [`BoundAddress::listen`], so a later failure of the start strands no
+/// client.
 pub(crate) fn bind(
     address: &BindAddress,
     backlog: u32,
@@ -205,8 +206,8 @@ pub(crate) fn bind(
     Ok(bound.widened(count))
 }
 
-/// UDP sockets for `count` workers at the address of `bound`, which clients reach over TCP, too. `None` for a Unix
-/// socket. With `is_ours`, sockets of this process may have the address: their connections end.
+/// Binds UDP sockets for `count` workers at the TCP address of `bound`. `None` for a Unix socket.
+/// If `is_ours` is true, this process may already have sockets there, with ending connections.
 pub(crate) fn bind_datagrams(
     bound: &BoundAddress,
     count: usize,
@@ -227,7 +228,8 @@ pub(crate) fn widen_datagrams(bound: &BoundAddress, sockets: &mut Vec<Arc<Socket
     }
 }
 
-/// The sockets, of `sockets`, of one of `workers` workers: each socket has a worker, and each worker a socket.
+/// Indexes of the sockets that one of `workers` workers uses, out of `sockets`: each socket has a
+/// worker, and each worker a socket.
 pub(crate) fn share(sockets: usize, worker: usize, workers: usize) -> Vec<usize> {
     let shared = worker.checked_rem(sockets).filter(|_| worker >= sockets);
     let own = |socket: &usize| socket.checked_rem(workers) == Some(worker);

@@ -1,4 +1,4 @@
-//! The reload: one transaction over the state that outlives plans.
+//! The reload: one transaction that replaces the plan and updates the state kept across plans.
 
 pub(crate) mod former_plans;
 pub(crate) mod limit_registry;

@@ -1,4 +1,5 @@
-//! Surroundings of the process: clock, memory, descriptors, signals, blocking files, tasks.
+//! Services of the operating system for the control thread: clocks, memory, file descriptors,
+//! signals, blocking file operations and background tasks.
 
 pub(crate) mod descriptors;
 pub(crate) mod disk_thread;

@@ -1,4 +1,5 @@
-//! Listening sockets across plans and processes: assignment, inheritance, handover.
+//! Listening sockets that outlive plans and processes: inherited at the start, assigned to workers,
+//! and handed over in an upgrade.
 
 pub(crate) mod handover;
 pub(crate) mod inherited_sockets;

@@ -1,4 +1,5 @@
-//! Targets between plans: names, health checks, pools, circuit breakers.
+//! Background work for targets: DNS look-ups, health checks, reconnects and key sets; and the
+//! settings of their connection pools.
 
 pub(crate) mod breaker_states;
 pub(crate) mod connectors;

@@ -42,7 +42,6 @@ use tokio::sync::oneshot;
 pub(crate) struct PlanUpdate {
     pub(crate) plan: Arc<Plan>,
     pub(crate) connectors: Vec<UpstreamConnectors>,
-    /// The limits of every route.
     pub(crate) limits: Arc<[RouteLimits]>,
     /// Settings of every target's pool.
     pub(crate) pools: Vec<PoolSettings>,
@@ -52,7 +51,7 @@ pub(crate) struct PlanUpdate {
     pub(crate) logs: Option<Logs>,
 }
 
-/// The active plan with other addresses of names, with everything that a worker needs to apply it.
+/// The active plan with new addresses of names, and everything that a worker needs to apply it.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressUpdate {
     pub(crate) plan: Arc<Plan>,
@@ -64,7 +63,6 @@ pub(crate) struct AddressUpdate {
 #[derive(Debug)]
 pub(crate) struct ListenerUpdate {
     pub(crate) assignment: SocketAssignment,
-    /// TLS of the listener.
     pub(crate) tls: Option<Arc<ServerTls>>,
 }
 
@@ -86,7 +84,7 @@ pub(crate) enum Command {
     Probe(oneshot::Sender<()>),
     /// Apply this plan; reply when that is done.
     Apply(Box<PlanUpdate>, oneshot::Sender<()>),
-    /// Apply the new addresses of names, to requests from now on.
+    /// Use the new addresses of names for all later requests.
     ApplyAddresses(Box<AddressUpdate>),
     /// Serve a connection that no listening socket of this process accepted.
     Accept(HandedConnection),
@@ -235,7 +233,6 @@ async fn run(
 /// notice period of GOAWAY over HTTP/2.
 const IDLE_CLOSE_DELAY: Duration = Duration::from_secs(1);
 
-/// A worker with its listeners.
 struct WorkerLoop {
     number: usize,
     registry: Arc<Registry>,
@@ -389,7 +386,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Gives the endpoint of a listener its sockets and settings, and starts it if there is none.
+    /// Sends sockets and settings to the endpoint of a listener, or starts the endpoint.
     fn update_endpoint(
         &mut self,
         known: Option<Rc<Endpoint>>,
@@ -442,8 +439,8 @@ impl WorkerLoop {
         Ok(endpoint)
     }
 
-    /// Admits a connection after the events of all earlier ones, as accept loops do: a client that has closed
-    /// its connection has its permit back.
+    /// Admits a connection after the events of all earlier ones, as accept loops do: a client that
+    /// has closed its connection has its permit back.
     fn accept(&self, connection: HandedConnection) {
         let HandedConnection {
             listener: index,
@@ -475,7 +472,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Tells the clients of HTTP/3 that their connections end: unlike over TCP, the kernel does not.
+    /// Notifies HTTP/3 clients that their connections end: unlike over TCP, the kernel does not.
     async fn cut_endpoints(&self) {
         let former = self.former_endpoints.iter().filter_map(Weak::upgrade);
         for endpoint in self.endpoints.values().cloned().chain(former) {
@@ -548,8 +545,8 @@ impl WorkerLoop {
     }
 }
 
-/// Maximum number of threads of one worker that read files, for all roots together; each root has a
-/// limit of its own. Threads start on demand and end after ten idle seconds.
+/// Maximum number of threads of one worker that read files, for all roots together; each root also
+/// has a separate limit. Threads start on demand and end after ten idle seconds.
 const DISK_THREADS: usize = 512;
 
 /// Maximum time for a worker's reply to a probe, after which a reload is refused, and to an update,

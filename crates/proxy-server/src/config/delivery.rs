@@ -59,7 +59,7 @@ pub struct Deliveries {
 pub(crate) struct Pending {
     /// `None` for the node's own configuration without a bundle.
     pub(crate) delivery: Option<Delivery>,
-    /// True if the live tests are first sent to a separate server.
+    /// Sends the live tests to a separate server before the delivery is applied.
     pub(crate) is_rehearsed: bool,
     pub(crate) answer: oneshot::Sender<Result<LiveTests, Vec<String>>>,
 }
@@ -68,8 +68,8 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct Inbox(mpsc::Receiver<Pending>);
 
-/// Prepares the client of the control plane from its block of the configuration. May read the disk, and
-/// wait for the network for a short time.
+/// Prepares the client of the control plane from its block of the configuration. May read the disk,
+/// and wait for the network for a short time.
 pub type Follow = fn(&ControlPlane, Deliveries) -> Follower;
 
 /// Starts a client, given the result of applying its first bundle; `None` without one.
@@ -82,7 +82,8 @@ pub type Stop = Box<dyn Send>;
 pub struct Follower {
     /// The bundle to start with, if the client has one.
     pub first: Option<Delivery>,
-    /// Starts the client with the result of its first bundle. Dropping the returned value ends the client.
+    /// Starts the client with the result of its first bundle. Dropping the returned value ends the
+    /// client.
     pub start: Box<StartClient>,
 }
 
@@ -99,9 +100,9 @@ impl BundleCheck {
 }
 
 impl Deliveries {
-    /// `challenges` are those that the listeners of the process answer.
+    /// `challenges` are the tokens with which the process's listeners answer validations.
     pub(crate) fn new(registry: Arc<Registry>, challenges: ChallengeTokens) -> (Self, Inbox) {
-        // The client waits for each answer, so there is never a second one.
+        // The client waits for each result before its next delivery, so one place is enough.
         let (sender, receiver) = mpsc::channel(1);
         let own = Self {
             sender,
@@ -111,7 +112,7 @@ impl Deliveries {
         (own, Inbox(receiver))
     }
 
-    /// The answers of the listeners to validations by HTTP-01.
+    /// Tokens with which the listeners answer validations by HTTP-01.
     pub fn challenges(&self) -> &ChallengeTokens {
         &self.challenges
     }
@@ -169,7 +170,7 @@ impl Inbox {
 }
 
 impl PrivateKeys {
-    /// Holds the key for the file at `path`, and its chain, which is served instead of the one on disk.
+    /// Holds the key for the file at `path`; its chain is served instead of the file's.
     pub fn insert(&mut self, path: PathBuf, chain_pem: &str, key_pem: Zeroizing<String>) {
         self.files.insert(path.clone());
         let held = HeldCertificate {
@@ -189,8 +190,8 @@ impl PrivateKeys {
     }
 }
 
-/// Warns if a reload changes the `control-plane` block. The client keeps the block of the start, because its
-/// identity and its folder belong to it.
+/// Warns if a reload changes the `control-plane` block. The client keeps the block of the start,
+/// because its identity and its folder belong to it.
 pub(crate) fn compare(at_start: Option<&ControlPlane>, now: Option<&ControlPlane>) {
     let is_same = match (at_start, now) {
         (Some(at_start), Some(now)) => at_start.says_the_same(now),

@@ -1,9 +1,9 @@
-//! The live tests of a configuration, sent to the listeners of this process after a switch, and before it to a second
-//! server that has no sockets.
+//! The live tests of a configuration. After a switch, they are sent to the listeners of this
+//! process; before it, to a second server without sockets.
 //!
-//! They are sent like any client's requests, from this machine: agents are called, and each
-//! applicable rate limit is charged a token. Per-client limits see the machine's own address, so no
-//! client is charged.
+//! The process sends the tests like any client's requests: agents are called, and each applicable
+//! rate limit is charged a token. Per-client limits see the machine's own address, so no client is
+//! charged.
 
 use crate::runtime::system_clock;
 use crate::worker::HandedConnection;
@@ -27,26 +27,27 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum time of all live tests of a switch together.
 const MAX_TIME: Duration = Duration::from_secs(30);
-/// Upstreams with live tests at the same time: one that hangs takes no time from another.
+/// Maximum number of upstreams tested concurrently: an upstream that hangs delays no other one.
 const MAX_UPSTREAMS: usize = 8;
 /// Delay before a failed test is sent again: one lost packet must not stop a rollout.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
-/// Most requests of one test, one for each of several targets.
+/// Maximum number of requests of one test, one for each of several targets.
 const MAX_REPETITIONS: usize = 8;
-/// Part of the time of all tests after which each is sent only once.
+/// Time from the beginning after which each test is sent only once.
 const MAX_REPEATING_TIME: Duration = Duration::from_secs(15);
-/// Delay before tests that failed by time alone are sent again: a machine may be busy for longer than both tries.
+/// Delay before tests that failed only by time are sent again: a machine may be busy for longer
+/// than the first two tries.
 const LATE_DELAY: Duration = Duration::from_secs(2);
-/// Maximum time of all tests that are sent again after that delay.
+/// Maximum time of all tests that are sent again after [`LATE_DELAY`].
 const MAX_LATE_TIME: Duration = Duration::from_secs(13);
 const AGENT: &str = "proxyd-live-test";
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// The live tests of the configuration that was applied, with the sockets of their listeners.
+/// The live tests of the applied configuration, with the sockets of their listeners.
 #[derive(Clone, Debug, Default)]
 pub struct LiveTests {
     tests: Vec<BoundTest>,
-    /// Failures that the configuration before has as well.
+    /// Failures of the previous configuration, which are not reported as new.
     known: Vec<LiveFailure>,
 }
 
@@ -55,11 +56,10 @@ pub struct LiveTests {
 pub struct LiveOutcome {
     /// Failures of the configuration.
     pub failures: Vec<String>,
-    /// Failures that the configuration before has as well.
+    /// Failures that the previous configuration has, too.
     pub known: Vec<String>,
 }
 
-/// A failed live test.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveFailure {
     test: LiveTest,
@@ -70,17 +70,17 @@ pub(crate) struct LiveFailure {
 /// The reason why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum NoAnswer {
-    /// None in the time of the test, or of all tests together.
+    /// No response within the time of the test, or of all tests together.
     Late(String),
     Failed(String),
 }
 
-/// A pass over tests, with moments as times since the one of `now`.
+/// A pass over tests. Its times are readings of the clock `now`.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// Most requests until a test has failed.
+    /// Maximum number of tries of a test, unless one passes.
     tries: u32,
-    /// From then on the first try of a test has one request.
+    /// Time from which the first try of a test has only one request.
     repeat_until: Duration,
     end: Duration,
 }
@@ -98,7 +98,7 @@ struct BoundTest {
 }
 
 impl LiveTests {
-    /// The tests of a plan with listeners bound to these addresses, in their order.
+    /// The tests of a plan with listeners bound to these addresses, in the same order.
     pub(crate) fn new<'a>(plan: &Plan, bound: impl Iterator<Item = &'a BindAddress>) -> Self {
         let bound: Vec<&BindAddress> = bound.collect();
         let tests = live_tests(plan).into_iter().filter_map(|test| {
@@ -118,13 +118,13 @@ impl LiveTests {
         }
     }
 
-    /// Treats failures like these as those of the configuration before.
+    /// Sets the failures of the previous configuration, which are reported separately.
     pub(crate) fn knowing(mut self, known: Vec<LiveFailure>) -> Self {
         self.known = known;
         self
     }
 
-    /// Sends the tests to a server without sockets, by connections that it accepts from `handover`.
+    /// Sends the tests to a server without sockets, which accepts connections from `handover`.
     pub(crate) fn handed_to(mut self, handover: &UnboundedSender<HandedConnection>) -> Self {
         for bound in &mut self.tests {
             bound.handover = Some(handover.clone());
@@ -132,7 +132,8 @@ impl LiveTests {
         self
     }
 
-    /// Sends tests by `GET` and `HEAD` as many times as the closure says of their upstream, once at least.
+    /// Sends each test with `GET` or `HEAD` as often as `targets` returns for its upstream, at
+    /// least once and at most [`MAX_REPETITIONS`] times.
     pub(crate) fn repeated(mut self, targets: impl Fn(&str) -> usize) -> Self {
         for bound in &mut self.tests {
             let is_safe = ["GET", "HEAD"].contains(&bound.test.method.as_str());
@@ -157,8 +158,9 @@ impl LiveTests {
         outcome
     }
 
-    /// Sends all tests, those of one upstream in their order, and returns those that fail twice. Failures by time alone are
-    /// sent again at the end, and count if they fail then as well, or have no time left.
+    /// Sends all tests, the tests of one upstream in order, and returns those that fail twice.
+    /// Tests that failed only by time are sent again at the end, and count if they fail again or
+    /// have no time left.
     pub(crate) async fn failed(&self, now: fn() -> Duration) -> Vec<LiveFailure> {
         let started = now();
         let first = Round {
@@ -182,7 +184,8 @@ impl LiveTests {
         found.into_values().collect()
     }
 
-    /// The failures among the tests with these positions, by position.
+    /// Sends the tests at the positions that `is_sent` selects, and returns the failures by
+    /// position.
     async fn round(
         &self,
         is_sent: impl Fn(usize) -> bool,
@@ -196,7 +199,8 @@ impl LiveTests {
                 groups.entry(upstream).or_default().push((number, bound));
             }
         }
-        // Collected, since a closure with a reference in a stream makes a future that is not `Send`.
+        // Collected, because a stream with a closure that holds a reference makes a future that is
+        // not `Send`.
         let sending: Vec<_> = groups
             .into_values()
             .map(|group| group_failures(group, now, round))
@@ -207,7 +211,7 @@ impl LiveTests {
     }
 }
 
-/// The failures of tests that are sent one after the other, with their positions.
+/// Sends tests one after the other, and returns the failures with their positions.
 async fn group_failures(
     group: Vec<(usize, &BoundTest)>,
     now: fn() -> Duration,
@@ -229,12 +233,11 @@ impl NoAnswer {
 }
 
 impl LiveFailure {
-    /// The name of the test.
     pub(crate) fn name(&self) -> &str {
         &self.test.name
     }
 
-    /// The name of the upstream that the request goes to, if it does.
+    /// The name of the upstream of the request; `None` without one.
     pub(crate) fn upstream(&self) -> Option<&str> {
         self.test.upstream.as_deref()
     }
@@ -243,7 +246,7 @@ impl LiveFailure {
         format!("live test \"{}\" fails: {}", self.name(), self.why)
     }
 
-    /// Returns true if the response is late, or has not come in its time, and is as expected otherwise.
+    /// Returns true if the response is late or missing, and otherwise as expected.
     fn is_late(&self) -> bool {
         match &self.answer {
             Ok(answer) => self.test.fails_by_time(answer),
@@ -251,12 +254,12 @@ impl LiveFailure {
         }
     }
 
-    /// Returns true if both are failures of one test for the same reason.
+    /// Returns true if both are failures of the same test for the same reason.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.name() == other.name()
             && match (&self.answer, &other.answer) {
                 (Ok(one), Ok(other)) => self.test.fails_alike(one, other),
-                // How much of the time was left for a test depends on the other tests.
+                // The texts differ by the time left, which depends on the other tests.
                 (Err(NoAnswer::Late(_)), Err(NoAnswer::Late(_))) => true,
                 (Err(one), Err(other)) => one == other,
                 (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
@@ -265,14 +268,15 @@ impl LiveFailure {
 }
 
 impl BoundTest {
-    /// The failure of all attempts of a round within its remaining time.
+    /// Returns the last failure if all tries of a round fail, or if the round ends before one
+    /// passes.
     async fn failure_within(&self, now: fn() -> Duration, round: Round) -> Option<LiveFailure> {
         let left = round.end.saturating_sub(now());
         let trying = async {
             let mut found = self.failure(now, round.repeat_until).await?;
             for _ in 1..round.tries {
                 sleep(REPEAT_DELAY).await;
-                // All requests, so that the one that failed is among them.
+                // All requests are repeated, because the failed one may be among the later ones.
                 found = self.failure(now, round.end).await?;
             }
             Some(found)
@@ -289,8 +293,8 @@ impl BoundTest {
         })
     }
 
-    /// The first response that differs from the expectations. Further requests may be refused by a rate limit, and end at
-    /// `repeat_until`.
+    /// The first response that differs from the expectations. After the first request, a rate limit
+    /// may refuse the rest; no request begins after `repeat_until`, except the first.
     async fn failure(&self, now: fn() -> Duration, repeat_until: Duration) -> Option<LiveFailure> {
         for number in 0..self.times {
             if number > 0 && repeat_until <= now() {
@@ -327,8 +331,8 @@ impl BoundTest {
         }
     }
 
-    /// The listener's socket, or a connection of which the other end is handed over, with the client's address that the
-    /// listener would see at its socket.
+    /// The listener's socket. For a handover, a new connection: its other end is handed over with
+    /// the client address that the listener would see at its socket.
     fn connection(&self) -> io::Result<ListenerSocket> {
         let Some(handover) = &self.handover else {
             return Ok(self.socket.clone());
@@ -343,7 +347,7 @@ impl BoundTest {
             socket: Socket::from(OwnedFd::from(other)),
             peer,
         };
-        // Fails if the server has ended, which closes the connection.
+        // Sending fails if the server has ended, which closes the connection.
         drop(handover.send(connection));
         Ok(ListenerSocket::Connected(Arc::new(own)))
     }
@@ -426,7 +430,7 @@ fn live_answer(answer: ListenerAnswer) -> LiveAnswer {
     }
 }
 
-/// The address by which this machine reaches a listener.
+/// The address of a listener for connections from the same machine.
 fn reachable(bound: &BindAddress) -> ListenerSocket {
     match bound {
         BindAddress::Unix(path) => ListenerSocket::Unix(path.clone()),
@@ -486,7 +490,8 @@ mod tests {
         )
     }
 
-    /// A proxy that answers requests of the shop except for the first ones, and none of the wiki. Returns the paths of all.
+    /// A proxy that answers requests of the shop except for the first ones, and none of the wiki.
+    /// Returns the paths of all.
     async fn answer(
         mut handed: UnboundedReceiver<HandedConnection>,
         mut silent: usize,

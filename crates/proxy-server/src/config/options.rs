@@ -1,4 +1,4 @@
-//! Options of the process.
+//! Start options of a server process, set by the program that embeds it.
 
 use crate::config::delivery::Follow;
 use crate::observe::events::Events;
@@ -6,7 +6,7 @@ use crate::sockets::handover::Program;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// Options of the process.
+/// Start options of a server process.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Source of the configuration, at the start and at each reload.

@@ -11,10 +11,11 @@ use std::fmt;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// The program before it serves: code, plan, metrics, control thread.
+/// Memory of the program before it serves: code, plan, metrics, control thread.
 const PROGRAM_BYTES: u64 = 32 * MIB;
 
-/// One worker: stack, idle pipes and buffers, and the budget that all its large reads share.
+/// Memory of one worker: stack, idle pipes and buffers, and the budget that all its large reads
+/// share.
 const WORKER_BYTES: u64 = 36 * MIB;
 
 /// The state of one client connection, without its buffers.
@@ -41,19 +42,19 @@ const REQUEST_BYTES: u64 = 4 * KIB;
 /// The head of a response, and one buffer for each direction.
 const UPSTREAM_BYTES: u64 = 64 * KIB + 2 * BUFFER_BYTES;
 
-/// A relayed or upgraded connection: bytes that its receiver has not taken, in both directions.
+/// A relayed or upgraded connection: bytes read and not yet written, in both directions.
 const TUNNEL_BYTES: u64 = 2 * 64 * KIB;
 
-/// The pieces of a file that are read ahead of a client.
+/// Pieces of a file that are read ahead for one response.
 const FILE_BYTES: u64 = 2 * 64 * KIB;
 
-/// A response of the proxy's own on a stream of HTTP/2 or HTTP/3: its head, and the state of the stream.
+/// A response by the proxy itself on an HTTP/2 or HTTP/3 stream: its head, and the stream's state.
 const OWN_RESPONSE_BYTES: u64 = 16 * KIB;
 
 /// A request in the queue, in addition to its state as a request.
 const QUEUED_BYTES: u64 = KIB;
 
-/// The encoder of a compressed response, of the coding that takes most.
+/// The encoder of a compressed response, for the coding that needs the most memory.
 const ENCODER_BYTES: u64 = Encoder::max_bytes(Coding::Brotli);
 
 /// Memory of one log with a blocked writer: the batches in its queue, and one worker's.
@@ -61,11 +62,10 @@ const LOG_BYTES: u64 = 32 * BATCH_BYTES;
 const BATCH_BYTES: u64 = 512 * KIB;
 const WORKER_BATCHES: u64 = 4;
 
-/// A span, with texts of the greatest length.
+/// A span with all texts at their maximum length.
 const SPAN_BYTES: u64 = 4 * KIB;
 const SPANS_OF_BATCH: u64 = BATCH_SPANS as u64;
 
-/// One term of the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Term {
     what: &'static str,
@@ -184,7 +184,7 @@ impl Term {
     }
 }
 
-/// One connection of HTTP/3: windows, incomplete header sections, and a piece of a body for each stream.
+/// One HTTP/3 connection: windows, incomplete header sections, and one body piece per stream.
 fn http3_bytes(model: &Model) -> u64 {
     let listeners = model.listeners.iter().filter(|it| *it.http3);
     let streams = listeners
@@ -214,8 +214,8 @@ fn held_bodies(model: &Model) -> u64 {
     u64::from(requests) + u64::from(responses)
 }
 
-/// Copies of an inspected body in memory: as sent, as content, as text in an event, and in the event's
-/// frame; the last two are a third larger.
+/// Copies of an inspected body in memory: as sent, as content, as text in an event, and in the
+/// event's frame; the last two are a third larger.
 const AGENT_BODY_FORMS: u64 = 5;
 
 fn agent_body_bytes(limits: &Limits) -> u64 {
@@ -231,8 +231,8 @@ fn inspected_bodies(model: &Model) -> u64 {
     u64::from(sees(AgentEventKind::RequestBody)) + u64::from(sees(AgentEventKind::ResponseBody))
 }
 
-/// Streams of all connections of the listener that allows most for each: the proxy's own responses need no place in
-/// flight.
+/// Maximum number of HTTP/2 and HTTP/3 streams, by the listener that allows most per connection.
+/// Responses by the proxy itself do not count as requests in flight.
 fn own_responses(model: &Model) -> u64 {
     let http2 = model.listeners.iter();
     let http2 = http2.filter(|it| speaks_http2(it) || *it.http3);
@@ -240,7 +240,7 @@ fn own_responses(model: &Model) -> u64 {
     u64::from(*model.limits.max_total_connections).saturating_mul(streams.unwrap_or(0))
 }
 
-/// Relayed and upgraded connections, which need no place in flight.
+/// Maximum number of relayed and upgraded connections, which do not count as requests in flight.
 fn tunnels(model: &Model) -> u64 {
     let services = model.routes.iter().map(|route| &route.service);
     let forwarding = services.filter(|service| matches!(service, Service::Upstream(_)));
@@ -267,7 +267,7 @@ fn recorded_bytes(model: &Model) -> u64 {
     recording.map_or(0, |recording| *recording.keep_bytes)
 }
 
-/// Spans in the queue of the exporter, and twice a batch: before and after its encoding.
+/// Spans in the exporter's queue, and two batches: one before and one after its encoding.
 fn exported_spans(model: &Model) -> u64 {
     let otlp = model.observability.otlp.as_ref();
     let traces = otlp.filter(|otlp| *otlp.traces);
@@ -295,7 +295,7 @@ fn largest_hash(model: &Model) -> u64 {
     bytes.max().unwrap_or(0)
 }
 
-/// Encoders; under a limit half of it at most.
+/// Encoders of compressed responses; with a memory limit, they use half of it at most.
 fn compressed_responses(model: &Model, in_flight: u64, limit_bytes: Option<u64>) -> Term {
     let most = limit_bytes.map_or(u64::MAX, |limit| limit / 2 / ENCODER_BYTES);
     let count = if compresses(model) {

@@ -8,10 +8,8 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A byte stream from a client.
 #[derive(Debug)]
 pub(crate) enum ClientStream {
-    /// Plaintext.
     Plain(ClientSocket),
     /// TLS over the socket.
     Tls(Box<ClientTlsStream>),

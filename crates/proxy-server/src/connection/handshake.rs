@@ -89,13 +89,14 @@ fn version_name(version: ProtocolVersion) -> Option<&'static str> {
     (version == ProtocolVersion::TLSv1_2).then_some("1.2")
 }
 
-/// A socket that cannot be set is closed in order.
+/// Makes drop reset the connection. If the socket refuses the option, drop closes it in order.
 fn reset(stream: &ClientSocket) {
     stream.abort().unwrap_or_default();
 }
 
 impl HandshakeError {
-    /// The failure on a listener that relays connections, which has no responses: a refused connection is reset.
+    /// Converts the error for a listener that relays connections: it cannot send a response, so a
+    /// refused connection is reset.
     fn without_answer(self) -> Self {
         match self {
             Self::Plaintext(stream) => {

@@ -1,4 +1,4 @@
-//! The problem of a connection above a limit.
+//! The problem response for a connection above a limit.
 
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::LimitReached;

@@ -5,7 +5,6 @@ use crate::connection::client_stream::ClientStream;
 use bytes::Bytes;
 use proxy_pipeline::TlsSession;
 
-/// The version of HTTP of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HttpVersion {
     Http1,

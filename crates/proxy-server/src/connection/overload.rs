@@ -22,15 +22,13 @@ const MAX_REJECTIONS_IN_PROGRESS: u32 = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Rejections(Cell<u32>);
 
-/// A connection that is to be rejected.
 #[derive(Debug)]
 pub(crate) struct Rejected {
-    /// Settings of its listener.
     pub(crate) settings: Rc<ConnectionSettings>,
-    /// Index of its listener in the active plan.
+    /// Index of the listener in the active plan.
     pub(crate) listener: Rc<Cell<usize>>,
     pub(crate) peer: Peer,
-    /// The limit that it is beyond.
+    /// Names the limit that the connection exceeds.
     pub(crate) problem: Problem,
 }
 
@@ -77,7 +75,7 @@ pub(crate) fn reject(
     });
 }
 
-/// One of [`MAX_REJECTIONS_IN_PROGRESS`].
+/// A place among [`MAX_REJECTIONS_IN_PROGRESS`], given back on drop.
 struct RejectionSlot(Rc<Rejections>);
 
 impl RejectionSlot {

@@ -8,7 +8,6 @@ use proxy_limits::{ClientPermit, Permit};
 use proxy_pipeline::{ConnectionInfo, Worker};
 use std::rc::Rc;
 
-/// A connection ready to be served.
 #[derive(Debug)]
 pub(crate) struct ReadyConnection {
     pub(crate) settings: Rc<ConnectionSettings>,

@@ -23,7 +23,7 @@ impl RelayStream for ClientStream {
     }
 
     fn abort(&mut self) {
-        // A socket that cannot be set is closed in order.
+        // If the socket refuses the option, drop closes it in order.
         Self::abort(self).unwrap_or_default();
     }
 }
@@ -74,8 +74,8 @@ async fn carry(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: Con
     relay.carry(transport, early, clock, deadline).await;
 }
 
-/// Reads the `ClientHello` of a client that has sent something. Until it is read, the end of the connection
-/// is a reset: of a malformed one, and of one that does not arrive in time.
+/// Reads the `ClientHello` of a client that has sent something. A malformed or late one ends with
+/// a reset.
 pub(crate) async fn read_hello(mut stream: ClientSocket) -> Result<Negotiated, HandshakeError> {
     stream.abort().map_err(HandshakeError::Io)?;
     let mut reader = ClientHelloReader::default();

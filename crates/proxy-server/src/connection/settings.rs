@@ -29,9 +29,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) max_section_bytes: usize,
     /// HTTP/2 with prior knowledge is accepted without TLS.
     pub(crate) h2c: bool,
-    /// True if a connection begins with a PROXY protocol header.
+    /// A connection begins with a PROXY protocol header, before TLS and HTTP.
     pub(crate) proxy_protocol: bool,
-    /// Protocol of the connections.
     pub(crate) protocol: ListenerProtocol,
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) handshake_timeout: Duration,
@@ -113,8 +112,8 @@ impl ConnectionSettings {
         self.conditions == other.conditions
     }
 
-    /// Retires the connections accepted under these settings in favour of `successor`; idle HTTP/1.x ones close at
-    /// `close_idle_at`.
+    /// Retires the connections accepted under these settings in favour of `successor`; idle
+    /// HTTP/1.x ones close at `close_idle_at`.
     pub(crate) fn retire(&self, successor: &Rc<Self>, close_idle_at: Tick) {
         let tls = successor.conditions.tls.as_ref();
         let needs_certificate =

@@ -9,7 +9,7 @@ use tokio_rustls::server::TlsStream;
 #[derive(Debug)]
 pub(crate) struct ClientTlsStream {
     pub(crate) stream: TlsStream<ClientSocket>,
-    /// True if drop resets the connection.
+    /// Drop resets the connection, without `close_notify`.
     aborted: bool,
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, 
     check(loaded, &delivery.keys)
 }
 
-/// The tests of `model` that fail, by the files of this machine.
+/// The tests of `model` that fail, checked with the certificates and files of this host.
 ///
 /// # Errors
 /// Unusable files.
@@ -63,7 +63,7 @@ fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
     let mut faults: Vec<Diagnostic> = token.into_iter().collect();
     match tls::check(&loaded.model, keys, now()) {
         Ok(Checked { warnings, failed }) => {
-            // A configuration that was served yesterday is served after a restart of today.
+            // Expiry only warns: a configuration that is being served must survive a restart.
             let (late, failed): (Vec<_>, Vec<_>) =
                 failed.into_iter().partition(|one| one.is_expiry);
             let failed = failed.into_iter().map(|one| one.test);

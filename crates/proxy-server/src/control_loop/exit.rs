@@ -16,7 +16,6 @@ const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Grace period for requests in flight after a worker or the admin interface has died.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 
-/// The kind of exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Gracefully,

@@ -21,7 +21,7 @@ pub(super) struct PendingReload {
 
 pub(super) type DeliveryAnswer = oneshot::Sender<Result<LiveTests, Vec<String>>>;
 
-/// The end of a reload's wait.
+/// The outcome of a reload's wait, before anything is applied.
 pub(super) struct Prepared {
     pub(super) result: Result<ReadyReload, StartError>,
     /// Inherited sockets that no setting has claimed.
@@ -33,11 +33,11 @@ pub(super) struct ReadyReload {
     pub(super) opened: Opened,
     pub(super) listeners: AdminListeners,
     pub(super) model: Arc<Model>,
-    /// Live tests that fail by the configuration before as well.
+    /// Live tests that also fail under the previous configuration.
     pub(super) known: Vec<LiveFailure>,
 }
 
-/// The next end of a reload's wait; pending without a reload. Cancel safe.
+/// Waits for the files and names of the current reload; pending without a reload. Cancel safe.
 pub(super) async fn prepared(reload: &mut Option<PendingReload>) -> Prepared {
     match reload {
         Some(reload) => reload.prepared.as_mut().await,

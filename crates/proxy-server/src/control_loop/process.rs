@@ -12,7 +12,6 @@ use proxy_model::ControlPlane;
 use proxy_telemetry::{Lifecycle, Registry, Windows};
 use std::sync::Arc;
 
-/// State of the running process.
 pub(super) struct Process {
     pub(super) config: Source,
     pub(super) disk: DiskThread,
@@ -25,16 +24,16 @@ pub(super) struct Process {
     pub(super) upgrade: Option<Candidate>,
     /// The reload that waits for files or names.
     pub(super) reload: Option<PendingReload>,
-    /// True if a reload was requested during an upgrade or another reload.
+    /// A reload requested during an upgrade or another reload, which runs after it.
     pub(super) reload_pending: bool,
-    /// True if an upgrade was requested during a reload.
+    /// An upgrade requested during a reload, which begins after it.
     pub(super) upgrade_pending: bool,
     /// The active bundle; `None` for the node's own configuration.
     pub(super) bundle: Option<Delivery>,
     pub(super) inbox: Inbox,
     /// Drop ends the client of the control plane.
     pub(super) follower: Option<Stop>,
-    /// The block that the client was started with.
+    /// The block at the start of the client, which keeps it across reloads.
     pub(super) control_plane: Option<ControlPlane>,
 }
 

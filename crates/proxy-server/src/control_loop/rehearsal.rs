@@ -1,11 +1,11 @@
-//! The rehearsal of a bundle, before any client meets it: its live tests, sent to a server beside the one that serves,
-//! and probes of targets that it adds or probes by other rules.
+//! The rehearsal of a bundle before it serves clients: its live tests, sent to a second server, and
+//! probes of targets that the bundle adds or probes by other rules.
 //!
-//! The second server has a worker, certificates, pools and limits of its own, and no sockets: the connections of the
-//! tests are handed over to it, so that no other program of the machine reaches a bundle that may be refused. It
-//! connects to the same agents and targets, and of an upstream with new targets to those alone: an answer of a target
-//! that serves already says nothing of the bundle. A test that fails is sent to a server of the active configuration
-//! as well.
+//! The second server has its own worker, certificates, pools and limits, and no listening sockets:
+//! test connections are handed to it directly, so that no other program of the machine reaches a
+//! bundle that may be refused. It connects to the same agents and targets. In an upstream with new
+//! targets it uses only those, because an answer of a target already in service proves nothing
+//! about the bundle. A failed test is also sent to a server of the active configuration.
 
 mod endpoints;
 mod failing_targets;
@@ -30,19 +30,20 @@ use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
 
-/// A configuration with its private keys that are not on the disk.
+/// A configuration, with its private keys that are held only in memory.
 #[derive(Clone, Debug)]
 pub(super) struct KeyedModel {
     pub(super) model: Arc<Model>,
     pub(super) keys: PrivateKeys,
 }
 
-/// Sends the live tests of `after`, if there are any, and probes targets that are new or have other rules. Returns the
-/// failures that `before` has as well.
+/// Sends the live tests of `after`, if there are any, and probes targets that are new or have
+/// other probe settings. Returns the test failures that `before` has as well.
 ///
 /// # Errors
-/// [`StartError::Rehearsal`] if another live test fails, or if the bundle breaks an upstream. A second server that
-/// cannot start is not a failure: a lack of sockets or threads is not the bundle's fault.
+/// [`StartError::Rehearsal`] if another live test fails, or if the bundle breaks an upstream. A
+/// second server that cannot start is not a failure: a lack of sockets or threads is not the
+/// bundle's fault.
 pub(super) async fn rehearse(
     disk: &DiskThread,
     before: &KeyedModel,
@@ -83,7 +84,7 @@ pub(super) async fn rehearse(
     Err(StartError::Rehearsal(failures))
 }
 
-/// The live tests of the new configuration that fail, with new targets in place of all targets.
+/// Failed live tests of the new configuration, with each upstream reduced to its new targets.
 async fn failed_tests(
     disk: &DiskThread,
     new: &NewTargets<'_>,
@@ -94,8 +95,8 @@ async fn failed_tests(
     Box::pin(sent(disk, new.rehearsal_model(), keys, times)).await
 }
 
-/// Failures of tests in `failed` that both configurations have, under the one in force. A test of an upstream with new
-/// targets fails at one of them, so that it is left out.
+/// Tests in `failed` that fail under the active configuration, too. Left out are tests that only
+/// the new configuration has, and tests of upstreams with new targets: those fail at a new target.
 async fn known_failures(
     disk: &DiskThread,
     new: &NewTargets<'_>,
@@ -121,8 +122,8 @@ async fn known_failures(
     Box::pin(sent(disk, model, keys, |_| 1)).await
 }
 
-/// Sends the live tests of a model to a server of its own, those of each upstream as many times as `times` says, and
-/// returns those that fail.
+/// Sends the live tests of `model` to a server started for them, each as often as `times` requires
+/// for its upstream, and returns the failed tests.
 async fn sent(
     disk: &DiskThread,
     model: Model,
@@ -211,7 +212,7 @@ struct NewTargets<'a> {
 }
 
 impl NewTargets<'_> {
-    /// The new model with one worker, and with new targets in turn in place of all targets.
+    /// The new model with one worker; an upstream with new targets has only those, used in turn.
     fn rehearsal_model(&self) -> Model {
         let mut model = self.after.clone();
         for upstream in &mut model.upstreams {
@@ -225,8 +226,8 @@ impl NewTargets<'_> {
         model
     }
 
-    /// New targets of an upstream that receive requests, with a health check those that pass it: one that is still
-    /// starting gets none. Empty for a new upstream.
+    /// New targets of an upstream that receive requests. With a health check, only those that pass
+    /// it: a target that is still starting gets no test. Empty for a new upstream.
     fn in_upstream(&self, upstream: &str) -> Vec<Target> {
         let named = |model: &Model| {
             let mut upstreams = model.upstreams.iter();

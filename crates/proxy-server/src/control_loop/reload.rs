@@ -29,9 +29,9 @@ struct Sources {
     admin: AdminSockets,
     opening: Opening,
     bundle: Option<Delivery>,
-    /// The active configuration has a listener.
+    /// Whether the active configuration has a listener: a reload must not close all of them.
     has_listeners: bool,
-    /// The active configuration, if the bundle is rehearsed.
+    /// The active configuration to compare test results with; `None` without a rehearsal.
     rehearsed_beside: Option<KeyedModel>,
 }
 
@@ -60,7 +60,7 @@ impl Process {
         answered.await.unwrap_or_else(|_| Err(Vec::new())).map(drop)
     }
 
-    /// Begins to load the node's own file, with `bundle` over it, perhaps with a rehearsal before.
+    /// Begins to load the node's own file with `bundle` over it, after a rehearsal if requested.
     pub(super) fn begin_reload(
         &mut self,
         bundle: Option<Delivery>,
@@ -253,7 +253,8 @@ async fn prepare(
     })
 }
 
-/// The fault of a file without listeners in place of one with some. Files are empty for a moment while they are written.
+/// The error for a file without listeners when the active configuration has some: files are empty
+/// for a moment while they are written.
 fn no_listener_left() -> Diagnostic {
     let message = "there is no listener: the reload would close those in force";
     Diagnostic::new(DiagnosticCode::NoListenerLeft, Place::default(), message)
@@ -283,8 +284,8 @@ pub(super) async fn load_on_disk_thread(
     loaded.map_err(StartError::Config)
 }
 
-/// Opens the sockets of the admin interface that `model` requires and that are not `open` yet, on the disk
-/// thread, which may block.
+/// Opens the sockets of the admin interface that `model` requires and that are not `open` yet, on
+/// the disk thread, which may block.
 pub(super) async fn prepare_admin(
     disk: &DiskThread,
     open: AdminSockets,

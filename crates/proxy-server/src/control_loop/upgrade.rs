@@ -85,7 +85,6 @@ impl Process {
     }
 }
 
-/// Counts an upgrade with this result.
 pub(super) fn count(registry: &Registry, result: &'static str) {
     registry.counter(&names::UPGRADES_TOTAL, [result]).add(1);
 }

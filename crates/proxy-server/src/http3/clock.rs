@@ -25,7 +25,6 @@ impl QuicClock {
         }
     }
 
-    /// The time now.
     pub(super) fn now(&self) -> Instant {
         self.base + self.worker.time.elapsed().saturating_sub(self.offset)
     }

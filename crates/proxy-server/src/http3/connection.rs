@@ -19,7 +19,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Longest piece that one read returns, in bytes. A stream holds one that its window no longer counts.
+/// Maximum size of one read, in bytes. Each stream may hold that much outside of its flow-control
+/// window.
 pub(crate) const MAX_PIECE_BYTES: usize = 4 * 1024;
 
 /// Connections with datagrams to send, or events to handle; shared with their endpoint.
@@ -30,7 +31,7 @@ pub(super) struct ReadyQueue {
 }
 
 impl ReadyQueue {
-    /// The endpoint's task is woken by each further connection.
+    /// Registers the endpoint's task, to be woken by each connection that is queued.
     pub(super) fn watch(&self, cx: &Context<'_>) {
         let mut endpoint = self.endpoint.borrow_mut();
         if !endpoint
@@ -53,7 +54,6 @@ impl ReadyQueue {
     }
 }
 
-/// A QUIC connection.
 pub(super) struct Connection {
     pub(super) handle: ConnectionHandle,
     quic: RefCell<quinn_proto::Connection>,
@@ -63,18 +63,21 @@ pub(super) struct Connection {
     is_established: Cell<bool>,
     is_lost: Cell<bool>,
     has_panicked: Cell<bool>,
-    /// The reason for which the connection ended, unless this side closed it.
+    /// The reason why the connection ended, unless this side closed it.
     error: RefCell<Option<ConnectionError>>,
     driver: RefCell<Option<Waker>>,
     /// Tasks that wait for events of a stream.
     streams: Wakers,
-    /// Tasks that wait for bytes of a stream; another one than above if a request is sent by a connection's task.
+    /// Tasks that wait for bytes of a stream; not the stream's own task if an upstream connection's
+    /// task sends the request's body.
     readers: Wakers,
-    /// Time of its next timeout in the endpoint's list.
+    /// Key of the connection's entry in the endpoint's list of timeouts.
     pub(super) timeout: Cell<Option<Instant>>,
-    /// Released when the connection is drained, not when its tasks end: its state exists until then.
+    /// Released when the connection is drained, not when its tasks end: its state exists until
+    /// then.
     guard: RefCell<ConnectionGuard>,
-    /// Counts the connection as one in its handshake; one that has failed until it is drained, as the guard.
+    /// The connection's place among the endpoint's handshakes. A failed handshake keeps it until
+    /// the connection is drained.
     handshake: RefCell<Option<HandshakeSlot>>,
 }
 
@@ -83,7 +86,7 @@ type Wakers = RefCell<HashMap<StreamId, Waker>>;
 /// The reason why a stream cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamLost {
-    /// The client cancelled it.
+    /// The client cancelled the stream.
     Cancelled,
     /// The connection ended.
     Gone,
@@ -116,7 +119,7 @@ impl Connection {
         })
     }
 
-    /// The state machine, for the endpoint.
+    /// The state machine, which the endpoint drives.
     pub(super) fn quic(&self) -> RefMut<'_, quinn_proto::Connection> {
         self.quic.borrow_mut()
     }
@@ -125,7 +128,7 @@ impl Connection {
         self.guard.borrow_mut()
     }
 
-    /// Makes the endpoint handle the connection.
+    /// Queues the connection for the endpoint and wakes it.
     pub(super) fn enqueue(&self) {
         if !self.is_queued.replace(true) {
             self.queue.handles.borrow_mut().push(self.handle);
@@ -133,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Records that the endpoint handles the connection now.
+    /// Records that the endpoint has taken the connection from its queue.
     pub(super) fn dequeued(&self) {
         self.is_queued.set(false);
     }
@@ -192,7 +195,7 @@ impl Connection {
         }
     }
 
-    /// The calling task is the driver.
+    /// Registers the calling task as the driver.
     pub(super) fn watch(&self, cx: &Context<'_>) {
         let mut driver = self.driver.borrow_mut();
         if !driver
@@ -203,60 +206,58 @@ impl Connection {
         }
     }
 
-    /// The calling task is woken by events of the stream.
+    /// Registers the calling task, to be woken by events of the stream.
     pub(super) fn watch_stream(&self, id: StreamId, cx: &Context<'_>) {
         watch(&self.streams, id, cx);
     }
 
-    /// No task waits for the stream.
+    /// Drops the registration of [`Self::watch_stream`].
     pub(super) fn forget_stream(&self, id: StreamId) {
         self.streams.borrow_mut().remove(&id);
         self.readers.borrow_mut().remove(&id);
     }
 
-    /// The connection no longer counts as one in its handshake.
+    /// Gives the connection's place among the endpoint's handshakes back.
     pub(super) fn end_handshake(&self) {
         drop(self.handshake.take());
     }
 
-    /// Returns true if the handshake is complete.
     pub(super) fn is_established(&self) -> bool {
         self.is_established.get()
     }
 
-    /// Returns true if the connection has ended.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost.get()
     }
 
-    /// Ends the connection after a panic of the QUIC library. It cannot send a notice: its state is inconsistent.
+    /// Ends the connection after a panic of the QUIC library, without a notice to the client: the
+    /// state is inconsistent.
     pub(super) fn abandon(&self) {
         self.has_panicked.set(true);
         self.lose();
     }
 
-    /// Returns true if the connection ended by a panic of the QUIC library.
+    /// Returns true if a panic of the QUIC library ended the connection.
     pub(super) fn has_panicked(&self) -> bool {
         self.has_panicked.get()
     }
 
-    /// The reason for which the connection ended, unless this side closed it.
+    /// The reason why the connection ended, unless this side closed it; returned once.
     pub(super) fn take_error(&self) -> Option<ConnectionError> {
         self.error.borrow_mut().take()
     }
 
-    /// The client's address now.
+    /// The client's current address: it changes when the client moves to another network.
     pub(super) fn remote(&self) -> SocketAddr {
         self.quic.borrow().remote_address()
     }
 
-    /// Returns true if the client has acknowledged everything on streams that have ended; `open` streams of this side
-    /// have not.
+    /// Returns true if the client has acknowledged everything on the streams that have ended, with
+    /// `open` streams of this side not ended yet.
     pub(super) fn is_flushed(&self, open: usize) -> bool {
         self.quic.borrow_mut().streams().send_streams() <= open
     }
 
-    /// The server name of the handshake.
     pub(super) fn server_name(&self) -> Option<String> {
         let quic = self.quic.borrow();
         let data = quic.crypto_session().handshake_data()?;
@@ -277,7 +278,7 @@ impl Connection {
             return;
         }
         let (now, reason) = (self.clock.now(), Bytes::from_static(reason.as_bytes()));
-        // Also after a panic; then the endpoint abandons the connection.
+        // If closing panics, the endpoint abandons the connection.
         contain(|| {
             self.quic().close(now, code.value().into(), reason);
         });
@@ -326,13 +327,14 @@ impl Connection {
         }
     }
 
-    /// Returns true if the client has reset its half of the stream. Then reading has no further result.
+    /// Returns true if the client has reset its half of the stream. Then reading has no further
+    /// result.
     pub(super) fn is_reset(&self, id: StreamId) -> bool {
         let mut quic = self.quic.borrow_mut();
         matches!(quic.recv_stream(id).received_reset(), Ok(Some(_)))
     }
 
-    /// Returns true if the client no longer wants the response.
+    /// Returns true if the client has refused the rest of the response.
     pub(super) fn is_stopped(&self, id: StreamId) -> bool {
         let mut quic = self.quic.borrow_mut();
         matches!(quic.send_stream(id).stopped(), Ok(Some(_)))
@@ -355,7 +357,7 @@ impl Connection {
                 Poll::Ready(Ok(written.bytes))
             }
             Err(WriteError::Blocked) => {
-                // The state machine may have to send that it is blocked.
+                // The state machine may have to send a frame that reports the exhausted window.
                 self.enqueue();
                 self.watch_stream(id, cx);
                 Poll::Pending
@@ -396,7 +398,7 @@ impl Connection {
         self.enqueue();
     }
 
-    /// Returns true if a request of the client is open.
+    /// Returns true if a client's request is open.
     pub(super) fn has_requests(&self) -> bool {
         self.quic
             .borrow_mut()
@@ -405,7 +407,7 @@ impl Connection {
             > 0
     }
 
-    /// Makes the client show that it is alive.
+    /// Sends a PING, which a live client acknowledges.
     pub(super) fn ping(&self) {
         self.quic.borrow_mut().ping();
         self.enqueue();
@@ -426,7 +428,7 @@ fn watch(tasks: &Wakers, id: StreamId, cx: &Context<'_>) {
     }
 }
 
-/// Number of a stream on the wire.
+/// Stream ID on the wire.
 pub(super) fn number(id: StreamId) -> u64 {
     VarInt::from(id).into_inner()
 }

@@ -1,18 +1,18 @@
-//! Containment of panics of the QUIC library, which reads unauthenticated datagrams: one ends its datagram or its connection,
-//! not the worker.
+//! Containment of panics of the QUIC library, which reads unauthenticated datagrams: a panic ends
+//! its datagram or its connection, not the worker.
 
 use proxy_errors::{Detail, Problem, Reason};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of `work`; `None` if it panicked, which the process's hook has logged with its place.
 ///
-/// The state that `work` changed may be inconsistent afterwards. The caller drops it, or it is the table of connections
-/// of an endpoint, which is left with an entry too many at worst.
+/// The state that `work` changed may be inconsistent afterwards. The caller drops it, unless it is
+/// an endpoint's table of connections, where at worst an unused entry remains.
 pub(super) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
-/// The problem of a connection, or of a datagram, that ended by a panic.
+/// The problem of a connection, or of a datagram, that ended in a panic.
 pub(super) fn panic_problem() -> Problem {
     Problem::new(
         Reason::Panic,

@@ -29,16 +29,17 @@ use std::time::Duration;
 /// Time for which a client may open streams after the notice: longer than any round trip.
 const GOAWAY_NOTICE_TIME: Duration = Duration::from_secs(1);
 
-/// The greatest number of a request stream: a GOAWAY with it announces another one. [RFC 9114 §5.2]
+/// Greatest possible ID of a request stream: a GOAWAY with this ID announces a second one. [RFC
+/// 9114 §5.2]
 const LAST_STREAM: u64 = (1 << 62) - 4;
 
-/// Requests of a leaving connection that are rejected without a charge: the client sent them before it received GOAWAY.
+/// Maximum number of late requests on a leaving connection that are rejected without a charge: the
+/// client sent them before it received GOAWAY.
 const MAX_REJECTED: u32 = 256;
 
-/// Unidirectional streams of this side that stay open: control.
+/// Number of our unidirectional streams that stay open: the control stream.
 const OPEN_STREAMS: usize = 1;
 
-/// An accepted connection.
 pub(super) struct Accepted {
     pub(super) worker: Rc<Worker>,
     pub(super) connection: Rc<Connection>,
@@ -104,7 +105,6 @@ pub(super) async fn serve(accepted: Accepted) {
     }
 }
 
-/// Waits for the end of the handshake.
 async fn finish_handshake(
     worker: &Worker,
     connection: &Connection,
@@ -137,7 +137,8 @@ async fn finish_handshake(
     finished
 }
 
-/// Counts the connection for its client: the handshake has proved the address, unless a Retry did so before.
+/// Counts the connection against its client after the handshake, which proves the client's address.
+/// A Retry proves the address earlier, and the connection is already counted then.
 fn permit_client(worker: &Worker, connection: &Connection, peer: &Peer) -> Result<(), Problem> {
     if connection.guard().has_client() {
         return Ok(());
@@ -148,7 +149,8 @@ fn permit_client(worker: &Worker, connection: &Connection, peer: &Peer) -> Resul
     Ok(())
 }
 
-/// A permit of the client's connection limit. `None` for a trusted proxy, which connects for many clients.
+/// Takes a permit of the client's connection limit. `None` for a trusted proxy, which connects for
+/// many clients.
 pub(super) fn client_permit(worker: &Worker, peer: &Peer) -> Result<Option<ClientPermit>, Problem> {
     if peer.trusted.get() {
         return Ok(None);
@@ -178,13 +180,12 @@ struct Driver<'c> {
     unsent: Bytes,
     peer_streams: PeerStreams,
     uni: Vec<(StreamId, UniStream)>,
-    /// Number of the next request stream.
     next_stream: u64,
     /// Deadline of the GOAWAY notice.
     notice: Option<GoawayNotice>,
     /// Time for which a leaving connection has waited for acknowledgements.
     lingered: Duration,
-    /// Requests that came after the end of the connection was decided.
+    /// Number of requests that arrived after the connection began to leave.
     rejected: u32,
 }
 
@@ -240,8 +241,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Returns true if the client's address is another one than at the handshake, by which the connection is judged:
-    /// networks, limits and logs. A new port is no other address.
+    /// Returns true if the client's IP address differs from the one at the handshake, which
+    /// networks, limits and logs refer to. A new port alone does not count.
     fn has_moved(&self) -> bool {
         let now = self.session.connection.remote().ip().to_canonical();
         now != self.session.client.peer.ip
@@ -327,8 +328,8 @@ impl Driver<'_> {
         self.unsent = frames.into();
     }
 
-    /// Sends the notice once. Returns true if the client has had time to receive it: a request that it sent before is
-    /// served.
+    /// Sends the notice once. Returns true if the client has had time to receive it: requests that
+    /// it sent before are served.
     fn is_notice_over(&mut self, cx: &Context<'_>) -> bool {
         if self.notice.is_none() {
             self.send_goaway(LAST_STREAM);
@@ -353,8 +354,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Handles the end of the connection's timer. One that is leaving closes, as soon as everything has arrived: a client
-    /// reads GOAWAY before the end.
+    /// Handles the expiry of the connection's timer. A leaving connection closes once the client
+    /// has acknowledged everything, so that it reads GOAWAY before the end.
     fn expire(&mut self) {
         let session = self.session;
         let Some((timer, after)) = session.deadline.take_expired() else {

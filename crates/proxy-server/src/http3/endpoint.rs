@@ -1,4 +1,5 @@
-//! The endpoint of one listener on one worker: sockets, QUIC state machine, timer, and all connections.
+//! The endpoint of one listener on one worker: sockets, QUIC state machine, timer, and all
+//! connections.
 
 mod accept;
 mod handle;

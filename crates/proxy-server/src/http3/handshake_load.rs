@@ -1,17 +1,19 @@
-//! The load of handshakes of one endpoint, by which clients have to prove their address first.
+//! Limits on the open handshakes of one endpoint. Above the first, clients must prove their
+//! address.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Connections of an endpoint in their handshake, above which clients must prove their address first.
+/// Connections of an endpoint in their handshake, above which clients must prove their address
+/// first.
 const RETRY_HANDSHAKES: u64 = 32;
 
-/// Connections of an endpoint in their handshake at most; further ones are not answered.
+/// Maximum number of connections of an endpoint in their handshake; further ones are not answered.
 const MAX_HANDSHAKES: u64 = 1024;
 
-/// Handshakes with an unproven address that may fail in one second: a spoofed datagram fails at once, and would be
-/// recorded for as many addresses as its sender invents.
+/// Handshakes with an unproven address that may fail in one second: a spoofed datagram fails at
+/// once, and would be recorded for as many addresses as its sender invents.
 const UNPROVEN_FAILURES: u32 = 32;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,19 +30,19 @@ pub(super) struct HandshakeLoad {
 /// An open handshake, which ends on drop.
 pub(super) struct HandshakeSlot(Rc<Cell<u64>>);
 
-/// The answer to the first datagram of a connection.
+/// The decision on the first datagram of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// The handshake begins.
     Accept,
-    /// The client is asked to prove its address first. [RFC 9000 §8.1.2]
+    /// The client must prove its address first. [RFC 9000 §8.1.2]
     Retry,
-    /// No answer: so many handshakes are open already.
+    /// No answer: the limit of open handshakes is reached.
     Ignore { limit: u64 },
 }
 
 impl HandshakeLoad {
-    /// Decides on a connection at `now`; `is_proven` is true if its client has proved its address.
+    /// Decides on a connection at `now`; `is_proven` is true after the client's answer to a Retry.
     pub(super) fn admit(&self, is_proven: bool, now: Instant) -> Admission {
         let open = self.open.get();
         if open >= MAX_HANDSHAKES {

@@ -22,7 +22,7 @@ pub(super) struct RequestHalf {
     session: Rc<Session>,
     id: StreamId,
     reader: RefCell<RequestReader>,
-    /// Bytes of the stream that are not taken apart yet.
+    /// Received bytes that are not parsed yet.
     input: RefCell<Bytes>,
     /// Data that was read to find out whether there is a body.
     ahead: RefCell<Option<RequestPart>>,
@@ -31,7 +31,7 @@ pub(super) struct RequestHalf {
     /// The client has ended the message.
     is_over: Cell<bool>,
     failure: Cell<Option<ReadFailure>>,
-    /// Bytes of an incomplete header section.
+    /// Number of bytes held for an incomplete header section.
     held: Cell<usize>,
     /// Set when the body is polled, so that `100 Continue` is sent.
     continue_wanted: RefCell<Option<Rc<Cell<bool>>>>,
@@ -40,9 +40,9 @@ pub(super) struct RequestHalf {
 /// The reason why the request cannot be read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadFailure {
-    /// The client cancelled it, or left.
+    /// The client cancelled the request, or the connection ended.
     Lost,
-    /// It is malformed.
+    /// The request violates HTTP/3.
     Malformed(Http3Error),
 }
 
@@ -62,7 +62,6 @@ impl RequestHalf {
         })
     }
 
-    /// The head of the request.
     pub(super) fn poll_head(&self, cx: &Context<'_>) -> Poll<Result<RequestHead, ReadFailure>> {
         let part = match ready!(self.poll_part(cx))? {
             Some(RequestPart::Head(section)) => section,
@@ -81,7 +80,7 @@ impl RequestHalf {
         }
     }
 
-    /// Looks whether a body follows, without waiting for it. Called once, after the head.
+    /// Checks whether a body follows, without waiting for it. Called once, after the head.
     pub(super) fn look_ahead(&self, cx: &Context<'_>) -> Result<(), ReadFailure> {
         match self.poll_part(cx) {
             Poll::Ready(part) => *self.ahead.borrow_mut() = part?,
@@ -207,7 +206,8 @@ impl Source for RequestHalf {
                     return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
                 }
                 Some(RequestPart::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
-                // They are passed on at the end of the stream, which nothing may precede.
+                // Trailers are delivered at the end of the stream, because more input after them is
+                // an error.
                 Some(RequestPart::Trailers(section) | RequestPart::Head(section)) => {
                     match self.read_trailers(&section) {
                         Ok(trailers) => *self.trailers.borrow_mut() = Some(trailers),
@@ -239,7 +239,7 @@ impl fmt::Debug for RequestHalf {
 }
 
 impl Drop for RequestHalf {
-    /// The rest of a request that is answered is not read. [RFC 9114 §4.1]
+    /// Stops an answered request that the client still sends. [RFC 9114 §4.1]
     fn drop(&mut self) {
         self.hold(0);
         if !self.is_over.get() && self.failure.get().is_none() {

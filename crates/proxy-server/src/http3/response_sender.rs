@@ -20,7 +20,7 @@ pub(super) struct ResponseSender {
     unsent: [Bytes; 2],
     /// Nothing follows the unsent frames.
     is_last: bool,
-    /// Rate at which the client reads.
+    /// Measures the client's read rate against the configured minimum.
     min_rate: MinDataRate,
 }
 
@@ -29,7 +29,7 @@ pub(super) type TimedOut = Option<(Timer, Duration)>;
 
 /// The reason why sending ended early.
 enum BodySendError {
-    /// The client cancelled the response, or left.
+    /// The client cancelled the response, or the connection ended.
     Refused,
     /// The client's read rate was too low.
     Stalled(Timer, Duration),
@@ -38,7 +38,7 @@ enum BodySendError {
 }
 
 impl ResponseSender {
-    /// A response that begins with `frames`, its heads.
+    /// `frames` are the encoded heads, which are sent before `body`.
     pub(super) fn new(id: StreamId, frames: Vec<u8>, body: Body) -> Self {
         Self {
             id,

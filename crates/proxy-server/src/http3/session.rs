@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Time that a client has to receive the final GOAWAY and the ends of its responses.
 const GOAWAY_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One connection of HTTP/3.
+/// State of one HTTP/3 connection.
 pub(super) struct Session {
     pub(super) worker: Rc<Worker>,
     pub(super) connection: Rc<Connection>,
@@ -25,10 +25,10 @@ pub(super) struct Session {
     pub(super) settings: Rc<ConnectionSettings>,
     pub(super) http3: Rc<Http3Settings>,
     meter: RefCell<FloodMeter>,
-    /// True once the final GOAWAY has been sent.
+    /// The final GOAWAY is sent.
     pub(super) leaving: Cell<bool>,
     streams: Cell<u32>,
-    /// Bytes of incomplete header sections.
+    /// Number of bytes in incomplete header sections of all streams.
     section_bytes: Cell<usize>,
 }
 
@@ -70,8 +70,9 @@ impl Session {
         self.streams.get() == 0
     }
 
-    /// Records that a stream holds `now` bytes of an incomplete header section instead of `before`. False if the streams
-    /// of the connection hold too many together: the windows of QUIC do not bound data that was read.
+    /// Records that a stream holds `now` bytes of an incomplete header section instead of `before`.
+    /// Returns false if the connection's streams hold too many in total: QUIC's windows do not
+    /// bound data that was read.
     pub(super) fn hold_section(&self, before: usize, now: usize) -> bool {
         let held = self.section_bytes.get().saturating_sub(before) + now;
         self.section_bytes.set(held);
@@ -98,7 +99,8 @@ impl Session {
         }
     }
 
-    /// Ends the stream or the connection for `error`. The caller records the problem of a stream's request.
+    /// Ends the stream or the connection for `error`. The caller records the problem of a stream's
+    /// request.
     pub(super) fn reject(&self, id: StreamId, error: Http3Error) {
         match error.scope {
             Scope::Connection => self.fail(&protocol_problem(error), error.code, error.rule),

@@ -17,10 +17,12 @@ pub(crate) const RECEIVE_WINDOW: u32 = 1024 * 1024;
 /// Bytes of a connection's responses that the client has not acknowledged.
 pub(crate) const SEND_WINDOW: u32 = 1024 * 1024;
 
-/// Unidirectional streams that a client may have open: control, two of QPACK, and some of types to be ignored.
+/// Maximum number of unidirectional streams of a client: control, two of QPACK, and some of unknown
+/// types, which are ignored.
 const UNI_STREAMS: u32 = 8;
 
-/// Bytes of incomplete header sections of one connection at most, unless a single one may be larger.
+/// Maximum bytes of incomplete header sections of one connection, unless a single one may be
+/// larger.
 const HELD_SECTION_BYTES: usize = 256 * 1024;
 
 /// HPACK's and QPACK's overhead for a field, in bytes.
@@ -34,9 +36,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Http3Settings {
     pub(super) transport: Arc<TransportConfig>,
     pub(super) sections: SectionLimits,
-    /// Size of an encoded header section at most, in bytes.
+    /// Maximum size of an encoded header section, in bytes.
     pub(super) max_section_bytes: usize,
-    /// Bytes of incomplete header sections of one connection at most.
+    /// Maximum bytes of incomplete header sections of one connection.
     pub(super) max_held_section_bytes: usize,
     pub(super) offered: Settings,
 }
@@ -61,7 +63,7 @@ impl Http3Settings {
     }
 }
 
-/// Bytes of incomplete header sections of one connection at most.
+/// Maximum bytes of incomplete header sections of one connection.
 pub(crate) fn held_section_bytes(limits: &Limits) -> usize {
     let one = usize::try_from(header_list(limits)).unwrap_or(usize::MAX);
     one.max(HELD_SECTION_BYTES)

@@ -16,7 +16,7 @@ const MAX_DATAGRAM_BYTES: usize = 1500;
 /// Number of messages that one system call receives; each may hold several datagrams.
 const BATCH: usize = 4;
 
-/// Size of the receive buffer that is asked for, in bytes; the kernel may allow less.
+/// Requested size of the receive buffer, in bytes; the kernel may allow less.
 const RECEIVE_BUFFER_BYTES: usize = 2 << 20;
 
 /// A received datagram.
@@ -54,7 +54,7 @@ impl DatagramSocket {
         })
     }
 
-    /// Duplicates the socket, with a registration of its own: each wakes one task.
+    /// Duplicates the socket with a separate registration, because each one wakes one task.
     ///
     /// # Errors
     /// A lack of file descriptors.
@@ -112,8 +112,8 @@ impl DatagramSocket {
         }
     }
 
-    /// Sends `bytes` as `transmit` describes them. Pending while the socket accepts nothing. Other errors lose the
-    /// datagrams, like the network.
+    /// Sends `bytes` as `transmit` describes them. Pending while the socket accepts nothing. Other
+    /// errors lose the datagrams, like the network.
     pub(super) fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -143,7 +143,8 @@ impl DatagramSocket {
         }
     }
 
-    /// The address that a client at `local` of this host sent to.
+    /// This host's address and port for a datagram sent to `local`; without `local`, the bound
+    /// address.
     pub(super) fn local(&self, local: Option<IpAddr>) -> Option<SocketAddr> {
         let ip = local.or_else(|| Some(self.socket.local_addr().ok()?.ip()))?;
         Some(SocketAddr::new(ip, self.port))

@@ -1,4 +1,5 @@
-//! The way of datagrams to the endpoint that owns their connection: over workers, and over processes in an upgrade.
+//! Forwarding of datagrams to the endpoint that owns their connection: between workers, and between
+//! processes in an upgrade.
 
 mod connection_ids;
 mod datagrams;

@@ -27,8 +27,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Serves the request on the stream `id` until our half has ended. A panic outside of the pipeline ends the connection, of
-/// which the state may be inconsistent.
+/// Serves the request on the stream `id` until our half has ended. A panic outside of the pipeline
+/// ends the connection, because its state may be inconsistent.
 pub(super) async fn serve(stream: OpenStream, id: StreamId) {
     let session = &stream.0;
     let served = AssertUnwindSafe(serve_request(session, id));
@@ -49,7 +49,7 @@ async fn serve_request(session: &Rc<Session>, id: StreamId) {
     session.connection.forget_stream(id);
 }
 
-/// The head of the request; `None` if there is none, which is recorded.
+/// Reads the head in time; `None` if that fails, after the cause is logged and the stream reset.
 async fn read_head(
     session: &Session,
     half: &RequestHalf,
@@ -202,7 +202,8 @@ async fn exchange(
     session.client.timed_out.set(None);
 }
 
-/// Heads of interim responses that do not fit into the client's windows yet; they are sent before the final one.
+/// Heads of interim responses that do not fit into the client's windows yet; they are sent before
+/// the final one.
 #[derive(Debug, Default)]
 struct Interim {
     unsent: Vec<u8>,

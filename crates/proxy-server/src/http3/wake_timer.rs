@@ -1,4 +1,4 @@
-//! The timer of an endpoint.
+//! The kernel timer that wakes an endpoint for the timeouts of QUIC.
 
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -10,10 +10,11 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 
-/// Shortest time that the timer is set to: an expired deadline fires at once.
+/// Minimum time of the timer: an expired deadline fires at once.
 const SHORTEST_WAIT: Duration = Duration::from_micros(1);
 
-/// A timer of the kernel that fires once. The worker's own timers are too coarse for the retransmissions of QUIC.
+/// A kernel timer that fires once. The worker's own timers are too coarse for retransmissions of
+/// QUIC.
 #[derive(Debug)]
 pub(super) struct WakeTimer {
     timer: AsyncFd<OwnedFd>,

@@ -5,7 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Binds `address` for `count` workers. Another process must not have it; this one may, if `is_ours`.
+/// Binds `address` for `count` workers. Fails if another process has the address; with `is_ours`,
+/// sockets of this process may have it.
 pub(super) fn bind(
     address: SocketAddr,
     count: usize,
@@ -20,7 +21,7 @@ pub(super) fn bind(
     Ok(sockets)
 }
 
-/// Opens sockets until there are `count`, where those that exist share the address.
+/// Opens sockets until there are `count`, if the existing ones share their address.
 pub(super) fn widen(sockets: &mut Vec<Arc<Socket>>, address: SocketAddr, count: usize) {
     let shared = |socket: &Arc<Socket>| socket.reuse_port().unwrap_or_default();
     if !sockets.iter().all(shared) {

@@ -114,7 +114,7 @@ impl SocketFile {
         self.file.is_there()
     }
 
-    /// Sets the fate of the file when this is dropped.
+    /// Sets whether drop keeps or removes the file.
     pub(crate) fn set_on_drop(&self, action: OnDrop) {
         self.kept.store(action == OnDrop::Keep, Ordering::Relaxed);
     }

@@ -1,11 +1,11 @@
-//! The metrics of the store of responses.
+//! The metrics of the response cache.
 
 use proxy_cache::{CacheStore, Figures};
 use proxy_plan::Plan;
 use proxy_telemetry::{GaugeSource, Registry, names};
 use std::sync::Arc;
 
-/// The gauges of the current plan's store. They are exported until this is dropped.
+/// The gauges of the current plan's cache. They are exported until this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct CacheGauges {
     /// Held for the registry, which refers to them weakly.
@@ -27,7 +27,7 @@ impl GaugeSource for CacheGauge {
 }
 
 impl CacheGauges {
-    /// The gauges of the store of `plan`; none if no route caches.
+    /// The gauges of the cache of `plan`; none if no route caches.
     pub(crate) fn new(plan: &Plan, registry: &Registry) -> Self {
         let Some(store) = plan.cache() else {
             return Self::default();

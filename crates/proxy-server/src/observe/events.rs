@@ -93,7 +93,7 @@ impl Events {
         self.0.metrics.register(registry, NAME);
     }
 
-    /// Reports the repetitions of the kinds of events with such `windows`.
+    /// Writes a summary for each kind of event with suppressed repetitions in `windows`.
     pub(crate) fn sum_up(&self, windows: Windows) {
         let ended = self.lock().repetitions.take(unix_now(), windows);
         for summary in ended {

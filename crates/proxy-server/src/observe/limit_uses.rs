@@ -10,7 +10,7 @@ use proxy_telemetry::{
 };
 use std::sync::Arc;
 
-/// The use of the limits of one configuration.
+/// State of the limits of one configuration, to report their use.
 #[derive(Debug)]
 pub(crate) struct LimitUses {
     pub(crate) limits: Limits,

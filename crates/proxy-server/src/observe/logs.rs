@@ -15,7 +15,6 @@ use std::time::Duration;
 /// Maximum time for writing the last lines at exit.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
-/// Both logs, open.
 #[derive(Debug)]
 pub(crate) struct OpenLogs {
     access: OpenLog,
@@ -28,7 +27,6 @@ pub(crate) struct OpenLogs {
     level: LogLevel,
 }
 
-/// A log, open.
 #[derive(Debug)]
 struct OpenLog {
     destination: Destination,
@@ -95,7 +93,7 @@ impl OpenLogs {
         })
     }
 
-    /// The settings by which they were opened.
+    /// The settings that the open logs depend on, to compare with a new configuration's.
     pub(crate) fn settings(&self) -> LogSettings {
         LogSettings {
             access: self.access.destination.clone(),
@@ -112,7 +110,7 @@ impl OpenLogs {
         self.errors.writer.reopen();
     }
 
-    /// Ends of both logs for one worker.
+    /// The write ends of both logs for one worker.
     pub(crate) fn worker(&self) -> Logs {
         Logs {
             access: self.access.writer.worker(),

@@ -23,7 +23,6 @@ pub(crate) struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Watches `limit`, which has the settings of `limits` from now on.
     pub(crate) fn new(limit: Arc<MemoryLimit>, registry: &Registry) -> Self {
         limit.read_on_growth(resident_memory_bytes);
         Self {

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 pub(crate) use exporter::BATCH_SPANS;
 
-/// The exporters of the process: one task for spans and one for metrics. Spans stay in their queue while a reload
-/// changes the collector.
+/// The exporters of the process: one task for spans and one for metrics. Spans stay in their queue
+/// while a reload changes the collector.
 #[derive(Debug)]
 pub(crate) struct Exporters {
     tasks: TaskScope<Signal, ExportSettings>,
@@ -32,14 +32,16 @@ pub(crate) struct Exporters {
     instance_id: String,
     /// False in a rehearsal, which exports nothing.
     is_serving: bool,
-    /// End of the time to drain, in nanoseconds of the process's clock; `None` until the drain begins.
+    /// End of the time to drain, in nanoseconds of the process's clock; `None` until the drain
+    /// begins.
     drain_end_ns: Option<u64>,
 }
 
 /// Time for the last export after a drain that used all of its time.
 const LAST_EXPORT_TIME: Duration = Duration::from_secs(2);
 
-/// The collector of `model`, with its roots read; `None` without export. A slow disk blocks only the disk thread.
+/// The collector of `model`, with its roots read; `None` without export. A slow disk blocks only
+/// the disk thread.
 pub(crate) async fn open_collector(
     disk: &DiskThread,
     model: &Model,
@@ -103,7 +105,8 @@ impl Exporters {
         self.drain_end_ns = Some(now_ns.saturating_add(time_ns));
     }
 
-    /// Exports the data that is left, in the time that is left of the drain. Without a drain, the data is dropped.
+    /// Exports the remaining data in the remaining time of the drain. Without a drain, the data is
+    /// dropped.
     pub(crate) async fn flush(&mut self, now_ns: u64) {
         let (Some((otlp, mut settings)), Some(end_ns)) = (self.settings.take(), self.drain_end_ns)
         else {
@@ -143,7 +146,7 @@ impl Exporters {
         Exporter::new(signal, Arc::clone(self.lifecycle.registry()))
     }
 
-    /// Every series exists from the beginning, so that an alert can compare them.
+    /// Creates every series at the start, so that an alert can compare them.
     fn show_counters(&self, otlp: &Otlp) {
         let (registry, spans) = (self.lifecycle.registry(), &self.spans);
         if *otlp.traces {

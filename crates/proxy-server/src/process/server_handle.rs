@@ -45,9 +45,10 @@ pub struct HandleOptions {
 
 /// A running proxy: its workers, and a control thread for reloads, health checks and names.
 ///
-/// It binds no listener, opens no admin interface, handles no signal and follows no control plane:
-/// the program passes each connection to [`Self::accept`]. All else is as in [`run`](crate::run).
-/// Several may run in one process. Drop ends it at once, and waits for its end.
+/// The proxy binds no listener, opens no admin interface, handles no signal and follows no control
+/// plane: the program passes each connection to [`Self::accept`]. All else is as in
+/// [`run`](crate::run). Several may run in one process. Drop ends it at once, and waits for its
+/// end.
 #[derive(Debug)]
 pub struct ServerHandle {
     requests: UnboundedSender<Request>,
@@ -106,8 +107,8 @@ impl ServerHandle {
         outcome.blocking_recv().unwrap_or_else(|_| Err(lost()))
     }
 
-    /// Drains the workers as SIGTERM does: each ends with its last connection. Blocks until the drain has
-    /// begun.
+    /// Drains the workers as SIGTERM does: each ends with its last connection. Blocks until the
+    /// drain has begun.
     pub fn drain(&self) {
         let (done, outcome) = oneshot::channel();
         drop(self.requests.send(Request::Drain(done)));
@@ -298,7 +299,7 @@ impl Control {
     }
 }
 
-/// The end of a reload's wait; pending without a reload. Cancel safe.
+/// Waits for the files and names of the current reload; pending without a reload. Cancel safe.
 async fn prepared(
     reload: &mut Option<(PreparedReload, ReloadAnswer)>,
 ) -> Result<(Opened, Arc<Model>), StartError> {

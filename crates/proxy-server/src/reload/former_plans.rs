@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// Replaced plans that requests may still use.
 ///
-/// The disk thread frees them: for 10 000 routes that takes milliseconds, which would otherwise delay the
-/// requests of the worker with the last reference.
+/// The disk thread frees them: for 10 000 routes that takes milliseconds, which would otherwise
+/// delay the requests of the worker with the last reference.
 #[derive(Debug, Default)]
 pub(crate) struct FormerPlans(Vec<Arc<Plan>>);
 
@@ -17,7 +17,6 @@ impl FormerPlans {
         self.0.push(plan);
     }
 
-    /// Frees the unused plans.
     pub(crate) fn free(&mut self, disk: &DiskThread) {
         let (unused, used): (Vec<_>, Vec<_>) = std::mem::take(&mut self.0)
             .into_iter()

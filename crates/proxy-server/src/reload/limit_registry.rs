@@ -1,4 +1,4 @@
-//! The limits of routes. Their state outlives plans.
+//! The rate limits and connection limits of routes. Their state outlives plans.
 
 use proxy_errors::Reason;
 use proxy_limits::{
@@ -13,8 +13,8 @@ use proxy_telemetry::{Gauge, Registry, SharedCounter, names};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Interval of [`LimitRegistry::settle`], which reads all buckets of all limits. The fastest limits must be
-/// settled within a quarter of an hour.
+/// Interval of [`LimitRegistry::settle`], which reads all buckets of all limits. The fastest limits
+/// must be settled within a quarter of an hour.
 pub(crate) const SETTLE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Buckets and connection counts of the active plan, each kept across plans while its settings are
@@ -53,7 +53,7 @@ enum Scope {
     PerClient,
     PerRoute(Arc<str>),
     Policy(Arc<str>, RateKey),
-    /// Wrong passwords.
+    /// Wrong passwords on a route.
     Attempts(Arc<str>),
 }
 
@@ -82,7 +82,7 @@ struct Evictions {
 }
 
 impl LimitRegistry {
-    /// No limits. `seed` is the hash seed of tables with keys chosen by clients.
+    /// A registry without limits. `seed` is the hash seed of tables with keys chosen by clients.
     pub(crate) fn new(seed: KeySeed) -> Self {
         Self {
             seed,
@@ -94,7 +94,8 @@ impl LimitRegistry {
         }
     }
 
-    /// The limits that `plan` requires; new buckets are full at `now_ns`. Active limits are not changed.
+    /// Prepares the limits that `plan` requires; new buckets are full at `now_ns`. Active limits
+    /// are not changed.
     pub(crate) fn prepare(&self, plan: &Plan, now_ns: u64) -> RouteLimitTransaction {
         let mut transaction = RouteLimitTransaction {
             rates: self.rates.begin(),
@@ -251,7 +252,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The rate limits that apply to `route`. Builtin handlers have only their own.
+    /// The rate limits that apply to `route`. Builtin handlers have only the limit of their policy.
     fn rules(&mut self, route: &RoutePlan, policy: Option<&RateLimit>) -> Vec<RateRule> {
         let mut rules = Vec::new();
         rules.extend(policy.and_then(|policy| self.policy(route, policy)));
@@ -316,7 +317,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The wrong passwords of each client.
+    /// The buckets that limit each client's wrong passwords; `None` without basic authentication.
     fn attempts(
         &mut self,
         route: &RoutePlan,
@@ -333,7 +334,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The limit in its store. Without a thread for the store, the buckets of the process decide.
+    /// The limit's buckets in a store that several nodes share; `None` if the store's thread cannot
+    /// be started: then the buckets of this process decide.
     fn shared(&mut self, route: &RoutePlan, policy: &RateLimit) -> Option<SharedLimit> {
         let store = policy.store.as_ref()?;
         let settings = StoreSettings {
@@ -365,8 +367,8 @@ impl Builder<'_> {
         })
     }
 
-    /// The buckets of a limit: existing ones, or new. `None` for settings that the registry of settings
-    /// rejects.
+    /// The buckets of a limit: existing ones, or new. `None` for settings that
+    /// [`RateLimitSettings`] cannot hold.
     fn buckets(&mut self, scope: Scope, settings: RateLimitSettings) -> Option<RateBuckets> {
         let (seed, now_ns) = (self.seed, self.now_ns);
         let identity = RateIdentity {
@@ -388,7 +390,8 @@ impl Builder<'_> {
     }
 }
 
-/// The first stage at which the key is the proxy's own, if the proxy may set it.
+/// The stage at which the limit is checked. If an agent or a token can set the header that is the
+/// key, the check follows that step, so that a client cannot choose the key.
 fn stage(route: &RoutePlan, key: &RateKey) -> RateStage {
     let RateKey::Header(name) = key else {
         return RateStage::First;

@@ -5,7 +5,7 @@ use crate::targets::breaker_states::BreakerStates;
 use proxy_plan::Plan;
 use proxy_telemetry::Registry;
 
-/// The metrics that are read from the state of the current plan. They are exported until this is dropped.
+/// Gauges of one plan. They are exported until this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct PlanGauges {
     pub(crate) breakers: BreakerStates,
@@ -13,7 +13,6 @@ pub(crate) struct PlanGauges {
 }
 
 impl PlanGauges {
-    /// The metrics of `plan`.
     pub(crate) fn new(plan: &Plan, registry: &Registry) -> Self {
         Self {
             breakers: BreakerStates::new(plan, registry),

@@ -56,7 +56,7 @@ pub(crate) struct Server {
     /// `None` in a rehearsal: challenges are answered by the serving listeners.
     acme: Option<AcmeTasks>,
     inherited: InheritedSockets,
-    /// The way of datagrams from a process that takes over.
+    /// Receives datagrams that a process that takes over forwards.
     relay: Option<RelayReceiver>,
     health: TargetHealth,
     gauges: PlanGauges,
@@ -69,12 +69,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The active plan.
     pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// State shared by all workers.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.common.shared
     }
@@ -89,7 +87,6 @@ impl Server {
         self.listeners.bound()
     }
 
-    /// The recorded heads.
     pub(crate) fn recording(&self) -> &Arc<LineRing> {
         &self.recording
     }

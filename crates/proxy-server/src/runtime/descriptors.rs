@@ -5,8 +5,8 @@ use rustix::process::{Resource, getrlimit};
 /// Descriptors reserved for everything except clients' connections.
 const RESERVED_DESCRIPTORS: u64 = 100;
 
-/// The effective limit on connections if `max` is configured: at most the descriptors less 100, or half
-/// of the descriptors if there are fewer than 200. Logs a warning if it lowers `max`.
+/// The effective limit on connections if `max` is configured: at most the descriptors less 100, or
+/// half of the descriptors if there are fewer than 200. Logs a warning if it lowers `max`.
 pub(crate) fn max_connections(max: u32) -> u32 {
     let Some(descriptors) = getrlimit(Resource::Nofile).current else {
         return max;

@@ -48,7 +48,8 @@ impl DiskThread {
         answered.await.map_err(|_| lost())
     }
 
-    /// Queues `job`, which may block, without waiting for it. Runs it here if an earlier one panicked.
+    /// Queues `job`, which may block, without waiting for it. Runs it here if an earlier one
+    /// panicked.
     pub(crate) fn leave(&self, job: impl FnOnce() + Send + 'static) {
         if let Err(SendError(job)) = self.jobs.send(Box::new(job)) {
             job();

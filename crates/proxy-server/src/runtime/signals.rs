@@ -13,7 +13,6 @@ pub(crate) enum Event {
     Quit,
 }
 
-/// The handled signals.
 #[derive(Debug)]
 pub(crate) struct Signals {
     hangup: Signal,

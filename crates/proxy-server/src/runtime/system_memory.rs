@@ -22,8 +22,8 @@ fn machine_bytes(meminfo: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The files that may hold a memory limit of the groups in `/proc/self/cgroup`: the process's group and all
-/// its parents. A group without a limit has a word there, or a number beyond all memory.
+/// The files that may hold a memory limit of the groups in `/proc/self/cgroup`: the process's group
+/// and all its parents. A group without a limit has a word there, or a number beyond all memory.
 fn group_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

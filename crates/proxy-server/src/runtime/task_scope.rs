@@ -13,8 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 /// The running tasks of one kind, at most one for each identity `K`, on the runtime of the control
 /// thread. Drop ends all of them.
 ///
-/// `S` are the settings, which may change while a task runs. A task that panics is logged with its name; the next
-/// [`Self::commit`] that has its identity starts it again.
+/// `S` are the settings, which may change while a task runs. A task that panics is logged with its
+/// name; the next [`Self::commit`] that has its identity starts it again.
 #[derive(Debug)]
 pub(crate) struct TaskScope<K, S> {
     now: fn() -> SystemTime,
@@ -66,8 +66,9 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
         }
     }
 
-    /// Runs exactly the tasks of `transaction` from now on. A task that runs already keeps its state, and
-    /// gets its settings if they differ. Returns the last settings of the tasks that were ended.
+    /// Runs exactly the tasks of `transaction` from now on. A task that runs already keeps its
+    /// state, and gets its settings if they differ. Returns the last settings of the tasks that
+    /// were ended.
     ///
     /// # Panics
     /// Outside a tokio runtime.

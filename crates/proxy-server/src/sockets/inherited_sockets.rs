@@ -71,8 +71,9 @@ impl InheritedSockets {
             .or_else(|| self.claim_managed(address, others))
     }
 
-    /// Claims the UDP sockets of the listener at `address`, which is `bound`: those of the predecessor, or the service
-    /// manager's. Returns also whether they are of this program: a service manager's cannot be bound again.
+    /// Claims the UDP sockets of the listener at `address`, which is `bound`, from the predecessor
+    /// or the service manager. Also returns whether this program owns them: a service manager's
+    /// cannot be bound again.
     pub(crate) fn take_datagrams(
         &mut self,
         address: &BindAddress,
@@ -102,7 +103,8 @@ impl InheritedSockets {
         (!sockets.is_empty() && all_nonblocking).then_some((sockets, owned))
     }
 
-    /// Claims the socket to the process before this one, for datagrams of connections that it keeps.
+    /// Claims the socket that forwards datagrams to the process before this one, for connections
+    /// that it keeps.
     pub(crate) fn take_relay(&mut self) -> Option<Socket> {
         let is_it = |passed: &Passed| passed.label.purpose == Purpose::DatagramRelay;
         let place = self.passed.iter().position(is_it)?;

@@ -16,10 +16,10 @@ use std::sync::Arc;
 pub(crate) struct ListenerSet {
     known: Vec<BoundListener>,
     next: u32,
-    /// Addresses of the UDP sockets that this process has ever bound: connections of a former endpoint may still use
-    /// them.
+    /// Addresses of the UDP sockets that this process has ever bound: connections of a former
+    /// endpoint may still use them.
     datagram_addresses: HashSet<BindAddress>,
-    /// True if no socket is bound: the embedding program hands connections over.
+    /// No socket is bound: the embedding program hands connections over.
     is_socketless: bool,
 }
 
@@ -44,7 +44,6 @@ struct BoundDatagrams {
 }
 
 impl ListenerSet {
-    /// Listeners without sockets.
     pub(crate) fn without_sockets() -> Self {
         Self {
             is_socketless: true,
@@ -157,8 +156,8 @@ impl ListenerSet {
             .collect()
     }
 
-    /// Listens on the sockets that do not yet. New addresses first: once additional sockets of a served
-    /// address listen, clients queue at them, and a later failure would reset those clients.
+    /// Listens on the sockets that do not yet. New addresses first: once additional sockets of a
+    /// served address listen, clients queue at them, and a later failure would reset those clients.
     pub(crate) fn listen(&self) -> Result<(), BindError> {
         let (served, new): (Vec<_>, Vec<_>) = self
             .known
@@ -202,8 +201,8 @@ impl ListenerSet {
         })
     }
 
-    /// The label of the socket for datagrams of connections that the old process of an upgrade keeps; `None` without
-    /// HTTP/3.
+    /// The label of the socket that forwards datagrams to the old process in an upgrade; `None`
+    /// without HTTP/3.
     pub(crate) fn relay_label(&self) -> Option<Label> {
         let mut listeners = self.known.iter();
         let listener = listeners.find(|listener| listener.datagrams.is_some())?;
@@ -221,7 +220,7 @@ impl ListenerSet {
         }
     }
 
-    /// Sets the fate of the files of Unix sockets when the listeners are closed.
+    /// Sets whether closing the listeners keeps or removes the files of Unix sockets.
     pub(crate) fn set_files_on_drop(&self, action: OnDrop) {
         for file in self.known.iter().flat_map(|listener| &listener.bound.file) {
             file.set_on_drop(action);
@@ -245,7 +244,7 @@ impl ListenerSet {
 }
 
 impl BoundListener {
-    /// The sockets of a worker: of a number of sockets, those that `serves` names.
+    /// The sockets for one worker; `serves` names their indexes, given the number of all sockets.
     fn assignment(
         &self,
         serves: impl Fn(usize) -> Vec<usize>,

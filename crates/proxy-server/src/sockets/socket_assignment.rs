@@ -1,4 +1,4 @@
-//! The sockets of a listener that a worker accepts from.
+//! The sockets that one worker accepts from.
 
 use socket2::Socket;
 use std::collections::BTreeSet;
@@ -11,21 +11,21 @@ pub(crate) struct ListenerId(pub(crate) u32);
 #[derive(Debug)]
 pub(crate) struct SocketAssignment {
     pub(crate) id: ListenerId,
-    /// Indexes of its sockets; other workers accept from the rest.
+    /// Indexes of the sockets; other workers accept from the rest.
     pub(crate) serves: Vec<usize>,
-    /// Sockets of which the worker has no duplicate yet.
+    /// Sockets that the worker has not duplicated yet, by index.
     pub(crate) fresh: Vec<(usize, Socket)>,
-    /// The sockets of HTTP/3; `None` without it. Their listener has an ID of its own.
+    /// The UDP sockets of HTTP/3, with a separate listener ID; `None` without HTTP/3.
     pub(crate) datagrams: Option<Box<Self>>,
 }
 
 impl SocketAssignment {
-    /// The sockets of which the worker holds duplicates.
+    /// The sockets that the worker has duplicates of.
     pub(crate) fn owned_sockets(&self) -> impl Iterator<Item = (ListenerId, usize)> {
         let both = std::iter::once(self).chain(self.datagrams.as_deref());
         both.flat_map(|one| one.serves.iter().map(|place| (one.id, *place)))
     }
 }
 
-/// Sockets of which a worker holds duplicates: a listener, and an index into its sockets.
+/// Sockets that a worker has duplicates of, by listener and index.
 pub(crate) type OwnedSockets = BTreeSet<(ListenerId, usize)>;

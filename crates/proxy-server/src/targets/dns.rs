@@ -135,7 +135,8 @@ impl NameTable {
         }
     }
 
-    /// Tasks for `names`, one for each. A task continues from its answer in `first`, or begins with a look-up.
+    /// Tasks for `names`, one for each. A task continues from its answer in `first`, or begins with
+    /// a look-up.
     fn tasks(
         &self,
         resolver: &NameResolver,
@@ -284,7 +285,7 @@ impl NameTable {
 }
 
 impl FoundNames {
-    /// The names of which the answer was that they have no address.
+    /// Names without an address according to a name server.
     pub(crate) fn missing(&self) -> HashSet<TargetAddress> {
         let missing = self.first.iter().filter(|answer| {
             let found = &answer.look_up.found;

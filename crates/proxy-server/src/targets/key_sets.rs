@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time of one fetch.
+/// Maximum time of one fetch.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One task for each key set of the active plan.
@@ -26,7 +26,6 @@ pub(crate) struct KeySetTasks {
 }
 
 impl KeySetTasks {
-    /// A set without tasks.
     pub(crate) fn new(registry: &Arc<Registry>, lifecycle: &Arc<Lifecycle>) -> Self {
         Self {
             tasks: TaskScope::new(system_clock::now),
@@ -35,7 +34,8 @@ impl KeySetTasks {
         }
     }
 
-    /// Fetches exactly the key sets of `plan` from now on. One that was fetched before keeps its keys and its times.
+    /// Fetches exactly the key sets of `plan` from now on. A key set that was fetched before keeps
+    /// its keys and times.
     pub(crate) fn apply(&mut self, plan: &Plan, loaded: &LoadedTls) {
         let mut tasks = self.tasks.begin();
         let mut seen = HashSet::new();

@@ -27,8 +27,8 @@ impl Prober {
         }
     }
 
-    /// Probes exactly the targets of `plan` from now on. A target that was probed before keeps its results;
-    /// one that is no longer probed counts as healthy.
+    /// Probes exactly the targets of `plan` from now on. A target that was probed before keeps its
+    /// results; one that is no longer probed counts as healthy.
     pub(crate) fn apply(&mut self, plan: &Plan, loaded: &LoadedTls) {
         let mut tasks = self.tasks.begin();
         for probe in for_plan(plan, loaded) {

@@ -21,12 +21,12 @@ struct ObservedTarget {
     gauge: Arc<Gauge>,
     /// The causes at the last check.
     causes: HealthCauses,
-    /// True if it accepted requests at the last check.
+    /// Accepted requests at the last check.
     took_requests: bool,
 }
 
 impl TargetHealth {
-    /// For the targets of `plan`, with their current state. A new target starts slowly, unless
+    /// Observes the targets of `plan`, with their current state. A new target starts slowly, unless
     /// there were no targets before.
     pub(crate) fn new(plan: &Plan, registry: &Registry, before: &Self) -> Self {
         let known = before.0.iter();
@@ -132,7 +132,8 @@ impl TargetHealth {
         }
     }
 
-    /// Updates the gauge of each target, and begins the slow start of targets that take requests again.
+    /// Updates the gauge of each target, and begins the slow start of targets that take requests
+    /// again.
     fn update_gauges(&mut self) {
         for target in &mut self.0 {
             let causes = target.state.causes();

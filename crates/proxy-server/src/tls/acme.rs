@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The tasks that obtain certificates and renew them. They write files, which the watch of certificates
-/// finds.
+/// The tasks that obtain certificates and renew them. They write files, which the watch of
+/// certificates finds.
 #[derive(Debug)]
 pub(crate) struct AcmeTasks {
-    /// By the file of the certificate.
+    /// One task for each certificate file.
     tasks: TaskScope<PathBuf, AcmeSettings>,
     responder: Arc<ListenerResponder>,
     registry: Arc<Registry>,
@@ -28,7 +28,6 @@ pub(crate) struct AcmeTasks {
 }
 
 impl AcmeTasks {
-    /// A set without tasks.
     pub(crate) fn new(
         tokens: ChallengeTokens,
         certificates: ChallengeCertificates,
@@ -46,8 +45,8 @@ impl AcmeTasks {
         }
     }
 
-    /// Obtains exactly the certificates of `model` from now on. Certificates that were obtained before keep their
-    /// state.
+    /// Obtains exactly the certificates of `model` from now on. Certificates that were obtained
+    /// before keep their state.
     pub(crate) fn apply(&mut self, model: &Model) {
         let listeners = model.listeners.iter();
         let blocks = listeners.filter_map(|listener| listener.tls.as_ref());
@@ -87,7 +86,6 @@ impl AcmeTasks {
     }
 }
 
-/// The settings of one certificate.
 pub(super) fn acme_settings(acme: &Acme) -> AcmeSettings {
     let Acme {
         place: _,

@@ -32,12 +32,10 @@ pub(super) fn model_diagnostic(model: &Model, fault: &TlsError) -> Diagnostic {
     certificate_error(place.unwrap_or_default(), fault)
 }
 
-/// An error of a listener's TLS.
 pub(super) fn listener_diagnostic(tls: &ListenerTls, fault: &TlsError) -> Diagnostic {
     certificate_error(place_in_listener(tls, fault.file()), fault)
 }
 
-/// An error of an upstream's TLS.
 pub(super) fn upstream_diagnostic(tls: &UpstreamTls, fault: &TlsError) -> Diagnostic {
     certificate_error(place_in_upstream(tls, fault.file()), fault)
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 /// TLS of the listeners and upstreams of one configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadedTls {
-    /// By index of the listener.
+    /// TLS of each listener, by its index; `None` without TLS.
     pub(crate) listeners: Vec<Option<Arc<ServerTls>>>,
-    /// By index of the upstream.
+    /// TLS of each upstream, by its index; `None` without TLS.
     pub(crate) upstreams: Vec<Option<LoadedUpstreamTls>>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct LoadedTls {
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedUpstreamTls {
     pub(crate) tls: Arc<ClientTls>,
-    /// By index of the target.
+    /// Name that each target's certificate must have, by the target's index.
     pub(crate) names: Vec<ServerName<'static>>,
 }
 

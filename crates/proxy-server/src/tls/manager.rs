@@ -26,9 +26,9 @@ pub(crate) struct CertificateManager {
 pub(crate) struct CertificateLoad(Loader);
 
 impl CertificateLoad {
-    /// Loads the files of `model`, on a blocking thread that ends with the load. Values with unchanged
-    /// settings are kept, and updated with the contents now on disk, which apply to every handshake from
-    /// then on.
+    /// Loads the files of `model`, on a blocking thread that ends with the load. Values with
+    /// unchanged settings are kept, and updated with the contents now on disk, which apply to every
+    /// handshake from then on.
     pub(crate) async fn run(
         self,
         model: &Arc<Model>,

@@ -1,4 +1,4 @@
-//! Renewed certificates are reported, ticket keys are rotated.
+//! Reports of renewed certificates, and the rotation of ticket keys.
 
 use super::manager::CertificateManager;
 use super::watching::CertificateChanges;

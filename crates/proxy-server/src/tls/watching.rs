@@ -93,8 +93,8 @@ impl PartialEq for SharedWatcher {
     }
 }
 
-/// Checks every file once in each interval, on a blocking thread that takes as long as the disk does. A
-/// check that panics is logged, and the next one follows.
+/// Checks every file once in each interval, on a blocking thread that takes as long as the disk
+/// does. A check that panics is logged, and the next one follows.
 async fn watch(context: TaskContext<SharedWatcher>, changes: Sender<CertificateChanges>) {
     let TaskContext { settings, now } = context;
     let mut timer = tokio::time::interval(CHECK_INTERVAL);

@@ -29,7 +29,6 @@ const DESCRIPTOR_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(crate) struct WorkerListener {
-    /// The listener's name.
     pub(crate) name: String,
     /// Index of the listener in the active plan.
     pub(crate) index: Rc<Cell<usize>>,
@@ -45,7 +44,7 @@ pub(crate) struct WorkerListener {
 struct AcceptLoop {
     /// Notified when the loop is to end.
     ended: Notify,
-    /// True if another worker or process accepts from the socket.
+    /// Another worker or process accepts from the socket, and gets the connections that wait in it.
     replaced: Cell<bool>,
 }
 
@@ -61,8 +60,8 @@ impl WorkerListener {
     }
 
     /// Applies `settings` to connections accepted from now on, and retires connections accepted
-    /// under incompatible ones: idle HTTP/1.x ones close at `close_idle_at`. Returns whether any may have been
-    /// retired.
+    /// under incompatible ones: idle HTTP/1.x ones close at `close_idle_at`. Returns whether any
+    /// may have been retired.
     pub(crate) fn update_settings(
         &self,
         settings: &Rc<ConnectionSettings>,
@@ -107,7 +106,8 @@ impl WorkerListener {
         }
     }
 
-    /// Stops accepting on every socket not in `places`; another worker or process accepts from them.
+    /// Stops accepting on every socket not in `places`; another worker or process accepts from
+    /// them.
     pub(crate) fn keep_only(&self, places: &[usize]) {
         self.accept_loops.borrow_mut().retain(|place, accept_loop| {
             let stays = places.contains(place);

@@ -4,9 +4,9 @@ use std::future::pending;
 use std::panic::resume_unwind;
 use tokio::task::JoinSet;
 
-/// The accept loops of a worker, and the tasks of its queue and its pool. A panic in any other task ends one
-/// connection; after a panic in these the worker would run on without accepting. The tasks of the control
-/// thread belong to a [`TaskScope`](crate::runtime::task_scope::TaskScope).
+/// The accept loops of a worker, and the tasks of its queue and its pool. A panic in any other task
+/// ends one connection; after a panic in these the worker would run on without accepting. The tasks
+/// of the control thread belong to a [`TaskScope`](crate::runtime::task_scope::TaskScope).
 #[derive(Debug, Default)]
 pub(crate) struct EssentialTasks(JoinSet<()>);
 

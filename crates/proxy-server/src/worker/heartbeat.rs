@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Interval of checking.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Maximum silence of a worker before the process is not ready.

@@ -84,7 +84,7 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
         Err(error) => {
             let is_refused = !matches!(error, HandshakeError::NothingSent);
             if is_refused && accepted.settings.protocol.is_relayed() {
-                // A socket that cannot be set is closed in order.
+                // If the socket refuses the option, drop closes it in order.
                 stream.abort().unwrap_or_default();
             }
             Err(error)
@@ -130,7 +130,8 @@ async fn await_first_byte(
     let mut first = [0];
     let count = {
         let mut peek = pin!(stream.peek(&mut first));
-        // The deadline of the connection wakes the task when the worker drains or a listener is removed.
+        // The deadline of the connection wakes the task when the worker drains or a listener is
+        // removed.
         poll_fn(|cx| match peek.as_mut().poll(cx) {
             Poll::Ready(count) => Poll::Ready(count.map_err(HandshakeError::Io)),
             Poll::Pending if must_close_idle(&accepted.worker, accepted.listener.get()) => {
@@ -148,8 +149,8 @@ async fn await_first_byte(
     Ok(first)
 }
 
-/// Reads the PROXY protocol header, if the listener requires one. The peer must be trusted when the header
-/// is complete, by the plan that is active then.
+/// Reads the PROXY protocol header, if the listener requires one. The peer must be trusted when the
+/// header is complete, by the plan that is active then.
 async fn read_proxy_header(
     accepted: &mut Accepted,
     stream: &mut ClientSocket,

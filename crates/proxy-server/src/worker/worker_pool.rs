@@ -9,7 +9,6 @@ use std::io;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The state of the workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkerHealth {
     /// Number of silent workers.
@@ -78,7 +77,8 @@ impl WorkerPool {
     /// Waits until every worker that accepts connections has replied.
     ///
     /// # Errors
-    /// [`ApplyError::Unresponsive`] if one does not reply within [`PLAN_UPDATE_TIMEOUT`], or has ended.
+    /// [`ApplyError::Unresponsive`] if one does not reply within [`PLAN_UPDATE_TIMEOUT`], or has
+    /// ended.
     pub(crate) async fn probe(&self) -> Result<(), ApplyError> {
         let mut answers = Vec::with_capacity(self.workers.len());
         for worker in &self.workers {
@@ -154,7 +154,6 @@ impl WorkerPool {
         }
     }
 
-    /// Sends a command to every worker.
     pub(crate) fn send_all(&self, command: impl Fn() -> Command) {
         for worker in self.workers.iter().chain(&self.leaving) {
             // Fails if the worker has ended, which needs no command.

@@ -61,13 +61,13 @@ fn a_redirect_replaces_the_beginning_of_a_path() {
     for (path, expected) in [
         ("/old", "https://b.test/docs"),
         ("/old/a/b?c", "https://b.test/docs/a/b?c"),
-        // The form that the route is found by.
+        // The prefix of the decoded path is replaced.
         ("/%6Fld/a%20b", "https://b.test/docs/a%20b"),
     ] {
         let response = proxyd.connect().ask(get(path, &[]));
         assert_eq!(location(&response), (302, expected));
     }
-    // Two slashes are not a host.
+    // A path with two leading slashes would name a host.
     let proxyd = answering(r#"redirect { replace-prefix "/old" "/" }"#);
     let response = proxyd.connect().ask(get("/old//evil.test/x", &[]));
     assert_eq!(location(&response), (302, "http://a.test/evil.test/x"));

@@ -170,7 +170,8 @@ fn guessing_is_limited_for_each_client() {
         (Some(3.0), Some(4.0))
     );
     assert_eq!(record.text("correlation_id"), limited.correlation_id());
-    // Credentials that this client proved a moment ago still pass, and another client has its own attempts.
+    // Credentials that this client proved a moment ago still pass, and another client has its own
+    // attempts.
     assert_eq!(ask_from("192.0.2.1", "ann:one").status, 200);
     assert_eq!(ask_from("192.0.2.2", "ann:guess").status, 401);
 }

@@ -119,7 +119,8 @@ fn a_target_that_ends_a_slow_upload_counts_nothing() {
     assert_eq!(refused.status, 503);
 }
 
-/// Answers `/whole` whole, `/events` with an endless stream that breaks off, and all else with half a body.
+/// Answers `/whole` whole, `/events` with an endless stream that breaks off, and all else with half
+/// a body.
 fn breaking_off() -> Upstream {
     Upstream::start(|served| {
         while let Some(head) = served.head() {

@@ -1,4 +1,4 @@
-//! Bodies that are read whole before they are passed on.
+//! Bodies that are buffered whole before they are forwarded.
 
 use crate::support::{Config, post, reason, refusal, request};
 use proxy_testkit::{Upstream, get};
@@ -90,7 +90,7 @@ fn a_body_larger_than_the_buffer_is_refused_or_passed_on() {
         );
     }
     assert_eq!(upstream.requests().len(), 1);
-    // A response is not a fault of the client's.
+    // The limit on buffered request bodies does not fail a response.
     let large = Upstream::saying(&"x".repeat(5_000));
     let proxyd = held(&large, "buffer-responses #true", "max-body-buffer-bytes 10").start();
     let response = proxyd.connect().ask(get("/", &[]));

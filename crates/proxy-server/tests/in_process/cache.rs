@@ -1,4 +1,4 @@
-//! Responses from the store of the cache, and into it.
+//! Serving of stored responses, and storing of new ones.
 
 use crate::support::{Config, METRICS, Proxy, metric, post, reason, refusal, request};
 use proxy_testkit::{Gate, RawClient, Reload, Response, Upstream, get};
@@ -91,7 +91,7 @@ fn conditions_and_ranges_are_answered_from_the_store() {
     let proxyd = cached(&upstream, "");
     let mut client = proxyd.connect();
 
-    // A condition of the client that fetches is not the upstream's to answer.
+    // The upstream does not get the condition of the client that fetches.
     let first = client.ask(get("/a", &[("If-None-Match", "\"e\"")]));
     assert_eq!((first.status, first.body.len()), (304, 0));
     assert!(!upstream.last_request().fields.has("if-none-match"));
@@ -104,7 +104,8 @@ fn conditions_and_ranges_are_answered_from_the_store() {
         (beyond.status, beyond.fields.get("content-range")),
         (416, Some("bytes */10"))
     );
-    // As for a file: an error of the proxy, with its reason, that no cache may keep for the URL.
+    // As for a file, the response is an error of the proxy with its reason, which no cache may
+    // store.
     refusal(&beyond, 416, "REQUEST_VALIDATION");
     assert_ne!(beyond.fields.get("cache-control"), Some("max-age=600"));
     assert!(!beyond.fields.has("etag"));
@@ -115,7 +116,7 @@ fn conditions_and_ranges_are_answered_from_the_store() {
     assert_eq!((other.status, other.body.len()), (200, 10));
     assert_eq!(upstream.requests().len(), 1);
 
-    // A range of what is not stored is the upstream's to answer, and is not stored.
+    // A range of a response that is not stored is requested from the upstream, and not stored.
     let range = client.ask(get("/b", &[("Range", "bytes=0-0")]));
     assert_eq!(
         upstream.last_request().fields.get("range"),
@@ -210,7 +211,7 @@ fn a_heuristic_lifetime_is_a_share_of_the_time_since_the_last_change() {
     assert_eq!(ask(&mut client, "/").text(), "1");
     let hit = ask(&mut client, "/");
     assert_eq!(hit.text(), "1");
-    // A day, less the seconds since.
+    // The remaining time, a few seconds less than a day.
     let shown = status(&hit);
     assert!(shown.starts_with("proxyd; hit; ttl=8"), "{shown}");
     let cookie = &[("Cookie", "sid=1")];
@@ -502,7 +503,7 @@ fn a_slow_reader_does_not_hold_up_the_store() {
     let mut slow = proxyd.connect();
     slow.send(get("/", &[]));
     let mut begun = slow.head();
-    // The first client reads no further; its response is stored all the same.
+    // The first client reads no further, and its response is stored nevertheless.
     let mut fast = proxyd.connect();
     let response = ask(&mut fast, "/");
     assert_eq!(response.body.len(), length);
@@ -558,7 +559,7 @@ fn a_truncated_response_is_not_stored() {
 #[test]
 fn a_response_that_is_too_large_passes_whole() {
     let bounds = "cache { max-bytes \"64KiB\"; max-object-bytes \"8KiB\" }";
-    // One says its length, the other does not.
+    // A response with a length, then one without.
     for is_chunked in [false, true] {
         let body = "x".repeat(200_000);
         let upstream = Upstream::start(move |served| {
@@ -617,7 +618,7 @@ fn an_unsafe_request_removes_what_is_stored_for_its_target() {
             });
         }
     });
-    // The route of changes is not the one that caches.
+    // Requests that change the resource have another route than requests that read it.
     let proxyd = Config::new()
         .route("read", "upstream \"u\"; matches { method \"GET\" }; cache")
         .route("change", "upstream \"u\"")

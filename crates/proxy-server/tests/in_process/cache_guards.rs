@@ -5,7 +5,7 @@ use proxy_testkit::{Gate, RawClient, Reload, Response, Upstream, get};
 use std::net::{IpAddr, TcpListener};
 
 const FRESH: &str = "Cache-Control: public, max-age=600\r\n";
-/// Stale when it arrives, and good in place of an error.
+/// Stale on arrival, and usable in place of an error.
 const LATE: &str = "Cache-Control: max-age=1, stale-if-error=600\r\nAge: 10\r\nETag: \"e\"\r\n";
 
 fn answer(status: u16, fields: &str, body: &str) -> String {
@@ -57,7 +57,7 @@ fn a_client_that_the_route_refuses_gets_no_stored_response() {
     assert_eq!(reason(&proxyd, &refused), "access_denied");
 }
 
-/// Before and after a reload that leaves no target for requests.
+/// A proxy, and the configuration of a reload that leaves no target for requests.
 fn emptied(upstream: &Upstream, settings: &str) -> (Proxy, String) {
     let route = format!("upstream \"u\"; cache; {settings}");
     let with = |targets: &str| Config::new().route("all", &route).upstream("u", targets);
@@ -135,7 +135,7 @@ fn requests_that_waited_for_a_client_that_left_are_answered() {
     for client in &mut others {
         client.send(get("/", &[]));
     }
-    // Its fetch ends with it, and another request fetches.
+    // The fetch ends with its client, and another client's request fetches.
     drop(first);
     for client in &mut others {
         assert_eq!(client.response().text(), "2");
@@ -199,7 +199,7 @@ fn conditions_reach_the_upstream_where_nothing_can_be_stored() {
     let proxyd = cached(&upstream, "");
     let mut client = proxyd.connect();
     let held = &[("If-None-Match", "\"e\"")];
-    // Unknown yet: the whole response could have been for other requests.
+    // The proxy does not know yet that the response is private, and fetches all of it to store it.
     assert_eq!(client.ask(get("/", held)).status, 200);
     assert_eq!(client.ask(get("/", held)).status, 304);
     assert_eq!(ask(&mut client, "/").text(), "body");

@@ -65,8 +65,8 @@ impl Setup {
         pieces.flatten().collect()
     }
 
-    /// Asserts that a body in `codings` is refused, or that the target got the bytes that the agent saw,
-    /// without a coding. Returns whether it was forwarded.
+    /// Asserts that a body in `codings` is refused, or that the target got the bytes that the agent
+    /// saw, without a coding. Returns whether it was forwarded.
     fn check(&self, codings: &str, body: &[u8]) -> bool {
         let what = format!("{codings}: {}", body.escape_ascii());
         let (events, requests) = (self.agent.events().len(), self.upstream.requests().len());
@@ -152,7 +152,7 @@ fn brotli_metadata() -> Vec<u8> {
     [&[low, high], HIDDEN, &[3]].concat()
 }
 
-/// Bodies with bytes outside of their content, or that readers take for different ones.
+/// Bodies with bytes outside of their content, or with different contents for different readers.
 fn bodies() -> Vec<(&'static str, Vec<u8>)> {
     let zstd = encode(Coding::Zstd, CONTENT);
     let brotli = encode(Coding::Brotli, CONTENT);

@@ -1,4 +1,4 @@
-//! Requests of pages of other origins.
+//! Requests from pages of other origins.
 
 use crate::support::{Config, request};
 use proxy_testkit::{Upstream, get};
@@ -73,7 +73,7 @@ fn a_preflight_request_is_answered_by_the_proxy() {
     assert_eq!(refused.status, 204);
     assert!(!refused.fields.has("access-control-allow-origin"));
     assert_eq!(upstream.requests().len(), 0);
-    // Another request with OPTIONS is the upstream's.
+    // An OPTIONS request that is no preflight is forwarded.
     client.ask(request("OPTIONS /", "Origin: https://app.test\r\n", ""));
     assert_eq!(upstream.last_request().method, "OPTIONS");
 }

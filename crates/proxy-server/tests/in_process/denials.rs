@@ -11,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The agents' time, in milliseconds: ample for an answer that arrives, and waited out by one that stalls.
+/// The agents' time, in milliseconds: ample for an answer that arrives, and waited out by one that
+/// stalls.
 const TIMEOUT_MS: u32 = 2_500;
 /// Pause between two bytes of a body that trickles.
 const TRICKLE_INTERVAL: Duration = Duration::from_millis(20);
@@ -213,7 +214,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Denials of which not even the head is whole.
+/// Denials with an incomplete head.
 fn heads() -> Vec<Case> {
     let large = format!(
         "302 Found\r\nLocation: /{}\r\n\r\n",
@@ -287,7 +288,7 @@ fn failures() -> Vec<Case> {
     ]
 }
 
-/// Starts an agent that answers each request so.
+/// Starts an agent that answers each request with the answer of `case`.
 fn start(case: &Case, path: &Path) {
     let listener = UnixListener::bind(path).unwrap();
     let case = case.clone();
@@ -385,7 +386,8 @@ fn read_frame(stream: &mut UnixStream) -> std::io::Result<(u8, u8)> {
     Ok((kind, flags))
 }
 
-/// A proxy with a route, `/INDEX/`, and an agent for each case. One failure opens an agent's breaker.
+/// A proxy with a route, `/INDEX/`, and an agent for each case. One failure opens an agent's
+/// breaker.
 fn proxy(cases: &[Case], mode: &str, upstream: &Upstream) -> (Proxy, TempDir) {
     let folder = TempDir::new().unwrap();
     let mut config = Config::to(upstream);

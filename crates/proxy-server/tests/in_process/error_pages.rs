@@ -68,7 +68,7 @@ fn a_route_has_pages_for_its_errors() {
     let down = client.ask(get("/down", &[HTML]));
     let seconds = down.fields.get("retry-after").unwrap().to_owned();
     is_page(&down, 503, &format!("wait {seconds}<p>"));
-    // JSON stays for clients that want it, and for routes that say so.
+    // JSON stays for clients that accept it, and for routes that require it.
     for path in ["/gone", "/api"] {
         let accept: &[(&str, &str)] = if path == "/api" { &[HTML] } else { &[] };
         let json = client.ask(get(path, accept));
@@ -108,7 +108,7 @@ fn a_listener_has_pages_for_heads_above_its_limits() {
     let response = proxyd.connect().ask(get("/", &[HTML, ("X-Long", &long)]));
     is_page(&response, 429, "ours");
 
-    // It cannot be read as HTTP.
+    // A request that cannot be parsed.
     let malformed = "GET / HTTP/1.1\r\nHost: a.test\r\nAccept: text/html\r\nX : 1\r\n\r\n";
     let response = proxyd.connect().ask(malformed);
     assert_eq!(response.status, 400);

@@ -85,7 +85,7 @@ fn early_hints_reach_the_client_before_the_answer() {
     assert_eq!(hint.fields.get("link"), Some("</style.css>; rel=preload"));
     gate.open();
     assert_eq!(client.response().text(), "done");
-    // The connections are good for more.
+    // Both connections remain usable.
     client.send(get("/", &[]));
     assert_eq!(client.response().status, 103);
     assert_eq!(client.response().text(), "done");

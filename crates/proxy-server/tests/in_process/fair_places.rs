@@ -3,8 +3,8 @@
 use crate::support::{Config, METRICS, Proxy, metric, reason, refusal, target};
 use proxy_testkit::{Gate, RawClient, Upstream, get, ok};
 
-/// A proxy with one route to a target that does not answer before the gate opens, and one to a target
-/// that does.
+/// A proxy with one route to a target that does not answer before the gate opens, and one to a
+/// target that does.
 fn with_hung_route(limits: &str, hung: &Upstream, healthy: &Upstream) -> Proxy {
     Config::to(healthy)
         .listener(r#"trusted-proxies "127.0.0.0/8""#)
@@ -182,7 +182,7 @@ fn a_tunnel_is_not_a_request_in_flight() {
 
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
     let mut client = proxyd.connect();
-    // The request for the metrics itself.
+    // Only the request for the metrics and the tunnel count.
     for (name, expected) in [("proxy_requests_in_flight", 1.0), ("proxy_tunnels", 1.0)] {
         let now = metric(&mut client, name);
         assert!((now - expected).abs() < f64::EPSILON, "{name} {now}");

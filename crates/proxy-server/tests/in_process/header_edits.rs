@@ -159,7 +159,7 @@ fn values_of_the_request_are_on_the_proxy_s_own_responses() {
         Some("/own")
     );
     assert_eq!(client.ask(get("/a", &[])).fields.get("x-path"), Some("/a"));
-    // Each request has its own.
+    // The value belongs to the request, not to the connection.
     assert_eq!(client.ask(get("/b", &[])).fields.get("x-path"), Some("/b"));
 }
 

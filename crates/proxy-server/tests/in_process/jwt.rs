@@ -1,4 +1,4 @@
-//! Tokens of routes.
+//! Tokens that routes require.
 #![expect(
     clippy::disallowed_types,
     clippy::disallowed_methods,
@@ -232,7 +232,7 @@ fn claims_replace_the_fields_of_the_client() {
         assert_eq!(fields.get(alike), None, "{alike}");
     }
 
-    // Without the claim the field is absent, and not the client's own.
+    // Without the claim the field is absent: the client's field is removed.
     let token = issuer.sign(r#"{"iss":"https://id.test","aud":"api","exp":4000000000}"#);
     assert_eq!(send(&token, &forged).status, 200);
     let fields = upstream.last_request().fields;
@@ -259,7 +259,7 @@ fn a_user_with_white_space_at_the_ends_of_the_name_is_refused() {
     for (route, status) in [
         (in_field, 403),
         (format!("{plain}; {user}"), 403),
-        // No field has the name.
+        // No field contains the name.
         (plain, 200),
     ] {
         let upstream = Upstream::saying("in");
@@ -519,7 +519,7 @@ fn a_reload_reads_the_file_of_keys_again() {
     assert_eq!(ask(&proxyd, &new.token("")).status, 200);
 }
 
-/// An issuer's server of keys, which answers with the present text, or not at all.
+/// An issuer's server of keys, which answers with the current text, or not at all.
 fn key_server(answer: &Arc<Mutex<Option<String>>>) -> Upstream {
     let answer = Arc::clone(answer);
     Upstream::start(move |served| {
@@ -554,7 +554,7 @@ fn keys_are_fetched_and_fetched_again_for_an_unknown_one() {
     assert_eq!(asked.target, "/keys?a=b");
     assert_eq!(asked.fields.all("host"), ["id.test"]);
 
-    // A flood of unknown keys is one fetch a second.
+    // A flood of unknown keys causes only one fetch a second.
     let before = server.requests().len();
     let started = Instant::now();
     for _ in 0..50 {

@@ -128,7 +128,7 @@ fn requests_before_a_broken_one_are_answered_first() {
     assert_eq!(upstream.requests().len(), 2);
 }
 
-/// Answered by the proxy itself, without a wait in between.
+/// A configuration with a response of the proxy itself, which is ready at once.
 fn answering_itself() -> Config {
     let health = r#"matches { path "/health" }; service-type "builtin"; builtin-handler "health""#;
     Config::new().route("health", health)
@@ -266,7 +266,7 @@ fn a_head_in_single_bytes_is_understood() {
 
 #[test]
 fn an_early_answer_to_an_upload_says_that_the_connection_closes() {
-    // It does not wait for the body.
+    // The upstream does not wait for the body.
     let upstream =
         Upstream::start(|served| while served.head().is_some() && served.send(ok("hello")) {});
     let proxyd = Config::new()
@@ -343,7 +343,7 @@ fn an_idle_connection_is_open_once_and_not_active() {
     let mut asking = proxyd.connect();
     let mut value = |name: &str| metric(&mut asking, name);
 
-    // They hibernate after two seconds.
+    // Idle connections hibernate after two seconds.
     while value("proxy_connections_idle") < 3.0 {}
 
     assert!((value("proxy_connections_active") - 1.0).abs() < f64::EPSILON);

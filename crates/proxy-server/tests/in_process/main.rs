@@ -1,5 +1,5 @@
-//! Tests of the whole proxy in the test's own process: its plan, workers, pipeline, pools and upstream
-//! connections, without a listener, a signal or a file of logs.
+//! Tests of the whole proxy in the test's own process: its plan, workers, pipeline, pools and
+//! upstream connections, without a listener, a signal or a file of logs.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

@@ -380,7 +380,7 @@ fn a_record_says_how_long_its_request_waited() {
         "{waited:?}"
     );
 
-    // On the connection that is kept by now.
+    // A second request on the same connection.
     first.send(get("/", &[]));
     let again = record(&mut first);
     assert!(

@@ -191,7 +191,7 @@ fn an_attempt_has_a_time_of_its_own() {
 
 #[test]
 fn a_target_that_closes_at_its_keep_alive_limit_costs_no_client_an_error() {
-    // Closes after 7 requests on a connection, without a word of it before.
+    // Closes after 7 requests on a connection, without an announcement.
     let upstream = Upstream::start(|served| {
         for _ in 0..7 {
             if served.request().is_none() {

@@ -14,13 +14,13 @@ fn an_upstream_gets_the_rewritten_path() {
         ),
         (r#"strip-prefix "/api""#, "/api", "/"),
         (r#"strip-prefix "/api""#, "/apis/x", "/apis/x"),
-        // Two slashes name no host.
+        // A path with two leading slashes would name a host.
         (
             r#"strip-prefix "/api""#,
             "/api//evil.test/x",
             "/evil.test/x",
         ),
-        // The form that the route is found by.
+        // The prefix of the decoded path is removed.
         (r#"strip-prefix "/api""#, "/%61pi/a%20b", "/a%20b"),
         (
             r#"replace-prefix "/old" "/v2/new""#,
@@ -250,7 +250,7 @@ fn a_path_made_of_captures_never_leaves_its_root_and_names_no_host() {
 
     assert_eq!(client.ask(get("/a//evil.example/z", &[])).status, 200);
     assert_eq!(upstream.last_request().target, "/evil.example/");
-    // They would become `/..` and `/../x/`.
+    // The rewritten paths would be `/..` and `/../x/`.
     for sent in ["/a..z", "/a../x/z"] {
         let response = client.ask(get(sent, &[]));
         assert_eq!(response.status, 400, "{sent}");

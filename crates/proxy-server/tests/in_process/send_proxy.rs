@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr};
 const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 8));
 
-/// A target that reads a line of version 1, and answers each request with it and the number of its connection.
+/// A target that reads a line of version 1, and answers each request with it and the number of its
+/// connection.
 fn target_of_version_1() -> Upstream {
     Upstream::start(|served| {
         let Ok(line) = served.line() else {
@@ -21,7 +22,8 @@ fn target_of_version_1() -> Upstream {
     })
 }
 
-/// The same for version 2: the command, the family and the bytes of the addresses in hexadecimal.
+/// A target like [`target_of_version_1`], for version 2: it answers with the command, the family
+/// and the bytes of the addresses in hexadecimal.
 fn target_of_version_2() -> Upstream {
     Upstream::start(|served| {
         let Ok(fixed) = served.exactly(16) else {
@@ -51,8 +53,8 @@ fn to(upstream: &Upstream, settings: &str, listener: &str) -> Proxy {
         .start()
 }
 
-/// The number of the target's connection, and the addresses and ports of its header without the port that the client
-/// connected to, which is another one for each.
+/// The number of the target's connection, and the addresses and ports of its header without the
+/// client's destination port, which differs between clients.
 fn seen(client: &mut RawClient, fields: &[(&str, &str)]) -> (String, String) {
     let text = client.ask(get("/", fields)).text();
     let (number, line) = text.split_once(' ').unwrap();
@@ -155,7 +157,7 @@ fn the_newest_client_keeps_its_connection_in_a_full_pool() {
 fn a_later_client_connection_gets_a_connection_of_its_own() {
     let upstream = target_of_version_1();
     let proxyd = to(&upstream, "send-proxy \"v1\"", "");
-    // Both have the same address and port.
+    // Both clients have the same address and port.
     let (first, line) = seen(&mut proxyd.connect_from(ONE), &[]);
     let (second, again) = seen(&mut proxyd.connect_from(ONE), &[]);
     assert_eq!(line, again);
@@ -177,6 +179,6 @@ fn a_received_header_names_both_addresses() {
         assert_eq!(format!("{line}\r\n"), received);
         numbers.push(number.to_owned());
     }
-    // The proxy in front named the same client twice.
+    // The proxy in front named the same client in both connections.
     assert_eq!(numbers[0], numbers[1]);
 }

@@ -33,7 +33,7 @@ impl Launcher for InProcess {
     }
 }
 
-/// A running proxy. The test creates each connection to it, and passes on the other end.
+/// A running proxy. The test creates each connection, and hands one end over to the proxy.
 pub(crate) struct Proxy {
     handle: ServerHandle,
     stdout: Log,
@@ -106,7 +106,7 @@ impl Proxy {
         }
     }
 
-    /// Waits for such a record.
+    /// Waits for a record that `is_wanted` accepts.
     #[track_caller]
     pub(crate) fn record(&self, is_wanted: impl Fn(&Record) -> bool) -> Record {
         self.stdout.find(0, is_wanted)

@@ -1,4 +1,4 @@
-//! Trace context (W3C): passed on, begun, and written down.
+//! Trace context (W3C): forwarded, begun, and logged.
 
 use crate::support::{Config, refusal, request};
 use proxy_testkit::{Upstream, get};

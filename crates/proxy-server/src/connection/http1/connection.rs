@@ -24,7 +24,6 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Maximum number of body bytes that are read and discarded to keep a connection alive.
 const MAX_DISCARDED_BYTES: usize = 64 * 1024;
 
-/// One client connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) settings: Rc<ConnectionSettings>,
@@ -32,17 +31,17 @@ pub(crate) struct Connection {
     // Boxed, and `None` while the connection hibernates: it is most of a connection's memory.
     reader: RefCell<Option<Box<RequestReader>>>,
     transport: RefCell<ClientStream>,
-    /// True if the connection is idle and holds no data.
+    /// Set while only the socket is watched; the connection counts as idle.
     pub(crate) hibernating: Cell<bool>,
-    /// True if the client has closed its side.
+    /// Set at the end of the client's stream.
     pub(crate) eof: Cell<bool>,
-    /// True if the client waits for `100 Continue`.
+    /// Set by `Expect: 100-continue`, until the body arrives or is wanted.
     awaits_continue: Cell<bool>,
-    /// True if `100 Continue` is to be sent now.
+    /// Set when the pipeline reads the body of a waiting client.
     send_continue: Cell<bool>,
     /// Number of response bytes sent when the client's receive window was last found full.
     blocked_at: Cell<Option<u64>>,
-    /// Rate at which the client reads.
+    /// Measures the client's read rate against the configured minimum.
     min_rate: MinDataRate,
     pub(crate) guard: ConnectionGuard,
 }
@@ -87,7 +86,6 @@ impl Connection {
         })
     }
 
-    /// Returns true if there is no unconsumed input.
     pub(crate) fn has_no_input(&self) -> bool {
         let reader = self.reader.borrow();
         reader.as_ref().is_none_or(|reader| reader.is_empty())
@@ -101,7 +99,6 @@ impl Connection {
         }
     }
 
-    /// The deadline, for waiting.
     pub(crate) fn timeout(&self) -> ConnectionDeadline<'_> {
         ConnectionDeadline {
             clock: &self.guard.worker.clock,

@@ -121,7 +121,7 @@ async fn serve_requests(conn: &Rc<Connection>) -> End {
     }
 }
 
-/// Ready when the next request's head is complete, or with the reason why there is none.
+/// Ready when the next request's head is complete, or with the reason of the connection's end.
 fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
     conn.guard.deadline.watch(cx.waker());
     if conn.client.terms.is_retired() {

@@ -5,7 +5,6 @@ use proxy_framing::FramingError;
 use proxy_pipeline::SwitchedConnection;
 use std::time::Duration;
 
-/// The reason why no further request is read.
 #[derive(Debug)]
 pub(crate) enum End {
     /// One side closed the connection, or it failed.
@@ -14,10 +13,8 @@ pub(crate) enum End {
     SwitchedConnection(Box<SwitchedConnection>),
     /// The connection ended within a response delimited by its end, which must not look complete.
     Truncated,
-    /// The connection is idle.
+    /// The connection hibernates, and may serve a further request.
     Idle,
-    /// The client's request is malformed.
     Malformed(FramingError),
-    /// A timer expired.
     TimedOut(Timer, Duration),
 }

@@ -19,7 +19,7 @@ struct RequestInfo {
     takes_trailers: bool,
 }
 
-/// Serves the request with a complete head. Returns the reason why no further request can follow, if any.
+/// Serves the request with a complete head. Returns why no further request can follow, if so.
 pub(crate) async fn exchange(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,
@@ -80,7 +80,6 @@ pub(crate) async fn exchange(
     None
 }
 
-/// The client closed the connection.
 struct ClientLeft;
 
 /// Runs the pipeline, and writes interim responses concurrently.

@@ -51,7 +51,6 @@ impl RequestReader {
         reader
     }
 
-    /// The framing error of the client, if any.
     pub(crate) fn fault(&self) -> Option<FramingError> {
         self.fault
     }
@@ -61,12 +60,12 @@ impl RequestReader {
         self.fault.is_none() && self.meter.is_some()
     }
 
-    /// Ends the measurement of the refused head.
+    /// Stops reading the refused head: the fault reports the size found so far.
     pub(crate) fn end_measuring(&mut self) {
         self.fault = self.fault.or(self.meter.as_ref().map(SizeMeter::fault));
     }
 
-    /// Returns true if the refused head may be larger than the size measured until now.
+    /// Returns true if the refused head may be larger than measured so far.
     pub(crate) fn is_size_open(&self) -> bool {
         self.meter.as_ref().is_some_and(|meter| !meter.is_exact())
     }
@@ -95,8 +94,8 @@ impl RequestReader {
             && self.meter.is_none()
     }
 
-    /// Returns true if it is equivalent to a new reader. Empty lines count, because their number is
-    /// limited and must not be reset.
+    /// Returns true if the reader is equivalent to a new one. Empty lines count, because their
+    /// number is limited and must not be reset.
     pub(crate) fn is_new(&self) -> bool {
         self.is_empty() && self.validator.is_untouched()
     }
@@ -138,7 +137,6 @@ impl RequestReader {
         }
     }
 
-    /// Returns true if the request's body is complete.
     pub(crate) fn is_body_over(&self) -> bool {
         self.body.is_over()
     }

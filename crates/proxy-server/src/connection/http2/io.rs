@@ -25,7 +25,7 @@ pub(super) struct SessionIo {
     written: WrittenFrames,
     /// The remainder of a notice, to be written before other output.
     notice: Bytes,
-    /// True if our side is closed.
+    /// Our side is closed; reads still wait for the client's end.
     ended: bool,
 }
 

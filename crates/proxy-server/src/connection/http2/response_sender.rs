@@ -17,7 +17,7 @@ pub(super) struct ResponseSender {
     body: Body,
     /// Data that does not fit into the client's window yet.
     rest: Bytes,
-    /// Rate at which the client reads.
+    /// Measures the client's read rate against the configured minimum.
     min_rate: MinDataRate,
 }
 

@@ -19,7 +19,7 @@ const HPACK_ENTRY_LIFETIME: Duration = Duration::from_secs(30);
 /// Maximum number of response bytes of one connection that may wait for its socket.
 const MAX_WAITING_BYTES: usize = 256 * 1024;
 
-/// One HTTP/2 connection.
+/// State of one HTTP/2 connection.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: Rc<ConnectionInfo>,
@@ -30,16 +30,15 @@ pub(super) struct Session {
     pub(super) refused_streams: RefusedStreams,
     /// The flood limit that the client exceeded, if any.
     pub(super) flood: Cell<Option<Flood>>,
-    /// True if a GOAWAY notice is to be sent: the client should open another connection, and
-    /// streams are still accepted here.
+    /// A GOAWAY notice is due: the client should open another connection, and streams are still
+    /// accepted here.
     pub(super) notice: Cell<bool>,
-    /// True if the final GOAWAY is sent.
+    /// The final GOAWAY is sent.
     pub(super) leaving: Cell<bool>,
-    /// True if the connection is closing.
     pub(super) ending: Cell<bool>,
     pub(super) write_timeout: Duration,
     write_blocked: Cell<bool>,
-    /// Rate at which the client reads.
+    /// Measures the client's read rate against the configured minimum.
     min_rate: MinDataRate,
     /// Bytes of responses since the socket last accepted everything.
     unsent_bytes: Cell<usize>,
@@ -114,8 +113,8 @@ impl Session {
         due
     }
 
-    /// Starts the timer for the connection's current wait, unless it runs already: `header_timeout` for
-    /// the head of a request, `keep_alive_timeout` between requests.
+    /// Starts the timer for the connection's current wait, unless it runs already: `header_timeout`
+    /// for the head of a request, `keep_alive_timeout` between requests.
     pub(super) fn arm(&self, header_timeout: Duration, keep_alive_timeout: Duration) {
         if self.write_blocked.get() || self.ending.get() {
             return;
@@ -165,7 +164,7 @@ impl Session {
             .for_each(Waker::wake);
     }
 
-    /// False if it was not blocked.
+    /// Returns false if the socket was not blocked.
     fn unblocked(&self) -> bool {
         let was = self.write_blocked.replace(false);
         if was {

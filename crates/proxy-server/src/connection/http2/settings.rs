@@ -22,7 +22,6 @@ const FIELD_OVERHEAD: u64 = 32;
 /// Number of malformed streams of one connection before it is closed. [CVE-2025-8671]
 const BROKEN_STREAMS: usize = 256;
 
-/// The builder for connections of `listener`.
 pub(crate) fn builder(listener: &ListenerPlan, limits: &Limits) -> Builder {
     let mut builder = Builder::new();
     builder
@@ -44,7 +43,8 @@ pub(crate) fn max_section_bytes(limits: &Limits) -> usize {
     header_list(limits) as usize * 4
 }
 
-/// Above our own limits: `h2` itself would answer without a correlation ID.
+/// Announced maximum size of a header list, in bytes. It is above our own limits, because `h2`
+/// itself would answer without a correlation ID.
 pub(crate) fn header_list(limits: &Limits) -> u32 {
     let fields = u64::from(*limits.max_header_count).saturating_mul(FIELD_OVERHEAD);
     let most = limits.max_header_size_bytes.saturating_add(fields);

@@ -71,7 +71,8 @@ pub(super) async fn serve(
             None => Poll::Ready(None),
         };
         send_interim(session, &mut respond, continue_wanted.as_deref());
-        // With a response, sending it detects a reset; before the first poll it was tested above.
+        // The first poll follows the test above. If there is a response, sending it detects a
+        // reset.
         if !first && polled.is_pending() && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
@@ -168,7 +169,6 @@ fn extended_connect_protocol(head: &request::Parts) -> Option<ExtendedConnectPro
     known.then(|| ExtendedConnectProtocol(HeaderValue::from_static("websocket")))
 }
 
-/// Sends interim responses.
 #[inline]
 fn send_interim(
     session: &Session,

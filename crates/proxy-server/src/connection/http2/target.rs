@@ -5,12 +5,12 @@ use bytes::Bytes;
 use http::{Request, Uri};
 use proxy_http1::RawTarget;
 
-/// A target does not fit into a URI.
+/// The target cannot be written as a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnfitTarget;
 
-/// Restores the target of `request` as sent, in the form of an HTTP/1.1 request: raw in the extensions, and
-/// escaped in the URI.
+/// Restores the target of `request` as sent, in the form of an HTTP/1.1 request: raw in the
+/// extensions, and escaped in the URI.
 #[inline]
 pub(super) fn restore<B>(
     session: &Session,

@@ -1,4 +1,4 @@
-//! Tasks that serve streams in sequence.
+//! A pool of tasks that serve streams, each task one stream after another.
 //!
 //! A task holds all state for serving a request, which makes it large: allocating one for each
 //! stream would cost more than most of its work.
@@ -55,7 +55,7 @@ impl Drop for Idle {
 }
 
 impl Idle {
-    /// Returns true if the pool has room for one more idle task.
+    /// Adds an idle task to the pool. Returns false if the pool is full.
     fn take(&self, task: &Rc<PooledTask>) -> bool {
         let mut idle = self.0.borrow_mut();
         let wanted = idle.len() < MAX_IDLE_TASKS;
@@ -74,8 +74,8 @@ impl PooledTask {
         }
     }
 
-    /// Resolves to true if a stream is queued, to false if the pool was dropped. The stream is not moved
-    /// out, because it is large.
+    /// Resolves to true if a stream is queued, to false if the pool was dropped. The stream is not
+    /// moved out, because it is large.
     async fn has_stream(&self) -> bool {
         poll_fn(|cx| {
             let has_stream = self.next.borrow().is_some();

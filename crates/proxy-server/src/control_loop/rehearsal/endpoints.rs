@@ -1,4 +1,4 @@
-//! Targets of a configuration with the addresses and probes that its server would have.
+//! Targets of a configuration, with the addresses and probes that its server would use.
 
 use crate::config::delivery::PrivateKeys;
 use crate::control_loop::registry::new_registry;
@@ -17,53 +17,54 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time of an answer to a request that is of no resource.
+/// Maximum time for the answer to `OPTIONS *`, which names no resource.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Start of the paths of settings of upstreams.
+/// Prefix of the paths of upstream settings.
 const UPSTREAMS: &str = "upstreams.upstream[";
-/// Start of the paths of settings of the look-up of names.
+/// Prefix of the paths of DNS settings.
 const DNS: &str = "system.dns.";
 
 /// The targets of one upstream that receive requests.
 pub(super) struct UpstreamEndpoints {
     pub(super) name: String,
     pub(super) has_check: bool,
-    /// Requests are sent to it by HTTP/1.1, and neither a health check nor a live test is among them.
+    /// Routes send HTTP/1.1 requests to the upstream, and neither a health check nor a live test
+    /// covers it.
     pub(super) is_untested: bool,
     pub(super) targets: Vec<Endpoint>,
 }
 
-/// A target, or one address of a name.
+/// A target with an address, or one of the addresses of its DNS name.
 pub(super) struct Endpoint {
     /// The address as text; the DNS name while unresolved.
     pub(super) label: Arc<str>,
     pub(super) address: Option<SocketAddr>,
-    /// Its name has no address, by the answer of a name server.
+    /// A name server has answered that the name has no address.
     pub(super) is_missing: bool,
-    /// The upstream's health check; a connection for an upstream without one.
+    /// The upstream's health check; without one, the probe only connects.
     pub(super) probe: ProbeSettings,
 }
 
-/// Returns true if two models have other upstreams, other settings of one, or look names up otherwise.
+/// Returns true if the upstreams or the DNS settings of two models differ.
 pub(super) fn upstreams_differ(before: &Model, after: &Model) -> bool {
     settings(before, UPSTREAMS) != settings(after, UPSTREAMS)
         || dns_settings(before) != dns_settings(after)
 }
 
-/// The settings by which names of targets are looked up.
+/// The DNS settings of a model, by path.
 pub(super) fn dns_settings(model: &Model) -> Vec<(String, String)> {
     settings(model, DNS)
 }
 
-/// Settings with this prefix of their path.
+/// Settings with paths that begin with `begin`, and their values.
 fn settings(model: &Model, begin: &str) -> Vec<(String, String)> {
     let all = effective(model).into_iter();
     let own = all.filter(|one| one.path.starts_with(begin));
     own.map(|one| (one.path, one.value.to_string())).collect()
 }
 
-/// The endpoints of all upstreams of `model`, with names looked up and certificates read; `None` if that fails, which
-/// applying the configuration reports.
+/// The endpoints of all upstreams of `model`, with names looked up and certificates read; `None` if
+/// that fails: applying the configuration then reports the error.
 pub(super) async fn endpoints(
     model: &Arc<Model>,
     keys: &PrivateKeys,
@@ -111,8 +112,8 @@ pub(super) async fn endpoints(
     Some(endpoints.collect())
 }
 
-/// The names of the upstreams that routes send requests to, without those that get the bytes of relayed connections: such
-/// a server may take a request of HTTP for an attack.
+/// Names of the upstreams that routes send requests to. Upstreams of relayed connections are left
+/// out: such a server may take an HTTP request for an attack.
 fn requested_upstreams(model: &Model) -> BTreeSet<&str> {
     let is_relayed = |listener: &&Listener| listener.protocol.is_relayed();
     let relayed: BTreeSet<&str> = model
@@ -139,7 +140,7 @@ fn requested_upstreams(model: &Model) -> BTreeSet<&str> {
 }
 
 impl Endpoint {
-    /// The target with a probe that any answer of HTTP passes.
+    /// The same target with a probe that accepts any HTTP response.
     pub(super) fn answering(&self) -> Self {
         Self {
             label: Arc::clone(&self.label),
@@ -155,13 +156,13 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if both are one target, by its name or address as written.
+    /// Returns true if both have the same name or address, as written.
     pub(super) fn is_same_target(&self, other: &Self) -> bool {
         self.probe.authority == other.probe.authority
     }
 
-    /// Returns true if `other` is probed by the same rules. With TLS it never is: certificates and authorities are read
-    /// anew.
+    /// Returns true if `other` is probed by the same rules. With TLS it never is: certificates and
+    /// authorities are read again for each configuration.
     pub(super) fn is_probed_like(&self, other: &Self) -> bool {
         let ProbeSettings {
             check,

@@ -1,5 +1,5 @@
-//! Targets that a bundle would lose: by a health check that they fail, by TLS that they do not speak, or by addresses at
-//! which there is no server.
+//! Targets that a bundle would lose: their health check fails, they do not speak TLS, or no server
+//! listens at their addresses.
 
 use super::endpoints::{Endpoint, UpstreamEndpoints};
 use futures_util::stream::{StreamExt, iter};
@@ -8,20 +8,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// Longest time of one probe. A health check that may take longer is not judged by it.
+/// Maximum time of one probe. A health check with a longer timeout that does not end in this time
+/// is not counted as failed.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// Longest time for all targets. Those that are not reached then are not judged.
+/// Maximum time for all targets; those not reached by then are skipped.
 const MAX_TIME: Duration = Duration::from_secs(40);
-/// Delay before a failed probe is sent again.
+/// Delay before the second attempt of a failed probe.
 const REPEAT_DELAY: Duration = Duration::from_millis(250);
-/// Delay before a probe without an answer in its time is sent a third time: a machine may be busy for longer than two.
+/// Delay before the third attempt of a probe that timed out: a machine may be busy for longer than
+/// two attempts.
 const LATE_DELAY: Duration = Duration::from_secs(2);
-/// Upstreams that are judged at the same time, and targets of one: a silent one takes no time from another.
+/// Upstreams probed at the same time, and targets of each: a silent one does not delay the rest.
 const MAX_CONCURRENT: usize = 8;
 
-/// A message for each target in use that fails the rules of `after` and passes those of `before`, for each upstream with new
-/// targets of which none passes, although a current target does, and for new targets that do not exist or never answer.
-/// An upstream that was down is not the bundle's fault. `has_other_dns` says that `after` looks names up otherwise.
+/// A message for each of these faults:
+/// - A target in use fails by the rules of `after` but passes by the rules of `before`.
+/// - None of an upstream's targets passes, some of them are new, and a current one passes.
+/// - A new target does not exist, or accepts connections and never answers.
+///
+/// An upstream that was down before is not the bundle's fault. `has_other_dns` is true if the DNS
+/// settings of `after` differ.
 pub(super) async fn failing_targets(
     before: &[UpstreamEndpoints],
     after: &[UpstreamEndpoints],
@@ -32,7 +38,8 @@ pub(super) async fn failing_targets(
         let upstreams = after
             .iter()
             .map(|upstream| judge(before, upstream, has_other_dns));
-        // Collected, since a closure with a reference in a stream makes a future that is not `Send`.
+        // Collected, since a closure with a reference in a stream makes a future that is not
+        // `Send`.
         let upstreams: Vec<_> = upstreams.collect();
         let mut judged = iter(upstreams).buffer_unordered(MAX_CONCURRENT);
         while let Some(failure) = judged.next().await {
@@ -45,8 +52,8 @@ pub(super) async fn failing_targets(
     found
 }
 
-/// New targets that pass the health check, of upstreams that both configurations have: the upstream, and the address as
-/// written. Clients would be the first to use them. All addresses of a DNS name have to pass.
+/// New targets that pass their health check, in upstreams of both configurations, as pairs of
+/// upstream and address as written. All addresses of a DNS name have to pass.
 pub(super) async fn healthy_new_targets(
     before: &[UpstreamEndpoints],
     after: &[UpstreamEndpoints],
@@ -83,7 +90,7 @@ pub(super) async fn healthy_new_targets(
             }
         }
     };
-    // The others are taken for targets that are still starting.
+    // Targets without a result by then count as still starting.
     timeout(PROBE_TIME, probing).await.unwrap_or_default();
     drop(probes);
     let healthy = unproved.into_iter().filter(|(_, left)| *left == 0);
@@ -145,7 +152,8 @@ async fn judge(
     silent_target(own, upstream, &new).await
 }
 
-/// A new target that accepts connections and never answers a request, while a current target answers.
+/// The message for a new target that accepts connections and never answers a request, while a
+/// current target answers.
 async fn silent_target(
     own: &UpstreamEndpoints,
     upstream: &UpstreamEndpoints,
@@ -173,7 +181,7 @@ async fn silent_target(
     None
 }
 
-/// The last error, if all targets fail.
+/// The last error if all targets fail, `None` if one passes.
 async fn failure_of_all(targets: &[Endpoint]) -> Option<CheckError> {
     let failures: Vec<_> = targets.iter().map(failure).collect();
     let mut failures = iter(failures).buffer_unordered(MAX_CONCURRENT);
@@ -184,7 +192,7 @@ async fn failure_of_all(targets: &[Endpoint]) -> Option<CheckError> {
     last
 }
 
-/// The current target at the same address: of the same upstream, or of a renamed one.
+/// The current target with the same name or address, in the same upstream or any other.
 fn former<'e>(
     before: &'e [UpstreamEndpoints],
     own: Option<&'e UpstreamEndpoints>,
@@ -195,8 +203,8 @@ fn former<'e>(
     targets.find(|old| old.is_same_target(target))
 }
 
-/// The error of two probes in a row, of three without an answer in time. `None` for a target that passes one, or that has
-/// not answered in the time of a rehearsal.
+/// The error of a target that fails two probes in a row, or three if they time out. `None` if one
+/// passes, or if the health check may take longer than [`PROBE_TIME`] and timed out.
 async fn failure(target: &Endpoint) -> Option<CheckError> {
     probed(target).await.err()?;
     sleep(REPEAT_DELAY).await;

@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_rustls::rustls;
 
-/// New connections that are not decided on yet, and bytes of each: decisions are taken at once.
+/// Maximum number of undecided new connections, and of bytes held for each: decisions are
+/// immediate.
 const MAX_INCOMING: usize = 16;
 const INCOMING_BYTES: u64 = 16 * 1024;
 
@@ -83,10 +84,10 @@ impl ServerConfigs {
     }
 }
 
-/// A message for the client.
+/// An encoded message for the client, if there is one.
 type Message = Option<(Transmit, Vec<u8>)>;
 
-/// The state by which a new connection is decided on.
+/// The state on which decisions about new connections depend.
 pub(super) struct Listening {
     pub(super) worker: Rc<Worker>,
     /// Index of the listener in the active plan.
@@ -100,7 +101,8 @@ pub(super) struct Listening {
     pub(super) clock: Rc<QuicClock>,
 }
 
-/// Accepts a connection, or answers it otherwise. Returns a message for the client, and the connection.
+/// Decides on a new connection. Returns a message for the client, if there is one, and the accepted
+/// connection.
 pub(super) fn accept(
     proto: &mut Endpoint,
     load: &mut HandshakeLoad,
@@ -195,8 +197,8 @@ fn start(
     tokio::task::spawn_local(serve(accepted));
 }
 
-/// Takes the permits of a connection, and of its client if its address `is_proven`. Otherwise that one follows after the
-/// handshake, which proves the address.
+/// Takes a permit for the connection, and one for its client if the client's address `is_proven`.
+/// Otherwise the client's follows after the handshake, which proves the address.
 fn permits(
     worker: &Worker,
     peer: &Peer,

@@ -28,11 +28,10 @@ pub(crate) struct Endpoint {
     pub(super) queue: Rc<ReadyQueue>,
 }
 
-/// A socket of an endpoint.
 #[derive(Clone)]
 pub(super) struct OpenSocket {
     pub(super) socket: Rc<DatagramSocket>,
-    /// Datagrams are received; another worker or process does so otherwise.
+    /// The endpoint receives from the socket; otherwise another worker or process does.
     pub(super) is_read: bool,
 }
 
@@ -57,7 +56,7 @@ impl Endpoint {
         self.http3.replace(Rc::new(http3));
     }
 
-    /// Receives from `socket`, too.
+    /// Adds a socket for receiving and sending; `place` is its index in the listener.
     pub(crate) fn open(&self, (place, socket): (usize, Socket)) {
         match DatagramSocket::new(socket) {
             Ok(socket) => {
@@ -72,8 +71,8 @@ impl Endpoint {
         }
     }
 
-    /// Stops receiving from every socket not in `places`; another worker or process does. They are still used for
-    /// sending, as long as there are connections.
+    /// Stops receiving from every socket not in `places`; another worker or process does. The other
+    /// sockets are still used for sending, as long as there are connections.
     pub(crate) fn keep_only(&self, places: &[usize]) {
         for (place, socket) in &mut *self.sockets.borrow_mut() {
             socket.is_read = places.contains(place);
@@ -81,8 +80,9 @@ impl Endpoint {
         self.queue.wake();
     }
 
-    /// Sends from the sockets of `other` if it has the same address, and closes its own: the kernel would give them a part
-    /// of the datagrams of new clients. The other endpoint passes datagrams of connections of this one on.
+    /// Replaces this endpoint's sockets with duplicates of the sockets of `other`, if both have the
+    /// same address: the kernel would send a share of new clients' datagrams to sockets that stay
+    /// open. `other` forwards datagrams of this endpoint's connections.
     pub(crate) fn leave_sockets_to(&self, other: &Self) {
         let address = self.address();
         if address.is_none() || other.address() != address {
@@ -124,7 +124,8 @@ impl Endpoint {
         self.ended.notified().await;
     }
 
-    /// Detaches a listener that no longer exists, or has no HTTP/3: its connections end after their current requests.
+    /// Detaches a listener that no longer exists, or has no HTTP/3: its connections end after their
+    /// current requests.
     pub(crate) fn remove(&self) {
         self.index.set(REMOVED_LISTENER);
         self.close();

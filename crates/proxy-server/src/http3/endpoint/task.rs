@@ -32,13 +32,13 @@ const ROUNDS: usize = 8;
 /// Messages that one connection sends before the next one has its turn.
 const MESSAGES_PER_TURN: usize = 16;
 
-/// Datagrams of one message at most, where the kernel cuts messages into datagrams.
+/// Maximum number of datagrams in one message, where the kernel segments messages.
 const MAX_SEGMENTS: usize = 10;
 
-/// Interval of pings on connections with open requests: a silent client with one is not lost.
+/// Interval of pings on connections with open requests: a client that only waits for its response
+/// is not taken for lost.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The task of an endpoint.
 pub(super) struct EndpointTask {
     endpoint: Rc<Endpoint>,
     worker: Rc<Worker>,
@@ -124,7 +124,7 @@ impl EndpointTask {
         Poll::Pending
     }
 
-    /// Tells every client that its connection has ended, as far as the socket accepts that at once.
+    /// Sends every client a notice that its connection has ended, unless the socket is full.
     fn cut(&mut self, cx: &mut Context<'_>) {
         let connections: Vec<_> = self.connections.values().cloned().collect();
         for connection in connections {
@@ -133,7 +133,7 @@ impl EndpointTask {
         }
     }
 
-    /// Sets the timer.
+    /// Sets the timer to the next timeout or ping. Pending until it fires.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let now = self.clock.now();
         let first = self.timeouts.first().map(|(at, _)| *at);
@@ -165,7 +165,7 @@ impl EndpointTask {
             self.buffer = Some(buffer);
             match received {
                 Poll::Pending => {}
-                // Errors are those of earlier datagrams, such as an unreachable client.
+                // Errors belong to earlier datagrams, such as one to an unreachable client.
                 Poll::Ready(Ok(()) | Err(_)) => any = true,
             }
             for datagram in datagrams {
@@ -255,7 +255,7 @@ impl EndpointTask {
         });
     }
 
-    /// Logs a panic while a datagram from `remote` was handled that belongs to no connection.
+    /// Logs a panic caused by a datagram from `remote` that belongs to no connection.
     fn log_panic(&self, remote: SocketAddr, local: Option<IpAddr>) {
         let listening = self.listening();
         let peer = accept::peer(&listening, remote, local);
@@ -282,7 +282,7 @@ impl EndpointTask {
         }
     }
 
-    /// The state by which a new connection is decided on.
+    /// The state on which decisions about new connections depend.
     fn listening(&self) -> Listening {
         let endpoint = &self.endpoint;
         Listening {
@@ -411,7 +411,7 @@ impl EndpointTask {
         }
     }
 
-    /// A socket to send from: all have the same address.
+    /// A socket for sending: all have the same address.
     fn socket(&self) -> Option<Rc<DatagramSocket>> {
         let sockets = self.endpoint.sockets.borrow();
         sockets.values().next().map(|open| Rc::clone(&open.socket))
@@ -431,7 +431,8 @@ impl EndpointTask {
         }
     }
 
-    /// Sends the message that the socket did not accept. False if it still does not.
+    /// Sends the message that the socket did not accept before. Returns false if it is still
+    /// blocked.
     fn send_blocked(&mut self, cx: &mut Context<'_>) -> bool {
         if let Some(BlockedMessage { transmit, bytes }) = self.blocked.take() {
             self.send(cx, transmit, bytes);
@@ -450,6 +451,7 @@ fn state_machine(secrets: &Http3Secrets, cipher: &IdCipher, owner: Owner) -> qui
     let cipher = cipher.clone();
     let mut config = EndpointConfig::new(secrets.reset_key());
     config.cid_generator(move || Box::new(OwnedIds::new(cipher.clone(), owner)));
-    // Every connection has its configuration from its accept; a first one is needed before.
+    // Each connection gets its own configuration when it is accepted; the state machine needs a
+    // first one.
     quinn_proto::Endpoint::new(Arc::new(config), None, true, None)
 }

@@ -1,8 +1,9 @@
 //! Connection IDs that name the endpoint that owns the connection.
 //!
-//! The kernel spreads datagrams over the sockets of an address by the client's address, which may change while a
-//! connection lasts. An ID is a random nonce, the owner encrypted by a keystream from the nonce, and a tag: an observer
-//! without the key sees random bytes, and IDs of other origin are recognised as such. [RFC 9000 §5.1]
+//! The kernel spreads datagrams over the sockets of an address by the client's address, which may
+//! change while a connection lasts. An ID is a random nonce, the owner encrypted by a keystream
+//! from the nonce, and a tag: an observer without the key sees random bytes, and IDs of other
+//! origin are recognised as such. [RFC 9000 §5.1]
 
 use aws_lc_rs::rand;
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
@@ -22,7 +23,7 @@ pub(in crate::http3) const ID_BYTES: usize = NONCE_BYTES + OWNER_BYTES + TAG_BYT
 pub(in crate::http3) struct Owner {
     /// Number of the process in the sequence of upgrades.
     pub(in crate::http3) process: u8,
-    /// Its number in that process.
+    /// Number of the endpoint in the process.
     pub(in crate::http3) endpoint: u16,
 }
 

@@ -1,4 +1,4 @@
-//! Passing of datagrams between endpoints.
+//! Forwarding of datagrams between the endpoints of a process, and to the process before it.
 
 use super::connection_ids::Owner;
 use super::relay::RelaySender;
@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Datagrams that wait for one endpoint at most; further ones are dropped, as by a full socket.
+/// Maximum number of datagrams that wait for one endpoint; further ones are dropped, as by a full
+/// socket.
 const QUEUE_DATAGRAMS: usize = 256;
 
 type Endpoints = BTreeMap<u16, Sender<Datagram>>;
 
-/// The endpoints of all workers: each passes datagrams on to the owner of their connection.
+/// The endpoints of all workers: each forwards datagrams to the owner of their connection.
 #[derive(Debug)]
 pub(crate) struct DatagramRouter {
     endpoints: ArcSwap<Endpoints>,
-    /// Number of this process.
     process: u8,
-    /// The way to the process before this one.
+    /// Forwards datagrams to the process before this one; `None` if there is none.
     before: Option<RelaySender>,
 }
 
-/// An endpoint that receives datagrams from other ones while it is held.
+/// An endpoint that can receive datagrams from other endpoints; unregistered on drop.
 #[derive(Debug)]
 pub(in crate::http3) struct RegisteredEndpoint {
     pub(in crate::http3) owner: Owner,
@@ -31,7 +31,7 @@ pub(in crate::http3) struct RegisteredEndpoint {
 }
 
 impl DatagramRouter {
-    /// The router of the process with this number; `before` is the way to the process before it.
+    /// The router of the process with this number; `before` forwards to the process before it.
     pub(in crate::http3) fn new(process: u8, before: Option<RelaySender>) -> Self {
         Self {
             endpoints: ArcSwap::default(),
@@ -40,12 +40,12 @@ impl DatagramRouter {
         }
     }
 
-    /// Number of this process.
     pub(in crate::http3) fn process(&self) -> u8 {
         self.process
     }
 
-    /// Registers an endpoint. Returns also the datagrams that other ones pass on to it; `None` if all numbers are taken.
+    /// Registers an endpoint. Also returns the receiver of datagrams that other endpoints forward
+    /// to it; `None` if all numbers are taken.
     pub(in crate::http3) fn register(
         self: &Arc<Self>,
     ) -> Option<(RegisteredEndpoint, Receiver<Datagram>)> {
@@ -65,7 +65,8 @@ impl DatagramRouter {
         Some((RegisteredEndpoint { owner, router }, datagrams))
     }
 
-    /// Passes `datagram` on to the endpoint `owner`. Returns the datagram if there is no such endpoint.
+    /// Forwards `datagram` to the endpoint `owner`. Returns the datagram if there is no such
+    /// endpoint.
     pub(in crate::http3) fn send(&self, owner: Owner, datagram: Datagram) -> Result<(), Datagram> {
         if owner.process == self.process {
             return self.deliver(owner.endpoint, datagram);
@@ -75,13 +76,14 @@ impl DatagramRouter {
                 let sent = before.send(owner.endpoint, &datagram);
                 if sent { Ok(()) } else { Err(datagram) }
             }
-            // The process that takes over receives the client's next datagram itself. A reset would end the connection.
+            // The process that takes over receives the client's next datagram itself. A reset would
+            // end the connection.
             Some(_) | None if owner.process == self.process.wrapping_add(1) => Ok(()),
             Some(_) | None => Err(datagram),
         }
     }
 
-    /// Passes `datagram` on to an endpoint of this process. Returns the datagram if there is no such endpoint.
+    /// Forwards `datagram` to an endpoint of this process. Returns it if there is no such endpoint.
     pub(in crate::http3) fn deliver(
         &self,
         endpoint: u16,

@@ -1,8 +1,9 @@
-//! Passing of datagrams from a new process to the one before it, during an upgrade.
+//! Forwarding of datagrams from a new process to the one before it, during an upgrade.
 //!
-//! Both processes hold the same UDP sockets, and the new one receives from them. Datagrams of connections that the old
-//! one still serves go to it through a pair of Unix sockets. The first message through the pair is the other way: the
-//! secrets of the old process, so that the new one can read its connection IDs.
+//! Both processes hold the same UDP sockets, and the new one receives from them. It forwards
+//! datagrams of the old process's connections through a pair of Unix sockets. The first message
+//! takes the other direction: it holds the old process's secrets, with which the new one reads
+//! connection IDs.
 
 use super::secrets::{Http3Secrets, SEED_BYTES};
 use crate::http3::socket::Datagram;
@@ -23,14 +24,14 @@ const GREETING_BYTES: usize = 2 + SEED_BYTES;
 /// Endpoint, ECN mark, address and port of the client, address of this host.
 const HEADER_BYTES: usize = 2 + 1 + 16 + 2 + 16;
 
-/// Longest message that is received, in bytes.
+/// Maximum size of a received message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// The end of the old process.
+/// The old process's end of the socket pair.
 #[derive(Debug)]
 pub(crate) struct RelayReceiver(UnixDatagram);
 
-/// The end of the new process.
+/// The new process's end of the socket pair.
 #[derive(Debug)]
 pub(in crate::http3) struct RelaySender {
     socket: UnixDatagram,
@@ -44,7 +45,8 @@ pub(in crate::http3) struct Inherited {
     pub(in crate::http3) relay: RelaySender,
 }
 
-/// Both ends, in a process with these secrets and this number. The second is for the new process.
+/// Creates the socket pair in the old process, which has these secrets and this number. The second
+/// end is for the new process.
 pub(in crate::http3) fn pair(
     secrets: &Http3Secrets,
     process: u8,
@@ -71,12 +73,11 @@ pub(in crate::http3) fn inherit(socket: Socket) -> Option<Inherited> {
 }
 
 impl RelaySender {
-    /// Number of the old process.
     pub(in crate::http3) fn process(&self) -> u8 {
         self.process
     }
 
-    /// Passes `datagram` on to the old process's `endpoint`; false if that process has ended.
+    /// Forwards `datagram` to the old process's `endpoint`; false if that process has ended.
     pub(in crate::http3) fn send(&self, endpoint: u16, datagram: &Datagram) -> bool {
         match self.socket.send(&encode(endpoint, datagram)) {
             Ok(_) => true,
@@ -87,7 +88,8 @@ impl RelaySender {
 }
 
 impl RelayReceiver {
-    /// Passes each datagram that arrives to `deliver`, with its endpoint, until the new process has ended.
+    /// Passes each received datagram to `deliver`, with its endpoint, until the new process has
+    /// ended.
     pub(in crate::http3) async fn run(self, deliver: impl Fn(u16, Datagram)) {
         let socket = match tokio::net::UnixDatagram::from_std(self.0) {
             Ok(socket) => socket,

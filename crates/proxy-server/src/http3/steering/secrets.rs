@@ -11,8 +11,8 @@ pub(in crate::http3) const SEED_BYTES: usize = 32;
 /// Length of the key of connection IDs, in bytes.
 const ID_KEY_BYTES: usize = 16;
 
-/// Keys of connection IDs, of stateless resets and of address validation tokens. All workers share them: any of them
-/// may receive a datagram that another one has asked for.
+/// Keys of connection IDs, of stateless resets and of address validation tokens. All workers share
+/// them: each may receive the answer to a packet of another worker.
 #[derive(Clone)]
 pub(in crate::http3) struct Http3Secrets {
     seed: [u8; SEED_BYTES],

@@ -8,7 +8,7 @@ use socket2::Socket;
 use std::io;
 use std::sync::Arc;
 
-/// Secrets, and the way from each endpoint to every other one.
+/// Secrets, and the router of datagrams between endpoints.
 #[derive(Clone, Debug)]
 pub(crate) struct Http3Shared {
     pub(in crate::http3) secrets: Http3Secrets,
@@ -34,7 +34,8 @@ impl Http3Shared {
         })
     }
 
-    /// The way of datagrams from a process that takes over. Returns also the socket for that process.
+    /// Creates the relay for datagrams from a process that takes over. Also returns that process's
+    /// socket.
     ///
     /// # Errors
     /// Errors of `socketpair(2)`, such as a lack of file descriptors.
@@ -42,7 +43,7 @@ impl Http3Shared {
         relay::pair(&self.secrets, self.router.process())
     }
 
-    /// Passes datagrams that arrive at `receiver` on to the endpoints of this process.
+    /// Forwards datagrams from `receiver` to the endpoints of this process.
     pub(crate) fn receive(&self, receiver: RelayReceiver) {
         let router = Arc::clone(&self.router);
         tokio::spawn(receiver.run(move |endpoint, datagram| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Kind {
     pub(super) level: &'static str,
-    /// True if each event of this kind is written.
+    /// The event responds to an operator's signal, so that each repetition is written.
     pub(super) is_answer: bool,
     pub(super) message: String,
 }
@@ -36,7 +36,7 @@ impl Repetitions {
         self.0.admit(key, now, || ())
     }
 
-    /// Removes the kinds with such `windows` at `now`, and returns those with repetitions.
+    /// Removes the kinds in `windows` at `now`, and returns those with repetitions.
     pub(super) fn take(&mut self, now: Duration, windows: Windows) -> Vec<Summary> {
         let ended = self.0.take(now, windows).into_iter();
         let summaries = ended.map(|Repeated { kind, count, .. }| Summary {

@@ -1,4 +1,4 @@
-//! Requests to the collector with their repetitions, counts and log.
+//! Requests to the collector, with retries, counters and log lines.
 
 use proxy_otlp::{Backoff, Collector, ExportResult, Resource, Signal};
 use proxy_pipeline::random_key;
@@ -17,7 +17,7 @@ pub(super) struct ExportSettings {
     pub(super) resource: Arc<Resource>,
     /// Time between two exports of metrics.
     pub(super) interval: Duration,
-    /// True if the process ends: data that is left is sent once, and the task ends.
+    /// The process ends: remaining data is sent once, then the task ends.
     pub(super) is_flushing: bool,
 }
 
@@ -34,14 +34,14 @@ pub(super) struct Exporter {
 /// The cause of lost data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dropped {
-    /// After all repetitions.
+    /// All retries failed.
     Unavailable,
-    /// The collector refused it.
+    /// The collector refused the request.
     Refused,
 }
 
 impl Dropped {
-    /// The word in labels.
+    /// Value of the metric label.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
@@ -60,8 +60,8 @@ impl Exporter {
         }
     }
 
-    /// Sends `body`, again after failures that permit it, always by the current settings. Returns the number of
-    /// rejected spans or points.
+    /// Sends `body`, with retries after failures that permit them, always by the current settings.
+    /// Returns the number of rejected spans or points.
     pub(super) async fn export(
         &mut self,
         body: Vec<u8>,
@@ -102,7 +102,8 @@ impl Exporter {
         self.report_rejection(rejected, message);
     }
 
-    /// Logs a partial success once, until the collector's message is another one or all is accepted.
+    /// Logs a partial success once, until the collector sends another message or accepts
+    /// everything.
     fn report_rejection(&mut self, rejected: u64, message: &str) {
         if rejected == 0 && message.is_empty() {
             self.rejection = None;
@@ -120,7 +121,7 @@ impl Exporter {
         self.rejection = Some(message.to_owned());
     }
 
-    /// Logs a cause once, until there is another one.
+    /// Logs a cause once, until it changes.
     fn failed(&mut self, cause: String) {
         self.count("failure");
         if self.failure.as_ref() != Some(&cause) {
@@ -136,13 +137,12 @@ impl Exporter {
         counter.add(1);
     }
 
-    /// The metrics of the process.
     pub(super) fn registry(&self) -> &Registry {
         &self.registry
     }
 }
 
-/// Waits for a repetition, or for other settings. Returns false if there is no repetition.
+/// Waits for a retry, or for new settings. Returns false if no retry is left.
 async fn wait(pause: Option<Duration>, settings: &mut watch::Receiver<ExportSettings>) -> bool {
     let Some(pause) = pause else {
         return false;
@@ -153,7 +153,7 @@ async fn wait(pause: Option<Duration>, settings: &mut watch::Receiver<ExportSett
     }
 }
 
-/// A random number; without one, pauses are of equal length.
+/// A random number for the lengths of pauses; 0 if the system has no randomness.
 fn random() -> u64 {
     random_key().map(u64::from_ne_bytes).unwrap_or_default()
 }

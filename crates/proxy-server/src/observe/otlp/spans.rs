@@ -69,7 +69,8 @@ async fn export(
         .add(lost);
 }
 
-/// Shows the requests in the buckets of their routes' durations. Done here, so that requests pay nothing for it.
+/// Attaches requests as exemplars to the buckets of their routes' durations. The exporter does it,
+/// so that requests pay nothing for it.
 fn show_exemplars(batch: &[Box<RequestSpan>], registry: &Registry) {
     for request in batch {
         let exemplar = Exemplar {

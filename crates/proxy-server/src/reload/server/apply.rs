@@ -1,4 +1,4 @@
-//! A reload as one transaction: the steps that can fail come first, and change nothing active.
+//! A reload as one transaction: all steps that can fail precede the first change.
 
 use super::Server;
 use super::opening::{Opened, Opening};
@@ -34,8 +34,8 @@ impl Server {
         }
     }
 
-    /// Applies `opened` completely or not at all: steps that can fail come first and change nothing
-    /// active. No other reload may have been applied since `opened` was begun.
+    /// Applies `opened` completely or not at all: all steps that can fail precede the first change.
+    /// No other reload may have been applied since `opened` was begun.
     pub(crate) async fn apply(&mut self, opened: Opened) -> Result<(), ApplyError> {
         let Opened {
             model,
@@ -150,7 +150,8 @@ impl Server {
         }
     }
 
-    /// The update for each worker about `plan`. `gets_logs` returns true for a worker that gets new ends of the logs.
+    /// The update of each worker to `plan`. `gets_logs` returns true for a worker that gets new
+    /// ends of the logs.
     fn plan_updates(
         &mut self,
         plan: &Arc<Plan>,

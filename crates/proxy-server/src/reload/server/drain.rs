@@ -19,7 +19,8 @@ impl Server {
         self.inherited.log_unclaimed();
     }
 
-    /// The socket through which a process that takes over passes datagrams on to this one; `None` without HTTP/3.
+    /// The socket through which a process that takes over forwards datagrams to this one; `None`
+    /// without HTTP/3.
     pub(crate) fn open_relay(&mut self) -> io::Result<Option<(Label, Socket)>> {
         let Some(label) = self.listeners.relay_label() else {
             return Ok(None);
@@ -75,7 +76,8 @@ impl Server {
         self.workers.is_over()
     }
 
-    /// Ends all workers at once. After a drain, spans and metrics are exported in the time that is left of it.
+    /// Ends all workers at once. After a drain, spans and metrics are exported in its remaining
+    /// time.
     pub(crate) async fn stop(mut self) {
         self.workers.stop().await;
         let now_ns = Time::shared_ns(&self.common.shared.clock);

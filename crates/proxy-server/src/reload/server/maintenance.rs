@@ -20,7 +20,8 @@ impl Server {
         self.memory.interval()
     }
 
-    /// Maintains rate limits without requests. Must be called once per [`SETTLE_INTERVAL`](crate::reload::limit_registry::SETTLE_INTERVAL).
+    /// Maintains rate limits without requests. Must be called once per
+    /// [`SETTLE_INTERVAL`](crate::reload::limit_registry::SETTLE_INTERVAL).
     pub(crate) fn settle_rate_limits(&self) {
         self.route_limits.settle(self.process_ns());
     }

@@ -26,7 +26,6 @@ pub(crate) struct Opening {
     pub(super) logs: LogSettings,
     pub(super) listeners: ListenerSet,
     pub(super) registry: Arc<Registry>,
-    /// The recorded heads.
     pub(super) recording: Arc<LineRing>,
 }
 
@@ -44,7 +43,8 @@ pub(crate) struct Opened {
 }
 
 impl Opening {
-    /// Opens and reads the files, sockets and addresses of `model`. `keys` are the keys held in memory.
+    /// Opens and reads the files, sockets and addresses of `model`. `keys` are the keys held in
+    /// memory.
     ///
     /// # Errors
     /// The first resource that cannot be opened.
@@ -84,7 +84,8 @@ impl Opening {
     }
 }
 
-/// Opens the logs of `model`. A pipe without a reader, or a disk that hangs, blocks only the disk thread.
+/// Opens the logs of `model`. A pipe without a reader, or a disk that hangs, blocks only the disk
+/// thread.
 pub(super) async fn open_logs(
     disk: &DiskThread,
     model: &Arc<Model>,

@@ -34,12 +34,11 @@ use proxy_upstream::StickyKey;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// The use of a server.
+/// Serving clients, or a bundle's live tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Clients are served.
     Serving,
-    /// A bundle's live tests are running; it serves no client.
+    /// The server runs a bundle's live tests, and serves no client.
     Rehearsal,
 }
 

@@ -69,7 +69,8 @@ impl Observed {
         step.expect("a step in time").expect("a step")
     }
 
-    /// Asserts that no further step follows. The clock is paused: an hour passes once all tasks are idle.
+    /// Asserts that no further step follows. The clock is paused: an hour passes once all tasks are
+    /// idle.
     async fn assert_quiet(&mut self) {
         let more = timeout(Duration::from_hours(1), self.steps.recv()).await;
         assert!(more.is_err(), "{more:?}");

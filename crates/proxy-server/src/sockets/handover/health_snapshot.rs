@@ -11,8 +11,8 @@ const VERSION: &str = "proxyd-knowledge-1";
 /// Maximum size of the text: it is one variable of the environment, which Linux limits to 128 KiB.
 const MAX_BYTES: usize = 100 * 1024;
 
-/// Health, ejections and breaker states of one process, by the names of the configuration. Times are of
-/// the machine's monotonic clock, which both processes read.
+/// Health, ejections and breaker states of one process, by the names of the configuration. Times
+/// are of the machine's monotonic clock, which both processes read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HealthSnapshot(HashMap<String, Vec<String>>);
 
@@ -37,7 +37,8 @@ impl HealthSnapshot {
         text
     }
 
-    /// Parses the text of [`Self::encode`]. The text of another version gives an empty snapshot.
+    /// Parses the text of [`Self::encode`]. The text of another version results in an empty
+    /// snapshot.
     pub(crate) fn decode(text: &str) -> Self {
         let mut records = text.split(RECORD_END);
         if records.next() != Some(VERSION) {
@@ -91,7 +92,8 @@ fn target_key(upstream: &str, target: &TargetPlan) -> String {
     format!("target {upstream} {}", target.label)
 }
 
-/// The words of ejections and of failed connects, the last error, and the causes.
+/// Ejections and failed connects as packed numbers, the last error, and the causes; `None` for a
+/// healthy target without them.
 fn target_entry(upstream: &str, target: &TargetPlan) -> Option<String> {
     let state = &target.state;
     let (ejection, connects) = (state.outlier().to_word(), state.connect_backoff().to_word());
@@ -125,7 +127,7 @@ fn restore_target(target: &TargetPlan, fields: &[String], kept: &[(HealthCause, 
     }
     let mut causes = target.state.causes().iter();
     if target.state.outlier().is_ejected() && causes.all(|cause| cause != HealthCause::Ejection) {
-        // It would count against the share of targets that may be ejected, and never end.
+        // The ejection would count against the share of targets that may be ejected, and never end.
         target.state.outlier().restore(0);
     }
 }

@@ -10,9 +10,9 @@ const VERSION: &str = "proxyd-sockets-1";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) purpose: Purpose,
-    /// True if bound by the process itself, false if by a service manager.
+    /// Bound by the process itself or a predecessor, not by a service manager.
     pub(crate) owned: bool,
-    /// The address as written in the configuration, by which the new process identifies the socket.
+    /// The address as written in the configuration. The new process identifies the socket by it.
     pub(crate) address: BindAddress,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
     Listener(u32),
     /// The UDP sockets of a listener.
     Datagrams,
-    /// The way of datagrams to the old process.
+    /// Forwards datagrams to the old process.
     DatagramRelay,
     /// The admin interface.
     Admin,
@@ -39,7 +39,7 @@ pub(super) struct List {
 }
 
 impl List {
-    /// As text; entries end in NUL, which no path contains.
+    /// Encodes the list as text; entries end in NUL, which no path contains.
     pub(super) fn encode(&self) -> String {
         let mut text = format!("{VERSION} {}\0", self.more);
         for Label {

@@ -17,9 +17,8 @@ const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     line: UnixStream,
-    /// The states of its targets when it started this process.
+    /// The states of the old process's targets when it started this process.
     pub(crate) snapshot: HealthSnapshot,
-    /// Process id.
     pub(crate) id: u32,
 }
 

@@ -19,7 +19,8 @@ pub struct Program {
     pub arguments: Vec<OsString>,
     /// Working directory.
     pub folder: PathBuf,
-    /// Maximum time until it serves; after that it is killed and this process continues.
+    /// Maximum time until the new process serves; after that it is killed and this process
+    /// continues.
     pub timeout: Duration,
 }
 

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
-/// The task of an upgrade; aborting it kills the new process. It belongs to no configuration: a reload
-/// waits for it.
+/// The task of an upgrade; aborting it kills the new process. It belongs to no configuration: a
+/// reload waits for it.
 pub(crate) type Candidate = JoinHandle<Result<Successor, UpgradeError>>;
 
 /// The reason why an upgrade failed.
@@ -47,7 +47,6 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// Process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.0.as_ref().map_or(0, Child::id)
     }
@@ -91,7 +90,7 @@ impl Process {
         let Some(mut child) = self.0.take() else {
             return UpgradeError::Ended(ExitStatus::default());
         };
-        // It may be exiting already, and then its status is more precise.
+        // If the process is already exiting, its own status is more precise.
         drop(tokio::time::timeout(EXIT_TIMEOUT, ended(&mut child)).await);
         drop(child.kill());
         match tokio::task::spawn_blocking(move || child.wait()).await {
@@ -105,7 +104,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // Both fail only if the process has already exited, which is the goal.
+            // Kill and wait fail only if the process has already exited, which is the goal.
             drop(child.kill());
             drop(child.wait());
         }

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Interval of looking for requests of a fetch before its time.
+/// Interval of checking whether an early fetch is requested.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// Longest key set, in bytes.
+/// Maximum size of a key set, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The targets that a key set is fetched from.
 #[derive(Clone, Debug)]
 pub(super) struct KeySetSource {
-    /// Each with its state and the request for it.
+    /// State of each target, and the request to it.
     pub(super) targets: Vec<(Arc<TargetState>, ProbeSettings)>,
 }
 
@@ -82,7 +82,7 @@ impl Fetcher {
             max_interval,
             max_age,
         } = self.identity.times;
-        // Both series exist from the beginning, so that an alert can compare them.
+        // The series of both results exist from the beginning, so that an alert can compare them.
         self.count("success", 0);
         self.count("failure", 0);
         let mut ticks = tokio::time::interval(LOOK_INTERVAL);

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Logs, metrics and status of one certificate.
 #[derive(Debug)]
 pub(super) struct Observer {
-    /// Label of its metrics.
+    /// Label of the certificate's metrics.
     file: String,
     state: ObtainedCertificate,
     registry: Arc<Registry>,
@@ -47,7 +47,6 @@ impl Observer {
         }
     }
 
-    /// Reports an event at `now`.
     pub(super) fn observe(&mut self, event: &Event<'_>, now: SystemTime) {
         let hosts = self.state.hosts.join(" ");
         match event {

@@ -1,4 +1,4 @@
-//! The answers of the listeners to validations.
+//! The answers of the listeners to ACME validations.
 
 use proxy_acme::{AcmeError, Responder};
 use proxy_pipeline::ChallengeTokens;
