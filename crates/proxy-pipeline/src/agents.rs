@@ -1,4 +1,5 @@
-//! The agents of a route: called with its requests before they are forwarded, and with the responses.
+//! The agents of a route: called with its requests before they are forwarded, and with the
+//! responses.
 
 mod body_inspection;
 mod call;
@@ -27,8 +28,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Calls the agents with the request's head, one after the other. Returns the response of one that
-/// redirects the client. `end_by` is the end of the request's time, since the worker's start.
+/// Calls the agents with the request's head, one after the other. Returns the redirect of an agent
+/// that redirects the client. `end_by` is the end of the request's time, since the worker's start.
 pub(crate) async fn inspect_request(
     exchange: &mut Exchange,
     route: &RoutePlan,

@@ -43,29 +43,31 @@ use std::time::Duration;
 pub(crate) struct Exchange {
     pub(crate) head: InboundHead,
     pub(crate) body: Option<ClientBody>,
-    /// True for a gRPC call: POST over HTTP/2 with gRPC's `Content-Type`, before agents edit the head.
+    /// A gRPC call: POST over HTTP/2 with gRPC's `Content-Type`, before agents edit the head.
     pub(crate) is_grpc: bool,
-    /// True if all forwarding claims left in the head were set by agents or by a token; an untrusted client's have been
-    /// removed.
+    /// Forwarding claims of an untrusted client have been removed: any in the head were set by
+    /// agents or by a token.
     pub(crate) has_believed_claims: bool,
     /// Names of the fields that agents or a token have set or removed.
     pub(crate) agent_fields: Vec<HeaderName>,
     // Boxed, because it is moved often and rarely read.
     pub(crate) completion: Box<CompletionGuard>,
-    /// The plan at its beginning.
+    /// The plan at the beginning of the request, which keeps it across reloads.
     active: Rc<ActivePlan>,
-    /// Index of the connection's listener in that plan. The connection has the index in the newest plan.
+    /// Index of the connection's listener in `active`. The connection has its index in the newest
+    /// plan.
     listener: usize,
     /// Header fields for the target in addition to the head's.
     pub(crate) forwarded: Option<ForwardedHeaders>,
     service: ServiceForm,
-    /// The route's edits of headers with the values of this request; `None` if they have none.
+    /// The route's edits of headers, filled with the values of this request; `None` if the route's
+    /// edits have no variables.
     pub(crate) edits: Option<Rc<FilledEdits>>,
     /// The authenticated user; `None` on routes without authentication.
     user: Option<Box<str>>,
     /// Scheme and host as sent by the client; `None` unless the route rewrites paths.
     pub(crate) client_origin: Option<Box<str>>,
-    /// True if the upstream's response is taken for the store: fields for this client are added later.
+    /// The upstream's response may be stored, so that fields for this client are added later.
     pub(crate) is_for_store: bool,
     /// `Accept`, if it mentions HTML; kept for error responses after the head has gone upstream.
     accept: Option<HeaderValue>,
@@ -135,8 +137,8 @@ impl Exchange {
         }
     }
 
-    /// A connection that is relayed: a head without fields and path, with the server name of the TLS handshake for a
-    /// host. It counts among the tunnels.
+    /// A connection that is relayed: a head without fields and path, with the server name of the
+    /// TLS handshake as its host. It counts among the tunnels.
     pub(crate) fn relayed(
         worker: Rc<Worker>,
         stream: RequestStream,
@@ -242,7 +244,7 @@ impl Exchange {
         Rc::clone(&self.stream.deadline)
     }
 
-    /// The parts that the decision depends on.
+    /// The parts of the head on which the plan's decision depends.
     pub(crate) fn request_head(&self) -> RequestHead<'_> {
         let authority = self.head.uri.authority().map(Authority::as_str);
         let host = || self.head.headers.host()?.to_str().ok();
@@ -356,8 +358,9 @@ impl Exchange {
         }
     }
 
-    /// Removes claims of untrusted peers from the head before agents see it or a token's claims are put into it,
-    /// and fields that `Connection` nominates: a client could otherwise have those fields removed.
+    /// Removes claims of untrusted peers from the head before agents see it or a token's claims are
+    /// put into it, and fields that `Connection` nominates: a client could otherwise have those
+    /// fields removed.
     #[cold]
     pub(crate) fn strip_claims(&mut self) {
         // The remaining claims were set by the proxy.

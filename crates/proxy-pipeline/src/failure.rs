@@ -104,7 +104,7 @@ pub(crate) fn unfit_request(unfit: InvalidField, headers: &HeaderMap) -> Problem
     }
 }
 
-/// The problem of such a response head.
+/// The problem of a response head from HTTP/2 that HTTP/1.1 cannot represent.
 pub(crate) fn unfit_response(unfit: InvalidField, upstream: &str) -> Problem {
     let reason = match unfit {
         InvalidField::Name | InvalidField::Value => Reason::BadResponseHeader,
@@ -243,14 +243,14 @@ fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError
     }
 }
 
-/// The problem of a request body or trailers that violate HTTP/2 or HTTP/3, by `reason`. [RFC 9113 §8.1.1, RFC 9114
-/// §4.1.2]
+/// The problem of a request body or trailers that violate HTTP/2 or HTTP/3, by `reason`. [RFC 9113
+/// §8.1.1, RFC 9114 §4.1.2]
 pub(crate) fn malformed_body(reason: Reason) -> Problem {
     let detail = Detail::text("the request's body or its trailers are malformed");
     Problem::new(reason, detail)
 }
 
-/// The reason for which an HTTP/2 request has no response.
+/// The reason why an HTTP/2 request has no response.
 fn call_reason(fault: &Http2RequestError) -> Reason {
     match fault {
         Http2RequestError::Unprocessed(error) if error.is_io() => Reason::UpstreamClosedEarly,
@@ -258,7 +258,7 @@ fn call_reason(fault: &Http2RequestError) -> Reason {
         Http2RequestError::Broken(error) if error.is_io() => Reason::UpstreamClosedEarly,
         Http2RequestError::Broken(error) if error.is_remote() => Reason::UpstreamReset,
         Http2RequestError::Broken(error) if error.is_library() => Reason::UpstreamHttp2Error,
-        // The request is one that HTTP/2 cannot carry, or the proxy has reset it.
+        // HTTP/2 cannot carry the request, or the proxy has reset it.
         Http2RequestError::Broken(_) => Reason::InternalError,
         Http2RequestError::RequestBody => Reason::ClientAborted,
         Http2RequestError::TooManyInformational => Reason::TooManyInformational,
@@ -327,7 +327,6 @@ pub(crate) fn waited(problem: &Problem) -> Duration {
     }
 }
 
-/// The reason of an expired timer.
 pub(crate) const fn timeout_reason(timer: Timer) -> Reason {
     match timer {
         Timer::Handshake => Reason::ClientTlsFailed,

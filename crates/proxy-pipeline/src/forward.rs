@@ -125,7 +125,7 @@ pub(crate) async fn send(
     built
 }
 
-/// Removes fields that the route or agents have set from the trailers.
+/// Makes the upload remove fields from the trailers that the route or agents have set in the head.
 fn keep_decided_fields(exchange: &mut Exchange, route: &RoutePlan, upload: &Progress) {
     let mut names = std::mem::take(&mut exchange.agent_fields);
     names.extend(header_edits::names(&route.request_headers).cloned());
@@ -183,7 +183,7 @@ impl Attempts<'_, '_> {
                     self.send_http2(stream_slot, requested).await
                 }
             };
-            // Judged by its status, since a response is large to be handed on and back.
+            // Decided by the status alone: the response is large, and would be moved twice.
             let tried = if let AttemptOutcome::Answered(answered) = &outcome
                 && self.takes_retry_after(answered.status())
             {
@@ -223,8 +223,8 @@ impl Attempts<'_, '_> {
         self.next_target(target, problem)
     }
 
-    /// Start of the attempt. A pooled connection uses the start of the exchange: the difference is the
-    /// time of deciding, which is not worth another reading of the clock.
+    /// Start of the attempt. A pooled connection uses the start of the exchange: the difference is
+    /// the time of deciding, which is not worth another reading of the clock.
     fn began(&self, connection: &UpstreamConnection) -> Duration {
         let at_hand = matches!(connection, UpstreamConnection::Http1(pooled) if pooled.at_hand);
         if at_hand && self.tried.is_empty() && self.exchange.completion.record.retry.count == 0 {
@@ -274,8 +274,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Records a response with `status`, and settles the breaker's permit: a success only once its body has arrived.
-    /// `built` has the problem of a response that cannot be forwarded.
+    /// Records a response with `status`, and settles the breaker's permit: a success only once its
+    /// body has arrived. `built` has the problem of a response that cannot be forwarded.
     fn settle(&mut self, status: StatusCode, built: &Result<Response<Body>, Problem>) {
         let response = match built {
             Ok(response) => response,
@@ -292,8 +292,9 @@ impl Attempts<'_, '_> {
         circuit_breaker::settle(self.exchange, Some(failed));
     }
 
-    /// Leaves the outcome of a response that has only begun to the end of its body. Returns whether there is nothing to
-    /// record yet. The place of a half-open breaker's probe is not held by a client that reads slowly.
+    /// Postpones the outcome of a response that has only begun to the end of its body. Returns
+    /// whether nothing is to be recorded yet. A client that reads slowly does not hold the probe
+    /// slot of a half-open breaker.
     #[cold]
     fn postpone_outcome(&mut self, response: &Response<Body>) -> bool {
         let record = self.exchange.record();
@@ -311,7 +312,8 @@ impl Attempts<'_, '_> {
         true
     }
 
-    /// Settles the breaker's permit of a request that failed, and takes its head back for its record.
+    /// Settles the breaker's permit of a request that failed, and takes its head back for its
+    /// record.
     fn settle_failure(&mut self, problem: &Problem) {
         self.exchange.take_back(&mut self.request);
         let failed = self.is_targets_fault(problem.reason()).then_some(true);
@@ -462,7 +464,8 @@ fn may_repeat(method: &Method, has_body: bool) -> bool {
     !has_body && method.is_idempotent()
 }
 
-/// The response to the request; over HTTP/2 the client gets a map of its fields.
+/// The kind of response to expect. Its fields are forwarded as received if nothing edits them and
+/// the client uses HTTP/1.x.
 fn expected(exchange: &Exchange, to: Destination<'_>, upgrade: bool) -> ExpectedResponse {
     ExpectedResponse {
         to: kind(&exchange.head.method, upgrade),
@@ -474,14 +477,14 @@ fn expected(exchange: &Exchange, to: Destination<'_>, upgrade: bool) -> Expected
     }
 }
 
-/// Returns true if the response gets a field `Alt-Svc`, which replaces the upstream's.
+/// Returns true if the response gets an `Alt-Svc` field, which replaces the upstream's.
 #[inline]
 fn advertises_http3(exchange: &Exchange) -> bool {
     let listener = exchange.listener();
     listener.is_some_and(|listener| listener.alt_svc.is_some())
 }
 
-/// Returns true if the response may remove stored ones, also those of the URLs in its fields.
+/// Returns true if the response may invalidate stored responses, including the URLs in its fields.
 #[inline]
 fn invalidates(exchange: &Exchange) -> bool {
     exchange.active().plan.cache().is_some() && !exchange.head.method.is_safe()

@@ -1,4 +1,4 @@
-//! Passive health checks: outlier detection, targets that cannot be connected to.
+//! Passive health checks: ejection of targets that fail requests or connection attempts.
 
 pub(crate) mod outlier;
 pub(crate) mod reachability;

@@ -29,8 +29,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Handles one request, which begins now; it always returns a reply. `fields` are those of `head` if they are
-/// not in its map.
+/// Handles one request, which begins now; it always returns a reply. `fields` are the fields of
+/// `head` if they are not in its map.
 pub fn handle(
     worker: Rc<Worker>,
     stream: RequestStream,
@@ -147,7 +147,7 @@ pub(crate) struct Decided<'p> {
     pub(crate) route: &'p RoutePlan,
     /// The service that answers it.
     pub(crate) outcome: Outcome<'p>,
-    /// End of its time, since the worker's start; `None` for unlimited.
+    /// End of the request's time, since the worker's start; `None` for unlimited.
     pub(crate) end_by: Option<Duration>,
 }
 

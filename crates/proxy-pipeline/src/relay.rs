@@ -1,4 +1,5 @@
-//! Relaying of connections without requests: the decision, the connection to a target, and its record.
+//! Relaying of connections without requests: the decision, the connection to a target, and its
+//! record.
 
 mod copy;
 mod half;
@@ -115,8 +116,9 @@ async fn connect(exchange: &mut Exchange) -> Result<Connected, Problem> {
 }
 
 impl Relay {
-    /// Copies bytes between `client`, which has sent `early`, and the target until both have closed, one fails, no
-    /// byte moves for the idle time, or the route or target is removed. Resets both sides unless both have closed.
+    /// Copies bytes between `client`, which has sent `early`, and the target until both have
+    /// closed, one fails, no byte moves for the idle time, or the route or target is removed.
+    /// Resets both sides unless both have closed.
     pub async fn carry(
         self,
         mut client: impl RelayStream,

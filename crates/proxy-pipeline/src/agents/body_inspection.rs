@@ -1,4 +1,4 @@
-//! Parts of the inspection of request and response bodies that both have in common.
+//! Steps that the inspections of request bodies and of response bodies share.
 
 use super::edits;
 use crate::exchange::Exchange;
@@ -18,8 +18,8 @@ pub(super) enum BodyVerdict {
     FailedOpen,
 }
 
-/// Maximum number of bytes that agents inspect, the same for all agents; `None` if none `subscribes` to
-/// the bodies.
+/// Maximum number of bytes that agents inspect, the same for all agents; `None` if none
+/// `subscribes` to the bodies.
 pub(super) fn inspection_limit(
     exchange: &Exchange,
     subscribes: fn(&AgentSession) -> bool,
@@ -35,13 +35,15 @@ pub(super) fn take_session(exchange: &mut Exchange, index: usize) -> Option<Agen
     exchange.record().agents.as_mut()?.take(index)
 }
 
-/// Returns a session to its place. One that is dropped instead is closed, and the agent gets no completion.
+/// Returns a session to its place. One that is dropped instead is closed, and the agent gets no
+/// completion.
 pub(super) fn put_back(exchange: &mut Exchange, index: usize, session: AgentSession) {
     let record = exchange.record().agents.get_or_insert_default();
     record.put_back(index, session);
 }
 
-/// Sends one piece of a body, and waits for the decision. `is_chunk` is true if further pieces may follow.
+/// Sends one piece of a body, and waits for the decision. `is_chunk` is true if further pieces may
+/// follow.
 ///
 /// # Errors
 /// The call failed, or the decision edits fields that agents may not change.

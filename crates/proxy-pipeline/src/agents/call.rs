@@ -127,8 +127,8 @@ impl<'a> AgentCall<'a> {
         Ok((breaker, pending))
     }
 
-    /// Awaits `call` until the agent's timeout, the request's own timeout, or the loss of its permit to
-    /// another client.
+    /// Awaits `call` until the agent's timeout, the request's own timeout, or the loss of its
+    /// permit to another client.
     async fn within<T>(
         &self,
         timers: &RequestTimers,
@@ -157,7 +157,8 @@ impl<'a> AgentCall<'a> {
         result
     }
 
-    /// Counts the outcome, and writes it into the request's record. `None` if the agent failed open.
+    /// Counts the outcome, and writes it into the request's record. `None` if the agent failed
+    /// open.
     pub(super) fn record(
         &self,
         exchange: &mut Exchange,

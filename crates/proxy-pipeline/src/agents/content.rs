@@ -31,9 +31,9 @@ pub(super) struct Content {
     raw_bytes: u64,
     decoder: Option<Decoder>,
     was_decoded: bool,
-    /// True if the head names a coding that is not decoded, or more than three.
+    /// The head names a coding that is not decoded, or more than three.
     is_opaque: bool,
-    /// True if bytes of the body may follow.
+    /// Bytes of the body may follow.
     is_truncated: bool,
     error: Option<DecodingError>,
 }
@@ -48,8 +48,8 @@ pub(super) struct ContentPiece<'c> {
 }
 
 impl Content {
-    /// Empty content of a body with these fields, to be filled up to `max_bytes`. An unknown coding is not
-    /// decompressed.
+    /// Empty content of a body with these fields, to be filled up to `max_bytes`. An unknown coding
+    /// is not decompressed.
     pub(super) fn new(
         headers: &HeaderMap,
         limits: &Limits,
@@ -82,7 +82,7 @@ impl Content {
         })
     }
 
-    /// Refuses a body in a coding that is not decoded: its target might decode it.
+    /// Refuses a body in a coding that is not decoded: the target might decode it.
     pub(super) fn check_coding(&self) -> Result<(), Problem> {
         if self.is_opaque {
             return Err(problem(DecodingError::Unsupported));
@@ -120,17 +120,16 @@ impl Content {
         }
     }
 
-    /// Returns true if there is no memory for the content.
     pub(super) fn is_out_of_memory(&self) -> bool {
         self.is_out_of_memory
     }
 
-    /// Leaves the body out: it may be endless.
+    /// Marks the content as incomplete without reading it: the body may be endless.
     pub(super) fn skip(&mut self) {
         self.is_truncated = true;
     }
 
-    /// Ends the content with the body.
+    /// Ends the content at the end of the body, with the decoder's last bytes.
     pub(super) fn finish(&mut self) -> Result<(), Problem> {
         if let Some(error) = self.error {
             return Err(problem(error));

@@ -162,7 +162,7 @@ fn redirected(
     if let Some(location) = value_of(&location) {
         own.insert(LOCATION, location);
     }
-    // The last, as on every response of the route.
+    // The route's edits come last, as on every response of the route.
     if let Some(route) = exchange.route() {
         exchange.response_edits(route).apply(own);
     }

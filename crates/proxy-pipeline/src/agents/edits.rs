@@ -34,8 +34,8 @@ pub(super) fn replaced(edits: &[HeaderEdit]) -> impl Iterator<Item = HeaderName>
     edits.filter_map(|edit| HeaderName::try_from(edit.name()).ok())
 }
 
-/// Applies `edits` of a request in their order, and removes fields that upstreams read like an edited
-/// one, because they are the client's.
+/// Applies `edits` of a request in their order, and removes fields that upstreams read like an
+/// edited one, because they are the client's.
 pub(super) fn apply_to_request(edits: &[HeaderEdit], headers: &mut HeaderMap) {
     for edit in edits {
         remove_alike(headers, edit.name());

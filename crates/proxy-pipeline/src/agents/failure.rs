@@ -24,7 +24,7 @@ pub(super) enum AgentFailure {
 }
 
 impl AgentFailure {
-    /// Its row in the table of outcomes.
+    /// The outcome for metrics and logs.
     pub(super) fn outcome(&self) -> AgentOutcome {
         match self {
             Self::TimedOut {

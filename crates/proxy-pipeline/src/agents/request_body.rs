@@ -23,8 +23,8 @@ use proxy_pool::SendError;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-/// Sends the body to the agents that subscribe to it, in the order of the route. Returns the response of one that
-/// answers in place of the upstream.
+/// Sends the body to the agents that subscribe to it, in the order of the route. Returns the
+/// response of one that answers in place of the upstream.
 ///
 /// # Errors
 /// The body exceeds a limit, cannot be read or decompressed, or an agent refuses it.
@@ -57,8 +57,8 @@ fn subscribes(session: &AgentSession) -> bool {
     session.session.request_body() != BodyMode::None
 }
 
-/// Refuses a body with a `Content-Length` over the limit before the client sends it, if an agent has `on-oversize
-/// "block"`.
+/// Refuses a body with a `Content-Length` over the limit before the client sends it, if an agent
+/// has `on-oversize "block"`.
 fn check_content_length(exchange: &Exchange, max_bytes: u64) -> Result<(), Problem> {
     let length = exchange.head.headers.content_length();
     let Some(current) = length.filter(|length| max_bytes < *length) else {
@@ -78,8 +78,9 @@ fn check_content_length(exchange: &Exchange, max_bytes: u64) -> Result<(), Probl
     Err(problem.with_setting(blocking.agent.max_body_setting))
 }
 
-/// Reads the body up to `max_bytes`, and puts it back for the upstream. A body that was decompressed whole is forwarded
-/// decompressed: the target receives the bytes that the agents inspected.
+/// Reads the body up to `max_bytes`, and puts it back for the upstream. A body that was
+/// decompressed whole is forwarded decompressed: the target receives the bytes that the agents
+/// inspected.
 async fn read_content(
     exchange: &mut Exchange,
     route: &RoutePlan,
@@ -127,7 +128,7 @@ async fn read_content(
 fn read_problem(exchange: &Exchange, error: HoldError) -> Problem {
     match error {
         HoldError::MemoryFull => memory_problem(),
-        // Only bodies that are buffered whole have this limit.
+        // This body has no such limit: only bodies buffered whole have one.
         HoldError::TooLarge(_) => Problem::new(Reason::InternalError, Detail::None),
         HoldError::Late(timer, after) => timeout_problem(timer, after),
         HoldError::Body(fault) => {
@@ -137,8 +138,8 @@ fn read_problem(exchange: &Exchange, error: HoldError) -> Problem {
     }
 }
 
-/// Removes fields that a target may read as `Content-Encoding`, such as `Content_Encoding`: agents inspected the body
-/// without that coding.
+/// Removes fields that a target may read as `Content-Encoding`, such as `Content_Encoding`: agents
+/// inspected the body without that coding.
 fn remove_coding_lookalikes(exchange: &mut Exchange) {
     let headers = &mut exchange.head.headers;
     let mut names = headers.as_map().keys().map(HeaderName::as_str);
@@ -147,8 +148,8 @@ fn remove_coding_lookalikes(exchange: &mut Exchange) {
     }
 }
 
-/// Removes the fields that describe the compressed bytes of a body that is forwarded decompressed. `Content-Length` is
-/// set again afterwards, unless the body has trailers.
+/// Removes the fields that describe the compressed bytes of a body that is forwarded decompressed.
+/// `Content-Length` is set again afterwards, unless the body has trailers.
 fn remove_coding(exchange: &mut Exchange) {
     for name in [
         CONTENT_ENCODING,

@@ -1,5 +1,5 @@
-//! Inspection of response bodies: read up to the agents' limit, and sent to them before the client gets
-//! a byte.
+//! Inspection of response bodies: read up to the agents' limit, and sent to them before the client
+//! gets a byte.
 
 use super::body_inspection::{BodyVerdict, inspection_limit, put_back, send_piece, take_session};
 use super::call::AgentCall;
@@ -18,8 +18,8 @@ use proxy_errors::Problem;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-/// Sends the body to the agents that subscribe to it, in the order of the route. Returns the response of one that
-/// replaces this one.
+/// Sends the body to the agents that subscribe to it, in the order of the route. Returns the
+/// response of one that replaces this one.
 ///
 /// # Errors
 /// The body exceeds a limit, cannot be read or decompressed, or an agent refuses it.

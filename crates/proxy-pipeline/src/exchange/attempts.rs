@@ -12,7 +12,6 @@ use proxy_pool::ConnectError;
 use proxy_telemetry::TargetMetrics;
 
 impl Exchange {
-    /// Records an attempt on this target.
     pub(crate) fn record_attempt(&mut self, upstream: usize, target: u16) {
         self.completion.leave_target();
         if self.completion.record.parts.upstream.is_none() {

@@ -10,7 +10,7 @@ use http::{Method, Response};
 use proxy_errors::Problem;
 use proxy_limits::{ClientKey, ResponseReservation};
 
-/// Least size of a document that is counted in memory, in bytes.
+/// Minimum size of a document that is counted in memory, in bytes.
 const COUNTED_MIN_BYTES: usize = 16 << 10;
 
 impl Exchange {
@@ -26,13 +26,15 @@ impl Exchange {
         Ok(response.map(|_| Body::counted(bytes, memory)))
     }
 
-    /// Memory for a response that the proxy makes itself; `None` if its client, or all of them, hold too much.
+    /// Memory for a response that the proxy makes itself; `None` if its client, or all clients
+    /// together, hold too much.
     pub(crate) fn reserve_response(&self, bytes: u64) -> Option<ResponseReservation> {
         let client = ClientKey::from(self.completion.record.client_ip);
         self.worker().shared.memory.reserve_response(client, bytes)
     }
 
-    /// Reserves memory for a large body of an agent's response; without memory, the body is left out.
+    /// Reserves memory for a large body of an agent's response; without memory, the body is left
+    /// out.
     pub(super) fn reserve_reply(&self, reply: &mut AgentReply) {
         let length = reply.body.as_ref().map_or(0, Bytes::len);
         if length < COUNTED_MIN_BYTES {

@@ -3,7 +3,6 @@
 use crate::upload::request_body::RequestBody;
 use proxy_pool::{Connection, StreamSlot};
 
-/// A connection to a target.
 pub(super) enum UpstreamConnection {
     Http1(PooledConnection),
     Http2(StreamSlot),
@@ -12,13 +11,12 @@ pub(super) enum UpstreamConnection {
 /// An exclusive connection.
 pub(super) struct PooledConnection {
     pub(super) connection: Connection<RequestBody>,
-    /// True if the connection has served a request before.
+    /// Has served a request before: the target may be closing it.
     pub(super) reused: bool,
-    /// True if it was available without waiting.
+    /// Was available without waiting.
     pub(super) at_hand: bool,
 }
 
-/// A connection, and its target.
 pub(super) struct Acquired {
     pub(super) connection: UpstreamConnection,
     /// The target; another address of the same DNS name if the first one did not connect.

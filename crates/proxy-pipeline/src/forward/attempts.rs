@@ -28,18 +28,16 @@ pub(super) struct Attempts<'e, 'p> {
     pub(super) replayable: bool,
     pub(super) upload: Option<Rc<Progress>>,
     pub(super) tried: Vec<u16>,
-    /// The attempts after the first, those after a failed connect excepted.
+    /// The attempts after the first, without those that follow a failed connect.
     pub(super) retries: u32,
     /// The beginning of the first attempt.
     pub(super) forwarded_at: Tick,
     /// The beginning of the attempt, connecting included.
     pub(super) began_at: Tick,
-    /// True if the next attempt needs a new connection: a kept one has just ended under the
-    /// request.
+    /// The next attempt needs a new connection: a kept one has just ended under the request.
     pub(super) fresh: bool,
 }
 
-/// The result of an attempt.
 pub(super) enum AttemptOutcome {
     Answered(Answered),
     /// The connection was unusable; no target failed.
@@ -49,9 +47,9 @@ pub(super) enum AttemptOutcome {
     Failed(Problem),
 }
 
-/// The response, by protocol. Small, because it is handed on several times.
+/// The response, by protocol. Small, because it is moved several times.
 pub(super) enum Answered {
-    /// Its status; the connection has the head.
+    /// The status; the head is in the connection.
     Http1(StatusCode, PooledConnection),
     Http2(Box<Response<RecvStream>>, Box<Http2Request<RequestBody>>),
     Tunnel(Box<Response<()>>, Tunnel),
@@ -81,7 +79,8 @@ impl Answered {
 }
 
 impl Attempts<'_, '_> {
-    /// A target that was not tried yet, if there is one; a backup target if no other one is left.
+    /// A target that was not tried yet, if there is one; a backup target if all main targets were
+    /// tried.
     pub(super) fn untried(&self) -> Option<u16> {
         let worker = self.exchange.worker();
         let view = WorkerView {
@@ -102,7 +101,7 @@ impl Attempts<'_, '_> {
         Some(chosen)
     }
 
-    /// Starts the timer of the request's body, or of the response if there is none.
+    /// Starts the timer of the request's body, or without a body the timer of the response.
     pub(super) fn start_timer(&self) {
         let timeouts = &self.to.route.timeouts;
         if self.upload.is_some() {

@@ -1,9 +1,8 @@
-//! The destination of a request.
+//! The destination of a request: route, upstream and chosen target.
 
 use proxy_plan::{Choice, RoutePlan, UpstreamPlan};
 use std::time::Duration;
 
-/// The destination of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination<'p> {
     pub(crate) route: &'p RoutePlan,
@@ -12,7 +11,7 @@ pub(crate) struct Destination<'p> {
     pub(crate) total: Option<Duration>,
 }
 
-/// `wait`, bounded by the time of one attempt under the route's retry policy.
+/// `wait`, limited to the time of one attempt under the route's retry policy.
 pub(crate) fn within_try(route: &RoutePlan, wait: Duration) -> Duration {
     let longest = route.retry.per_try_timeout;
     longest.map_or(wait, |longest| wait.min(longest))

@@ -11,8 +11,8 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_pool::SendError;
 use std::future::poll_fn;
 
-/// Reads `body` for `upstream` whole, at most `limit` bytes. Sets `Content-Length`, which the client may
-/// not have sent.
+/// Reads `body` for `upstream` whole, at most `limit` bytes. Sets `Content-Length`, which the
+/// client may not have sent.
 pub(crate) async fn hold(
     exchange: &mut Exchange,
     limit: u64,

@@ -75,7 +75,7 @@ impl Attempts<'_, '_> {
     /// The request; a copy is kept if another target may be tried.
     fn request_for_call(&mut self) -> Request<RequestBody> {
         let request = std::mem::take(&mut self.request);
-        // For the error record.
+        // The error record needs the URI.
         *self.request.uri_mut() = request.uri().clone();
         if self.keeps_request() {
             *self.request.method_mut() = request.method().clone();
@@ -105,7 +105,7 @@ impl Attempts<'_, '_> {
         } else {
             None
         };
-        // As over HTTP/1.1: the connection, or the stream, ended without a response.
+        // As with HTTP/1.1, the connection, or the stream, ended without a response.
         let is_lost = broken.is_some_and(h2::Error::is_io);
         let is_reset = broken.is_some_and(|error| error.is_reset() && error.is_remote());
         let silent = (is_lost || is_reset) && call.is_unanswered() && self.replayable;

@@ -6,9 +6,9 @@ use http::HeaderName;
 use http::header::LINK;
 use proxy_plan::RoutePlan;
 
-/// Returns true if the client gets the field of this name before the final response: neither the route nor an
-/// agent edits it there, and it is not the proxy's own. Agents decide on the final response only, so that `Link` alone
-/// passes where one of them sees or edits it.
+/// Returns true if the client gets the field of this name before the final response: neither the
+/// route nor an agent edits it there, and it is not the proxy's own. Agents decide on the final
+/// response only; if an agent sees or edits that response, `Link` alone passes.
 pub(super) fn is_kept(exchange: &Exchange, route: &RoutePlan, name: &HeaderName) -> bool {
     if names::is_own(name) || route.edited_fields.has(name) {
         return false;

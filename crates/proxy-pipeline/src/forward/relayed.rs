@@ -12,7 +12,8 @@ use proxy_errors::Problem;
 use proxy_pool::{Candidate, ConnectError, ConnectionPermit, Dialed, UpstreamStream};
 use std::rc::Rc;
 
-/// Connects to the target that was chosen, or to further ones while connects fail and the route's `retry` admits it.
+/// Connects to the chosen target, or to further ones while connects fail and the route's `retry`
+/// permits it.
 pub(crate) async fn connect(
     exchange: &mut Exchange,
     to: Destination<'_>,

@@ -29,9 +29,9 @@ const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 pub(crate) enum Length {
     /// There is no body.
     None,
-    /// By a length in the head.
+    /// The head has a length.
     Known,
-    /// In chunks.
+    /// The body is sent in chunks.
     Chunked,
 }
 
@@ -110,8 +110,8 @@ pub(crate) fn apply(
     (headers, upgrade)
 }
 
-/// Returns true if the fields of `head` can be forwarded as received: no field of the proxy replaces or removes one,
-/// but `Connection`.
+/// Returns true if the fields of `head` can be forwarded as received: the proxy replaces or removes
+/// none of them, except `Connection`.
 fn passes_fields(head: &InboundHead, upstream: &UpstreamPlan) -> bool {
     !upstream.http2
         && head.uri.authority().is_none()
@@ -164,7 +164,8 @@ fn insert_host(
     host
 }
 
-/// Takes the fields of `head` that are forwarded to the target: without `Trailer` unless trailers may follow.
+/// Takes the fields of `head` that are forwarded to the target: without `Trailer` unless trailers
+/// may follow.
 #[inline]
 fn end_to_end(head: &mut InboundHead, takes_trailers: bool) -> EndToEndHeaders {
     let mut headers = std::mem::take(&mut head.headers);

@@ -42,7 +42,8 @@ impl Attempts<'_, '_> {
         true
     }
 
-    /// Takes a retry after a pooled connection that the target was closing when the request was sent.
+    /// Takes a retry after a pooled connection that the target was closing when the request was
+    /// sent.
     pub(super) fn take_stale_retry(&mut self) -> bool {
         let left = self.retries < self.to.route.retry.attempts;
         if left {
@@ -63,7 +64,7 @@ impl Attempts<'_, '_> {
         upstream.retry_budget.try_retry(percent, now_ns)
     }
 
-    /// Returns true if a response with `status` is dropped for one of another target.
+    /// Returns true if a response with `status` is dropped, because another target is tried.
     pub(super) fn takes_retry_after(&mut self, status: StatusCode) -> bool {
         let cause = match status {
             StatusCode::BAD_GATEWAY => RetryCause::BadGateway,
@@ -79,7 +80,7 @@ impl Attempts<'_, '_> {
         true
     }
 
-    /// Returns true if the request is kept whole until its response was judged.
+    /// Returns true if the request is kept whole until the status of its response is known.
     pub(super) fn keeps_request(&self) -> bool {
         self.replayable && self.to.route.retry.is_on_statuses()
     }
@@ -102,8 +103,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// The target to try after the connect to `failed` failed. Nothing was sent, so any method may be
-    /// retried.
+    /// The target to try after the connect to `failed` failed. Nothing was sent, so any method may
+    /// be retried.
     pub(super) fn next_target(&mut self, failed: u16, problem: Problem) -> Result<u16, Problem> {
         self.record_failure(&problem);
         self.tried.push(failed);

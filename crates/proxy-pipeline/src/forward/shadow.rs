@@ -109,7 +109,7 @@ async fn run(copy: Copy) {
     }
 }
 
-/// `None` if there was no whole response.
+/// Sends the copy and reads its response; `None` without a complete response.
 async fn send(exchange: &mut Exchange, route: usize) -> Option<()> {
     let active = Rc::clone(exchange.active());
     let route = active.plan.routes().get(route)?;
@@ -148,7 +148,7 @@ async fn read_to_the_end(mut body: Body) -> Option<()> {
     .await
 }
 
-/// A copy of `head` in the form of an origin, with the mark on its host.
+/// A copy of `head` in origin form, with the mark on its host.
 fn marked(head: &InboundHead) -> Parts {
     let (mut copy, ()) = Request::new(()).into_parts();
     copy.method = head.method.clone();

@@ -13,7 +13,6 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
 use proxy_pool::{Connection, ConnectionPermit, Tunnel};
 
-/// The upgrade that a client requested.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedUpgrade {
     pub(crate) protocol: HeaderValue,

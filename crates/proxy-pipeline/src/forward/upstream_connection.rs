@@ -297,8 +297,8 @@ impl Attempts<'_, '_> {
         Ok((plan, settings))
     }
 
-    /// The client that a connection of this request is for; `None` for an upstream without PROXY protocol
-    /// headers.
+    /// The client that a connection of this request is for; `None` for an upstream without PROXY
+    /// protocol headers.
     #[inline]
     fn owner(&self) -> Option<ConnectionOwner> {
         let version = self.to.upstream.send_proxy?;

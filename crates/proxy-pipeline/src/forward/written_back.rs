@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue};
 use proxy_model::HeaderEdits;
 use proxy_plan::RewritePlan;
 
-/// The names that both sides have for the upstream.
+/// The client's and the upstream's names for the same host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names<'a> {
     /// Scheme and host as the client wrote them: `https://www.example.com`.
@@ -17,7 +17,6 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The client's own name.
     fn client_host(&self) -> &str {
         self.origin.split_once("://").map_or("", |(_, host)| host)
     }
@@ -98,8 +97,8 @@ fn location(rewrite: &RewritePlan, names: Names<'_>, value: &str) -> Option<Stri
     Some(format!("{scheme}://{host}{path}"))
 }
 
-/// The same for a URL with the scheme of the request, without its `//`: the client's scheme stays. The upstream may
-/// have been called by either.
+/// Like [`location`], for a URL without a scheme; `rest` follows its `//`. The client's scheme
+/// stays: the upstream's URL may have any.
 fn location_without_scheme(rewrite: &RewritePlan, names: Names<'_>, rest: &str) -> Option<String> {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, _) = rest.split_at(end);
@@ -151,7 +150,8 @@ fn cookie_back(
     HeaderValue::try_from(back).ok()
 }
 
-/// The path of a cookie for the client. The root becomes `/api`, which covers `/api/` too. [RFC 6265 §5.1.4]
+/// The path of a cookie for the client. The root becomes `/api`, which covers `/api/` too. [RFC
+/// 6265 §5.1.4]
 fn cookie_path_back(rewrite: &RewritePlan, path: &str) -> Option<String> {
     let mut back = path_back(rewrite, path)?;
     if path == "/" && back.len() > 1 && back.ends_with('/') {

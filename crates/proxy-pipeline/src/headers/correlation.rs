@@ -12,12 +12,13 @@ use std::time::Duration;
 
 const TEXT_LENGTH: usize = 36;
 
-/// The correlation ID of a request. An own one becomes a field's value only where one is wanted.
+/// The correlation ID of a request. A generated one becomes a field's value only when one is
+/// needed.
 #[derive(Clone, Debug)]
 pub(crate) enum CorrelationId {
-    /// `UUIDv7` as text.
+    /// Generated: `UUIDv7` as text.
     Own([u8; TEXT_LENGTH]),
-    /// The client's.
+    /// Sent by the client.
     Sent(HeaderValue),
 }
 
@@ -33,8 +34,8 @@ impl CorrelationId {
         str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// The value of its field. Not to be indexed by HTTP/2's table, which would be slow to search among many similar
-    /// values.
+    /// The field's value. Marked as not to be indexed: HTTP/2's table would be slow to search among
+    /// many similar values.
     pub(crate) fn to_value(&self) -> HeaderValue {
         let value = match self {
             Self::Own(text) => HeaderValue::from_bytes(text),

@@ -30,10 +30,10 @@ pub struct Peer {
     pub ip_value: HeaderValue,
     /// The port of that address; `None` at a Unix socket.
     pub port: Option<u16>,
-    /// The address that the client connected to: this host's or, with the PROXY protocol, the one in the
-    /// header; `None` at a Unix socket.
+    /// The address that the client connected to: this host's or, with the PROXY protocol, the one
+    /// in the header; `None` at a Unix socket.
     pub local: Option<SocketAddr>,
-    /// True if the addresses are those of a PROXY protocol header.
+    /// True if the addresses are from a PROXY protocol header.
     pub is_named_by_proxy: bool,
     /// True if the peer's forwarding headers are trusted.
     pub trusted: Cell<bool>,
@@ -74,7 +74,7 @@ impl Peer {
         }
     }
 
-    /// This peer with the port of its address.
+    /// Sets the port of the peer's address.
     #[must_use]
     pub fn with_port(self, port: u16) -> Self {
         Self {
@@ -83,14 +83,14 @@ impl Peer {
         }
     }
 
-    /// This peer, connected to `local`.
+    /// Sets the local address that the peer is connected to.
     #[must_use]
     pub fn with_local(self, local: Option<SocketAddr>) -> Self {
         Self { local, ..self }
     }
 
-    /// The PROXY protocol header of a request of the client at `client_ip`. Its port is known if the client is the peer
-    /// itself. A client of a Unix socket has no address.
+    /// The PROXY protocol header for a request of the client at `client_ip`. The port is known if
+    /// the client is the peer itself. A client of a Unix socket has no address.
     #[cold]
     pub(crate) fn proxy_header(&self, version: ProxyVersion, client_ip: IpAddr) -> Vec<u8> {
         let is_peer = client_ip == self.ip;
@@ -105,7 +105,7 @@ impl Peer {
         version.header(SocketAddr::new(client_ip, port), local)
     }
 
-    /// This peer, not trusted.
+    /// Withdraws the trust in the peer.
     #[must_use]
     pub fn without_trust(self) -> Self {
         self.trusted.set(false);
@@ -156,7 +156,6 @@ pub(crate) struct ForwardedHeaders {
     /// The value of `Via`, if the listener adds it.
     pub(crate) via: Option<HeaderValue>,
     pub(crate) host: Option<HeaderValue>,
-    /// True if the head lacks `Host`.
     pub(crate) lacks_host: bool,
 }
 
@@ -190,7 +189,8 @@ impl ForwardedHeaders {
     }
 }
 
-/// Sets the forwarding fields: client, protocol and host. With `has_claims`, `headers` may have some.
+/// Sets the forwarding fields: client, protocol and host. With `has_claims`, `headers` may already
+/// have such fields.
 #[inline]
 pub(crate) fn apply(
     peer: &Peer,
@@ -224,7 +224,7 @@ fn apply_over_present(
     remove_claims(headers, peer.trusted.get());
     extend_list(headers, names::FORWARDED_FOR, &peer.ip_value);
     if headers.contains_key(FORWARDED) {
-        // It would contradict a longer `X-Forwarded-For`.
+        // Without this, `Forwarded` would contradict the extended `X-Forwarded-For`.
         extend_list(headers, FORWARDED, &forwarded_for(peer.ip));
     }
     if let Some(via) = via {

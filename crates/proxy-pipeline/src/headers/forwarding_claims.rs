@@ -71,7 +71,8 @@ pub(crate) fn is_shadow(name: &str) -> bool {
     is_claim(&plain) || plain == names::CORRELATION_ID.as_str()
 }
 
-/// Returns true if upstreams may read `name`, in any case, as one on the list: it is one, or a shadow.
+/// Returns true if upstreams may read `name`, in any case, as one on the list: it is on the list,
+/// or a shadow.
 #[inline]
 pub(crate) fn is_read_as_claim(name: &[u8]) -> bool {
     may_be_claim(name) && is_claim_in_lower_case(name)
@@ -86,8 +87,8 @@ fn is_claim_in_lower_case(name: &[u8]) -> bool {
     str::from_utf8(&name).is_ok_and(|name| is_claim(name) || is_shadow(name))
 }
 
-/// Returns true if `name`, in any case, has the first two letters of some name on the list, or `x` and a sign; rejects
-/// most names quickly.
+/// Returns true if `name`, in any case, has the first two letters of some name on the list, or `x`
+/// and a sign; rejects most names quickly.
 #[inline]
 fn may_be_claim(name: &[u8]) -> bool {
     let [first, second, ..] = name else {
@@ -104,8 +105,8 @@ fn may_be_claim(name: &[u8]) -> bool {
     }
 }
 
-/// `name` with `-` for every other sign: CGI and its successors map them all to one, so that `x_user` and
-/// `x.user` are the same variable as `x-user`.
+/// `name` with `-` for every other sign: CGI and its successors map them all to one, so that
+/// `x_user` and `x.user` are the same variable as `x-user`.
 pub(crate) fn plain_name(name: &str) -> Cow<'_, str> {
     if !has_other_sign(name) {
         return Cow::Borrowed(name);

@@ -18,16 +18,15 @@ static NO_EDITS: HeaderEdits = HeaderEdits {
     add: Vec::new(),
 };
 
-/// The edits of one response's head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseEdits<'e> {
     edits: &'e HeaderEdits,
-    /// True if the fields of `cors` are among `edits`, and replace the upstream's.
+    /// The fields of `cors` are among `edits`, and replace the upstream's.
     has_cors: bool,
 }
 
 impl ResponseEdits<'_> {
-    /// No edits, as of a response that is stored.
+    /// No edits, for a response that is stored.
     pub(crate) const NONE: Self = Self {
         edits: &NO_EDITS,
         has_cors: false,
@@ -72,8 +71,8 @@ pub(crate) fn for_response<'e>(
     }
 }
 
-/// Removes, then sets, then appends. Also removes fields that upstreams treat as equal to a removed or set
-/// one, with another character in place of `-`.
+/// Removes, then sets, then appends. Also removes fields that upstreams treat as equal to a removed
+/// or set one, with another character in place of `-`.
 #[inline]
 pub(crate) fn apply_to_request(edits: &HeaderEdits, headers: &mut HeaderMap) {
     if !edits.is_empty() {

@@ -34,7 +34,7 @@ impl From<&Limits> for FieldLimits {
     }
 }
 
-/// Counts the size that the same head has in HTTP/1.1.
+/// Refuses a head above the limits, by the size that it would have over HTTP/1.1.
 pub(crate) fn check(head: &InboundHead, limits: &Limits) -> Result<(), Problem> {
     let target = match head.extensions.get::<RawTarget>() {
         Some(RawTarget(raw)) => bytes(raw),
@@ -63,7 +63,7 @@ pub(crate) fn check_fields(fields: &HeaderMap, limits: FieldLimits) -> Result<()
     within(Reason::HeaderSizeLimit, total, limits.size_bytes)
 }
 
-/// The same for one value that was joined from several fields.
+/// Checks one value that was joined from several fields.
 pub(crate) fn check_value(
     name: &HeaderName,
     value: &HeaderValue,

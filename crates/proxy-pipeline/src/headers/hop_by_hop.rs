@@ -15,13 +15,12 @@ use proxy_http1::VerbatimFields;
 /// The fields of a request that are forwarded to its target, no longer indexed.
 #[derive(Debug)]
 pub(crate) struct EndToEndHeaders {
-    /// Empty if they are in `verbatim`.
+    /// Empty if the fields are in `verbatim`.
     pub(crate) map: HeaderMap,
     pub(crate) verbatim: Option<VerbatimFields>,
     pub(crate) host: Option<HeaderValue>,
-    /// True if they have forwarding claims.
+    /// Some of the fields are forwarding claims.
     pub(crate) has_claims: bool,
-    /// True if they have a correlation ID.
     pub(crate) has_correlation_id: bool,
 }
 

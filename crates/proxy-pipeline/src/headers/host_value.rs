@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use std::cell::RefCell;
 
-/// Creates and caches such values: clients of HTTP/2 send the same host again and again.
+/// Creates and caches `Host` values: clients of HTTP/2 send the same host again and again.
 #[derive(Debug)]
 pub(crate) struct HostValue(RefCell<HeaderValue>);
 

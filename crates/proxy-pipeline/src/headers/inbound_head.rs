@@ -27,7 +27,8 @@ pub(crate) struct LoggedHead<'a> {
 }
 
 impl InboundHead {
-    /// Reads each field of `received`, else of `parts`, once. Returns also the result of `log` for the head.
+    /// Reads each field of `received`, else of `parts`, once. Returns also the result of `log` for
+    /// the head.
     #[inline]
     pub(crate) fn read<T>(
         parts: Parts,

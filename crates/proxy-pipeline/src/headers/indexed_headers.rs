@@ -1,8 +1,8 @@
 //! The header fields of a request with an index of them, which no edit leaves stale.
 //!
 //! The map is lent for reading only. The methods here edit it and keep the index correct, until
-//! [`IndexedHeaders::into_parts`] ends the index. Most requests over HTTP/1.x need the index alone: their
-//! map is made when it is first wanted, and if it never is, their fields are forwarded as received.
+//! [`IndexedHeaders::into_parts`] ends the index. Most requests over HTTP/1.x need only the index:
+//! their map is created on first use; if it is never used, their fields are forwarded as received.
 
 mod known_headers;
 
@@ -13,7 +13,7 @@ use proxy_http1::{VerbatimFields, bound_map};
 use std::cell::OnceCell;
 use std::sync::LazyLock;
 
-/// Maximum number of lines that are compared with each other: a map of more costs less.
+/// Maximum number of lines that are compared with each other: for more, a map costs less.
 const MAX_GROUPED_LINES: usize = 128;
 
 /// The header fields of a request, indexed.
@@ -26,8 +26,8 @@ pub(crate) struct IndexedHeaders {
 }
 
 impl IndexedHeaders {
-    /// Reads each field of `received`, else of `map`, once. Returns also the result of `log` for the fields
-    /// that are only logged.
+    /// Reads each field of `received`, else of `map`, once. Returns also the result of `log` for
+    /// the fields that are only logged.
     #[inline]
     pub(crate) fn read<T>(
         map: HeaderMap,
@@ -51,7 +51,7 @@ impl IndexedHeaders {
         (headers, logged)
     }
 
-    /// The fields in a map, which is made now if there was none.
+    /// The fields as a map, which is created on first use.
     pub(crate) fn as_map(&self) -> &HeaderMap {
         self.map.get_or_init(|| {
             let received = self.received.as_ref();
@@ -59,8 +59,8 @@ impl IndexedHeaders {
         })
     }
 
-    /// Name and value of each field; makes no map of up to [`MAX_GROUPED_LINES`]. Names may have capitals, and fields of
-    /// one name follow each other.
+    /// Name and value of each field; creates no map for up to [`MAX_GROUPED_LINES`]. Names may have
+    /// capitals, and fields of one name are adjacent.
     pub(crate) fn grouped(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let received = self.received.as_ref();
         let received = received.filter(|received| received.fields().count() <= MAX_GROUPED_LINES);
@@ -71,13 +71,13 @@ impl IndexedHeaders {
         received.into_iter().flatten().chain(map)
     }
 
-    /// The map if something has read it, else an empty one: for a reader of no fields.
+    /// The map if it has been created, else an empty one: for a reader of no fields.
     pub(crate) fn as_unread_map(&self) -> &HeaderMap {
         static EMPTY: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
         self.map.get().unwrap_or(&EMPTY)
     }
 
-    /// The first value of a field; makes no map.
+    /// The first value of a field; creates no map.
     pub(crate) fn first(&self, name: &HeaderName) -> Option<HeaderValue> {
         match (self.map.get(), &self.received) {
             (Some(map), _) => map.get(name).cloned(),
@@ -144,8 +144,9 @@ impl IndexedHeaders {
         }
     }
 
-    /// Ends the index: it describes the fields at this moment, and later edits of the map do not change it. The
-    /// fields are returned as received if nothing has read their map, which is empty then.
+    /// Ends the index: it describes the fields at this moment, and later edits of the map do not
+    /// change it. The fields are returned as received if no map was created; the returned map is
+    /// then empty.
     #[inline]
     pub(crate) fn into_parts(self) -> (HeaderMap, Option<VerbatimFields>, KnownHeaders) {
         match self.map.into_inner() {

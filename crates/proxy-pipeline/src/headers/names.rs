@@ -18,7 +18,8 @@ pub(crate) const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent
 pub(crate) const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 pub(crate) const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// Returns true if the proxy writes the response field of this name itself, in the head of the final response.
+/// Returns true if the proxy writes the response field of this name itself, in the head of the
+/// final response.
 pub(crate) fn is_own(name: &HeaderName) -> bool {
     [
         CORRELATION_ID,

@@ -6,7 +6,6 @@ use crate::headers::names;
 use http::{HeaderMap, HeaderValue};
 use proxy_telemetry::{SpanId, TraceId};
 
-/// The trace context of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceContext {
     pub(crate) trace_id: TraceId,
@@ -21,16 +20,16 @@ pub(crate) struct TraceContext {
 /// Share of the traces begun here that are sampled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampling {
-    /// In parts of `u64::MAX`.
+    /// The share in units of 1 / `u64::MAX`.
     share: u64,
 }
 
 /// Length of version 00: four fields of 2, 32, 16 and 2 digits, and the hyphens between them.
 const LENGTH: usize = 55;
 
-/// Flag of a sampled trace.
 const SAMPLED_FLAG: u8 = 1;
-/// Flags of version 00, with the one of level 2 for random trace IDs. [Trace Context Level 2 §3.2.2.5]
+/// Flags of version 00, with the flag of level 2 for random trace IDs. [Trace Context Level 2
+/// §3.2.2.5]
 const KNOWN_FLAGS: u8 = 0b11;
 
 impl TraceContext {
@@ -58,8 +57,8 @@ impl Sampling {
     }
 }
 
-/// The trace context of the request. A request without a valid `traceparent` begins a trace if traces begin
-/// here; its `tracestate` is removed then.
+/// The trace context of the request. A request without a valid `traceparent` begins a trace if
+/// traces begin here; its `tracestate` is then removed.
 pub(crate) fn apply(
     headers: &mut IndexedHeaders,
     begins: Option<Sampling>,
@@ -98,7 +97,7 @@ pub(crate) fn field(trace_id: &TraceId, parent: &SpanId, flags: u8) -> Option<He
     HeaderValue::from_bytes(&text).ok()
 }
 
-/// The one `traceparent` of `headers`, if it is valid. [Trace Context §3.2]
+/// The only `traceparent` of `headers`, if it is valid. [Trace Context §3.2]
 fn read(headers: &HeaderMap) -> Option<TraceContext> {
     let mut values = headers.get_all(names::TRACE_PARENT).iter();
     let (value, None) = (values.next()?.as_bytes(), values.next()) else {

@@ -67,7 +67,7 @@ pub(crate) fn remove_decided(trailers: &mut HeaderMap, names: &[HeaderName]) {
     }
 }
 
-/// Removes from a response's trailers the fields that one of both protocols cannot represent.
+/// Removes from a response's trailers the fields that HTTP/1.1 or HTTP/2 cannot represent.
 #[cold]
 pub(crate) fn for_clients(trailers: &mut HeaderMap) {
     for name in &CONNECTION_FIELDS {

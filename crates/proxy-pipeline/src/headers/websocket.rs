@@ -8,13 +8,13 @@ use http::HeaderValue;
 
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A key to send, from random bytes.
+/// A `Sec-WebSocket-Key` from random bytes.
 pub(crate) fn key(random: [u8; 16]) -> HeaderValue {
     let text = STANDARD.encode(random);
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// The value that proves that the key was processed.
+/// The value of `Sec-WebSocket-Accept`, which proves that the key was processed.
 pub(crate) fn answer(key: &HeaderValue) -> HeaderValue {
     let hashed = digest(
         &SHA1_FOR_LEGACY_USE_ONLY,
@@ -24,7 +24,7 @@ pub(crate) fn answer(key: &HeaderValue) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Returns true if `given` is the value for the key.
+/// Returns true if `given` is the right `Sec-WebSocket-Accept` for the key.
 pub(crate) fn is_answered(key: &HeaderValue, given: Option<&HeaderValue>) -> bool {
     let expected = answer(key);
     given.is_some_and(|given| given.as_bytes().trim_ascii() == expected.as_bytes())

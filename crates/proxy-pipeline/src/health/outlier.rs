@@ -4,7 +4,8 @@ use crate::worker::state::Worker;
 use proxy_health::HealthCause;
 use proxy_plan::{TargetPlan, UpstreamPlan};
 
-/// Records whether an attempt on the target at `position` failed; ejects it after too many failures.
+/// Records whether an attempt on the target at `position` failed; ejects it after too many
+/// failures.
 #[inline]
 pub(crate) fn record(worker: &Worker, upstream: &UpstreamPlan, position: u16, failed: bool) {
     let Some(settings) = &upstream.outlier_detection else {

@@ -16,10 +16,10 @@ use tokio::sync::{Notify, oneshot};
 
 /// A worker's share of the requests in flight: those it serves, and its queue.
 ///
-/// The first half of the permits is unshared. In the second half, each route, upstream and client is
-/// held to its share: see [`FairShares`]. Each worker has a table for its own permits, and one table
-/// covers all workers. A request is queued only while the permits of its worker or of all workers
-/// are taken, or its shares are used up.
+/// The first half of the permits is unshared. In the second half, each route, upstream and client
+/// is held to its share: see [`FairShares`]. Each worker has a table for its own permits, and one
+/// table covers all workers. A request is queued only while the permits of its worker or of all
+/// workers are taken, or its shares are used up.
 #[derive(Debug)]
 pub struct Admission {
     limit: Arc<InFlightLimit>,
@@ -41,7 +41,7 @@ struct Queue {
 struct WaitingRequest {
     answer: oneshot::Sender<Result<InFlightPermit, Refusal>>,
     claim: Claim,
-    /// Permit of the limit on all queues.
+    /// Permit of the limit on waiting requests of all workers.
     permit: Permit,
 }
 
@@ -53,11 +53,11 @@ pub(crate) struct InFlightPermit {
     counted: Option<Box<CountedClaim>>,
 }
 
-/// The holders that a permit counts for.
+/// The holders that a permit counts against.
 #[derive(Clone, Copy, Debug)]
 struct CountedClaim {
     claim: Claim,
-    /// True if it is counted among the permits of all workers, in addition to its own.
+    /// Counted in the table of all workers' permits, in addition to this worker's own table.
     counts_globally: bool,
 }
 
@@ -65,20 +65,19 @@ struct CountedClaim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
     pub(crate) full: LimitReached,
-    /// True for the limit of this worker, false for the limit of all.
+    /// True for the limit of this worker, false for the limit of all workers.
     pub(crate) is_worker_limit: bool,
-    /// True if permits are free, but not for the route, the upstream or the client of the request.
+    /// Permits are free, but not for the route, the upstream or the client of the request.
     pub(crate) is_share: bool,
 }
 
 /// Reason to refuse a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// There is no free permit, and no queue.
+    /// No permit is free, and there is no queue.
     InFlight(Shortage),
-    /// The queue is full.
     QueueFull(LimitReached),
-    /// There was no permit in the time that it may wait.
+    /// No permit became free in the time that the request may wait.
     Waited(Shortage),
     /// The process uses too much memory.
     MemoryShort,
@@ -115,7 +114,7 @@ impl Admission {
         self.admit_waiting();
     }
 
-    /// The holders of a request.
+    /// The holders that a permit of the request counts against.
     pub(crate) fn claim(&self, route: &str, upstream: &str, client: IpAddr) -> Claim {
         self.limit.claim(route, upstream, client)
     }
@@ -148,7 +147,8 @@ impl Admission {
         let counts_globally = all.is_short();
         let mut is_admitted = self.shares.borrow().admits(claim, own.free());
         if is_admitted && counts_globally {
-            // Tested and counted under one lock: no two workers take the same free permit for one holder.
+            // Tested and counted under one lock: no two workers take the same free permit for one
+            // holder.
             let mut shares = self.limit.shares();
             is_admitted = shares.admits(claim, all.free());
             if is_admitted {
@@ -165,8 +165,8 @@ impl Admission {
         })))
     }
 
-    /// Waits for a permit, in turn with the requests of other routes and clients. Dropped, it leaves the
-    /// queue.
+    /// Waits for a permit, in turn with the requests of other routes and clients. Dropped, it
+    /// leaves the queue.
     pub(crate) async fn wait(
         self: &Rc<Self>,
         claim: Claim,
@@ -202,7 +202,7 @@ impl Admission {
                     // A reload may apply another maximum to all queues before it does to this one.
                     let displaced = queued.displaced.and_then(|other| requests.remove(&other));
                     if let Some(WaitingRequest { answer, .. }) = displaced {
-                        // Its client may leave at the same time.
+                        // The displaced request's client may leave at the same time.
                         drop(answer.send(Err(self.queue_full())));
                     }
                     (queued.ticket, permit)
@@ -217,7 +217,7 @@ impl Admission {
                     order.remove(queued.ticket);
                     return Err(Refusal::QueueFull(full));
                 };
-                // Its client may leave at the same time.
+                // Fails if the client has just disconnected.
                 drop(answer.send(Err(Refusal::QueueFull(full))));
                 (queued.ticket, permit)
             }
@@ -231,7 +231,8 @@ impl Admission {
         Ok(ticket)
     }
 
-    /// A permit of the limit on all queues, of which this worker, with `waiting` requests, has its fair share.
+    /// A permit of the limit on all queues. This worker, with `waiting` requests in its own, has a
+    /// fair share of them.
     fn queue_permit(&self, waiting: usize) -> Result<Permit, LimitReached> {
         let all = self.limit.waiting();
         let (held, max) = (all.held(), all.max());
@@ -249,15 +250,15 @@ impl Admission {
             while self.can_admit_waiting() {
                 let all = self.limit.granted().await;
                 if !self.answer_next(all) {
-                    // The permit was passed on: requests over their shares wait for one of their own.
+                    // The permit was returned: every waiting request is over its share.
                     break;
                 }
             }
         }
     }
 
-    /// Checks the queue once per tick: refuses requests that have waited too long at `now`, or all of them
-    /// while the process is short of memory.
+    /// Checks the queue once per tick: refuses requests that have waited too long at `now`, or all
+    /// of them while the process is short of memory.
     pub fn tick(self: &Rc<Self>, now: Duration, is_memory_short: bool) {
         if !self.has_waiting() {
             self.limit.free_grants();
@@ -280,7 +281,7 @@ impl Admission {
             } else {
                 Refusal::Waited(self.shortage(request.claim))
             };
-            // Its client may leave at the same time.
+            // Fails if the client has just disconnected.
             drop(request.answer.send(Err(refusal)));
         }
         self.admit_waiting();
@@ -309,8 +310,8 @@ impl Admission {
         }
     }
 
-    /// Hands the permit taken among all workers' permits to the next eligible request. Returns it if
-    /// none is eligible.
+    /// Hands the permit taken among all workers' permits to the next eligible request. Returns it
+    /// if none is eligible.
     fn answer_next(self: &Rc<Self>, all: Occupancy) -> bool {
         let counts_globally = all.is_short();
         let mut queue = self.queue.borrow_mut();
@@ -327,14 +328,14 @@ impl Admission {
         }));
         if let Some(WaitingRequest { answer, permit, .. }) = request {
             drop(permit);
-            // Its client may leave at the same time: then the permit is released.
+            // Fails if the client has just disconnected: then the permit is released.
             drop(answer.send(Ok(in_flight)));
         }
         true
     }
 
-    /// Takes the next request that the shares admit, and counts it among the permits of all workers if these are
-    /// short.
+    /// Takes the next request that the shares admit, and counts it among the permits of all workers
+    /// if these are short.
     fn pop(&self, order: &mut RequestQueue, all: Occupancy) -> Option<(Ticket, Claim)> {
         let shares = self.shares.borrow();
         let own = ShareCheck {

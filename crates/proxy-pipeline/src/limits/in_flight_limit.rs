@@ -1,4 +1,4 @@
-//! Places for requests in flight, over all workers.
+//! Permits for requests in flight, over all workers.
 
 use proxy_limits::{
     Claim, ClientKey, ConcurrencyLimit, Destination, FairShares, KeySeed, LimitReached, Occupancy,
@@ -19,9 +19,9 @@ pub struct InFlightLimit {
     waiting: ConcurrencyLimit,
     /// Workers that wait for a permit.
     wanted: AtomicU32,
-    /// Places handed over to a worker with waiting requests. Each still counts as taken.
+    /// Permits handed over to a worker with waiting requests. Each still counts as taken.
     granted: Semaphore,
-    /// Places of all workers that were taken while half of them or fewer were free.
+    /// Permits of all workers that were taken while half of them or fewer were free.
     shares: Lock<FairShares>,
     seed: KeySeed,
 }
@@ -89,7 +89,7 @@ impl InFlightLimit {
         self.permits.enter().or_else(|full| self.take_grant(full))
     }
 
-    /// Takes a permit that was granted to requests that no longer wait.
+    /// Takes a permit that was granted for requests that have stopped waiting.
     #[cold]
     fn take_grant(&self, full: LimitReached) -> Result<Occupancy, LimitReached> {
         match self.granted.try_acquire() {
@@ -101,7 +101,7 @@ impl InFlightLimit {
         }
     }
 
-    /// The occupancy with one free permit.
+    /// The occupancy with a single free permit.
     fn last_permit(&self) -> Occupancy {
         let max = self.permits.max();
         let held = max.saturating_sub(1);
@@ -112,15 +112,16 @@ impl InFlightLimit {
     #[inline]
     pub(crate) fn leave(&self) {
         self.permits.leave();
-        // In the order common to all threads: a worker that found no permit before is counted as
-        // waiting, or finds one now.
+        // The order of these accesses is common to all threads: a worker that found no permit
+        // before is counted as waiting, or finds one now.
         if self.is_wanted() {
             self.grant();
         }
     }
 
-    /// The holders of the permits that were taken while [`Occupancy::is_short`] held over all workers. One table
-    /// for all workers: with a table each, one holder would have its share as many times as there are workers.
+    /// The holders of the permits that were taken while [`Occupancy::is_short`] held over all
+    /// workers. One table for all workers: with one table per worker, a holder would have a share
+    /// in each.
     pub(crate) fn shares(&self) -> MutexGuard<'_, FairShares> {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,8 +133,8 @@ impl InFlightLimit {
         }
     }
 
-    /// Waits for a permit in turn with the other workers. To be released by [`Self::leave`]. Returns
-    /// the occupancy before it.
+    /// Waits for a permit in turn with the other workers. To be released by [`Self::leave`].
+    /// Returns the occupancy before it.
     pub(crate) async fn granted(&self) -> Occupancy {
         let _wanted = WaitingWorker::new(&self.wanted);
         if let Ok(before) = self.permits.enter() {

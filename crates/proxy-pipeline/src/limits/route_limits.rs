@@ -1,4 +1,5 @@
-//! Connection and rate limits of routes: the state that all workers share, as one plan refers to it.
+//! Connection and rate limits of routes: the state that all workers share, as one plan refers to
+//! it.
 
 use crate::headers::indexed_headers::IndexedHeaders;
 use crate::headers::names;
@@ -17,7 +18,7 @@ pub struct RouteLimits {
     /// Limit of connections with an active request on the route; `None` for builtin handlers, which
     /// are exempt.
     pub connections: Option<ClientShareLimit>,
-    /// In order of evaluation: after the first refusal no token is taken from the rest.
+    /// Limits in order of evaluation: after the first refusal no token is taken from the rest.
     pub rates: Vec<RateRule>,
     /// Wrong passwords by client; `None` for routes without `basic-auth`.
     pub attempts: Option<Arc<KeyedBuckets>>,
@@ -26,24 +27,25 @@ pub struct RouteLimits {
 /// One rate limit.
 #[derive(Clone, Debug)]
 pub struct RateRule {
-    /// Reason of the refusal of a request over it.
+    /// Reason to refuse a request above the limit.
     pub reason: Reason,
-    /// Requests in the period of the rate.
+    /// Number of requests in one period of the rate.
     pub events: u32,
-    /// True if requests over it are served nevertheless.
+    /// True if requests above the limit are served, and only logged.
     pub observe_only: bool,
-    /// When it is evaluated: the field of its key may be set by the proxy.
+    /// Time of the check: the proxy may set the field that is the limit's key.
     pub stage: RateStage,
     /// The buckets, by the key of the limit.
     pub buckets: RateBuckets,
-    /// Buckets in a store that several proxies share. They decide while the store answers; `buckets` only count.
+    /// Buckets in a store that several proxies share. They decide while the store answers;
+    /// `buckets` only count.
     pub shared: Option<SharedLimit>,
 }
 
 /// The stage of a request at which a limit is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateStage {
-    /// Before its credentials are checked.
+    /// Before the request's credentials are checked.
     First,
     /// The field of the key has a claim of the token, which replaces the client's own field.
     AfterCredentials,
@@ -54,13 +56,13 @@ pub enum RateStage {
 /// The buckets of one limit.
 #[derive(Clone, Debug)]
 pub enum RateBuckets {
-    /// One for all requests.
+    /// One bucket for all requests.
     One(Arc<TokenBucket>),
-    /// One for each client.
+    /// A bucket for each client.
     Client(Arc<KeyedBuckets>),
-    /// One for each value of this field, and one for requests without it.
+    /// A bucket for each value of this field, and one for requests without it.
     Header(HeaderName, Arc<KeyedBuckets>),
-    /// One for each path, in its normal form.
+    /// A bucket for each path, in its normal form.
     Path(Arc<KeyedBuckets>),
 }
 
@@ -97,7 +99,8 @@ impl RateRule {
 }
 
 impl RateRule {
-    /// The decision on a request without the field of the key; takes no token. `None` for other keys.
+    /// The decision on a request without the field of the key; takes no token. `None` for other
+    /// keys.
     pub(crate) fn peek_without_field(&self, now_ns: u64) -> Option<RateDecision> {
         match &self.buckets {
             RateBuckets::Header(_, table) => Some(table.peek(&RateKey::Header(None), now_ns)),
@@ -105,7 +108,7 @@ impl RateRule {
         }
     }
 
-    /// Requests one token from the store, if the limit is shared.
+    /// Takes one token from the store, if the limit is shared.
     pub(crate) fn ask(&self, subject: RateSubject<'_>) -> Option<Answer> {
         let shared = self.shared.as_ref()?;
         Some(match &self.buckets {
@@ -154,7 +157,7 @@ impl RateLimitStatus {
         }
     }
 
-    /// The fields, which replace those that the target may have sent.
+    /// The fields, which replace any that the target sends.
     pub(crate) fn fields(&self) -> [(HeaderName, u64); 3] {
         let Self {
             limit,

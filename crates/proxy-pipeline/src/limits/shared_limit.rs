@@ -1,10 +1,10 @@
-//! A rate limit that a store decides for several proxies.
+//! A rate limit with buckets in a store that several proxies share.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use proxy_redis::{Answer, SharedBuckets, SharedRate};
 use std::sync::Arc;
 
-/// The share of one rate limit in a store.
+/// One rate limit's buckets in a store.
 #[derive(Clone, Debug)]
 pub struct SharedLimit {
     /// Buckets of all proxies that share the store.
@@ -19,7 +19,7 @@ pub struct SharedLimit {
 const MAX_VALUE_BYTES: usize = 128;
 
 impl SharedLimit {
-    /// Takes one token from the bucket of `value`; `None` has a bucket too.
+    /// Takes one token from the bucket of `value`; requests with `None` share a bucket, too.
     pub(crate) fn take(&self, value: Option<&[u8]>) -> Answer {
         let mut key = self.prefix.as_bytes().to_vec();
         // The first byte distinguishes an absent, a literal and a digested value.

@@ -9,7 +9,8 @@ use http::header::LOCATION;
 use proxy_plan::{FixedResponsePlan, Redirection, RoutePlan};
 use std::sync::Arc;
 
-/// The text of a route, shared by its responses: a client that does not read keeps no copy of it in memory.
+/// A route's text, shared by its responses: a client that does not read keeps no copy of it in
+/// memory.
 struct SharedText(Arc<str>);
 
 impl AsRef<[u8]> for SharedText {
@@ -37,7 +38,7 @@ pub(crate) fn redirect(
     response
 }
 
-/// The response that the route has, to a request of any method.
+/// The fixed response of the route, to a request of any method.
 pub(crate) fn respond(
     exchange: &mut Exchange,
     route: &RoutePlan,

@@ -1,5 +1,6 @@
-//! Responses from the store, and into it. `proxy-cache` decides which responses may be stored and served; these modules
-//! carry its decisions out, in the order of [`answer`].
+//! Serves responses from the cache's store, and stores new ones. `proxy-cache` decides which
+//! responses may be stored and served; these modules carry out its decisions, in the order of
+//! [`answer`].
 
 mod cache_result;
 mod cached_route;
@@ -31,8 +32,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of fetches of other requests that one request waits for. A fetch may end with its client, without a
-/// response.
+/// Maximum number of other requests' fetches that one request waits for. A fetch may end with its
+/// client, without a response.
 const MAX_WAITS: usize = 3;
 
 /// The result for a request of a route with a cache.
@@ -42,15 +43,15 @@ enum Answer {
     Bypass(CacheStatus),
 }
 
-/// Returns true if requests of this method on `route` read or change the store. An unsafe request removes the stored
-/// responses of its URL, on every route.
+/// Returns true if requests of this method on `route` read or change the store. An unsafe request
+/// removes the stored responses of its URL, on every route.
 #[inline]
 pub(crate) fn uses_store(route: &RoutePlan, method: &Method) -> bool {
     route.cache.is_some() || !method.is_safe()
 }
 
-/// Answers the request from the store or by a fetch for the store, if the route has a cache and the request allows it.
-/// `end_by` is the end of the request's time, since the worker's start.
+/// Answers the request from the store or by a fetch for the store, if the route has a cache and the
+/// request allows it. `end_by` is the end of the request's time, since the worker's start.
 pub(crate) async fn handle<'p>(
     exchange: &mut Exchange,
     route: &'p RoutePlan,
@@ -80,9 +81,10 @@ pub(crate) async fn handle<'p>(
     })))
 }
 
-/// Returns true if a stored response may be sent in place of `outcome`: always if the request would be forwarded, and
-/// if its upstream has no usable target. Other refusals are final, and so is every refusal of a route with credentials,
-/// since the credentials of refused requests are not checked.
+/// Returns true if a stored response may be sent in place of `outcome`: always if the request would
+/// be forwarded, and if its upstream has no usable target. Other refusals are final, and so is
+/// every refusal of a route with credentials, since the credentials of refused requests are not
+/// checked.
 fn may_replace(route: &RoutePlan, outcome: &Outcome<'_>) -> bool {
     match outcome {
         Outcome::Forward(..) => true,
@@ -97,7 +99,8 @@ fn may_replace(route: &RoutePlan, outcome: &Outcome<'_>) -> bool {
     }
 }
 
-/// Sends a stored response, or joins the fetch of another request for the same response, or fetches it.
+/// Sends a stored response, or joins the fetch of another request for the same response, or fetches
+/// it.
 async fn answer(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
@@ -162,7 +165,7 @@ fn bypass(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: BypassReason
     })
 }
 
-/// A miss of a request that fetches nothing for the store.
+/// A miss of a request that does not fetch for the store.
 fn miss(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: MissReason) -> Answer {
     cached.record(exchange, CacheOutcome::Miss);
     Answer::Bypass(CacheStatus {

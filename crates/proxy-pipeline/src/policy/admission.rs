@@ -7,8 +7,8 @@ use proxy_errors::Problem;
 use proxy_plan::{Outcome, RoutePlan};
 use std::time::Duration;
 
-/// Takes the request's permits, as its service requires, until `end_by` at most. Returns the time after
-/// that.
+/// Takes the request's permits, as its service requires, until `end_by` at most. Returns the time
+/// after that.
 pub(crate) async fn admit(
     exchange: &mut Exchange,
     route: &RoutePlan,

@@ -1,4 +1,5 @@
-//! Refuses requests to an upstream that keeps failing, and records in its breaker how each request ended.
+//! Refuses requests to an upstream that keeps failing, and records in its breaker how each request
+//! ended.
 
 use crate::exchange::Exchange;
 use crate::record::exchange_record::ExchangeKind;
@@ -6,8 +7,8 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerOpen;
 use proxy_plan::{RoutePlan, UpstreamPlan};
 
-/// Refuses a request while its route's breaker is open. Takes no permit: the request may have to wait in
-/// the queue or for agents first.
+/// Refuses a request while its route's breaker is open. Takes no permit: the request may have to
+/// wait in the queue or for agents first.
 pub(crate) fn check(
     exchange: &Exchange,
     route: &RoutePlan,
@@ -43,8 +44,8 @@ pub(crate) fn admit(
     Ok(())
 }
 
-/// Settles the permit by the result of the request's last attempt, once for each request. `None` is the
-/// fault of another party than the target, and counts nothing.
+/// Settles the permit by the result of the request's last attempt, once for each request. `None`
+/// counts nothing: the failure is not the target's.
 pub(crate) fn settle(exchange: &mut Exchange, failed: Option<bool>) {
     let record = exchange.record();
     let probe = || record.upload.as_ref()?.take_probe();

@@ -6,8 +6,8 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_tls::{ClientAuthVerdict, VerifyFailure};
 use std::time::Duration;
 
-/// Refuses every request of a connection without a valid client certificate, with status 495. `began` is the time of
-/// the request, since a certificate may expire while its connection is open.
+/// Refuses every request of a connection without a valid client certificate, with status 495.
+/// `began` is the time of the request, since a certificate may expire while its connection is open.
 pub(crate) fn check(client: &ConnectionInfo, time: &Time, began: Duration) -> Result<(), Problem> {
     let Some(session) = &client.session else {
         return Ok(());

@@ -19,11 +19,12 @@ const DIGESTS: [&str; 4] = ["content-digest", "repr-digest", "digest", "content-
 pub(crate) struct CompressionRequest {
     coding: Option<Coding>,
     is_head: bool,
-    /// True if the client holds a representation with a weak tag, as compressed ones have.
+    /// The client holds a representation with a weak tag, as compressed ones have.
     has_weak_tag: bool,
 }
 
-/// Types that are never compressed, even if the route lists them: their receivers read them piece by piece.
+/// Types that are never compressed, even if the route lists them: their receivers read them piece
+/// by piece.
 const STREAMS: [&[u8]; 2] = [b"text/event-stream", b"application/grpc"];
 
 /// The client's preferences; `None` if the response must be left unchanged.
@@ -48,7 +49,8 @@ pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Compre
 
 /// Compresses an eligible response body and sets the header fields.
 ///
-/// A body that is compressed while it is sent needs memory for its encoder; without it, the response stays as it is.
+/// A body that is compressed while it is sent needs memory for its encoder; without it, the
+/// response stays as it is.
 pub(crate) fn apply(
     exchange: &Exchange,
     wanted: CompressionRequest,
@@ -158,7 +160,7 @@ fn lists(headers: &HeaderMap, name: &HeaderName, member: &str) -> bool {
     })
 }
 
-/// The compressed bytes are another representation, which means the same: its tag is a weak one.
+/// Makes the tag a weak one: the compressed bytes are another representation with the same meaning.
 /// [RFC 9110 §8.8.1]
 fn weaken(headers: &mut HeaderMap) {
     let Some(tag) = headers

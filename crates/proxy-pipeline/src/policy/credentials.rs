@@ -1,4 +1,4 @@
-//! Lets in requests with the right user and password, or a valid token.
+//! Admits requests with the right user and password, or a valid token.
 
 use crate::exchange::Exchange;
 use crate::limits::route_limits::RateLimitStatus;
@@ -82,13 +82,14 @@ async fn check_password(
     Ok(())
 }
 
-/// For the log; the client gets no information about the user.
+/// The problem of a wrong user or password. The user is named in the log only: the client gets no
+/// information about it.
 fn wrong(user: &str) -> Problem {
     let detail = Detail::text(format!("user {user:?}"));
     Problem::new(Reason::CredentialsInvalid, detail)
 }
 
-/// Shows the client its limit, as a rate limit does.
+/// The problem of too many wrong passwords. Its response shows the limit, as for a rate limit.
 fn too_many(exchange: &mut Exchange, decision: RateDecision) -> Problem {
     let time = &exchange.worker().time;
     let status = RateLimitStatus::new(decision, time.unix(time.elapsed()));

@@ -1,6 +1,7 @@
 //! Normalization of the head of a request over HTTP/2 or HTTP/3. [RFC 9113 §8, RFC 9114 §4]
 //!
-//! Heads that these forbid, such as those with hop-by-hop fields, have ended their stream before.
+//! Heads that these sections forbid, such as those with hop-by-hop fields, have ended their stream
+//! before.
 
 use crate::exchange::Exchange;
 use crate::failure::unfit_request;

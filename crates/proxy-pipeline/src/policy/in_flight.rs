@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// The holders of a request's place.
+/// The holders that a request's permit counts against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightScope<'a> {
     pub(crate) route: &'a RoutePlan,
@@ -20,8 +20,8 @@ pub(crate) struct InFlightScope<'a> {
     pub(crate) upstream: Option<&'a UpstreamPlan>,
 }
 
-/// Takes a place among the requests in flight at once, if there is one: held until the response's body
-/// ends.
+/// Takes a permit for a request in flight at once, if there is one. It is held until the response's
+/// body ends.
 #[inline]
 pub(crate) fn try_admit(exchange: &mut Exchange, holders: InFlightScope<'_>) -> bool {
     let admission = &exchange.worker().admission;
@@ -31,8 +31,8 @@ pub(crate) fn try_admit(exchange: &mut Exchange, holders: InFlightScope<'_>) -> 
     is_admitted
 }
 
-/// Waits for a place in turn with the requests of other routes and clients, until `end_by` at most, since
-/// the worker's start.
+/// Waits for a permit in turn with the requests of other routes and clients, until `end_by` at
+/// most, since the worker's start.
 #[cold]
 pub(crate) async fn wait(
     exchange: &mut Exchange,

@@ -79,8 +79,9 @@ pub(crate) async fn check_stage(
     Ok(())
 }
 
-/// Shows the limit to a request that is refused before the limit's stage, as every response of a limited route
-/// does. Such a request takes no token and has no verified key: it sees the bucket of requests without the field.
+/// Shows the limit to a request that is refused before the limit's stage, as every response of a
+/// limited route does. Such a request takes no token and has no verified key: it sees the bucket of
+/// requests without the field.
 #[cold]
 pub(crate) fn show_later(exchange: &mut Exchange) {
     let record = &exchange.completion.record;
@@ -121,8 +122,8 @@ fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
     }
 }
 
-/// Takes the tokens at `now`, since the worker's start. `decided` is the decision of a store about the limit
-/// that it holds.
+/// Takes the tokens at `now`, since the worker's start. `decided` is the decision of a store about
+/// the limit that it holds.
 fn take_tokens(
     exchange: &mut Exchange,
     route: usize,

@@ -5,8 +5,8 @@ use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue};
 use proxy_plan::{Choice, UpstreamPlan};
 
-/// Adds the cookie to a response's `headers`, where its upstream is sticky and the client's cookie does
-/// not name the target already. [RFC 6265 §4.1]
+/// Adds the cookie to a response's `headers`, where its upstream is sticky and the client's cookie
+/// does not name the target already. [RFC 6265 §4.1]
 pub(crate) fn apply(
     exchange: &Exchange,
     upstream: &UpstreamPlan,

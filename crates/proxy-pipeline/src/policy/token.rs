@@ -1,4 +1,4 @@
-//! Lets in requests with a valid token.
+//! Admits requests with a valid token.
 
 use crate::exchange::Exchange;
 use crate::headers::forwarding_claims::remove_alike;

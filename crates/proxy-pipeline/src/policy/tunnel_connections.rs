@@ -1,4 +1,5 @@
-//! Counts a tunnel through a stream of HTTP/2 as a connection of its client, as it would count over HTTP/1.1.
+//! Counts a tunnel through a stream of HTTP/2 as a connection of its client, as it would count over
+//! HTTP/1.1.
 
 use crate::exchange::Exchange;
 use crate::limits::request_permits::TunnelPermits;
@@ -6,8 +7,8 @@ use crate::worker::connection_info::ExtendedConnectProtocol;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ClientKey, LimitReached};
 
-/// Takes the permits of a tunnel that the request asks for, until it ends, or until the response's body if there is
-/// no tunnel.
+/// Takes the permits of a tunnel that the request wants, until the tunnel ends; without a tunnel,
+/// until the response's body ends.
 #[inline]
 pub(crate) fn admit(exchange: &mut Exchange) -> Result<(), Problem> {
     if exchange.client().exclusive {
@@ -20,7 +21,8 @@ pub(crate) fn admit(exchange: &mut Exchange) -> Result<(), Problem> {
     take(exchange)
 }
 
-/// No client permit behind a trusted proxy, which connects for many clients.
+/// Takes the connection's permit, and the client's unless it is behind a trusted proxy, which
+/// connects for many clients.
 #[cold]
 fn take(exchange: &mut Exchange) -> Result<(), Problem> {
     let shared = &exchange.worker().shared;

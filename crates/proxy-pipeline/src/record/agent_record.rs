@@ -1,4 +1,4 @@
-//! Decisions of agents about a request.
+//! The part of a request's record about its agents.
 
 use agent_protocol::{Completion, HeaderEdit, MetadataByAgent, RequestId};
 use bytes::Bytes;
@@ -90,5 +90,5 @@ impl AgentRecord {
     }
 }
 
-/// A completion of which the agent's session sets the id.
+/// Placeholder for the ID in a completion, which the agent's session sets.
 pub(crate) const UNNUMBERED: RequestId = RequestId::CONNECTION;

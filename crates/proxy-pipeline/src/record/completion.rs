@@ -39,14 +39,15 @@ impl CompletionGuard {
         exchange_problem(fault, self.upstream_name(), upload, self.client.fault.get())
     }
 
-    /// The last upstream, or the one of the route; empty if there is none.
+    /// Name of the last upstream, else of the route's; empty if there is none.
     pub(crate) fn upstream_name(&self) -> &str {
         self.origin
             .upstream_name(self.record.parts)
             .unwrap_or_default()
     }
 
-    /// Removes the fields from a target's trailers that the route, an agent or the proxy decided on in the head.
+    /// Removes the fields from a target's trailers that the route, an agent or the proxy decided on
+    /// in the head.
     #[cold]
     pub(crate) fn remove_edited(&self, trailers: &mut HeaderMap) {
         let by_route = self.origin.edited_fields(self.record.parts);

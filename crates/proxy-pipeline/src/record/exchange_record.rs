@@ -21,7 +21,6 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Data of an exchange, collected until it ends.
 #[derive(Debug)]
 pub(crate) struct ExchangeRecord {
     pub(crate) began: Duration,
@@ -29,7 +28,7 @@ pub(crate) struct ExchangeRecord {
     pub(crate) protocol: Protocol,
     pub(crate) client_ip: IpAddr,
     pub(crate) parts: PlanParts,
-    /// True if there is a connection to the last target.
+    /// Connected to the last target, and counted as a request there.
     pub(crate) connected: bool,
     /// `None` until there is a response.
     pub(crate) status: Option<StatusCode>,
@@ -70,20 +69,21 @@ pub(crate) struct ExchangeRecord {
     pub(crate) kind: ExchangeKind,
 }
 
-/// The time at which the outcome of a request is recorded at its target: in its breaker, its passive health check and
-/// its counters.
+/// The time at which the outcome of a request is recorded at its target: in its breaker, its
+/// passive health check and its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TargetOutcome {
-    /// With the head of the response, or with the failure before it.
+    /// Recorded with the head of the response, or with the failure before it.
     #[default]
     AtHead,
-    /// With the end of the body.
+    /// Recorded with the end of the body.
     AtEnd,
-    /// Success with the head, because the body is a stream that may have no end; failure with its end.
+    /// Success with the head, because the body is a stream that may have no end; failure with its
+    /// end.
     OnFailure,
 }
 
-/// The gauge that an exchange counts for.
+/// The gauge in which an exchange is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExchangeKind {
     /// Requests in flight.
@@ -99,7 +99,7 @@ pub(crate) enum ExchangeKind {
 pub(crate) struct AgreedUpgrade {
     /// The target's side.
     pub(crate) tunnel: Tunnel,
-    /// The permit of its connection, if it is exclusive and limited.
+    /// The permit of the target's connection, if it is exclusive and limited.
     pub(crate) permit: Option<ConnectionPermit>,
     /// Maximum time without traffic in either direction.
     pub(crate) idle: Duration,

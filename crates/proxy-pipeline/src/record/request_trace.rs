@@ -13,7 +13,6 @@ use proxy_telemetry::{AttemptSpan, Protocol, RequestSpan, TraceId};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// The trace of a request: received, or begun here.
 #[derive(Debug)]
 pub(crate) struct RequestTrace {
     pub(crate) id: TraceId,
@@ -21,7 +20,7 @@ pub(crate) struct RequestTrace {
     pub(crate) span: Option<OpenSpan>,
 }
 
-/// The span of a request in flight. Its times are those of the worker's clock until it ends.
+/// The span of a request in flight. Its times are by the worker's clock until it ends.
 #[derive(Debug)]
 pub(crate) struct OpenSpan {
     span: Box<RequestSpan>,
@@ -32,8 +31,8 @@ pub(crate) struct OpenSpan {
 }
 
 impl RequestTrace {
-    /// The trace of the request with `head`; `None` if it has none. If its spans are exported, the `traceparent` in the
-    /// head names the request's span from now on.
+    /// The trace of the request with `head`; `None` if it has none. If its spans are exported, the
+    /// `traceparent` in the head names the request's span afterwards.
     pub(crate) fn begin(
         worker: &Worker,
         active: &ActivePlan,
@@ -118,7 +117,7 @@ impl OpenSpan {
         self.span
     }
 
-    /// Ends the span of the last attempt after `cause`, and begins that of the next one.
+    /// Ends the span of the last attempt after `cause`, and begins the span of the next one.
     pub(crate) fn begin_attempt(
         &mut self,
         now: Duration,
@@ -153,7 +152,8 @@ impl OpenSpan {
         }
     }
 
-    /// Makes the last attempt's span the parent in `headers`, unless the route or an agent has set the field.
+    /// Makes the last attempt's span the parent in `headers`, unless the route or an agent has set
+    /// the field.
     pub(crate) fn write_parent(&mut self, headers: &mut HeaderMap) {
         let Some(last) = self.span.attempts.last() else {
             return;

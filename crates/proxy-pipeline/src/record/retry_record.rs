@@ -9,6 +9,6 @@ pub(crate) struct RetryRecord {
     pub(crate) count: u32,
     /// Cause of the last one.
     pub(crate) cause: Option<RetryCause>,
-    /// True if the upstream's budget refused a further one.
+    /// The upstream's retry budget refused a further attempt.
     pub(crate) is_refused: bool,
 }

@@ -39,7 +39,7 @@ impl CompletionGuard {
         span.upstream = upstream.map(Into::into);
         span.status = status;
         span.reason = problem.map(Problem::reason).map(Reason::as_str);
-        // A status of the client's own fault is none of a server's span.
+        // A 4xx is the client's fault, and no error of a server's span.
         span.is_error = outcome.failed && !(400..500).contains(&outcome.status);
         span.bytes_in = outcome.bytes_in;
         span.bytes_out = outcome.bytes_out;

@@ -7,8 +7,8 @@ use crate::worker::plan_parts::Origin;
 use proxy_errors::{Problem, SentRequest};
 
 impl CompletionGuard {
-    /// Records the outcome that was not recorded with the head. A client that leaves, and a target that a reload has
-    /// removed, count nothing.
+    /// Records the outcome that was not recorded with the head. A client that leaves, and a target
+    /// that a reload has removed, count nothing.
     #[cold]
     pub(super) fn record_target_outcome(&mut self) {
         let Origin::Plan(active) = &self.origin else {

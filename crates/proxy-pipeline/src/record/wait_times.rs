@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Waiting times of a request, in microseconds: most requests have none. Times above 71 minutes count as that.
+/// Waiting times of a request, in microseconds; most requests have none. Saturates at 71 minutes.
 #[derive(Debug, Default)]
 pub(crate) struct WaitTimes {
     queued_us: Cell<u32>,
@@ -11,7 +11,7 @@ pub(crate) struct WaitTimes {
 }
 
 impl WaitTimes {
-    /// Adds time in the queue for a place among the requests in flight.
+    /// Adds time in the queue for a permit of a request in flight.
     pub(crate) fn add_queued(&self, time: Duration) {
         add(&self.queued_us, time);
     }

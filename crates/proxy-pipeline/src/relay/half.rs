@@ -23,16 +23,15 @@ thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; BUFFER_BYTES].into());
 }
 
-/// One direction.
 #[derive(Debug, Default)]
 pub(super) struct Half {
     /// Bytes that the receiver has not taken, from `start` on.
     held: Vec<u8>,
     start: usize,
     pipe: Option<Pipe>,
-    /// True if the last read has filled the buffer.
+    /// The last read filled the buffer: the next bytes pass through a pipe.
     is_bulk: bool,
-    /// True if the kernel does not splice these sockets.
+    /// The kernel refuses to splice these sockets.
     is_unspliceable: bool,
     carried: u64,
     state: State,

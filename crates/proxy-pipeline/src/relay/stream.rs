@@ -22,7 +22,7 @@ impl RelayStream for UpstreamStream {
     }
 
     fn abort(&mut self) {
-        // A socket that cannot be set is closed in order.
+        // If the socket refuses the option, drop closes it in order.
         Self::abort(self).unwrap_or_default();
     }
 }

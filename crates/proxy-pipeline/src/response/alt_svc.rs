@@ -5,7 +5,8 @@ use crate::worker::state::Worker;
 use http::header::{ALT_SVC, HeaderMap, HeaderValue};
 use proxy_plan::AltSvcPlan;
 
-/// Advertises HTTP/3 if the listener of `client` does. Replaces a field of the upstream, which is about another host.
+/// Advertises HTTP/3 if the listener of `client` does. Replaces a field of the upstream, which is
+/// about another host.
 #[inline]
 pub(crate) fn apply(client: &ConnectionInfo, worker: &Worker, headers: &mut HeaderMap) {
     let active = worker.active();

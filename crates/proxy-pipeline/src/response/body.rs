@@ -38,7 +38,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use upstream_body::UpstreamBody;
 
-/// Longest body that is compressed in one step, in bytes.
+/// Maximum size of a body that is compressed in one step, in bytes.
 const MAX_BYTES_AT_ONCE: u64 = 64 << 10;
 
 /// A response body. Its drop ends the exchange: the record is written and permits are released.
@@ -46,7 +46,7 @@ const MAX_BYTES_AT_ONCE: u64 = 64 << 10;
 pub struct Body {
     source: Source,
     completion: Option<Box<CompletionGuard>>,
-    /// True if a failure is reported in trailers.
+    /// A failure is reported in gRPC trailers.
     errors_in_trailers: bool,
 }
 
@@ -107,13 +107,13 @@ impl Body {
         }
     }
 
-    /// Returns true for a short body that is in memory: it is compressed at once. A longer one would occupy the
-    /// worker, and its compressed bytes the memory while the client does not read.
+    /// Returns true for a short body that is in memory: it is compressed at once. A longer one
+    /// would occupy the worker, and its compressed bytes the memory while the client does not read.
     pub(crate) fn is_compressed_at_once(&self) -> bool {
         self.source.is_in_memory() && self.source.size_hint().lower() <= MAX_BYTES_AT_ONCE
     }
 
-    /// The body of [`Self::is_compressed_at_once`] in `coding`.
+    /// Compresses a body for which [`Self::is_compressed_at_once`] is true.
     pub(crate) fn compress_at_once(
         mut self,
         coding: Coding,
@@ -129,7 +129,8 @@ impl Body {
         Ok(self)
     }
 
-    /// The body in `coding`, by an encoder that is made when the first bytes are wanted and counts in `memory`.
+    /// Compresses the body while it is sent. Its encoder is created when the first bytes are
+    /// wanted, and counts in `memory`.
     pub(crate) fn compress(
         mut self,
         coding: Coding,
@@ -144,8 +145,8 @@ impl Body {
         self
     }
 
-    /// Returns true if the next bytes need an encoder that was not made yet. A sender with a window waits until the
-    /// client has room.
+    /// Returns true if the next bytes need an encoder that does not exist yet. A sender with a
+    /// window waits until the client has room.
     #[must_use]
     #[inline]
     pub fn makes_encoder(&self) -> bool {
@@ -178,7 +179,7 @@ impl Body {
         self.completion.as_ref()?.record.verbatim.as_ref()
     }
 
-    /// Drops those fields, which were written.
+    /// Drops the fields of [`Self::verbatim_fields`] after they were written.
     pub fn drop_verbatim_fields(&mut self) {
         if let Some(completion) = &mut self.completion {
             completion.record.verbatim = None;
@@ -209,7 +210,7 @@ impl Body {
         }
     }
 
-    /// Reads a body from upstream into the store from now on, while it is sent.
+    /// Begins to store a body from upstream while it is sent.
     pub(crate) fn begin_fill(&mut self, worker: &Rc<Worker>, target: FillTarget) {
         if matches!(self.source, Source::Upstream(_))
             && let Source::Upstream(rest) = self.source.take()
@@ -218,7 +219,7 @@ impl Body {
         }
     }
 
-    /// Reads a body from upstream into `buffer` from now on.
+    /// Begins to read a body from upstream into `buffer`.
     pub(crate) fn begin_hold(&mut self, buffer: BodyBuffer) {
         if matches!(self.source, Source::Upstream(_))
             && let Source::Upstream(rest) = self.source.take()
@@ -239,14 +240,14 @@ impl Body {
         held.poll_fill(cx, max_bytes)
     }
 
-    /// Reads the body into `buffer` from now on.
+    /// Begins to read the body into `buffer`.
     pub(crate) fn begin_inspection(&mut self, buffer: BodyBuffer) {
         let rest = self.source.take();
         self.source = Source::Inspected(Box::new(InspectedBody::new(buffer, rest)));
     }
 
-    /// Reads the body until its end, or until `take`, which gets every piece, returns false. Ready with
-    /// whether the body has ended. The bytes read are sent later.
+    /// Reads the body until its end, or until `take`, which gets every piece, returns false. Ready
+    /// with whether the body has ended. The bytes read are sent later.
     pub(crate) fn poll_inspect(
         &mut self,
         cx: &mut Context<'_>,
@@ -306,7 +307,8 @@ impl Body {
         }
     }
 
-    /// The first bytes of a body that had not arrived whole are timed: a client of a stream waits for them.
+    /// Counts sent bytes. The first bytes of a body that had not arrived whole are timed: a client
+    /// of a stream waits for them.
     #[inline]
     fn count_sent(&mut self, bytes: u64) {
         if let Some(completion) = &mut self.completion {

@@ -8,7 +8,8 @@ use proxy_limits::ResponseReservation;
 use std::io;
 use std::task::{Context, Poll};
 
-/// The compression of one body. Flushes whenever the body pauses, so that a slow stream is not delayed.
+/// The compression of one body. Flushes whenever the body pauses, so that a slow stream is not
+/// delayed.
 #[derive(Debug)]
 pub(crate) struct Compression {
     state: CompressionState,
@@ -16,11 +17,11 @@ pub(crate) struct Compression {
     trailers: Option<HeaderMap>,
 }
 
-/// The state of the encoder. Its memory is counted from the head of the response on: the head says already that the
-/// body is compressed.
+/// The state of the encoder. Its memory is counted from the head of the response on, because the
+/// head already names the coding.
 #[derive(Debug)]
 enum CompressionState {
-    /// Nothing was wanted yet.
+    /// No bytes were requested yet.
     New(Coding, CompressionLevels, ResponseReservation),
     Encoding(
         Box<Encoder>,
@@ -88,7 +89,7 @@ impl Compression {
         }
     }
 
-    /// Makes the encoder, if there is none yet.
+    /// Creates the encoder before the first bytes.
     fn begin(&mut self) -> io::Result<()> {
         if !self.is_new() {
             return Ok(());

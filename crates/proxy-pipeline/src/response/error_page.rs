@@ -6,10 +6,11 @@ use proxy_errors::{Problem, escaped_html, status_text};
 use proxy_model::{ErrorPages, ErrorStatuses, PagePart, PageTemplate, PageValue};
 use std::sync::Arc;
 
-/// HTML of at least this many bytes is sent from the template itself, and shorter parts are copied together.
+/// HTML of at least this many bytes is sent from the template itself, and shorter parts are copied
+/// together.
 const SHARED_MIN_BYTES: usize = 4 << 10;
 
-/// The page for `status` among `pages`: that of the status, else that of its class.
+/// The page for `status` among `pages`: for exactly this status, else for its class.
 pub(crate) fn find(pages: &ErrorPages, status: u16) -> Option<&Arc<PageTemplate>> {
     let own = pages
         .iter()
@@ -18,9 +19,9 @@ pub(crate) fn find(pages: &ErrorPages, status: u16) -> Option<&Arc<PageTemplate>
     page.map(|page| &page.template)
 }
 
-/// The page for one problem. It holds the values alone and shares the HTML, so that a client that does not read
-/// its page keeps no copy of it in memory. Values are escaped. The request's ID, and the seconds to wait if there
-/// are some, are in it in any case.
+/// The page for one problem. It holds only the values and shares the HTML, so that a client that
+/// does not read its page keeps no copy of it in memory. Values are escaped. The request's ID, and
+/// the seconds to wait if there are any, are always in the page.
 #[derive(Debug)]
 pub(crate) struct PageBody {
     template: Arc<PageTemplate>,

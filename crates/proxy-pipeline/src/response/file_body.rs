@@ -98,7 +98,6 @@ impl FileBody {
 }
 
 impl Waiting {
-    /// For `disk`, with these timers.
     pub(crate) fn new(timers: RequestTimers, disk: Disk) -> Self {
         Self { timers, disk }
     }

@@ -9,7 +9,8 @@ use std::future::poll_fn;
 /// Reads as much of the body of `response` as `max_bytes` allow: mostly all of it.
 ///
 /// Event streams and gRPC are not buffered, because they may be endless, nor is a response with
-/// `X-Accel-Buffering: no`, as in nginx. When no memory is left, the body is streamed from there on.
+/// `X-Accel-Buffering: no`, as in nginx. When no memory is left, the body is streamed from there
+/// on.
 pub(crate) async fn hold(
     response: &mut Response<Body>,
     buffer: BodyBuffer,
@@ -28,7 +29,7 @@ fn disables_buffering(response: &Response<Body>) -> bool {
     value.is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"no"))
 }
 
-/// Returns true if the body is one that may have no end.
+/// Returns true if the body may have no end.
 pub(crate) fn is_stream(response: &Response<Body>) -> bool {
     let media_type = response.headers().get(CONTENT_TYPE);
     media_type.is_some_and(|value| {

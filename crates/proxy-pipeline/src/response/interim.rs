@@ -3,7 +3,7 @@
 use crate::headers::http2_fields::check_field;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
-/// Fields of the upstream's connection, and those about the length of a body. [RFC 9110 §7.6.1,
+/// Fields of the upstream's connection, and fields about the length of a body. [RFC 9110 §7.6.1,
 /// §8.6]
 const FORBIDDEN_FIELDS: &[&[u8]] = &[
     b"connection",
@@ -15,7 +15,8 @@ const FORBIDDEN_FIELDS: &[&[u8]] = &[
     b"content-length",
 ];
 
-/// Filters a sequence of whole heads, and leaves only fields with names for which `is_kept` is true.
+/// Filters a sequence of whole heads, and leaves only fields with names for which `is_kept` is
+/// true.
 pub(crate) fn for_clients(heads: &[u8], is_kept: impl Fn(&HeaderName) -> bool) -> Vec<u8> {
     let mut kept = Vec::with_capacity(heads.len());
     let mut rest = heads;

@@ -51,7 +51,7 @@ pub(crate) struct ReplyFormat<'a> {
     pub(crate) method: &'a Method,
     /// The page in place of the proxy's own HTML.
     pub(crate) page: Option<&'a Arc<PageTemplate>>,
-    /// True if `Proxy-Status` names the reason and the upstream.
+    /// `Proxy-Status` names the reason and the upstream.
     pub(crate) expose_reason: bool,
 }
 
@@ -105,7 +105,8 @@ fn allowed(reason: Reason) -> Option<&'static str> {
     (reason == Reason::ConnectMethodRefused).then_some("")
 }
 
-/// `response` with the headers of an agent's response, and its body if any, which counts in the memory if it is large.
+/// `response` with the headers of an agent's response, and its body if it has one; a large body
+/// counts in the memory.
 pub(crate) fn replace_by_agent(
     reply: AgentReply,
     mut response: Response<Body>,
@@ -142,7 +143,7 @@ pub(crate) fn replace_by_agent(
     response
 }
 
-/// Returns true if the field says something about the bytes of one body.
+/// Returns true if the field describes the bytes of one body.
 pub(crate) fn describes_a_body(name: &HeaderName) -> bool {
     const NAMES: [&str; 13] = [
         "accept-ranges",

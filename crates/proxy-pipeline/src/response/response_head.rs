@@ -19,8 +19,8 @@ pub(crate) fn apply(edits: ResponseEdits<'_>, head: &mut Parts) {
     head.version = Version::HTTP_11;
 }
 
-/// The protocols that a 426 requires of a client of HTTP/1.1, before [`apply`] removes them. Other versions of HTTP have
-/// no `Upgrade`.
+/// The protocols that a 426 requires of a client of HTTP/1.1, before [`apply`] removes them. Other
+/// versions of HTTP have no `Upgrade`.
 #[inline]
 pub(crate) fn required_upgrade(head: &Parts, client: Version) -> Option<HeaderValue> {
     if head.status != StatusCode::UPGRADE_REQUIRED || client != Version::HTTP_11 {

@@ -21,7 +21,7 @@ pub enum TunnelEnd {
     Broken,
     /// No traffic for the maximum idle time.
     Idle(Duration),
-    /// It was ended by the proxy.
+    /// The proxy ended the tunnel.
     Cut,
 }
 
@@ -56,8 +56,8 @@ pub struct IdleTimer<'t> {
     pub idle: Duration,
 }
 
-/// Copies bytes in both directions until both sides have closed, one fails, no byte moves for the idle time of
-/// `timer`, or `is_cut` returns true, which is tested whenever the tunnel is woken.
+/// Copies bytes in both directions until both sides have closed, one fails, no byte moves for the
+/// idle time of `timer`, or `is_cut` returns true, which is tested whenever the tunnel is woken.
 pub async fn join<C>(
     mut client: C,
     tunnel: Tunnel,
@@ -111,7 +111,7 @@ where
     (end, carried)
 }
 
-/// One direction.
+/// One direction of the tunnel.
 #[derive(Debug)]
 struct Half {
     buffer: Vec<u8>,

@@ -43,7 +43,8 @@ impl Reply {
         if record.protocol != Protocol::Http3 {
             alt_svc::apply(client, worker, headers);
         }
-        // A connection that becomes a tunnel ends with it. A 426 lists its `Upgrade` in the same field.
+        // A connection that becomes a tunnel ends with it. A 426 lists its `Upgrade` in the same
+        // field.
         let may_close = client.exclusive && agreed.is_none();
         if may_close && (client.should_close(worker) || client.close.get()) {
             headers.append(CONNECTION, HeaderValue::from_static("close"));
@@ -83,8 +84,8 @@ fn with_completion(body: Body, completion: Box<CompletionGuard>, is_grpc: bool) 
     body
 }
 
-/// Keeps the exchange open until the tunnel ends, although its response has no body. It no longer counts
-/// as a request in flight.
+/// Keeps the exchange open until the tunnel ends, although its response has no body. It no longer
+/// counts as a request in flight.
 fn switched(agreed: AgreedUpgrade, mut completion: Box<CompletionGuard>) -> SwitchedConnection {
     let AgreedUpgrade {
         tunnel,

@@ -16,15 +16,15 @@ const MIN_BLOCK_BYTES: usize = 512;
 /// Memory is reserved in multiples of this, in bytes.
 const RESERVED_AT_ONCE: u64 = 4 << 10;
 
-/// The bytes of a body, copied into blocks: a piece that is kept instead would keep the whole buffer of
-/// its connection.
+/// The bytes of a body, copied into blocks: a piece that is kept instead would keep the whole
+/// buffer of its connection.
 #[derive(Debug, Default)]
 pub(crate) struct BodyBuffer {
     blocks: VecDeque<Bytes>,
     last: BytesMut,
     bytes: u64,
     reserved: u64,
-    /// `None` for a body that does not count.
+    /// Counts the bytes against the limit on bodies; `None` for a body that does not count.
     reservation: Option<Rc<BodyReservation>>,
 }
 
@@ -117,7 +117,6 @@ impl BodyBuffer {
     }
 }
 
-/// The problem of a body for which there is no memory.
 pub(crate) fn memory_problem() -> Problem {
     Problem::new(Reason::MemoryPressure, Detail::None)
 }

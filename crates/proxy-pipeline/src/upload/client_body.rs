@@ -29,12 +29,12 @@ pub enum ClientBody {
     Held(HeldBody),
     /// Read in part by agents before.
     Inspected(Box<Inspected>),
-    /// Copied while it is read.
+    /// A body that is copied while it is read.
     Copied(Box<CopiedBody>),
 }
 
-/// A body that is copied while it is read. The receiver gets the copy at the end of the body; a copy
-/// above the limit is dropped.
+/// A body that is copied while it is read. The receiver gets the copy at the end of the body; a
+/// copy above the limit is dropped.
 #[derive(Debug)]
 pub struct CopiedBody {
     body: ClientBody,
@@ -43,7 +43,7 @@ pub struct CopiedBody {
     receiver: Option<oneshot::Sender<HeldBody>>,
 }
 
-/// A body of which the beginning was read before.
+/// A body with a beginning that was read before.
 #[derive(Debug)]
 pub struct Inspected {
     pub(crate) read: BodyBuffer,
@@ -86,7 +86,8 @@ pub enum BodyAborted {
     /// The connection ended, or the body violates HTTP/1.1; the connection has the details.
     #[error("cut off by the client")]
     Gone,
-    /// The body violates the client's protocol, by this reason: its length or its trailers are wrong.
+    /// The body violates the client's protocol, by this reason: its length or its trailers are
+    /// wrong.
     #[error("malformed")]
     Malformed(Reason),
 }
@@ -103,7 +104,7 @@ impl From<&h2::Error> for BodyAborted {
 }
 
 impl ClientBody {
-    /// This body, with a copy of at most `max_bytes` in `copy` for `receiver`.
+    /// The body with a copy of at most `max_bytes` in `copy` for `receiver`.
     pub(crate) fn copied(
         self,
         copy: BodyBuffer,

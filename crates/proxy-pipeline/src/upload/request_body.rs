@@ -37,9 +37,10 @@ pub(crate) struct Progress {
     pub(crate) completed_at: Cell<Tick>,
     /// The probe of a half-open breaker, if the request is one.
     probe: RefCell<Option<Box<UploadedProbe>>>,
-    /// Names of the fields that policies and agents have set or removed: trailers must not change them.
+    /// Names of the fields that policies and agents have set or removed: trailers must not change
+    /// them.
     decided_fields: OnceCell<Box<[HeaderName]>>,
-    /// True if the response has begun: from then on, the timers for reading it apply.
+    /// The response has begun: from then on, the timers for reading it apply.
     answered: Cell<bool>,
     limits: BodyLimits,
     timeouts: UploadTimeouts,
@@ -48,8 +49,8 @@ pub(crate) struct Progress {
     timers: RequestTimers,
 }
 
-/// A half-open breaker's probe while the client still sends its body. Its permit is released while the
-/// proxy waits for the client.
+/// A half-open breaker's probe while the client still sends its body. Its permit is released while
+/// the proxy waits for the client.
 #[derive(Debug)]
 struct UploadedProbe {
     breaker: CircuitBreaker,
@@ -68,13 +69,13 @@ pub(crate) struct BodyLimits {
 /// Timeouts of a request body, for the client and for the upstream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UploadTimeouts {
-    /// For the client, per [`MinDataRate::MIN_BYTES`] bytes of its body.
+    /// Time for each [`MinDataRate::MIN_BYTES`] bytes that the client sends.
     pub(crate) body_idle: Duration,
-    /// True if a single byte resets the timer instead.
+    /// A single byte resets the timer instead.
     pub(crate) any_rate: bool,
-    /// For the upstream, between two writes that it accepts.
+    /// Time between two writes that the upstream accepts.
     pub(crate) write: Duration,
-    /// For the upstream, from the end of the body to the head of the response.
+    /// Time from the end of the body to the head of the upstream's response.
     pub(crate) response: Duration,
 }
 
@@ -104,7 +105,7 @@ pub enum RequestBodyError {
     /// The client disconnected, or its body is malformed.
     #[error("cut off by the client")]
     BodyAborted,
-    /// The client violated its protocol, by this reason.
+    /// The client violated the protocol of its connection.
     #[error("malformed")]
     Malformed(Reason),
 }
@@ -119,8 +120,8 @@ impl From<BodyAborted> for RequestBodyError {
 }
 
 impl RequestBody {
-    /// Wraps `incoming` with its limits and timers. Returns also the progress, for the task that waits for
-    /// the response.
+    /// Wraps `incoming` with its limits and timers. Returns also the progress, for the task that
+    /// waits for the response.
     pub(crate) fn new(
         incoming: ClientBody,
         limits: BodyLimits,
@@ -168,7 +169,8 @@ impl RequestBody {
         polled.map_ok(|_| ())
     }
 
-    /// Reads the body into `held` until its end, or until `take`, which gets every piece, returns false.
+    /// Reads the body into `held` until its end, or until `take`, which gets every piece, returns
+    /// false.
     pub(crate) fn poll_inspect(
         &mut self,
         cx: &mut Context<'_>,
@@ -184,8 +186,9 @@ impl RequestBody {
         polled.map_ok(|is_ended| *is_whole = is_ended)
     }
 
-    /// Reads into `buffer` and `trailers` until the body ends, or until `admit` returns false. It gets the number of
-    /// bytes read before, and each piece. Ready with true if the body has ended.
+    /// Reads into `buffer` and `trailers` until the body ends, or until `admit` returns false.
+    /// `admit` gets the number of bytes read before, and each piece. Ready with true if the body
+    /// has ended.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -255,7 +258,8 @@ impl InspectedBody {
         self.is_whole
     }
 
-    /// Replaces all bytes that were read. The new ones are not counted: their reservation has them already.
+    /// Replaces all bytes that were read. The new ones are not counted: their reservation has them
+    /// already.
     pub(crate) fn replace(&mut self, bytes: &[u8]) {
         while self.read.pop().is_some() {}
         self.read.append(bytes);
@@ -293,13 +297,13 @@ pub(crate) struct HeldRequest {
 /// Error of a body that could not be buffered completely.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HoldError {
-    /// It has at least this many bytes, more than the maximum.
+    /// The body has at least this many bytes, more than the maximum.
     TooLarge(u64),
-    /// The memory limit leaves no room for it.
+    /// The memory limit leaves no room for the body.
     MemoryFull,
     /// The body ended early.
     Body(RequestBodyError),
-    /// This timer expired, after this time.
+    /// The timer expired, after this time.
     Late(Timer, Duration),
 }
 

@@ -31,19 +31,18 @@ pub struct ActivePlan {
     pub plan: Arc<Plan>,
     pub(crate) routes: RouteTable,
     pub(crate) upstreams: Vec<ActiveUpstream>,
-    /// By position of the agent.
+    /// State for each agent, by the agent's position.
     pub(crate) agents: Vec<ActiveAgent>,
     /// Indexed by route position, followed by the limits for requests without a route.
     pub(crate) limits: Arc<[RouteLimits]>,
-    /// By position of the route; `None` for routes without copies.
+    /// Counters of copies, by position of the route; `None` for routes without copies.
     pub(crate) shadows: Vec<Option<ShadowCounters>>,
-    /// By position of the route; `None` for routes that do not cache.
+    /// Counters of the cache, by position of the route; `None` for routes that do not cache.
     pub(crate) caches: Vec<Option<CacheCounters>>,
-    /// True if header limits are answered 431.
+    /// Exceeded header limits are answered 431.
     pub(crate) standard_statuses: bool,
     /// Sampling of new traces; `None` begins none.
     pub(crate) traces: Option<Sampling>,
-    /// True if spans of sampled traces are exported.
     pub(crate) exports_spans: bool,
     /// The recording of heads; `None` records none.
     pub(crate) recording: Option<HeadRecording>,
@@ -54,9 +53,10 @@ pub struct ActivePlan {
     /// Routes in the form of access records, by index; empty if the log is off.
     pub(crate) route_fields: EscapedFields,
     pub(crate) response_limits: HeadLimits,
-    /// By index of the route; `None` for routes without static files.
+    /// Open root folders of static files, by index of the route; `None` for routes without files.
     pub(crate) folders: Vec<Option<Arc<Directory>>>,
-    /// By index of the route, created when a request brings credentials.
+    /// Caches of accepted credentials, by index of the route; each is created with the first
+    /// request that brings some.
     credential_caches: RefCell<HashMap<usize, Rc<RefCell<CredentialCache>>>>,
     /// Created when a stream of an older plan needs it.
     route_ids: OnceCell<HashSet<Arc<str>>>,
@@ -84,22 +84,22 @@ pub(crate) struct ActiveUpstream {
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) targets: Vec<Arc<TargetMetrics>>,
     pub(crate) connectors: UpstreamConnectors,
-    /// Its targets in the form of access records, by index; empty if the log is off.
+    /// The targets in the form of access records, by index; empty if the log is off.
     pub(crate) target_fields: EscapedFields,
-    /// The upstream without a target in that form.
+    /// The upstream alone in that form, for requests without an attempt.
     pub(crate) upstream_field: EscapedFields,
 }
 
 /// Connection settings of an upstream's targets.
 #[derive(Clone, Debug)]
 pub struct UpstreamConnectors {
-    /// By index of the target.
+    /// Settings by index of the target.
     pub targets: Vec<ConnectSettings>,
 }
 
 impl ActivePlan {
-    /// `plan` for the worker with this number, with the connectors of its upstreams and the limits of
-    /// its routes.
+    /// `plan` for the worker with this number, with the connectors of its upstreams and the limits
+    /// of its routes.
     #[must_use]
     pub fn new(
         plan: Arc<Plan>,
@@ -188,7 +188,7 @@ impl ActivePlan {
         }
     }
 
-    /// The right credentials of a route, for as long as this plan is active. `seed` is random.
+    /// The accepted credentials of a route, for as long as this plan is active. `seed` is random.
     pub(crate) fn credential_cache(
         &self,
         route: usize,
@@ -291,7 +291,7 @@ impl ActiveUpstream {
     pub(crate) fn settle_budget(&self, budget: &RetryBudget, now_ns: u64) {
         let all = first_attempts(&self.metrics);
         let new = all.wrapping_sub(self.budgeted.replace(all));
-        // A request between its first attempt and the count of its retry makes it fall by one.
+        // A request between its first attempt and the count of its retry lowers the number by one.
         if matches!(new, 1..=0x7fff_ffff) {
             budget.record_requests(new, now_ns);
         }
@@ -331,8 +331,8 @@ impl ActiveUpstream {
         } else {
             0
         };
-        // Workers begin at different targets; otherwise the first requests would all go to the first
-        // target.
+        // Workers begin at different targets; otherwise the first requests would all go to the
+        // first target.
         let turn = u32::try_from(worker).unwrap_or_default();
         Self {
             budgeted: Cell::new(first_attempts(&metrics)),

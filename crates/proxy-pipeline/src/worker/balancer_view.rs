@@ -28,7 +28,8 @@ pub(crate) struct WorkerBalancer<'w> {
     now: Duration,
 }
 
-/// The backup targets of an upstream while main targets take its requests: for retries that have tried all of those.
+/// The backup targets of an upstream that still has main targets: for retries after all main
+/// targets were tried.
 #[derive(Debug)]
 pub(crate) struct WaitingBackups<'w> {
     balancer: WorkerBalancer<'w>,

@@ -11,7 +11,7 @@ pub(crate) enum CacheOutcome {
     Hit,
     /// A stored response was served although it is stale.
     Stale,
-    /// The upstream said that the stored response is still right.
+    /// The upstream confirmed that the stored response is still valid.
     Revalidated,
     /// The upstream's response was sent.
     Miss,
@@ -24,7 +24,7 @@ pub(crate) enum CacheOutcome {
 pub(crate) struct CacheCounters([Arc<SharedCounter>; 5]);
 
 impl CacheOutcome {
-    /// All of them, in the order of the counters.
+    /// All outcomes, in the order of the counters.
     const ALL: [Self; 5] = [
         Self::Hit,
         Self::Stale,

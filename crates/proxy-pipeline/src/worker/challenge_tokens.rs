@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The key authorizations of pending challenges, by token. Written by the control thread and by the client of the
-/// control plane, read by every worker; clones share them.
+/// The key authorizations of pending challenges, by token. Written by the control thread and by the
+/// client of the control plane, read by every worker; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct ChallengeTokens(Arc<Tokens>);
 
@@ -34,7 +34,7 @@ impl ChallengeTokens {
         }
     }
 
-    /// Ends that.
+    /// Stops answering requests for `token`.
     pub fn withdraw(&self, token: &str) {
         let before = self.0.by_token.rcu(|current| {
             let mut next = ByToken::clone(current);

@@ -25,12 +25,12 @@ pub struct ConnectionInfo {
     pub peer: Peer,
     /// True if one request at a time uses the connection: HTTP/1.x, not HTTP/2.
     pub exclusive: bool,
-    /// The result of its TLS handshake, if there was one.
+    /// The result of the TLS handshake; `None` without TLS.
     // Boxed, because it is large and a connection without TLS has none.
     pub session: Option<Box<TlsSession>>,
     /// The terms at the time of accept.
     pub terms: Rc<ConnectionTerms>,
-    /// Tick at which it reaches its maximum age.
+    /// Tick at which the connection reaches its maximum age.
     pub ends_at: Tick,
     /// Number of requests in flight.
     pub in_flight: Cell<u32>,
@@ -44,8 +44,8 @@ pub struct ConnectionInfo {
     pub timed_out: Cell<Option<(Timer, Duration)>>,
     /// True if the stream that is being reset is malformed.
     pub malformed: Cell<bool>,
-    /// Requests answered or forwarded since the last [`Self::take_earned_resets`]: each allows the client
-    /// one stream reset.
+    /// Requests answered or forwarded since the last [`Self::take_earned_resets`]: each allows the
+    /// client one stream reset.
     earned_resets: Cell<u32>,
     // Boxed, and `None` on most connections.
     rare: RefCell<Option<Box<OptionalState>>>,
@@ -124,7 +124,7 @@ impl ConnectionInfo {
         }
     }
 
-    /// This connection after its handshake.
+    /// Sets the result of the TLS handshake.
     #[must_use]
     pub fn with_tls(self, session: Option<TlsSession>) -> Self {
         Self {
@@ -157,7 +157,8 @@ impl ConnectionInfo {
         self.requests.get() > 0 && worker.takes_descriptor()
     }
 
-    /// Returns true if its terms are outdated, or its maximum of age or requests is reached.
+    /// Returns true if the connection's terms are outdated, or its maximum of age or requests is
+    /// reached.
     #[inline]
     fn is_used_up(&self, worker: &Worker) -> bool {
         self.terms.is_retired() || self.has_reached_maximum(worker)

@@ -4,7 +4,7 @@ use proxy_clock::Tick;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Shared by all connections accepted by one listener under the same settings.
+/// Terms of all connections that one listener accepted under the same settings.
 #[derive(Debug, Default)]
 pub struct ConnectionTerms {
     /// Maximum age of a connection; `None` is unlimited.
@@ -27,9 +27,9 @@ impl ConnectionTerms {
         }
     }
 
-    /// Ends the connections under these terms, each after its current response, and idle HTTP/1.x ones at
-    /// `close_idle_at`, so that a request in transit is answered. The listener has other settings now; with
-    /// `needs_certificate` they require a client certificate.
+    /// Ends the connections under these terms, each after its current response, and idle HTTP/1.x
+    /// ones at `close_idle_at`, so that a request in transit is answered. The listener has other
+    /// settings now; with `needs_certificate` they require a client certificate.
     pub fn retire(&self, close_idle_at: Tick, needs_certificate: bool) {
         self.retired.set(Some(close_idle_at));
         self.needs_certificate.set(needs_certificate);
@@ -41,8 +41,8 @@ impl ConnectionTerms {
         self.retired.get().is_some()
     }
 
-    /// Returns true if idle connections close, because the terms are retired and requests on their
-    /// way have had time to arrive.
+    /// Returns true if idle connections close, because the terms are retired and requests already
+    /// sent have had time to arrive.
     #[inline]
     pub(crate) fn closes_idle(&self, now: Tick) -> bool {
         self.retired.get().is_some_and(|at| at <= now)

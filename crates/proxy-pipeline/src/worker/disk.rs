@@ -111,7 +111,7 @@ pub(crate) struct JobQueue<J> {
 /// The functions that handle a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobHandler<J> {
-    /// Executes it. Blocks.
+    /// Executes the job. Blocks.
     pub(crate) run: fn(J),
     /// Returns true if the job's result is still needed.
     pub(crate) is_wanted: fn(&J) -> bool,
@@ -178,10 +178,9 @@ impl<J: Send + 'static> JobQueue<J> {
     }
 }
 
-/// A thread of a queue.
 struct Thread<J: Send + 'static> {
     queue: Arc<JobQueue<J>>,
-    /// True if its slot has been released.
+    /// The slot has been released: drop must not do it again.
     is_over: bool,
 }
 

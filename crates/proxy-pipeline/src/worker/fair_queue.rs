@@ -2,8 +2,8 @@
 
 use proxy_limits::ClientKey;
 
-/// Jobs that wait, at most `max`. A client's second job waits until each other client has had a turn, and
-/// jobs of clients that have failed before wait behind all other jobs.
+/// Jobs that wait, at most `max`. A client's second job waits until each other client has had a
+/// turn, and jobs of clients that have failed before wait behind all other jobs.
 #[derive(Debug)]
 pub(crate) struct FairQueue<J> {
     max: usize,
@@ -18,7 +18,7 @@ pub(crate) struct FairQueue<J> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobOwner {
     pub(crate) client: ClientKey,
-    /// True if earlier jobs of it have failed.
+    /// Earlier jobs of the client have failed.
     pub(crate) has_failed: bool,
 }
 
@@ -29,7 +29,7 @@ struct Waiting<J> {
     job: J,
 }
 
-/// Jobs are taken from the least.
+/// Position of a job in the queue: the least is taken first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Order {
     has_failed: bool,

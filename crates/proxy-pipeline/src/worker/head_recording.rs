@@ -16,15 +16,15 @@ static DIGEST_KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 #[derive(Debug)]
 pub(crate) struct HeadRecording {
     pub(crate) format: RecordingFormat,
-    /// In millionths of requests.
+    /// Share of requests to record, in millionths.
     share: u32,
-    /// Millionths of the next record that requests have added up to.
+    /// Millionths of the next record that requests since the last one add up to.
     due: Cell<u32>,
 }
 
 impl HeadRecording {
-    /// For requests under `model`; `None` if it has no recording. Fields with the tokens of any route are
-    /// credentials on every route: a client may send them anywhere.
+    /// The recording for requests under `model`; `None` if it records none. Fields with the tokens
+    /// of any route are credentials on every route: a client may send them anywhere.
     pub(crate) fn new(model: &Model) -> Option<Self> {
         let observability = &model.observability;
         let Recording {

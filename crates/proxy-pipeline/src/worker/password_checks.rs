@@ -13,13 +13,13 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-/// Threads of one worker that compute hashes.
+/// Number of threads of one worker that compute hashes.
 pub const PASSWORD_THREADS: usize = 2;
-/// Checks of one worker that wait at most.
+/// Maximum number of waiting checks of one worker.
 const MAX_WAITING: usize = 64;
 
-/// The checks of one worker. Clients share its places: one with few checks displaces the newest of the one
-/// with the most.
+/// The checks of one worker. Clients share its places: one with few checks displaces the newest of
+/// the one with the most.
 #[derive(Debug)]
 pub(crate) struct PasswordChecks(Arc<Lock>);
 
@@ -38,7 +38,7 @@ struct State {
 /// A thread that has taken a slot.
 struct Thread {
     state: Arc<Lock>,
-    /// True if its slot has been released.
+    /// The slot has been released: drop must not do it again.
     is_over: bool,
 }
 
@@ -135,8 +135,8 @@ impl Thread {
         }
     }
 
-    /// The next check. Without one, the slot is released under the same lock, so that the next check starts
-    /// a thread.
+    /// The next check. Without one, the slot is released under the same lock, so that the next
+    /// check starts a thread.
     fn next(&mut self) -> Option<Job> {
         let mut state = lock(&self.state);
         let next = state.waiting.pop();
@@ -162,7 +162,8 @@ fn lock(state: &Lock) -> MutexGuard<'_, State> {
 }
 
 impl PasswordCheck {
-    /// The rate limit's decision if the client has no attempt left, and none that a running check may release.
+    /// The rate limit's decision if the client has no attempt left, and no running check may
+    /// release one.
     pub(crate) fn refused(&self) -> Option<RateDecision> {
         let attempts = self.attempts.as_ref()?;
         let now_ns = Time::shared_ns(&self.clock);
@@ -180,8 +181,8 @@ impl PasswordCheck {
         })
     }
 
-    /// Compares the password. Blocks. An attempt is taken before the hash and released after a right password:
-    /// concurrent checks never exceed the limit.
+    /// Compares the password. Blocks. An attempt is taken before the hash and released after a
+    /// right password, so that concurrent checks never exceed the limit.
     fn run(&self) -> Verdict {
         let bytes = self.users.memory_bytes(&self.credentials);
         let cost = HashCost {
@@ -203,7 +204,7 @@ impl PasswordCheck {
         if !matches!(verdict, Verdict::Wrong) {
             self.give_attempt_back();
         }
-        // After the attempt was released: checks of the client wait for it.
+        // Dropped after the attempt was released: further checks of the client wait for this one.
         drop(running);
         verdict
     }

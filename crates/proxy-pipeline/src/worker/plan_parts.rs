@@ -34,7 +34,7 @@ pub(crate) struct Extract {
     route: Option<Arc<str>>,
     edited_fields: Option<Arc<EditedFields>>,
     route_metrics: Arc<RouteMetrics>,
-    /// One entry, or none if the log is off.
+    /// The entry of the route; empty if the log is off.
     route_fields: EscapedFields,
     target: Option<ExtractedTarget>,
 }
@@ -45,7 +45,7 @@ struct ExtractedTarget {
     identity: Arc<TargetIdentity>,
     label: Arc<str>,
     metrics: Arc<TargetMetrics>,
-    /// One entry, or none if the log is off.
+    /// The entry of the target; empty if the log is off.
     target_fields: EscapedFields,
 }
 

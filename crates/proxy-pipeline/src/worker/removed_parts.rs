@@ -22,16 +22,16 @@ pub(crate) enum Part {
 pub(crate) struct ReloadWatch {
     /// Number of reloads at the last check.
     seen: u32,
-    /// Number of former configurations at its beginning.
+    /// Number of former configurations when the stream began.
     former: u32,
-    /// True if its route or target has been removed.
+    /// The stream's route or target has been removed.
     is_removed: bool,
 }
 
 impl Removals {
     /// Records that `new` replaces `old`. Streams that depend on removed parts may continue until
-    /// `end`; an earlier end is kept, unless the part exists again. An address that a name no longer
-    /// resolves to is not a removed target: its streams may finish.
+    /// `end`; an earlier end is kept, unless the part exists again. An address that a name no
+    /// longer resolves to is not a removed target: its streams may finish.
     pub(crate) fn apply(&mut self, old: &Plan, new: &Plan, end: Tick) {
         if new.is_same_configuration(old) {
             return;
@@ -99,8 +99,8 @@ impl Part {
 }
 
 impl ReloadWatch {
-    /// Parts for a stream that begins after this many reloads of its worker, `former` of them with
-    /// another configuration.
+    /// The record of a stream that begins after this many reloads of its worker, `former` of them
+    /// with another configuration.
     pub(crate) fn new(reloads: u32, former: u32) -> Self {
         Self {
             seen: reloads,

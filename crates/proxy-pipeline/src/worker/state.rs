@@ -47,7 +47,7 @@ pub struct Shared {
     pub health_changes: Arc<Notify>,
     /// Counts changes that take effect on all workers at once: ejections, and changes by operators.
     pub target_changes: Arc<TargetChanges>,
-    /// Hashes of passwords that run.
+    /// Limits on password hashes that run at once.
     pub hashes: Arc<HashGate>,
     /// Pending challenges of certificate authorities.
     pub challenges: ChallengeTokens,
@@ -102,7 +102,7 @@ pub struct Worker {
 pub enum Draining {
     /// No: connections stay open.
     No,
-    /// After their next response, so that no client loses a request on an idle connection.
+    /// Connections end after their next response, so that no client loses a request on an idle one.
     Gently,
     /// Connections end as soon as they are without a request in flight.
     Promptly,
@@ -194,7 +194,7 @@ impl Worker {
         self.with_date(HeaderValue::clone)
     }
 
-    /// Lends that value.
+    /// Lends the value of [`Self::date`].
     #[inline]
     pub fn with_date<T>(&self, read: impl FnOnce(&HeaderValue) -> T) -> T {
         self.date.with(self.time.unix_second(), read)
@@ -210,7 +210,7 @@ impl Worker {
         BodyBuffer::new(self.reserve_body())
     }
 
-    /// Returns true if its connections are to end.
+    /// Returns true if the worker's connections should end.
     #[inline]
     pub fn is_draining(&self) -> bool {
         self.draining.get() != Draining::No

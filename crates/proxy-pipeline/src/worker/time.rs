@@ -20,7 +20,7 @@ pub struct Time {
 }
 
 impl Time {
-    /// Starts now.
+    /// A clock that starts now.
     #[must_use]
     pub fn start() -> Self {
         let time = Self {
@@ -39,14 +39,14 @@ impl Time {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
     }
 
-    /// Time by `clock`, in nanoseconds.
+    /// Time of `clock`, in nanoseconds.
     #[inline]
     #[must_use]
     pub fn shared_ns(clock: &ProcessClock) -> u64 {
         clock.now_ns(monotonic_ns())
     }
 
-    /// Time by `clock`, `elapsed` after the start, in nanoseconds.
+    /// Time of `clock`, `elapsed` after the start, in nanoseconds.
     #[inline]
     #[must_use]
     pub(crate) fn shared_at(&self, clock: &ProcessClock, elapsed: Duration) -> u64 {

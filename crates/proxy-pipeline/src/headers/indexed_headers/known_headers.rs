@@ -1,5 +1,5 @@
-//! Facts from one pass over the fields of a head: bits for names, and the two values that every request
-//! needs.
+//! Facts from one pass over the fields of a head: bits for names, and the two values that every
+//! request needs.
 
 use crate::headers::forwarding_claims::is_read_as_claim;
 use http::header::{HOST, HeaderName};
@@ -47,7 +47,6 @@ impl KnownHeaders {
     /// `Content-Length` has leading zeros.
     pub(crate) const PADDED_LENGTH: u16 = 1 << 12;
 
-    /// `traceparent`.
     pub(crate) const TRACE_PARENT: u16 = 1 << 13;
 
     /// `Trailer`, which announces trailers.

@@ -1,4 +1,4 @@
-//! Places are shared between workers, routes and clients.
+//! Permits are shared between workers, routes and clients.
 
 use super::*;
 use std::net::Ipv4Addr;
@@ -19,7 +19,7 @@ fn workers(workers: u64, limits: &str) -> Vec<Rc<Admission>> {
     let (max, max_waiting) = (*limits.max_in_flight_requests, *limits.max_queued_requests);
     let seed = KeySeed { low: 3, high: 4 };
     let shared = Arc::new(InFlightLimit::new(max, max_waiting, seed));
-    // As in the process, where each worker has its own seed.
+    // Each worker of a process has its own seed.
     let seed = |low| KeySeed { low, high: 5 };
     let worker = |low| Rc::new(Admission::new(Arc::clone(&shared), &limits, seed(low)));
     (0..workers).map(worker).collect()
@@ -147,7 +147,7 @@ fn one_client_leaves_places_to_others_on_the_same_route() {
         let served: Vec<_> = (2..7).map(|client| enter(worker, "r", client)).collect();
         assert!(served.iter().all(Option::is_some));
         drop(served);
-        // Another client's request passes over it in the queue.
+        // Another client's request overtakes it in the queue.
         let mut waits: Waiting<'_> = Box::pin(worker.wait(claim(worker, "r", 8), START));
         assert!(matches!(poll(&mut waits), Poll::Ready(Ok(_))));
         assert!(poll(&mut over_share).is_pending());

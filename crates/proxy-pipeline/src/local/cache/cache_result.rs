@@ -7,7 +7,6 @@ use crate::response::body::Body;
 use http::Response;
 use proxy_cache::{CacheStatus, CacheStore};
 
-/// The effect of the cache on a request.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,

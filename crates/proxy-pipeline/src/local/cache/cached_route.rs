@@ -1,4 +1,4 @@
-//! A route with a cache, and the count of its outcomes.
+//! A route with a cache, and the counters of its outcomes.
 
 use crate::exchange::Exchange;
 use crate::worker::cache_counters::CacheOutcome;
@@ -6,7 +6,6 @@ use proxy_cache::CacheStore;
 use proxy_plan::{CachePlan, RoutePlan};
 use std::sync::Arc;
 
-/// A route with a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedRoute<'p> {
     pub(crate) route: &'p RoutePlan,

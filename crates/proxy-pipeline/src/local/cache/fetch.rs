@@ -30,7 +30,8 @@ pub(super) struct Fetch<'p> {
 }
 
 impl<'p> Fetch<'p> {
-    /// Fetches the response. The earlier one replaces an error as long as `stale-if-error` allows. [RFC 5861 §4]
+    /// Fetches the response. On an error, the stale response replaces it as long as
+    /// `stale-if-error` allows. [RFC 5861 §4]
     pub(super) async fn run(
         self,
         exchange: &mut Exchange,
@@ -62,7 +63,7 @@ impl<'p> Fetch<'p> {
         Ok(reply)
     }
 
-    /// Forwards the request, and stores its response as far as it may be stored.
+    /// Forwards the request, and stores the response if it may be stored.
     async fn forward(
         self,
         exchange: &mut Exchange,
@@ -83,8 +84,8 @@ impl<'p> Fetch<'p> {
         if cached.route.shadow.is_some() {
             shadow::begin(exchange, cached.route);
         }
-        // If the last response could not be stored, this one is for its client only: its own conditions may save the
-        // body.
+        // If the last response could not be stored, this one is for its client only: the client's
+        // own conditions may save the body.
         let is_shared = fill.as_ref().is_some_and(Fill::is_shared);
         if earlier.is_some() || is_shared {
             set_conditions(exchange, earlier.as_deref());
@@ -136,8 +137,8 @@ impl<'p> Fetch<'p> {
     }
 }
 
-/// Replaces the client's conditions by those of the stored response, if there is one. The client's own are applied to
-/// the stored response afterwards.
+/// Replaces the client's conditions by those for the stored response, if there is one. The client's
+/// own are applied to the stored response afterwards.
 pub(super) fn set_conditions(exchange: &mut Exchange, earlier: Option<&StoredResponse>) {
     let headers = &mut exchange.head.headers;
     headers.remove(&IF_NONE_MATCH);
@@ -149,7 +150,8 @@ pub(super) fn set_conditions(exchange: &mut Exchange, earlier: Option<&StoredRes
     }
 }
 
-/// Returns true if the response may be for this client only, for reasons other than `Authorization`.
+/// Returns true if the response may be for this client only, for reasons other than
+/// `Authorization`.
 pub(super) fn is_personal(exchange: &Exchange, settings: &CachePlan) -> bool {
     let session = exchange.client().session.as_deref();
     let certificate = session.and_then(|session| session.verdict.certificate());
@@ -161,7 +163,8 @@ pub(super) fn is_replaceable_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 500 | 502 | 503 | 504)
 }
 
-/// The response for the client of the fetch. `revalidation` is the upstream's 304, if it sent one.
+/// The response for the client that caused the fetch. `revalidation` is the upstream's 304, if it
+/// sent one.
 fn reply(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,
@@ -170,7 +173,7 @@ fn reply(
     revalidation: Option<StatusCode>,
     result: StoreResult,
 ) -> Response<Body> {
-    // Without a selected response the 304 is the answer to the client's own condition.
+    // Without a selected stored response, the 304 answers the client's own condition.
     let has_selected = matches!(miss_reason, MissReason::Stale | MissReason::Request);
     let is_revalidated = revalidation.is_some() && has_selected;
     let outcome = if is_revalidated {
@@ -212,7 +215,8 @@ fn reply(
     stored_reply::finish(exchange, cached, response, &cache_status)
 }
 
-/// The stale response in place of an error. `status` is the upstream's; `None` if it sent no response.
+/// The stale response in place of an error. `status` is the upstream's; `None` if it sent no
+/// response.
 fn stale_if_error(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,

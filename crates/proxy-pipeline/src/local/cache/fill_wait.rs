@@ -1,4 +1,4 @@
-//! The wait of a request for the fetch of another one.
+//! The wait of a request for another request's fetch.
 
 use crate::exchange::Exchange;
 use crate::failure::timeout_problem;
@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// The end of a wait.
 pub(super) enum Waited {
     /// The fetch has ended; `None` without a response to share.
     Finished(Option<Arc<StoredResponse>>),
@@ -19,7 +18,7 @@ pub(super) enum Waited {
     TimedOut,
 }
 
-/// Waits for the response to another request, at most for `max_wait`.
+/// Waits for another request's response, for at most `max_wait`.
 ///
 /// # Errors
 /// The request's own time, which ends at `end_by`, is over first.

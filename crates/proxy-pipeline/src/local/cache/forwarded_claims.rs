@@ -1,4 +1,5 @@
-//! Claims of trusted proxies about a request (`X-Forwarded-*`, `Forwarded`) as a part of its cache key.
+//! Claims of trusted proxies about a request (`X-Forwarded-*`, `Forwarded`) as a part of its cache
+//! key.
 
 use crate::exchange::Exchange;
 use crate::headers::forwarding_claims::{is_claim, plain_name};
@@ -6,9 +7,9 @@ use crate::headers::indexed_headers::KnownHeaders;
 use http::header::FORWARDED;
 use http::{HeaderMap, HeaderValue};
 
-/// The claims of a trusted peer, as bytes of the key, since the response may depend on them. Claims about addresses are
-/// left out: each client would have a key of its own. Empty for other peers; their claims are removed before the
-/// request is forwarded.
+/// The claims of a trusted peer, as bytes of the key, since the response may depend on them. Claims
+/// about addresses are left out: each client would have a separate key. Empty for other peers;
+/// their claims are removed before the request is forwarded.
 pub(super) fn key_part(exchange: &Exchange) -> Vec<u8> {
     let headers = &exchange.head.headers;
     if !exchange.client().peer.trusted.get() || !headers.has(KnownHeaders::FORWARDING) {

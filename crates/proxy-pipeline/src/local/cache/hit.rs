@@ -13,11 +13,12 @@ use proxy_errors::{Detail, Problem, Reason};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// The stored response for the client, or the reason of a miss. `is_collapsed` is true after a wait for another
-/// request's fetch.
+/// The stored response for the client, or the reason of a miss. `is_collapsed` is true after a wait
+/// for another request's fetch.
 ///
 /// # Errors
-/// The client accepts only a stored response and there is none, or the limit on requests in flight refuses it.
+/// The client accepts only a stored response and none can be used, or the limit on requests in
+/// flight refuses the request.
 pub(super) async fn serve(
     exchange: &mut Exchange,
     lookup: &Lookup<'_>,

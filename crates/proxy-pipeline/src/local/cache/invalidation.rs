@@ -12,7 +12,7 @@ use proxy_cache::{CacheStore, KeyTarget};
 pub(super) struct ChangedTarget {
     /// Scheme and host.
     origin: String,
-    /// Its URL as in the keys of each route with a cache: `ignore-query` differs among them.
+    /// The URL in the form of the key of each route with a cache: routes differ in `ignore-query`.
     urls: Vec<String>,
 }
 
@@ -39,8 +39,8 @@ pub(super) fn changed_target(exchange: &Exchange) -> Option<ChangedTarget> {
 }
 
 impl ChangedTarget {
-    /// Removes the stored responses of the target, and of the URLs of the same origin in `Location` and
-    /// `Content-Location`. A response with an error removes none.
+    /// Removes the stored responses of the target, and of the URLs of the same origin in `Location`
+    /// and `Content-Location`. A response with an error removes none.
     pub(super) fn invalidate(&self, store: &CacheStore, response: &Response<Body>) {
         let status = response.status();
         if !status.is_success() && !status.is_redirection() {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(super) struct Lookup<'p> {
     pub(super) cached: CachedRoute<'p>,
     pub(super) directives: RequestDirectives,
-    /// True if the request has `Range`.
+    /// The request has `Range`.
     pub(super) is_partial: bool,
     key: Arc<CacheKey>,
 }
@@ -101,7 +101,7 @@ pub(super) fn target(exchange: &Exchange) -> Option<KeyTarget<'_>> {
     })
 }
 
-/// Returns true if every server reads the path the same.
+/// Returns true if all servers read the path in the same way.
 fn has_one_reading(path: &str) -> bool {
     if is_plain_path(path) {
         return true;

@@ -37,7 +37,8 @@ struct Refresh {
     _permit: Permit,
 }
 
-/// Begins a fetch, unless the same response is being fetched or the worker's limit on refreshes is reached.
+/// Begins a fetch, unless the same response is being fetched or the worker's limit on refreshes is
+/// reached.
 pub(super) fn begin(exchange: &Exchange, lookup: &Lookup<'_>, stored: &Arc<StoredResponse>) {
     let Joined::Fill(fill) = lookup.join(exchange) else {
         return;
@@ -73,7 +74,8 @@ async fn run(refresh: Refresh) {
     .await;
 }
 
-/// Fetches the response. A failure changes nothing: the stored response is served as long as it may be.
+/// Fetches the response. A failure changes nothing: the stored response is served as long as it may
+/// be.
 async fn fetch(refresh: Refresh) {
     let Refresh {
         mut exchange,
@@ -131,7 +133,7 @@ async fn fetch(refresh: Refresh) {
     };
     let policy = CachePolicy { route, settings };
     let (fill, earlier) = (Some(fill), Some(earlier));
-    // A body that is still arriving is read by a task of its own.
+    // A body that is still arriving is read by a separate task.
     drop(store_response(
         &exchange, policy, fill, earlier, request, response,
     ));

@@ -28,23 +28,22 @@ pub(super) struct CachePolicy<'p> {
     pub(super) settings: &'p CachePlan,
 }
 
-/// The request of a fetched response.
 #[derive(Clone, Copy)]
 pub(super) struct FetchRequest<'r> {
     /// The fields as the client sent them.
     pub(super) headers: &'r HeaderMap,
-    /// True if the response may be for this client only, for reasons other than `Authorization`.
+    /// The response may be for this client only, for reasons other than `Authorization`.
     pub(super) is_personal: bool,
     pub(super) times: Times,
 }
 
 /// An upstream's response after the attempt to store it.
 pub(super) enum StoreResult {
-    /// It is stored.
     Stored(Arc<StoredResponse>),
-    /// It is stored once its body is complete, or stored already, and sent with its own head.
+    /// The response is stored once its body is complete, or stored already; it is sent with its own
+    /// head.
     Filling(Response<Body>),
-    /// It is not stored; `None` if it was not for the store.
+    /// The response is not stored; `None` if it was not meant for the store.
     Refused(Option<RefuseReason>, Response<Body>),
 }
 
@@ -58,8 +57,9 @@ impl<'p> From<CachedRoute<'p>> for CachePolicy<'p> {
 }
 
 impl CachePolicy<'_> {
-    /// Freshness and variant of a response that may be stored. One that varies by a field with which the proxy
-    /// describes the client may not: the request has another value than the upstream got.
+    /// Freshness and variant of a response, if it may be stored. A response that varies by a field
+    /// in which the proxy describes the client may not: the upstream got another value than the
+    /// request has.
     fn may_store(
         self,
         request: FetchRequest<'_>,
@@ -86,8 +86,8 @@ impl CachePolicy<'_> {
     }
 }
 
-/// Stores a response as far as it may be stored, and ends the fill. `earlier` is the stored response that was validated
-/// or is replaced.
+/// Stores a response as far as it may be stored, and ends the fill. `earlier` is the stored
+/// response that was validated or is replaced.
 pub(super) fn store_response(
     exchange: &Exchange,
     policy: CachePolicy<'_>,
@@ -114,7 +114,7 @@ pub(super) fn store_response(
     store_new(exchange, policy, fill, replaces, request, response)
 }
 
-/// Stores `earlier` again, with the fields of the 304. Without a fill it is only sent.
+/// Stores `earlier` again, with the fields of the 304. Without a fill, it is only sent.
 fn store_validated(
     policy: CachePolicy<'_>,
     fill: Option<Fill>,
@@ -125,7 +125,8 @@ fn store_validated(
     let now = request.times.received_at;
     let (mut head, _) = response.into_parts();
     let is_validated = earlier.is_validated_by(&head.headers);
-    // A 304 about another response updates nothing: its tag would name the wrong body. [RFC 9111 §4.3.4]
+    // A 304 about another response updates nothing: its tag would name the wrong body. [RFC 9111
+    // §4.3.4]
     let headers = if is_validated {
         earlier.freshened(&head.headers)
     } else {
@@ -150,7 +151,8 @@ fn store_validated(
         }
         drop(fill.mark_uncacheable(now));
     }
-    // Sent in response to this request only: its fields, the new ones if the 304 was about it, are not stored.
+    // Sent in response to this request only. These fields are not stored: they are the new ones if
+    // the 304 was about the stored response.
     head.status = earlier.status;
     head.headers = headers;
     if head.status != StatusCode::NO_CONTENT {
@@ -161,7 +163,8 @@ fn store_validated(
     StoreResult::Refused(refused, Response::from_parts(head, body))
 }
 
-/// Stores a new response. With `replaces`, the stored responses of its URL are removed even if it may not be stored.
+/// Stores a new response. With `replaces`, the stored responses of its URL are removed even if the
+/// new one may not be stored.
 fn store_new(
     exchange: &Exchange,
     policy: CachePolicy<'_>,
@@ -215,8 +218,8 @@ fn store_new(
     StoreResult::Filling(Response::from_parts(head, body))
 }
 
-/// Reserves memory for a body of `bytes` bytes. False if the store has no room, or if the process sheds load for lack
-/// of memory.
+/// Reserves memory for a body of `bytes` bytes. False if the store has no room, or if the process
+/// sheds load for lack of memory.
 fn has_room(exchange: &Exchange, fill: &mut Fill, bytes: u64) -> bool {
     let has_memory = !exchange.worker().shared.memory.is_shedding();
     has_memory && fill.reserve(bytes, bytes)

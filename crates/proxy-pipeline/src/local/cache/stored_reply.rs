@@ -12,8 +12,9 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// The name of this cache in `Cache-Status`.
 const CACHE_NAME: &str = "proxyd";
 
-/// The response made of `stored` for a request with the fields `request_headers`, or those that its head still has:
-/// the whole body, a range of it, or 304. A range that it does not have is an error of the proxy itself, as for a file.
+/// Builds the response from `stored` by the conditions in `request_headers`, else in the exchange's
+/// head: the whole body, a range of it, or 304. An unsatisfiable range gets the proxy's own error,
+/// as for a file.
 pub(super) fn from_stored(
     exchange: &mut Exchange,
     cached: CachedRoute<'_>,

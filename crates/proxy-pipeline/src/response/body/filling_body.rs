@@ -1,4 +1,5 @@
-//! A body from upstream that is read into the store at its own pace, while its client gets it at the client's.
+//! A body that is read into the store as fast as the upstream sends, while its client reads at
+//! another pace.
 
 use super::interruption::Interruption;
 use super::upstream_body::UpstreamBody;
@@ -15,11 +16,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-/// Largest piece that is copied for the client at a time.
+/// Maximum size of a piece that is copied for the client, in bytes.
 const MAX_PIECE_BYTES: usize = 64 * 1024;
-/// Least growth of the memory for a body without a length.
+/// Minimum growth of the memory for a body without a length, in bytes.
 const MIN_GROWTH_BYTES: usize = 4 * 1024;
-/// Longest time for which a body is read into the store. The rest of a slower one goes to its client only.
+/// Maximum time for reading a body into the store. The rest of a slower one goes to its client
+/// only.
 const MAX_FILL_TIME: Duration = Duration::from_mins(1);
 
 /// The destination of a body in the store.
@@ -51,26 +53,26 @@ struct Progress {
     trailers: Option<HeaderMap>,
     state: State,
     reader: Option<Waker>,
-    /// Memory of bytes that are not stored in the end, counted until the client has them.
+    /// Memory of bytes that will not be stored, counted until the client has them.
     reserved: Option<BodyReservation>,
 }
 
 #[derive(Debug)]
 enum State {
     Reading,
-    /// All of it is in the store.
+    /// The whole body is in the store.
     Stored(Bytes),
-    /// It is not stored; the rest is the client's to read.
+    /// The body is not stored; the client's end reads the rest.
     Handed(Box<UpstreamBody>),
     Failed(Interruption),
     /// Everything was sent to the client, or handed over.
     Over,
 }
 
-/// The end that reads.
+/// The end that reads the upstream, in a task of the worker.
 struct Filler {
     source: Box<UpstreamBody>,
-    /// `None` once it is over.
+    /// `None` once storing has ended.
     target: Option<FillTarget>,
     progress: Rc<RefCell<Progress>>,
     worker: Rc<Worker>,
@@ -131,10 +133,10 @@ async fn run(filler: Filler, deadline: Rc<Deadline>) {
     .await;
 }
 
-/// The end of reading.
+/// The outcome of reading.
 enum Ended {
     Complete,
-    /// There is no room for it, or it takes too long.
+    /// The store has no room, or reading takes too long.
     Refused,
     Broken(SendError),
 }
@@ -160,12 +162,13 @@ impl Filler {
         }
     }
 
-    /// Adds a piece. Returns whether all so far may be stored.
+    /// Adds a piece. Returns whether the body so far may be stored.
     fn push(&mut self, data: &Bytes) -> bool {
         let mut progress = self.progress.borrow_mut();
         let body = &mut progress.body;
         if body.capacity() - body.len() < data.len() {
-            // By a quarter: doubled, it could take twice the memory that there is for it.
+            // Growth by a quarter: doubling could take twice the memory that is available for the
+            // body.
             body.reserve_exact(data.len().max(body.len() / 4).max(MIN_GROWTH_BYTES));
         }
         body.extend_from_slice(data);

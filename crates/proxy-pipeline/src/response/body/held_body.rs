@@ -89,7 +89,7 @@ impl Held {
     }
 }
 
-/// The length of a body of which `read` bytes were read, if the rest of it is known.
+/// The length of a body after `read` bytes, if the length of `rest` is known.
 pub(super) fn size_of(read: u64, has_trailers: bool, rest: Option<SizeHint>) -> SizeHint {
     match rest.map_or(Some(0), |rest| rest.exact()) {
         Some(rest) if !has_trailers => SizeHint::with_exact(read + rest),

@@ -4,7 +4,6 @@ use crate::record::completion::CompletionGuard;
 use proxy_errors::Problem;
 use proxy_pool::SendError;
 
-/// The reason why a body ended early.
 #[derive(Debug)]
 pub(crate) enum Interruption {
     Upstream(SendError),

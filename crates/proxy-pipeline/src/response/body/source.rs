@@ -36,7 +36,7 @@ pub(super) enum Source {
     Filling(Box<FillingBody>),
     /// Inspected by agents, followed by the uninspected remainder.
     Inspected(Box<InspectedBody>),
-    /// Compressed while it is sent.
+    /// A body that is compressed while it is sent.
     Compressed(Box<CompressedBody>),
     /// The body failed; the bytes before are sent first.
     Failed(BodyError),
@@ -44,7 +44,8 @@ pub(super) enum Source {
     ErrorTrailers(HeaderMap),
 }
 
-/// The bytes of a document. Counted until the response ends: the connection holds them while the client does not read.
+/// The bytes of a document. Counted until the response ends: the connection holds them while the
+/// client does not read.
 #[derive(Debug)]
 pub(super) struct CountedBytes {
     pub(super) bytes: Bytes,
@@ -52,14 +53,14 @@ pub(super) struct CountedBytes {
     pub(super) memory: ResponseReservation,
 }
 
-/// A body, and its compression.
+/// A body with its compression.
 #[derive(Debug)]
 pub(super) struct CompressedBody {
     pub(super) plain: Source,
     pub(super) compression: Compression,
 }
 
-/// A body of which agents have seen the beginning, or all of it.
+/// A body that agents have seen in whole, or from its beginning.
 #[derive(Debug)]
 pub(super) struct InspectedBody {
     read: BodyBuffer,
@@ -132,7 +133,7 @@ impl Source {
         }
     }
 
-    /// As [`Self::poll`], with a short piece of a long body in memory.
+    /// Like [`Self::poll`], but returns only a short piece of a long body in memory.
     fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,

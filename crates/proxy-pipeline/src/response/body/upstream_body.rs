@@ -9,7 +9,6 @@ use proxy_pool::{ResponseBody, SendError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A body that still arrives from the upstream.
 #[derive(Debug)]
 pub(super) struct UpstreamBody {
     pub(super) body: ResponseBody<RequestBody>,

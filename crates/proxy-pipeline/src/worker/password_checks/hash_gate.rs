@@ -1,14 +1,14 @@
-//! Limits on the hashes of passwords that run at once, over all workers.
+//! Limits on the password hashes that run at once, over all workers.
 
 use proxy_limits::{ClientKey, RateDecision};
 use std::collections::HashMap;
 use std::sync::{Condvar, MutexGuard, PoisonError};
 
-/// Most memory of all hashes that run, in bytes: as much as the most costly Argon2 hash takes.
+/// Maximum memory of all running hashes, in bytes: as much as the most costly Argon2 hash takes.
 const MAX_HASH_BYTES: u64 = 256 << 20;
 
-/// Bounds the memory of the hashes that run, and the attempts of each client. Threads that compute hashes wait here;
-/// workers never do.
+/// Bounds the memory of running hashes, and the attempts of each client. Threads that compute
+/// hashes wait here; workers never do.
 #[derive(Debug, Default)]
 pub struct HashGate {
     state: Lock,
@@ -24,7 +24,8 @@ type Lock = std::sync::Mutex<State>;
 #[derive(Debug, Default)]
 struct State {
     held_bytes: u64,
-    /// Hashes with memory begin in the order of their tickets: small ones do not pass a large one for ever.
+    /// Hashes with memory begin in the order of their tickets, so that small ones do not overtake a
+    /// large one forever.
     next_ticket: u64,
     served_ticket: u64,
     /// Number of hashes of each client that run or wait for memory.
@@ -37,11 +38,11 @@ pub(crate) struct HashCost {
     pub(crate) client: ClientKey,
     /// Memory in bytes; 0 for bcrypt.
     pub(crate) bytes: u64,
-    /// Maximum of all hashes, in bytes. A hash that needs more runs alone.
+    /// Maximum of all running hashes, in bytes. A hash that needs more runs alone.
     pub(crate) max_bytes: u64,
 }
 
-/// A hash that runs; ended on drop.
+/// A running hash; ended on drop.
 #[derive(Debug)]
 pub(crate) struct RunningHash<'g> {
     gate: &'g HashGate,
@@ -49,14 +50,16 @@ pub(crate) struct RunningHash<'g> {
 }
 
 impl HashGate {
-    /// Most memory of all hashes, in bytes, under a limit of the process's memory: a quarter of it.
+    /// Maximum memory of all running hashes, in bytes; at most a quarter of the process's memory
+    /// limit.
     #[must_use]
     pub fn max_bytes(limit_bytes: Option<u64>) -> u64 {
         limit_bytes.map_or(MAX_HASH_BYTES, |limit| MAX_HASH_BYTES.min(limit / 4))
     }
 
-    /// Begins a hash after `take`, which takes an attempt of the client or returns the decision against it. Blocks
-    /// while the client's other hashes may still give attempts back, and then while memory is short.
+    /// Begins a hash after `take`, which takes an attempt of the client or returns the decision
+    /// against it. Blocks while the client's other hashes may still return attempts, and then while
+    /// memory is short.
     ///
     /// # Errors
     /// The client has no attempt left.
@@ -86,14 +89,14 @@ impl HashGate {
             }
             state.served_ticket += 1;
             state.held_bytes = state.held_bytes.saturating_add(bytes);
-            // The next one may have room too.
+            // The next waiting hash may fit, too.
             self.changed.notify_all();
         }
         drop(state);
         Ok(RunningHash { gate: self, cost })
     }
 
-    /// Number of hashes of `client` that run: each of them may give its attempt back.
+    /// Number of running hashes of `client`, each of which may return its attempt.
     pub(crate) fn running(&self, client: ClientKey) -> u32 {
         self.state()
             .running
