@@ -1,5 +1,5 @@
-//! Names and places that the settings have in the system that this one follows, replaced by ours before
-//! a configuration is decoded.
+//! Aliases: settings that have another name or place in the system that this configuration language
+//! follows, replaced by ours before a configuration is decoded.
 //!
 //! One table has a row per alias: the foreign place, our place, and the conversion of the value.
 //! `load` warns about each alias, `migrate` replaces it in the text. A setting without a

@@ -1,4 +1,4 @@
-//! The parts of the machine that a bundle uses, compared with those that the node's own file allows.
+//! Checks that a bundle uses only those parts of the machine that the node's own file allows.
 
 pub(crate) mod data_folder;
 
@@ -64,7 +64,7 @@ struct ReachCheck<'a, 'f> {
     bundle: &'a BundleFiles,
     files: Files<'f>,
     sources: &'a Sources,
-    /// `None` in the control plane, as `allow`.
+    /// `None` in the control plane, like `allow`.
     data: Option<DataFolder>,
     allow: Option<Allow>,
     peers: PeerRule,
@@ -117,7 +117,8 @@ impl ReachCheck<'_, '_> {
         }
     }
 
-    /// A certificate is obtained in a folder of the node, with a program of the node, by their names or paths.
+    /// Checks an `acme` block: its folder and its program belong to the node, and are given by name
+    /// or by path.
     fn acme(&mut self, acme: &mut Acme) {
         let Acme {
             place,
@@ -238,7 +239,7 @@ impl ReachCheck<'_, '_> {
         }
     }
 
-    /// Files of networks are files of the bundle.
+    /// Checks that files of networks are files of the bundle.
     fn access(&mut self, access: &Access) {
         let Access {
             allow: _,
@@ -251,14 +252,14 @@ impl ReachCheck<'_, '_> {
         }
     }
 
-    /// Pages are files of the bundle.
+    /// Checks that files of pages are files of the bundle.
     fn error_pages(&mut self, pages: &ErrorPages) {
         for page in pages {
             self.file(page.file.as_ref());
         }
     }
 
-    /// A root is a folder of the bundle, or a static root of the node by its name or its path.
+    /// Checks a root: a folder of the bundle, or a static root of the node by its name or its path.
     fn static_root(&mut self, files: &mut StaticFiles) {
         let Some(place) = files.root.place() else {
             return;
@@ -322,7 +323,7 @@ impl ReachCheck<'_, '_> {
                 Host::Name(name) | Host::Service(name) if is_localhost(name) => {
                     Ipv4Addr::LOCALHOST.into()
                 }
-                // Each answer of DNS is checked.
+                // Names are skipped here, because each answer of DNS is checked.
                 Host::Name(_) | Host::Service(_) => continue,
             };
             let Err(fault) = self.peers.check(SocketAddr::new(ip, *port), is_own) else {
@@ -409,7 +410,7 @@ impl ReachCheck<'_, '_> {
         self.allow.iter().flat_map(list)
     }
 
-    /// A path before it was resolved against the folder of its file.
+    /// Converts a path back to its form before it was resolved against the folder of its file.
     fn name_as_written(&self, path: &str, place: Place) -> String {
         let file = self.sources.name(place.file);
         let folder = file.rsplit_once('/').map(|(folder, _)| folder);
@@ -424,7 +425,8 @@ impl ReachCheck<'_, '_> {
         }
     }
 
-    /// Reports a use that `remedy` in the node's own file allows: an error on the node, a warning elsewhere.
+    /// Reports a use that `remedy` in the node's own file allows: an error on the node, a warning
+    /// elsewhere.
     fn require_permission(&mut self, place: Option<Place>, message: String, remedy: &str) {
         let (code, label) = match self.allow {
             Some(_) => (DiagnosticCode::BundleReach, "this node does not allow it"),

@@ -8,7 +8,7 @@ use proxy_model::Place;
 pub struct Diagnostic {
     /// Stable name of the kind; also decides on the severity.
     pub code: DiagnosticCode,
-    /// One sentence.
+    /// Description in one sentence.
     pub message: String,
     /// Underlined part of the text.
     pub place: Place,

@@ -33,8 +33,8 @@ impl Files<'_> {
         }
     }
 
-    /// Reads a file that a command or the caller names. It may be a pipe, as of `/dev/stdin` or a process
-    /// substitution of a shell.
+    /// Reads a file that a command or the caller names. It may be a pipe, as of `/dev/stdin` or a
+    /// process substitution of a shell.
     pub(crate) fn read_named_by_caller(self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         if matches!(self, Self::Memory(_)) || Path::new(name).is_file() {
             return self.read(name, limit);

@@ -1,4 +1,4 @@
-//! Entry points: a file, a text, files in memory.
+//! Loading of a configuration from a file, a text or files in memory.
 
 pub(crate) mod loaded;
 

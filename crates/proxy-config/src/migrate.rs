@@ -1,5 +1,5 @@
-//! Migration of text: KDL 1 to KDL 2, deprecated settings to their successors. The `kdl` crate's document
-//! tree is edited, so that all other text stays as it is, comments and spaces included.
+//! Migration of text: KDL 1 to KDL 2, deprecated settings to their successors. The `kdl` crate's
+//! document tree is edited, so that all other text stays as it is, comments and spaces included.
 
 mod route_order;
 mod timeouts;

@@ -2,7 +2,7 @@
 
 use proxy_config::{DiagnosticCode, parse};
 
-/// A listener with this `acme` block, and listeners that answer every challenge.
+/// A listener with this `acme` block, and further listeners that answer every kind of challenge.
 fn with(block: &str) -> String {
     format!(
         r#"

@@ -568,7 +568,7 @@ fn a_migration_writes_our_settings() {
     }
 }
 
-/// The fault of a setting without a counterpart, the only one that is reported of it.
+/// Checks that a setting without a counterpart is reported once, and by no other fault.
 fn is_refused(block: &str, snippet: &str) {
     let text = configuration(block, snippet);
     let Err(report) = parse(&text, "x.kdl") else {
@@ -635,7 +635,7 @@ fn every_alias_has_a_case_or_is_a_fault() {
     }
 }
 
-/// Settings with values that tests of their own try.
+/// Settings with values that other tests try.
 const EXAMPLES_ELSEWHERE: &[&str] = &["routes > route > filters", "routes > route > service-type"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! A bundle uses the parts of the machine that the node's own file allows, and nothing else of it.
+//! A bundle uses only those parts of the machine that the node's own file allows.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_config::{Files, Loaded, Report, load_bundle, load_over};
@@ -33,7 +33,7 @@ impl Machine {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// Loads `bundle` over an own file with this `allow` block; `{}` is replaced by the machine's
+    /// Loads `bundle` over an own file with this `allow` block. `{}` stands for the machine's
     /// folder.
     fn load(&self, allow: &str, bundle: &str) -> Result<Loaded, Report> {
         let root = self.at("");

@@ -1,9 +1,9 @@
-//! Caches that do not fit to other settings.
+//! Faults of caches that do not fit other settings.
 #![expect(clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;
 
-/// The messages of the faults of a route with `settings`, with `top` beside it.
+/// The messages of the faults of a route with `settings`, and of `top` at the top level.
 fn faults(settings: &str, top: &str) -> Vec<String> {
     let text = format!(
         "routes {{ route \"r\" {{ {settings} }} }}\n{top}\n\
@@ -39,7 +39,7 @@ fn a_cache_that_fits_is_taken() {
     }
     let bounds = "cache { max-bytes \"8MiB\"; max-object-bytes \"1MiB\" }\nlimits { max-memory-bytes \"128MiB\" }";
     assert_eq!(faults("upstream \"u\"; cache", bounds), [""; 0]);
-    // Without a route that caches the bounds bound nothing.
+    // Without a route that caches, the bounds have no effect.
     assert_eq!(
         faults("upstream \"u\"", "cache { max-bytes \"1MiB\" }"),
         [""; 0]

@@ -12,7 +12,7 @@ fn every_example_is_right() {
     let files = files(&folder, "kdl");
     assert!(!files.is_empty());
     for file in files {
-        // Certificates and folders that an example names are the reader's: they are not opened.
+        // Files that an example names belong to the reader: they are not opened.
         let text = fs::read_to_string(&file).unwrap();
         if let Err(report) = proxy_config::parse(&text, &file.display().to_string()) {
             panic!("{report}");

@@ -567,7 +567,7 @@ fn a_configuration_without_listeners_or_routes_is_doubtful() {
     let mut whole = parse(&format!("{listener}\n{route}"), "x.kdl").unwrap();
     whole.expect_to_serve();
     assert!(whole.warnings.is_empty());
-    // A bundle brings the listeners of a node.
+    // The bundle adds the listeners of a node.
     let node = r#"control-plane {
     url "https://control.example.com"
     project "01a21e07-b733-79dc-9de3-99ff11013534"

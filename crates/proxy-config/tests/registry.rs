@@ -94,7 +94,7 @@ fn in_force_as(path: &'static str) -> Option<&'static str> {
         "listeners.listener.tls.cert-file" => Some("listeners.listener.tls.certificate.cert-file"),
         "listeners.listener.tls.key-file" => Some("listeners.listener.tls.certificate.key-file"),
         "listeners.listener.tls.ocsp-file" => Some("listeners.listener.tls.certificate.ocsp-file"),
-        // Tests of a configuration apply to no request.
+        // The tests in a configuration apply to no request.
         path if path == "tests" || path.starts_with("tests.") => None,
         path => Some(path),
     }
@@ -110,7 +110,7 @@ fn every_written_setting_is_effective() {
             "routes.route.upstream"
             | "routes.route.policies.shadow.upstream"
             | "listeners.listener.default-route" => "\"other\"".to_owned(),
-            // A relay has rules of its own.
+            // A relay excludes other settings of its listener.
             "listeners.listener.protocol" => "\"http\"".to_owned(),
             _ => value,
         };

@@ -19,7 +19,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Valid texts, for damaging.
+/// Valid texts, to be damaged by [`damaged`].
 fn texts() -> Vec<String> {
     let small = |text: &String| text.len() < 8_192;
     let texts = files("config/valid")

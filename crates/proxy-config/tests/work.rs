@@ -1,4 +1,4 @@
-//! A short text never makes a large or slow plan: quantities that grow with a product are bounded.
+//! The memory and time that a plan needs do not grow with the product of two lists of a text.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_config::{DiagnosticCode, Files, load_from, parse};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 const LISTENER: &str = "listeners { listener \"a\" { address \"127.0.0.1:8080\" } }\n";
 const UPSTREAM: &str = "upstreams { upstream \"u\" { target \"127.0.0.1:3000\" } }\n";
 
-/// A configuration with these contents of `matches`, one for each route, and these tests.
+/// A configuration with a route for each of these contents of `matches`, and with `tests` tests.
 fn config(matches: impl Iterator<Item = String>, tests: usize) -> String {
     let mut text = format!("{LISTENER}{UPSTREAM}routes {{\n");
     for (number, matches) in matches.enumerate() {
@@ -39,7 +39,7 @@ fn regexes_that_are_large_together_are_one_fault() {
     // 700 KiB each when compiled, 6 GB together.
     let large = (0..6_000).map(|number| format!("path-regex \"^/r{number}/[a-z]{{3000}}$\""));
     assert_eq!(errors(&config(large, 0)), [DiagnosticCode::RegexesTooLarge]);
-    // Inputs that are only too large take time as well.
+    // Regexes that are too large on their own must not take much time either.
     let too_large =
         (0..2_000).map(|number| format!("path-regex \"^/{number}[a-z]{{1000}}{{99}}\""));
     let found = errors(&config(too_large, 0));

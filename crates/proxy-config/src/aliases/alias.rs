@@ -7,10 +7,10 @@ use std::collections::HashMap;
 #[derive(Clone, Copy)]
 pub(crate) struct Alias {
     pub(crate) anchor: Anchor,
-    /// Its path below the anchor, names joined with `.`; `|` separates names of one segment.
+    /// Path below the anchor, names joined with `.`; `|` separates names of one segment.
     pub(crate) from: &'static str,
     pub(crate) change: Change,
-    /// Difference in meaning, or a replacement of the setting. Empty if there is none.
+    /// Difference in meaning, or a replacement of the setting; may be empty.
     pub(crate) remark: &'static str,
 }
 
@@ -83,7 +83,6 @@ impl Argument {
         Self::plain(Value::Text(text.into()))
     }
 
-    /// The value, if it is text.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -141,7 +140,8 @@ impl Anchor {
 }
 
 impl Alias {
-    /// The settings with the blocks around them, one for each name: `listeners > listener > tls > cert-path`.
+    /// The settings with the blocks around them, one for each name: `listeners > listener > tls >
+    /// cert-path`.
     pub(crate) fn places(&self) -> Vec<String> {
         let around = self.anchor.path().iter().copied();
         let mut places = vec![around.collect::<Vec<_>>().join(" > ")];

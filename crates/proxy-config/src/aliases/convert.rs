@@ -1,4 +1,4 @@
-//! Conversions of values.
+//! Conversions of an alias's value to the value of our setting.
 
 use super::alias::{Argument, Converted, Written};
 use crate::kdl::Value;
@@ -9,12 +9,12 @@ pub(super) fn same(_: &Written<'_>) -> Converted {
     Converted::Same
 }
 
-/// Any value.
+/// Accepts any value: the setting states our fixed behaviour.
 pub(super) fn implied(_: &Written<'_>) -> Converted {
     Converted::Implied
 }
 
-/// `1.0`, the version of the notation there.
+/// Accepts `1.0`, the version of the other system's notation.
 pub(super) fn schema_version(written: &Written<'_>) -> Converted {
     match written.value() {
         Some(Value::Text(text)) if **text == *"1.0" || **text == *"1" => {
@@ -199,7 +199,7 @@ pub(super) fn tracing(written: &Written<'_>) -> Converted {
     }
 }
 
-/// `h2` is HTTP over TLS, with the protocol agreed by ALPN.
+/// `h2` becomes HTTP over TLS, with the protocol agreed by ALPN.
 pub(super) fn listener_protocol(written: &Written<'_>) -> Converted {
     match written.word().as_deref() {
         Some("h2" | "http2") => Converted::Arguments(vec![Argument::text("https")]),
@@ -222,7 +222,7 @@ pub(super) fn tls_version(written: &Written<'_>) -> Converted {
     Converted::Arguments(vec![Argument::text(version)])
 }
 
-/// A switch, where `client-auth` is a mode here.
+/// Converts a switch to a mode of `client-auth`.
 pub(super) fn client_auth(written: &Written<'_>) -> Converted {
     match written.flag() {
         Some(true) => Converted::Arguments(vec![Argument::text("required")]),
@@ -271,7 +271,7 @@ pub(super) fn failure_mode(written: &Written<'_>) -> Converted {
     }
 }
 
-/// All attempts of a request, where `attempts` counts the further ones.
+/// Converts the number of all attempts to `attempts`, which counts only the further ones.
 pub(super) fn max_attempts(written: &Written<'_>) -> Converted {
     match written.value() {
         Some(Value::Integer(all)) if *all >= 1 => {
@@ -313,7 +313,7 @@ pub(super) fn waf_enabled(written: &Written<'_>) -> Converted {
     }
 }
 
-/// Compression of a folder's files, a policy of the route here.
+/// Converts the switch for compressing a folder's files, which is a policy of the route here.
 pub(super) fn compress(written: &Written<'_>) -> Converted {
     match written.flag() {
         Some(true) => Converted::Arguments(Vec::new()),

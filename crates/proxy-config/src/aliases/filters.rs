@@ -1,4 +1,5 @@
-//! Aliases of filters: top-level blocks that routes refer to by name, each a policy or an agent of the route here.
+//! Aliases of filters: top-level blocks that routes refer to by name, each a policy or an agent of
+//! the route here.
 
 mod definition;
 

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 /// The purpose of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The tree is decoded next: a setting without a counterpart is removed, so that it is reported once.
+    /// The tree is decoded next: a setting without a counterpart is removed, so that it is reported
+    /// once.
     Load,
     /// The tree is written as text: a setting without a counterpart is kept.
     Text,
@@ -22,12 +23,11 @@ pub(super) struct Context {
     pub(super) failure_modes: HashMap<String, String>,
 }
 
-/// An alias that was found.
 pub(crate) struct Found {
     pub(crate) alias: &'static Alias,
-    /// Its name as written.
+    /// The alias's name as written.
     pub(crate) name: Box<str>,
-    /// The place of its name.
+    /// The place of the setting's name.
     pub(crate) at: Span,
     pub(crate) outcome: Outcome,
 }

@@ -1,4 +1,4 @@
-//! The words about aliases: diagnostics of a configuration, notes of a migration.
+//! Messages about aliases: diagnostics of a configuration, notes of a migration.
 
 use super::alias::{Alias, Change};
 use super::document::replace;
@@ -86,7 +86,6 @@ fn refused(setting: &str, remedy: &str, place: Place) -> Diagnostic {
         .help(remedy)
 }
 
-/// The note of a migration.
 pub(crate) fn note(found: &Found) -> String {
     let Found { alias, name, .. } = found;
     match &found.outcome {

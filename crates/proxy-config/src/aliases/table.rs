@@ -15,7 +15,6 @@ pub(super) fn rows(anchor: Anchor) -> impl Iterator<Item = &'static Alias> {
     all().filter(move |alias| alias.anchor == anchor)
 }
 
-/// All rows.
 pub(crate) fn all() -> impl Iterator<Item = &'static Alias> {
     let tables = [
         process::ROWS,
@@ -26,7 +25,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Alias> {
     tables.into_iter().flatten()
 }
 
-/// Returns true if a node of the top holds an alias, or is one.
+/// Returns true if the path of an alias begins with a top-level node of this name.
 pub(super) fn begins_at_top(name: &str) -> bool {
     static FIRST: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         let rows = rows(Anchor::Top).filter_map(|alias| alias.from.split('.').next());

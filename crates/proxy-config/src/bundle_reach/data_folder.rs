@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Levels of folders below the data folder that are known: `active` and `bundles`, and a bundle of each.
+/// Levels of folders below the data folder that are known: `active` and `bundles`, and a bundle of
+/// each.
 const LEVELS: usize = 2;
 
 /// A folder's device and number, equal for all its names: links, mounts, other cases of letters.
@@ -14,9 +15,9 @@ type FolderId = (u64, u64);
 /// The data folder. Its files are secrets: the node's key, its token, private keys.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
-    /// The folder and those in it.
+    /// The data folder and the folders in it, down to [`LEVELS`].
     inside: HashSet<FolderId>,
-    /// The folders that it is in.
+    /// The folders that contain the data folder.
     above: HashSet<FolderId>,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn config_test<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<
     })
 }
 
-/// The kind of request of a live test; `None` for another test.
+/// The kind of request of a live test; `None` for other tests.
 fn live<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
@@ -66,8 +66,8 @@ fn live<'t>(
     })
 }
 
-/// Reports a method that may change data without `live-unsafe`, and `live-unsafe` with another method. Relayed
-/// connections have a fault of their own.
+/// Reports a method that may change data without `live-unsafe`, and `live-unsafe` with another
+/// method. Relayed connections are reported separately.
 fn check_method(d: &mut Decoder<'_, '_>, request: &TestRequest, is_unsafe: &Setting<bool>) {
     let method = &request.method;
     let (place, message, help) = match (request.has_safe_method(), is_unsafe.value) {
@@ -263,7 +263,6 @@ fn pairs<'t>(
     pairs.collect()
 }
 
-/// Header fields with their values.
 fn fields<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
@@ -288,7 +287,6 @@ fn fields<'t>(
     fields.collect()
 }
 
-/// Names of header fields.
 fn names<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,

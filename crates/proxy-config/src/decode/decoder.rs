@@ -73,7 +73,6 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.push(Diagnostic::new(code, place, message));
     }
 
-    /// The source text at `place`.
     pub(super) fn text_at(&self, place: Place) -> String {
         let file = self.sources().file(place.file);
         let start = usize::try_from(place.offset).unwrap_or(usize::MAX);
@@ -87,15 +86,15 @@ impl<'t, 'f> Decoder<'t, 'f> {
         relative_to(self.sources().name(place.file), path).into()
     }
 
-    /// Reads a file that a setting names, at most `limit` bytes of it. Empty for a file that is outside of
-    /// its bundle, which is a fault of its own, and for one that the files in memory do not have.
+    /// Reads at most `limit` bytes of a file that a setting names. Empty for a file outside of its
+    /// bundle, which is reported separately, and for one that the files in memory do not have.
     pub(super) fn read_file(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         self.read_present_file(path, limit)
             .map(Option::unwrap_or_default)
     }
 
-    /// Like [`Self::read_file`]; `None` for a file that is not checked: outside the bundle, or named by
-    /// a configuration in memory.
+    /// Like [`Self::read_file`]; `None` for a file that is not checked: outside the bundle, or
+    /// named by a configuration in memory.
     pub(super) fn read_present_file(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let name = path.to_string_lossy();
         let bundle = self.texts.bundle.as_ref();

@@ -7,10 +7,9 @@ use crate::kdl::{Entry, Node, Span, Value};
 use proxy_model::registry::Raw;
 use proxy_model::{FileId, Place};
 
-/// A field of a block: a property or a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'t> {
-    /// Its path in the registry.
+    /// The setting's path in the registry.
     pub(super) path: &'static str,
     pub(super) file: FileId,
     pub(super) written: Written<'t>,

@@ -26,7 +26,6 @@ pub(super) struct Rows {
     pub(super) protected: fn(&HeaderName, Edit) -> Option<&'static str>,
 }
 
-/// An edit of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edit {
     Set,

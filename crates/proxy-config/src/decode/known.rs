@@ -13,7 +13,7 @@ pub(crate) struct NameIndex {
 #[derive(Clone, Debug)]
 pub(crate) struct KnownName {
     pub(crate) name: Box<str>,
-    /// True if the name is the one in the reference, not an alias.
+    /// The name in the reference, not an alias.
     pub(crate) is_main: bool,
     pub(crate) meaning: NamedSetting,
 }

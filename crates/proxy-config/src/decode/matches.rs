@@ -20,7 +20,7 @@ pub(super) fn matches<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Matches {
     let mut paths = b.list(d, &spec::PATH);
     paths.extend(b.list(d, &spec::PATH_PREFIX));
     paths.extend(regexes(d, &b, &spec::PATH_REGEX));
-    // In the order of the text, for all kinds together.
+    // Sorted by position in the text, all kinds together.
     paths.sort_by_key(Setting::place);
     let header = |name: &str, value: Option<&str>| match value {
         Some(value) => HeaderCondition::equals(name, value),
@@ -135,7 +135,6 @@ fn pairs<'t, T: Eq + Hash>(
     conditions
 }
 
-/// A name, and a value if there is one.
 struct NamedValue<'t> {
     name: &'t str,
     value: Option<&'t str>,

@@ -33,7 +33,8 @@ impl<'t> Defined<'t> {
         }
     }
 
-    /// Records that the block at `index` is called `name`; a duplicate is reported and not recorded.
+    /// Records that the block at `index` is called `name`; a duplicate is reported and not
+    /// recorded.
     pub(super) fn insert(
         &mut self,
         name: &'t str,

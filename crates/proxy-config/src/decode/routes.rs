@@ -183,7 +183,7 @@ fn service<'t>(
 struct ServiceTypeRule {
     path: &'static str,
     by: bool,
-    /// The service type it belongs to; empty for every type with an upstream.
+    /// The service type that the setting requires; empty for every type with an upstream.
     goes_with: &'static str,
     /// The path of a redirect or a response that the route has instead.
     instead: Option<&'static str>,

@@ -38,7 +38,6 @@ impl<'t> Block<'t> {
         first.map_or_else(Place::default, |(file, node)| d.place(*file, node.head))
     }
 
-    /// The values of the block's arguments.
     pub(super) fn arguments(&self, d: &mut Decoder<'t, '_>) -> Vec<Found<'t>> {
         let mut found = Vec::new();
         for (file, node) in &self.nodes {

@@ -249,7 +249,7 @@ impl<'t> Block<'t> {
     }
 }
 
-/// Reports each value of the list `name` that is in it before.
+/// Reports each repeated value of the list `name`.
 pub(super) fn no_value_twice<T: Eq + Hash>(
     d: &mut Decoder<'_, '_>,
     name: &str,

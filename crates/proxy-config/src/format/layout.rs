@@ -98,8 +98,8 @@ fn line_end(parts: &[&str]) -> String {
     end
 }
 
-/// The comments of `text`, each on lines of its own, at most one empty line between two. Lines that go on
-/// with a comment keep their place relative to its first.
+/// The comments of `text`, each on lines of its own, at most one empty line between two. Lines that
+/// go on with a comment keep their place relative to its first.
 fn comment_lines(text: &str, level: usize, gap: LeadingBlankLine) -> String {
     let indent = INDENT.repeat(level);
     let mut lines = String::new();

@@ -8,8 +8,8 @@ use ::kdl::{KdlDocument, KdlNode};
 /// Maximum nesting of parts commented out by `/-`. The crate takes twice as long for each level.
 const MAX_DISABLED_DEPTH: usize = 8;
 
-/// The tree of a text of KDL 2. `None` if the crate does not read the text, or if its tree does not hold
-/// every byte of it.
+/// The tree of a text of KDL 2. `None` if the crate does not read the text, or if its tree does not
+/// hold every byte of it.
 pub(crate) fn parse(text: &str) -> Option<KdlDocument> {
     // This crate's reader bounds depth and size; the `kdl` crate does not.
     let read = kdl::parse(text, Dialect::V2);
@@ -46,7 +46,8 @@ fn restore_end(node: &mut KdlNode, text: &str) {
     terminator(text.get(end..).unwrap_or_default()).clone_into(&mut format.terminator);
 }
 
-/// The end of a node at the beginning of `text`: a semicolon, a line end, or a comment with its line end.
+/// The end of a node at the beginning of `text`: a semicolon, a line end, or a comment with its
+/// line end.
 fn terminator(text: &str) -> &str {
     let after_newline = |at: usize| {
         let rest = text.get(at..).unwrap_or_default();

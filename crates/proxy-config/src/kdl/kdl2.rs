@@ -7,10 +7,10 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(crate) struct Kdl2<'t> {
     pub(crate) text: Cow<'t, str>,
-    /// True if the given text was KDL 1.
+    /// The given text was KDL 1.
     pub(crate) is_converted: bool,
-    /// The ends of values in `text` that were written on several lines and are now on one, each with the
-    /// number of lines removed up to there.
+    /// The ends of values in `text` that were written on several lines and are now on one, each
+    /// with the number of lines removed up to there.
     joined: Vec<(usize, u32)>,
 }
 

@@ -7,7 +7,8 @@ use super::tree::{Dialect, Entry, Name, Node, Span, Value};
 
 /// Maximum depth of nested blocks.
 pub(crate) const MAX_DEPTH: usize = 32;
-/// Maximum number of nodes, arguments and properties of a configuration; each takes about a hundred bytes.
+/// Maximum number of nodes, arguments and properties of a configuration; each takes about a hundred
+/// bytes.
 pub(crate) const MAX_ITEMS: usize = 2_000_000;
 /// Maximum number of errors recorded for one file; reading stops there.
 const MAX_FAULTS: usize = 1_000;
@@ -16,7 +17,7 @@ const MAX_FAULTS: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) nodes: Vec<Node>,
-    /// In the order of the text. If there are any, nodes are missing.
+    /// Syntax errors, in the order of the text. If there are any, nodes are missing.
     pub(crate) faults: Vec<SyntaxError>,
     /// Depth of nodes and values commented out by `/-`; 0 if there are none.
     pub(crate) disabled_depth: usize,
@@ -24,7 +25,6 @@ pub(crate) struct Parsed {
     pub(crate) items: usize,
 }
 
-/// Reads `text` as `dialect`.
 pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed {
     parse_within(text, dialect, MAX_ITEMS)
 }
@@ -82,7 +82,7 @@ struct Parser<'t> {
     /// The first brace with a closing brace that is indented less than the line of the opening one.
     suspect: Option<Span>,
     faults: Vec<SyntaxError>,
-    /// True if a text was left unclosed, so that braces may have been read as text.
+    /// A text was left unclosed: braces after it may have been read as text.
     shaken: bool,
     max_items: usize,
     /// Number of nodes, arguments and properties read.
@@ -91,7 +91,6 @@ struct Parser<'t> {
     disabled: usize,
     /// Maximum value that `disabled` has reached.
     disabled_depth: usize,
-    /// True if reading has stopped.
     given_up: bool,
 }
 

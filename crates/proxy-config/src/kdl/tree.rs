@@ -24,7 +24,7 @@ pub(crate) struct Node {
     pub(crate) children: Option<Vec<Node>>,
     /// From the name to the last entry, without the block.
     pub(crate) head: Span,
-    /// The block, braces included; empty where there is none.
+    /// The block, braces included; empty without a block.
     pub(crate) block: Span,
 }
 
@@ -46,7 +46,6 @@ pub(crate) struct Entry {
     pub(crate) span: Span,
 }
 
-/// A value of KDL.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(Box<str>),

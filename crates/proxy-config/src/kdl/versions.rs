@@ -6,7 +6,8 @@ use super::syntax_error::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Dialect, Node, Span};
 
 /// Reads a text as KDL 2, then as KDL 1. If it is neither, the errors are KDL 2's, unless the text
-/// is KDL 1 up to its first error. Subtracts the nodes, arguments and properties from `items_left`, and reads no more.
+/// is KDL 1 up to its first error. Subtracts the nodes, arguments and properties from `items_left`,
+/// and reads no more.
 pub(crate) fn read(text: &str, items_left: &mut usize) -> Result<Vec<Node>, Vec<SyntaxError>> {
     let Parsed {
         nodes,

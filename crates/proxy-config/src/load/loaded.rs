@@ -49,8 +49,8 @@ impl Loaded {
     }
 
     /// Adds a warning if no request could be served. A part of a configuration may lack listeners
-    /// or routes; one that is about to be applied should not. The file of a node that follows a control
-    /// plane has neither: a bundle brings them.
+    /// or routes; one that is about to be applied should not. The file of a node that follows a
+    /// control plane has neither: a bundle brings them.
     pub fn expect_to_serve(&mut self) {
         let message = if self.model.control_plane.is_some() {
             return;
@@ -96,8 +96,8 @@ impl Loaded {
         );
     }
 
-    /// Adds a warning that `worst_bytes`, the most memory that the configuration can take, are more than
-    /// `limit_bytes`, the limit on memory.
+    /// Adds a warning that `worst_bytes`, the maximum memory of the configuration, exceeds
+    /// `limit_bytes`, the memory limit.
     pub fn compare_with_memory(&mut self, worst_bytes: u64, limit_bytes: u64) {
         let limits = &self.model.limits;
         let bytes = limits.max_memory_bytes.as_ref().and_then(Setting::place);

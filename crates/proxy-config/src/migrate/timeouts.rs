@@ -1,5 +1,5 @@
-//! `timeout-secs` and `timeout-ms` of an upstream, succeeded by `request-secs` and `request-ms` of its block
-//! `timeouts`.
+//! `timeout-secs` and `timeout-ms` of an upstream, succeeded by `request-secs` and `request-ms` of
+//! its block `timeouts`.
 
 use crate::kdl::document::edits::{insert_first, nest, open_block, remove_node, remove_property};
 use kdl::{KdlDocument, KdlIdentifier, KdlNode};
@@ -42,7 +42,8 @@ fn named<'d>(
     nodes.filter(move |node| node.name().value() == name)
 }
 
-/// `upstream "u" timeout-secs=7 { … }`: the property goes, and its successor is the first in the block.
+/// `upstream "u" timeout-secs=7 { … }`: the property goes, and its successor is the first in the
+/// block.
 fn replace_properties(upstream: &mut KdlNode, notes: &mut Vec<Note>) {
     let mut index = 0;
     while let Some(entry) = upstream.entries().get(index) {

@@ -1,6 +1,5 @@
 //! Environment variables in values: `{$NAME}`, and `{$NAME:default}`.
 
-/// A part of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part<'t> {
     Literal(&'t str),
@@ -10,12 +9,12 @@ enum Part<'t> {
     },
 }
 
-/// Returns true if `text` names a variable.
 pub(crate) fn has_variable(text: &str) -> bool {
     text.contains("{$") && parts(text).any(|part| matches!(part, Part::Variable { .. }))
 }
 
-/// The first part of `text` in the form of a variable with a `-` or a `.` in its name, such as `{$API-KEY}`.
+/// The first part of `text` in the form of a variable with a `-` or a `.` in its name, such as
+/// `{$API-KEY}`.
 pub(super) fn misspelt_variable(text: &str) -> Option<&str> {
     let mut starts = text.match_indices("{$").map(|(at, _)| at);
     starts.find_map(|at| {

@@ -14,7 +14,6 @@ pub(crate) fn outside(path: &str, place: Place) -> Diagnostic {
         .help("put the file into the bundle; private keys are in the control plane's certificates")
 }
 
-/// The diagnostic of a syntax error.
 pub(crate) fn syntax_error(syntax: SyntaxError, place: Place) -> Diagnostic {
     let SyntaxError {
         span: _,
@@ -35,7 +34,6 @@ pub(crate) fn syntax_error(syntax: SyntaxError, place: Place) -> Diagnostic {
     Diagnostic { help, ..fault }
 }
 
-/// The diagnostic of a forbidden character.
 pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Diagnostic {
     let c = text
         .get(span.start()..span.end())

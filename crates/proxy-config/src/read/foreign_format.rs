@@ -49,7 +49,8 @@ impl ForeignFormat {
         }
     }
 
-    /// The server whose files `config migrate --from` reads; `None` for a notation of several programs.
+    /// The server with files that `config migrate --from` reads; `None` for a notation of several
+    /// programs.
     pub(crate) const fn server(self) -> Option<&'static str> {
         match self {
             Self::Caddyfile => Some("caddy"),

@@ -19,7 +19,6 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_TOTAL_BYTES: u64 = 64 << 20;
 /// Bytes of a file that are kept after the first byte that is not UTF-8, to be shown.
 const SHOWN_BINARY_BYTES: usize = 256;
-/// Maximum depth of includes.
 const MAX_INCLUDE_DEPTH: usize = 8;
 
 /// Maximum number of patterns and files of all `include`s: a file is read once for each including
@@ -275,7 +274,8 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// Puts the values of environment variables into the texts that name them, except into raw ones.
+    /// Puts the values of environment variables into the texts that name them, except into raw
+    /// ones.
     #[cold]
     fn expand(&mut self, file: FileId, text: &str, nodes: &mut [Node]) {
         for node in nodes {

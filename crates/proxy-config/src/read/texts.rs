@@ -6,7 +6,6 @@ use crate::diagnostics::Diagnostics;
 use crate::kdl::{Node, Span};
 use proxy_model::{FileId, Place, Sources};
 
-/// The text of all files of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     pub(crate) sources: Sources,
@@ -26,7 +25,7 @@ pub(crate) struct Texts {
 pub(crate) struct BundleFiles {
     /// The folder with the bundle, as written in the names of its files; empty for files in memory.
     pub(crate) folder: String,
-    /// True if the node's own file is part of the configuration.
+    /// The node's own file is part of the configuration.
     pub(crate) is_on_node: bool,
 }
 

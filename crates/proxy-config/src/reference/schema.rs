@@ -64,7 +64,6 @@ fn property(spec: &SettingSpec, settings: &[SettingSpec]) -> Value {
     one
 }
 
-/// The schema of one value.
 fn value(spec: &SettingSpec, settings: &[SettingSpec]) -> Value {
     match &spec.shape {
         Shape::Flag => json!({ "type": "boolean" }),

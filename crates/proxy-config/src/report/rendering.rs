@@ -18,7 +18,7 @@ const UNBROKEN_COLUMNS: usize = 100_000;
 pub(crate) struct Rendering<'r> {
     pub(crate) sources: &'r Sources,
     pub(crate) shown: &'r [Diagnostic],
-    /// Number of further ones.
+    /// Number of further diagnostics, which are only counted.
     pub(crate) omitted: usize,
     pub(crate) handler: &'r dyn ReportHandler,
 }
@@ -39,7 +39,7 @@ impl fmt::Display for Rendering<'_> {
     }
 }
 
-/// ASCII without colours and line breaks of its own: for logs, files and pipes.
+/// ASCII, without colours and without added line breaks: for logs, files and pipes.
 pub(crate) fn plain_handler() -> GraphicalReportHandler {
     let theme = GraphicalTheme {
         characters: ThemeCharacters::ascii(),

@@ -5,7 +5,7 @@ use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use proxy_model::{AcmeChallenge, BindAddress, Listener, ListenerProtocol, Model};
 
-/// Reports `acme` blocks of which no listener has the port that the authority connects to.
+/// Reports `acme` blocks with a challenge on a port that no listener has.
 pub(super) fn find(model: &Model, faults: &mut Diagnostics) {
     let has_port = |listener: &Listener, port| match &listener.address.value {
         BindAddress::Tcp(address) => address.port() == port,

@@ -77,7 +77,8 @@ impl Ineffective {
     }
 }
 
-/// The place of a setting that is written with another value than its default: stating a default is not a mistake.
+/// The place of a setting that is written with another value than its default: stating a default is
+/// not a mistake.
 fn changed<T: PartialEq>(setting: &Setting<T>, default: &T) -> Option<Place> {
     setting.place().filter(|_| setting.value != *default)
 }

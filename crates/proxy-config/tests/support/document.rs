@@ -89,7 +89,7 @@ fn beside(block: &str, inner: &str) -> String {
             &["interval-secs 3600"]
         }
         block if block.starts_with("routes.route") => beside_of_route(block, inner),
-        // Another target, which is backed up.
+        // A backup target requires another target.
         "upstreams.upstream" if inner.contains("backup #true") => &["target \"127.0.0.1:9000\""],
         "upstreams.upstream" if inner.starts_with("target") => &[],
         "upstreams.upstream" if inner.starts_with("sticky ") => {

@@ -124,7 +124,8 @@ fn check_hosts(d: &mut Decoder<'_, '_>, acme: &Acme) {
     }
 }
 
-/// Reports blocks of which no listener can answer the challenge, and blocks that contradict each other.
+/// Reports blocks with a challenge that no listener can answer, and blocks that contradict each
+/// other.
 pub(in crate::decode) fn check(d: &mut Decoder<'_, '_>, model: &Model) {
     let blocks = || {
         let listeners = model.listeners.iter();
@@ -153,7 +154,7 @@ pub(in crate::decode) fn check(d: &mut Decoder<'_, '_>, model: &Model) {
     }
 }
 
-/// Returns true if both store their certificate in one file, and differ.
+/// Returns true if both blocks store their certificate in the same file, and differ.
 fn contradict(one: &Acme, other: &Acme) -> bool {
     let hosts = |acme: &Acme| {
         let mut hosts: Vec<String> = acme.hosts.iter().map(|host| host.value.clone()).collect();

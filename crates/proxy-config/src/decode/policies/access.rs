@@ -76,7 +76,8 @@ fn files<'t>(
                 files.push(Setting::at(file, place));
             }
             Err(line) => {
-                // Without its text: the author may not have the right to read the file.
+                // The message omits the text of the line: the author may not have the right to read
+                // the file.
                 let message = format!("line {line} of `{}` is not a network", path.display());
                 let fault = Diagnostic::new(DiagnosticCode::BadValue, place, message);
                 d.push(fault.help("write one address or network a line, as `10.0.0.0/8`"));

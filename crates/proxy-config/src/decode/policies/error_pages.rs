@@ -102,7 +102,7 @@ fn page<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> Option<Error
     })
 }
 
-/// The text of a page's file; empty for one outside of its bundle, which is a fault of its own.
+/// The text of a page's file. Empty for a file outside of its bundle, which is reported separately.
 fn read(d: &mut Decoder<'_, '_>, file: &Setting<PathBuf>) -> Option<String> {
     let path = &file.value;
     let read = d.read_present_file(path, MAX_PAGE_BYTES);

@@ -288,7 +288,7 @@ fn required_claims<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Setting<Re
     claims.collect()
 }
 
-/// All `name "A" "B"` with exactly two arguments, of which the first is not empty.
+/// All `name "A" "B"` with exactly two arguments and a non-empty first one.
 fn pairs<'t, D>(d: &mut Decoder<'t, '_>, b: &Block<'t>, spec: &Spec<Pair, D>) -> Vec<TextPair> {
     let fields = b.take(spec.path);
     let pairs = fields

@@ -8,7 +8,8 @@ use proxy_model::{
     UpstreamProtocol, effective_in,
 };
 
-/// Rows of settings with an effect on relayed connections, in a listener; a row ends the name, or a block.
+/// Settings of a listener that have an effect on relayed connections. A row is the end of a
+/// setting's path, or a block.
 const OF_LISTENER: &[&str] = &[
     "address",
     "protocol",
@@ -43,7 +44,8 @@ const OF_ROUTE: &[&str] = &[
     "policies.timeouts.idle-secs",
 ];
 
-/// Reports settings without an effect on relayed connections, and routes that no connection or request may take.
+/// Reports settings without an effect on relayed connections, and routes that no connection or
+/// request may take.
 pub(super) fn check(d: &mut Decoder<'_, '_>, model: &Model) {
     let relays = || {
         let listeners = model.listeners.iter();

@@ -1,4 +1,5 @@
-//! Bounds on the work that follows from a configuration: it must not grow with the product of two lists.
+//! Bounds on the work that follows from a configuration: it must not grow with the product of two
+//! lists.
 
 use super::super::decoder::Decoder;
 use crate::diagnostic::Diagnostic;
